@@ -1,0 +1,1 @@
+"""Analyse: pure statistics; arrays or records in, frozen results out."""

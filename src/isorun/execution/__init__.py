@@ -1,0 +1,1 @@
+"""Run: carry out cells, each in a process of its own."""

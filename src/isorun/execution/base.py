@@ -35,7 +35,7 @@ class Job:
     threads: int | None = None
     preload: tuple[str, ...] | None = None
     time_limit_seconds: float | None = None
-    sources: Sources = Sources()
+    sources: Sources = field(default_factory=Sources)
 
 
 class AbstractExecutor(abc.ABC):

@@ -1,0 +1,1 @@
+"""Report: terminal, HTML, Markdown, LaTeX, JSON and figures over result objects; no statistics in here."""

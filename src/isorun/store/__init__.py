@@ -1,0 +1,1 @@
+"""Record: keep what runs left, durably and once."""

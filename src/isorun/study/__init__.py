@@ -1,0 +1,1 @@
+"""Declare: what a study is, the cells it consists of, and the records its runs leave."""

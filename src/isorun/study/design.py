@@ -35,7 +35,7 @@ class Approach:
     name: str
     command: tuple[str, ...]
     configs: tuple[str, ...] = ()
-    sources: Sources = Sources()
+    sources: Sources = field(default_factory=Sources)
 
     @property
     def is_function(self) -> bool:
@@ -122,5 +122,5 @@ class Study:
     repeats: int = 1
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     selections: Mapping[str, Selection] = field(default_factory=dict)
-    policy: Policy = Policy()
+    policy: Policy = field(default_factory=Policy)
     folder: str = "."
