@@ -4,123 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from isorun.study.cells import ConfigValue
-from isorun.study.distributions import Distribution
+from isorun.study import parsing
 from isorun.study.levels import Level
+from isorun.study.parts import Approach, Config, Environment, Metric, Policy, Selection, Sources
 
 __all__ = ["Approach", "Config", "Environment", "Metric", "Policy", "Selection", "Sources", "Study"]
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where metrics are read from besides `isorun.log`.
-
-    stdout: read lines that look like metrics ("val_acc: 0.98"); patterns: the user's own regular expressions with
-    named groups; files: JSON, JSON lines or CSV files the training writes, relative to its working folder;
-    tensorboard: folders with event files.
-    """
-
-    stdout: bool = True
-    patterns: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    tensorboard: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Approach:
-    """What is compared: a command, or a function given as ("function", "file.py:name")."""
-
-    name: str
-    command: tuple[str, ...]
-    configs: tuple[str, ...] = ()
-    sources: Sources = field(default_factory=Sources)
-
-    @property
-    def is_function(self) -> bool:
-        """Whether the approach is a Python function rather than a command."""
-        return len(self.command) == 2 and self.command[0] == "function"
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """Hyper-parameters: fixed values, and values drawn `draws` times from declared distributions."""
-
-    name: str
-    values: Mapping[str, ConfigValue] = field(default_factory=dict)
-    distributions: Mapping[str, Distribution] = field(default_factory=dict)
-    draws: int = 1
-    draw_seed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """Where it trains. `python` replaces a leading `python` of a command; `threads` fixes the CPUs a run may use."""
-
-    name: str
-    python: str = ""
-    env: Mapping[str, str] = field(default_factory=dict)
-    threads: int | None = None
-    preload: tuple[str, ...] | None = None
-
-    def content(self) -> dict[str, Any]:
-        """What makes a cell of this environment different from others; preloading only makes it faster."""
-        return {"python": self.python, "env": dict(self.env), "threads": self.threads}
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric that is judged. direction: "higher" or "lower" is better. chance: what guessing gives, if known."""
-
-    name: str
-    direction: str = "higher"
-    chance: float | None = None
-
-    @property
-    def higher_is_better(self) -> bool:
-        """Whether more is better."""
-        return self.direction == "higher"
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """A rule that picks the epoch a run is judged at: the best value of `metric` on the validation set."""
-
-    name: str
-    metric: str
-    direction: str
-
-    @property
-    def higher_is_better(self) -> bool:
-        """Whether more is better."""
-        return self.direction == "higher"
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How runs are carried out: limits and what happens on failure ("continue" or "fail-fast")."""
-
-    time_limit_seconds: float | None = None
-    on_failure: str = "continue"
-    retries: int = 0
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, init=False, slots=True)
 class Study:
     """A declared design: approaches x configs x environments x levels x seeds x repeats.
 
-    folder: where relative paths start, and where the default store lies.
+    Every argument takes what the study file takes for the table of the same name, or the ready-made parts:
+
+        Study("digits", approaches={"lenet": "python train.py --lr {config.lr}"},
+              configs={"slow": {"lr": 0.01}}, levels=["default", "fixed-seed"], repeats=8)
+
+    An approach may also be a module-level Python function. folder: where relative paths start and where the default
+    store lies.
     """
 
     name: str
     approaches: Mapping[str, Approach]
-    configs: Mapping[str, Config] = field(default_factory=lambda: {"default": Config("default")})
-    environments: Mapping[str, Environment] = field(default_factory=lambda: {"default": Environment("default")})
-    levels: tuple[Level, ...] = (Level.DEFAULT,)
-    seeds: tuple[int, ...] = (1,)
-    repeats: int = 1
-    metrics: Mapping[str, Metric] = field(default_factory=dict)
-    selections: Mapping[str, Selection] = field(default_factory=dict)
-    policy: Policy = field(default_factory=Policy)
-    folder: str = "."
+    configs: Mapping[str, Config]
+    environments: Mapping[str, Environment]
+    levels: tuple[Level, ...]
+    seeds: tuple[int, ...]
+    repeats: int
+    metrics: Mapping[str, Metric]
+    selections: Mapping[str, Selection]
+    policy: Policy
+    folder: str = field(compare=False)
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        approaches: Mapping[str, Any],
+        configs: Mapping[str, Any] | None = None,
+        environments: Mapping[str, Any] | None = None,
+        levels: Any = (Level.DEFAULT,),
+        seeds: Any = (1,),
+        repeats: int = 1,
+        metrics: Mapping[str, Any] | None = None,
+        selections: Mapping[str, Any] | None = None,
+        sources: Any = None,
+        policy: Any = None,
+        folder: str | Path = ".",
+    ) -> None:
+        default_sources = parsing.sources(sources, "sources")
+        parsed = {
+            "name": parsing.study_name(name),
+            "approaches": parsing.approaches(approaches, default_sources, Path(folder)),
+            "configs": parsing.configs(configs),
+            "environments": parsing.environments(environments),
+            "levels": parsing.levels(levels),
+            "seeds": parsing.seeds(seeds),
+            "repeats": parsing.repeats(repeats),
+            "metrics": parsing.metrics(metrics),
+            "selections": parsing.selections(selections),
+            "policy": parsing.policy(policy),
+            "folder": str(folder),
+        }
+        for key, value in parsed.items():
+            object.__setattr__(self, key, value)
+        parsing.check_together(self.approaches, self.configs)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Study:
+        """The study declared in a TOML file."""
+        from isorun.study.toml import load_study  # noqa: PLC0415 - toml builds studies, so it imports this module
+
+        return load_study(Path(path))

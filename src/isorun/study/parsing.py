@@ -1,0 +1,389 @@
+"""From what a user writes (TOML tables or Python values) to the parts of a study, with an error for all else.
+
+Nothing is guessed: an unknown key, a wrong type or an impossible number is refused with what was found, what is
+allowed, and what to do.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from isorun.errors import StudyError, known_names
+from isorun.study import placeholders
+from isorun.study.cells import ConfigValue
+from isorun.study.checks import (
+    as_boolean,
+    as_duration,
+    as_list,
+    as_mapping,
+    as_name,
+    as_number,
+    as_one_of,
+    as_table,
+    as_text,
+    as_texts,
+    as_whole,
+    each_once,
+    shown,
+)
+from isorun.study.distributions import KINDS, Distribution
+from isorun.study.levels import Level
+from isorun.study.parts import FUNCTION, Approach, Config, Environment, Metric, Policy, Selection, Sources
+
+__all__ = [
+    "approaches",
+    "check_together",
+    "configs",
+    "environments",
+    "levels",
+    "metrics",
+    "policy",
+    "repeats",
+    "seeds",
+    "selections",
+    "sources",
+    "study_name",
+]
+
+_SHELL_WORDS = {"|", "||", "&&", ";", ">", ">>", "<", "&", "2>&1"}
+_RESERVED_ENV = "ISORUN_"
+_MAX_SEED = 2**63 - 1
+_Part = TypeVar("_Part")
+
+
+def study_name(value: Any) -> str:
+    """The study's name."""
+    return as_name(value, "name")
+
+
+def levels(value: Any) -> tuple[Level, ...]:
+    """The levels, each once."""
+    items = [value] if isinstance(value, str) else as_list(value, "levels", 'a list such as ["default", "fixed-seed"]')
+    if not items:
+        raise StudyError("levels: the list is empty, so there is nothing to run", allowed=", ".join(Level))
+    return each_once([_level(item) for item in items], "levels")
+
+
+def seeds(value: Any) -> tuple[int, ...]:
+    """The seeds: a list, or a count n for the seeds 1 to n."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return tuple(range(1, as_whole(value, "seeds", 1, 1_000_000) + 1))
+    items = as_list(value, "seeds", "a list of whole numbers such as [1, 2, 3], or a count")
+    if not items:
+        raise StudyError("seeds: the list is empty, so there is nothing to run", allowed="at least one seed")
+    return each_once([as_whole(item, "seeds", 0, _MAX_SEED) for item in items], "seeds")
+
+
+def repeats(value: Any) -> int:
+    """How often each seed is run."""
+    return as_whole(value, "repeats", 1, 1_000_000)
+
+
+def sources(value: Any, where: str) -> Sources:
+    """Where metrics are read from besides `isorun.log`."""
+    if value is None or isinstance(value, Sources):
+        return value or Sources()
+    table = as_table(value, where, ("stdout", "patterns", "files", "tensorboard"))
+    return Sources(
+        stdout=as_boolean(table.get("stdout", True), f"{where}.stdout"),
+        patterns=_regular_expressions(table.get("patterns", []), f"{where}.patterns"),
+        files=as_texts(table.get("files", []), f"{where}.files"),
+        tensorboard=as_texts(table.get("tensorboard", []), f"{where}.tensorboard"),
+    )
+
+
+def approaches(value: Any, default_sources: Sources, folder: Path) -> dict[str, Approach]:
+    """The approaches by name; at least one."""
+
+    def one(name: str, item: Any) -> Approach:
+        return _approach(name, item, default_sources, folder)
+
+    parsed = _named(value, "approaches", Approach, one)
+    if not parsed:
+        hint = 'add [approaches.NAME] with command = "python train.py"'
+        raise StudyError("approaches: there is none, so there is nothing to run", hint=hint)
+    return parsed
+
+
+def configs(value: Any) -> dict[str, Config]:
+    """The configs by name; one without values when none is declared."""
+    return _named(value or {"default": Config("default")}, "configs", Config, _config)
+
+
+def environments(value: Any) -> dict[str, Environment]:
+    """The environments by name; the caller's own when none is declared."""
+    return _named(value or {"default": Environment("default")}, "environments", Environment, _environment)
+
+
+def metrics(value: Any) -> dict[str, Metric]:
+    """The judged metrics by name, the first one first."""
+    return _named(value or {}, "metrics", Metric, _metric)
+
+
+def selections(value: Any) -> dict[str, Selection]:
+    """The model-selection rules by name."""
+    return _named(value or {}, "selections", Selection, _selection)
+
+
+def policy(value: Any) -> Policy:
+    """Limits, and what happens on failure."""
+    if value is None or isinstance(value, Policy):
+        return value or Policy()
+    table = as_table(value, "policy", ("time_limit", "on_failure", "retries"))
+    return Policy(
+        time_limit_seconds=as_duration(table.get("time_limit"), "policy.time_limit"),
+        on_failure=as_one_of(table.get("on_failure", "continue"), "policy.on_failure", ("continue", "fail-fast")),
+        retries=as_whole(table.get("retries", 0), "policy.retries", 0, 100),
+    )
+
+
+def check_together(all_approaches: Mapping[str, Approach], all_configs: Mapping[str, Config]) -> None:
+    """Refuse what only shows when the parts meet: unknown configs, unused values, placeholders nobody fills."""
+    for approach in all_approaches.values():
+        for name in approach.configs:
+            if name not in all_configs:
+                where = f"approaches.{approach.name}.configs: there is no config {name!r}"
+                raise StudyError(where, allowed=known_names(name, all_configs))
+        for config in _configs_of(approach, all_configs):
+            _check_placeholders(approach, config)
+    for config in all_configs.values():
+        _check_used(config, [item for item in all_approaches.values() if config in _configs_of(item, all_configs)])
+
+
+def _configs_of(approach: Approach, all_configs: Mapping[str, Config]) -> list[Config]:
+    return [all_configs[name] for name in (approach.configs or all_configs)]
+
+
+def _check_placeholders(approach: Approach, config: Config) -> None:
+    has = {*config.values, *config.distributions}
+    for name in sorted(placeholders.config_names(approach.command) - has):
+        raise StudyError(
+            f"approaches.{approach.name}: the command asks for {{config.{name}}}, which config {config.name!r} lacks",
+            allowed=known_names(name, sorted(has)),
+            hint=f"add {name} to [configs.{config.name}], or name the configs this approach takes: configs = […]",
+        )
+
+
+def _check_used(config: Config, takers: list[Approach]) -> None:
+    if not takers or any(approach.is_function for approach in takers):
+        return
+    used = set().union(*(placeholders.config_names(approach.command) for approach in takers))
+    for name in sorted({*config.values, *config.distributions} - used):
+        raise StudyError(
+            f"configs.{config.name}.{name}: no approach uses it, so it would change nothing",
+            found=", ".join(f"{{config.{item}}}" for item in sorted(used)) or "no {config.…} placeholder",
+            hint=f"put {{config.{name}}} into the command",
+        )
+
+
+def _approach(name: str, value: Any, default_sources: Sources, folder: Path) -> Approach:
+    where = f"approaches.{name}"
+    if callable(value) or isinstance(value, (str, list, tuple)):
+        value = {"function" if callable(value) else "command": value}
+    table = as_table(value, where, ("command", "function", "configs", "sources"))
+    if ("command" in table) == ("function" in table):
+        raise StudyError(
+            f"{where}: it needs either a command or a function",
+            found="both" if "command" in table else f"keys: {', '.join(table) or 'none'}",
+            allowed='command = "python train.py", or function = "train.py:main"',
+        )
+    command = _command(table["command"], where) if "command" in table else _function(table["function"], where, folder)
+    own = sources(table["sources"], f"{where}.sources") if "sources" in table else default_sources
+    return Approach(name, command, as_texts(table.get("configs", []), f"{where}.configs"), own)
+
+
+def _command(value: Any, where: str) -> tuple[str, ...]:
+    words = _split(value, where) if isinstance(value, str) else list(as_texts(value, f"{where}.command"))
+    if not words or not words[0]:
+        raise StudyError(f"{where}.command: it is empty", allowed='"python train.py", or a list of words')
+    shell = [word for word in words if word in _SHELL_WORDS]
+    if shell and isinstance(value, str):
+        raise StudyError(
+            f"{where}.command: {shell[0]!r} belongs to a shell, and commands are started without one",
+            found=value,
+            hint='put the line into a script, or write command = ["bash", "-c", "…"]',
+        )
+    _refuse_nul(words, where)
+    placeholders.check(tuple(words), f"{where}.command")
+    return tuple(words)
+
+
+def _split(value: str, where: str) -> list[str]:
+    try:
+        return shlex.split(value)
+    except ValueError as error:
+        raise StudyError(f"{where}.command: it cannot be split into words ({error})", found=value) from None
+
+
+def _refuse_nul(words: Iterable[str], where: str) -> None:
+    if any("\0" in word for word in words):
+        raise StudyError(f"{where}: a NUL character cannot be part of a command or variable")
+
+
+def _function(value: Any, where: str, folder: Path) -> tuple[str, ...]:
+    text = _reference_to(value, where, folder) if callable(value) else as_text(value, f"{where}.function")
+    file, _, name = text.rpartition(":")
+    if not file.endswith(".py") or not name.isidentifier():
+        raise StudyError(f"{where}.function: it does not name a function", found=text, allowed='"train.py:main"')
+    if not (folder / file).is_file():
+        raise StudyError(f"{where}.function: there is no file {file}", found=f"looked in {folder.resolve()}")
+    return (FUNCTION, text)
+
+
+def _reference_to(function: Callable[..., Any], where: str, folder: Path) -> str:
+    name, file = getattr(function, "__qualname__", ""), inspect.getsourcefile(inspect.unwrap(function))
+    if not name.isidentifier() or file is None:
+        raise StudyError(
+            f"{where}: only a function at the top level of a module can be run in a process of its own",
+            found=repr(function),
+            hint="move it to the top level of a .py file",
+        )
+    path, root = Path(file).resolve(), folder.resolve()
+    return f"{path.relative_to(root) if path.is_relative_to(root) else path}:{name}"
+
+
+def _config(name: str, value: Any) -> Config:
+    where = f"configs.{name}"
+    table = as_mapping(value, where)
+    rest = {key: item for key, item in table.items() if key not in ("draws", "draw_seed")}
+    drawn = {key: _distribution(item, f"{where}.{key}") for key, item in rest.items() if isinstance(item, Mapping)}
+    fixed = {key: _config_value(item, f"{where}.{key}") for key, item in rest.items() if key not in drawn}
+    for key in rest:
+        if not re.fullmatch(r"[A-Za-z_][\w-]*", key):
+            raise StudyError(f"{where}: {key!r} cannot be the name of a value", allowed="letters, digits, _ and -")
+    draws = as_whole(table.get("draws", 1), f"{where}.draws", 1, 100_000)
+    if draws > 1 and not drawn:
+        hint = "give a value a distribution, such as lr = { log-uniform = [1e-4, 1e-1] }"
+        raise StudyError(f"{where}.draws: nothing is drawn, so all draws would be the same", hint=hint)
+    return Config(name, fixed, drawn, draws, as_whole(table.get("draw_seed", 0), f"{where}.draw_seed", 0, _MAX_SEED))
+
+
+def _config_value(value: Any, where: str) -> ConfigValue:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise StudyError(f"{where}: it must be a finite number", found=str(value))
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    raise StudyError(f"{where}: a value is a text, a number, true or false", found=shown(value))
+
+
+def _distribution(value: Any, where: str) -> Distribution:
+    table = as_mapping(value, where)
+    kinds = (*KINDS, "choice")
+    if len(table) != 1 or next(iter(table)) not in kinds:
+        found = ", ".join(map(str, table)) or "nothing"
+        raise StudyError(f"{where}: it is not a distribution", found=found, allowed=known_names(found, kinds))
+    kind, numbers = next(iter(table.items()))
+    if kind == "choice":
+        options = tuple(_config_value(item, where) for item in as_list(numbers, where, "a list of options"))
+        if not options:
+            raise StudyError(f"{where}: choice has no options")
+        return Distribution("choice", options=options)
+    return _numeric_distribution(kind, numbers, where)
+
+
+def _numeric_distribution(kind: str, numbers: Any, where: str) -> Distribution:
+    pair = as_list(numbers, where, "two numbers")
+    if len(pair) != 2:
+        raise StudyError(f"{where}: {kind} takes two numbers", found=f"{len(pair)}", allowed=f"{kind} = [low, high]")
+    first, second = (as_number(item, where) for item in pair)
+    if kind == "normal" and second <= 0:
+        raise StudyError(f"{where}: the standard deviation must be above 0", found=str(second))
+    if kind != "normal" and first >= second:
+        raise StudyError(f"{where}: low must be below high", found=f"[{first}, {second}]")
+    if kind == "log-uniform" and first <= 0:
+        raise StudyError(f"{where}: log-uniform needs numbers above 0", found=f"[{first}, {second}]")
+    if kind == "integer" and not (first.is_integer() and second.is_integer()):
+        raise StudyError(f"{where}: integer takes whole numbers", found=f"[{first}, {second}]")
+    return Distribution(kind, first, second)
+
+
+def _environment(name: str, value: Any) -> Environment:
+    where = f"environments.{name}"
+    table = as_table(value, where, ("python", "env", "threads", "preload"))
+    preload = table.get("preload")
+    threads = table.get("threads")
+    return Environment(
+        name=name,
+        python=as_text(table.get("python", ""), f"{where}.python"),
+        env=_variables(table.get("env", {}), f"{where}.env"),
+        threads=None if threads is None else as_whole(threads, f"{where}.threads", 1, 4096),
+        preload=None if preload is None else _module_names(preload, f"{where}.preload"),
+    )
+
+
+def _variables(value: Any, where: str) -> dict[str, str]:
+    variables = {}
+    for key, item in as_mapping(value, where).items():
+        if not key or "=" in key or "\0" in key or key.startswith(_RESERVED_ENV):
+            allowed = f"a name without '=', not starting with {_RESERVED_ENV}"
+            raise StudyError(f"{where}: {key!r} cannot be set", allowed=allowed)
+        if isinstance(item, bool) or not isinstance(item, (str, int, float)):
+            raise StudyError(f"{where}.{key}: it must be a text", found=shown(item), hint=f'write {key} = "…"')
+        variables[key] = str(item)
+    _refuse_nul(variables.values(), where)
+    return variables
+
+
+def _module_names(value: Any, where: str) -> tuple[str, ...]:
+    modules = as_texts(value, where)
+    for name in modules:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise StudyError(f"{where}: {name!r} is not the name of a module", allowed='such as "torch"')
+    return modules
+
+
+def _metric(name: str, value: Any) -> Metric:
+    where = f"metrics.{name}"
+    table = as_table({"direction": value} if isinstance(value, str) else value, where, ("direction", "chance"))
+    chance = table.get("chance")
+    return Metric(
+        name=name,
+        direction=as_one_of(table.get("direction", "higher"), f"{where}.direction", ("higher", "lower")),
+        chance=None if chance is None else as_number(chance, f"{where}.chance"),
+    )
+
+
+def _selection(name: str, value: Any) -> Selection:
+    where = f"selections.{name}"
+    table = as_table(value, where, ("metric", "direction"))
+    if "metric" not in table or "direction" not in table:
+        allowed = 'metric = "val_loss" and direction = "lower"'
+        raise StudyError(f"{where}: it needs a metric and a direction", found=", ".join(table), allowed=allowed)
+    return Selection(
+        name=name,
+        metric=as_name(table["metric"], f"{where}.metric"),
+        direction=as_one_of(table["direction"], f"{where}.direction", ("higher", "lower")),
+    )
+
+
+def _named(value: Any, where: str, part: type[_Part], parse: Callable[[str, Any], _Part]) -> dict[str, _Part]:
+    return {
+        as_name(name, where): item if isinstance(item, part) else parse(name, item)
+        for name, item in as_mapping(value, where).items()
+    }
+
+
+def _level(value: Any) -> Level:
+    text = as_text(value, "levels")
+    if text not in list(Level):
+        raise StudyError(f"levels: there is no level {text!r}", allowed=known_names(text, Level))
+    return Level(text)
+
+
+def _regular_expressions(value: Any, where: str) -> tuple[str, ...]:
+    patterns = as_texts(value, where)
+    for pattern in patterns:
+        try:
+            groups = re.compile(pattern).groupindex
+        except re.error as error:
+            raise StudyError(f"{where}: {pattern!r} is not a regular expression ({error})") from None
+        if not groups:
+            hint = r"name the metric in it: (?P<val_acc>[\d.]+)"
+            raise StudyError(f"{where}: {pattern!r} has no named group", hint=hint)
+    return patterns

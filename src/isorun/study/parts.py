@@ -1,0 +1,108 @@
+"""The parts a study is declared from: approaches, configs, environments, metrics, selections, sources, policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from isorun.study.cells import ConfigValue
+from isorun.study.distributions import Distribution
+
+__all__ = ["FUNCTION", "Approach", "Config", "Environment", "Metric", "Policy", "Selection", "Sources"]
+
+
+FUNCTION: Final = "function"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where metrics are read from besides `isorun.log`.
+
+    stdout: read lines that look like metrics ("val_acc: 0.98"); patterns: the user's own regular expressions with
+    named groups; files: JSON, JSON lines or CSV files the training writes, relative to its working folder;
+    tensorboard: folders with event files.
+    """
+
+    stdout: bool = True
+    patterns: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    tensorboard: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Approach:
+    """What is compared: a command, or a function given as ("function", "file.py:name")."""
+
+    name: str
+    command: tuple[str, ...]
+    configs: tuple[str, ...] = ()
+    sources: Sources = field(default_factory=Sources)
+
+    @property
+    def is_function(self) -> bool:
+        """Whether the approach is a Python function rather than a command."""
+        return self.command[0] == FUNCTION
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Hyper-parameters: fixed values, and values drawn `draws` times from declared distributions."""
+
+    name: str
+    values: Mapping[str, ConfigValue] = field(default_factory=dict)
+    distributions: Mapping[str, Distribution] = field(default_factory=dict)
+    draws: int = 1
+    draw_seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where it trains. `python` replaces a leading `python` of a command; `threads` fixes the CPUs a run may use."""
+
+    name: str
+    python: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    threads: int | None = None
+    preload: tuple[str, ...] | None = None
+
+    def content(self) -> dict[str, Any]:
+        """What makes a cell of this environment different from others; preloading only makes it faster."""
+        return {"python": self.python, "env": dict(self.env), "threads": self.threads}
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric that is judged. direction: "higher" or "lower" is better. chance: what guessing gives, if known."""
+
+    name: str
+    direction: str = "higher"
+    chance: float | None = None
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether more is better."""
+        return self.direction == "higher"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A rule that picks the epoch a run is judged at: the best value of `metric` on the validation set."""
+
+    name: str
+    metric: str
+    direction: str
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether more is better."""
+        return self.direction == "higher"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How runs are carried out: limits and what happens on failure ("continue" or "fail-fast")."""
+
+    time_limit_seconds: float | None = None
+    on_failure: str = "continue"
+    retries: int = 0
