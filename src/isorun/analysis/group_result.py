@@ -1,0 +1,250 @@
+"""The result of one group: all its runs under every selection rule, with and without weak runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from isorun.analysis.curves import LearningCurves, learning_curves
+from isorun.analysis.identical import IdenticalRuns, identical_runs
+from isorun.analysis.judged import JudgedMetric
+from isorun.analysis.selection import Selected, select
+from isorun.analysis.spread import Spread, pooled_sd, spread
+from isorun.analysis.weak import WeakRule
+from isorun.study.design import Selection
+from isorun.study.levels import Level
+from isorun.study.records import RunRecord, RunState, states
+
+__all__ = [
+    "Cost",
+    "FailedRun",
+    "GroupKey",
+    "GroupResult",
+    "JudgedRun",
+    "MetricSpread",
+    "RuleResult",
+    "RuleSpread",
+    "analyse_group",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """What the runs of a group share apart from the seed."""
+
+    approach: str
+    config: str
+    environment: str
+    level: Level
+
+    @classmethod
+    def of(cls, record: RunRecord) -> GroupKey:
+        """The group a record belongs to."""
+        cell = record.cell
+        return cls(cell.approach, cell.config, cell.environment, cell.level)
+
+    @property
+    def label(self) -> str:
+        """A name for sentences: the approach, and the config and environment where they are not the default."""
+        parts = [self.approach, *(part for part in (self.config, self.environment) if part != "default")]
+        return f"{' '.join(parts)} at level {self.level}"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """One finished run as a rule sees it."""
+
+    run_id: str
+    seed: int | None
+    repeat: int
+    selected: Selected
+    weak: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpread:
+    """One metric over the runs, overall and for every class."""
+
+    overall: Spread
+    classes: Mapping[str, Spread]
+
+    @property
+    def largest_class(self) -> str | None:
+        """The class with the largest difference between two runs, the first on ties; None without classes."""
+        differences = {name: item.max_difference for name, item in self.classes.items()}
+        known = {name: value for name, value in differences.items() if value is not None}
+        return max(known, key=lambda name: known[name], default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSpread:
+    """All that varies between the runs under one rule. seconds / epochs: training up to the epoch picked."""
+
+    metrics: Mapping[str, MetricSpread]
+    seconds: Spread
+    epochs: Spread
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """One selection rule. without_weak: None when no run is weak. unjudged: run id to why the rule picked nothing."""
+
+    rule: Selection
+    runs: tuple[JudgedRun, ...]
+    unjudged: Mapping[str, str]
+    every: RuleSpread
+    without_weak: RuleSpread | None
+
+    @property
+    def weak_runs(self) -> tuple[str, ...]:
+        """The ids of the weak runs."""
+        return tuple(run.run_id for run in self.runs if run.weak)
+
+    def by_seed(self, metric: str) -> Mapping[int | None, Spread]:
+        """The spread among the runs of each seed."""
+        seeds = dict.fromkeys(run.seed for run in self.runs)
+        return {seed: spread(_values([run for run in self.runs if run.seed == seed], metric)) for seed in seeds}
+
+    def within_seed_sd(self, metric: str) -> float | None:
+        """The standard deviation among runs of the same seed, pooled over seeds."""
+        return pooled_sd(self.by_seed(metric).values())
+
+    def values(self, metric: str) -> tuple[float, ...]:
+        """The value of every run that has one, NaN included."""
+        return tuple(_values(self.runs, metric))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What the finished runs of a group took."""
+
+    wall_seconds: Spread
+    cpu_seconds: Spread
+    peak_memory_bytes: Spread
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRun:
+    """A run without a result. finished_later: another attempt at the same cell succeeded."""
+
+    run_id: str
+    state: RunState
+    reason: str
+    log_end: str
+    finished_later: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """Everything about one group. planned: the cells the study has for it."""
+
+    key: GroupKey
+    planned: int
+    states: Mapping[RunState, int]
+    rules: tuple[RuleResult, ...]
+    identical: tuple[IdenticalRuns, ...]
+    cost: Cost
+    curves: tuple[LearningCurves, ...]
+    failed: tuple[FailedRun, ...]
+
+    @property
+    def finished(self) -> int:
+        """How many runs finished."""
+        return self.states[RunState.FINISHED]
+
+    def rule(self, name: str) -> RuleResult:
+        """The result under the rule of this name."""
+        return next(item for item in self.rules if item.rule.name == name)
+
+
+def analyse_group(
+    key: GroupKey,
+    records: Sequence[RunRecord],
+    *,
+    planned: int,
+    metrics: Sequence[JudgedMetric],
+    rules: Sequence[Selection],
+    weak: WeakRule | None,
+) -> GroupResult:
+    """The result of one group from all its records, failed ones included."""
+    finished = [record for record in records if record.state is RunState.FINISHED]
+    names = [metric.name for metric in metrics]
+    shown = dict.fromkeys([*(rule.metric for rule in rules if rule.metric), *names])
+    curves = (learning_curves(name, finished) for name in shown)
+    return GroupResult(
+        key=key,
+        planned=planned,
+        states=states(records),
+        rules=tuple(_judge(finished, rule, names, weak) for rule in rules),
+        identical=identical_runs(finished),
+        cost=_cost(finished),
+        curves=tuple(curve for curve in curves if curve is not None),
+        failed=_failed(records),
+    )
+
+
+def _judge(finished: Sequence[RunRecord], rule: Selection, names: Sequence[str], weak: WeakRule | None) -> RuleResult:
+    every = [_judged_run(record, rule, names, weak) for record in finished]
+    runs = tuple(run for run in every if not run.selected.problem)
+    strong = [run for run in runs if not run.weak]
+    return RuleResult(
+        rule=rule,
+        runs=runs,
+        unjudged={run.run_id: run.selected.problem for run in every if run.selected.problem},
+        every=_rule_spread(runs, names),
+        without_weak=_rule_spread(strong, names) if len(strong) < len(runs) else None,
+    )
+
+
+def _judged_run(record: RunRecord, rule: Selection, names: Sequence[str], weak: WeakRule | None) -> JudgedRun:
+    selected = select(record, rule, names)
+    is_weak = weak is not None and weak.metric in selected.values and weak.is_weak(selected.values[weak.metric])
+    return JudgedRun(record.run_id, record.cell.seed, record.cell.repeat, selected, is_weak)
+
+
+def _rule_spread(runs: Sequence[JudgedRun], names: Iterable[str]) -> RuleSpread:
+    return RuleSpread(
+        metrics={name: _metric_spread(name, runs) for name in names},
+        seconds=spread(run.selected.seconds for run in runs if run.selected.seconds is not None),
+        epochs=spread(run.selected.epochs for run in runs if run.selected.epochs is not None),
+    )
+
+
+def _metric_spread(name: str, runs: Sequence[JudgedRun]) -> MetricSpread:
+    per_class = [run.selected.per_class.get(name, {}) for run in runs]
+    classes = _in_order({class_name for values in per_class for class_name in values})
+    return MetricSpread(
+        overall=spread(_values(runs, name)),
+        classes={item: spread(values[item] for values in per_class if item in values) for item in classes},
+    )
+
+
+def _values(runs: Iterable[JudgedRun], metric: str) -> list[float]:
+    return [run.selected.values[metric] for run in runs if metric in run.selected.values]
+
+
+def _in_order(classes: Iterable[str]) -> list[str]:
+    """Numbers by size, before names by alphabet."""
+    return sorted(classes, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
+
+
+def _cost(finished: Sequence[RunRecord]) -> Cost:
+    return Cost(
+        wall_seconds=spread(record.wall_seconds for record in finished),
+        cpu_seconds=spread(record.cpu_seconds for record in finished),
+        peak_memory_bytes=spread(record.peak_memory_bytes for record in finished),
+    )
+
+
+def _failed(records: Sequence[RunRecord]) -> tuple[FailedRun, ...]:
+    done = {record.cell.id for record in records if record.state is RunState.FINISHED}
+    return tuple(
+        FailedRun(record.run_id, record.state, record.reason, _last_line(record.log_tail), record.cell.id in done)
+        for record in records
+        if record.state is not RunState.FINISHED
+    )
+
+
+def _last_line(log: str) -> str:
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return lines[-1] if lines else ""

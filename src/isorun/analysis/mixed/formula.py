@@ -1,0 +1,251 @@
+"""Formulas as R writes them: `y ~ a * b + x + (1|g) + (1|g:h)`.
+
+Understood are `+`, `-`, `:`, `*`, `/`, brackets, `0`, `1`, `-1`, `C(x)` or `factor(x)` for a factor made of numbers,
+names in backticks, and random intercepts `(1|g)`, `(1|g:h)` and `(1|g/h)`. Everything else is refused by name and place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from isorun.analysis.mixed.tokens import EXAMPLE, Token, formula_error, tokenize
+from isorun.errors import InputError
+
+__all__ = ["Formula", "Term", "Variable", "parse_formula"]
+
+_FACTOR_CALLS: Final = frozenset({"C", "factor"})
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A column as the formula uses it; label is how R would name it: `lr`, or `factor(lr)` when forced to a factor."""
+
+    column: str
+    label: str
+    forced_factor: bool
+
+
+Term = tuple[Variable, ...]
+"""Variables that are multiplied with each other, in the order in which the formula first names them."""
+
+_Terms = dict[frozenset[Variable], None]
+"""An ordered set of terms; the empty term is the intercept."""
+
+_INTERCEPT: Final[frozenset[Variable]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """What a formula says.
+
+    terms: fixed terms without the intercept, main effects before interactions, as R orders them.
+    groups: the columns of each random intercept, in the order written; `(1|g/h)` is `h:g` and then `g`, as in lme4.
+    """
+
+    text: str
+    response: str
+    intercept: bool
+    terms: tuple[Term, ...]
+    groups: tuple[tuple[str, ...], ...]
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Every variable of the fixed part, once."""
+        return tuple({variable: None for term in self.terms for variable in term})
+
+
+def term_label(term: Term) -> str:
+    """`a:b`, the name R gives a term."""
+    return ":".join(variable.label for variable in term)
+
+
+def parse_formula(text: str) -> Formula:
+    """The formula that `text` says, or an InputError with a caret at the place that cannot be read."""
+    return _Parser(" ".join(text.split())).formula()
+
+
+class _Parser:
+    """Recursive descent over the tokens; one method for each level of binding, loosest first."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = tokenize(text)
+        self._next = 0
+        self._variables: dict[str, Variable] = {}
+        self._groups: dict[tuple[str, ...], Token] = {}
+
+    def formula(self) -> Formula:
+        response = self._take_name("the response column")
+        if not self._skip("~"):
+            raise self._error("expected '~' after the response", allowed=f"a formula such as {EXAMPLE}")
+        terms = self._sum({_INTERCEPT: None})
+        if self._token.kind != "end":
+            raise self._error(f"unexpected {self._token.text!r}")
+        self._check(response, terms)
+        return Formula(self._text, response.text, _INTERCEPT in terms, self._ordered(terms), tuple(self._groups))
+
+    def _check(self, response: Token, terms: _Terms) -> None:
+        if not self._groups:
+            raise self._error("there is no random effect in it", hint=f"add one: {self._text} + (1|seed)")
+        if any(variable.column == response.text for term in terms for variable in term):
+            raise self._error_at(response, f"the response {response.text!r} is also on the right-hand side")
+        if not terms:
+            raise self._error("there is no fixed effect and no intercept in it", hint="write 1 + …")
+
+    def _ordered(self, terms: _Terms) -> tuple[Term, ...]:
+        order = {variable: place for place, variable in enumerate(self._variables.values())}
+        sorted_terms = sorted((term for term in terms if term), key=len)
+        return tuple(tuple(sorted(term, key=order.__getitem__)) for term in sorted_terms)
+
+    def _sum(self, terms: _Terms) -> _Terms:
+        minus = self._skip("-") or (self._skip("+") and False)
+        while True:
+            terms = self._add_item(terms, minus=minus)
+            if self._skip("+"):
+                minus = False
+            elif self._skip("-"):
+                minus = True
+            else:
+                return terms
+
+    def _add_item(self, terms: _Terms, *, minus: bool) -> _Terms:
+        """One summand: a number switches the intercept, a bracket with a bar is a random effect, else terms."""
+        start = self._token
+        if start.kind == "number" and self._tokens[self._next + 1].text not in ("*", ":", "/", "^"):
+            return self._switch_intercept(terms, minus=minus)
+        items = self._product()
+        if items is None:
+            if minus:
+                raise self._error_at(start, "a random effect cannot be taken away")
+            return terms
+        return {term: None for term in terms if term not in items} if minus else {**terms, **items}
+
+    def _switch_intercept(self, terms: _Terms, *, minus: bool) -> _Terms:
+        token = self._take()
+        if token.text not in ("0", "1"):
+            raise self._error_at(token, f"the number {token.text} has no meaning", allowed="0 or 1, for the intercept")
+        if (token.text == "1") != minus:
+            return {_INTERCEPT: None, **terms}
+        return {term: None for term in terms if term != _INTERCEPT}
+
+    def _product(self) -> _Terms | None:
+        left = self._interaction()
+        while left is not None and self._token.text in ("*", "/"):
+            sign = self._take().text
+            right = self._operand(self._interaction())
+            if sign == "*":
+                left = {**left, **right, **_crossed(left, right)}
+            else:
+                left = {**left, **_crossed({frozenset().union(*left): None}, right)}
+        return left
+
+    def _interaction(self) -> _Terms | None:
+        left = self._atom()
+        while left is not None and self._skip(":"):
+            left = _crossed(left, self._operand(self._atom()))
+        if self._token.text == "^":
+            raise self._error("powers are not understood", hint="write the interactions out, as a*b or a:b")
+        return left
+
+    def _operand(self, terms: _Terms | None) -> _Terms:
+        if terms is None:
+            raise self._error("a random effect cannot be multiplied", allowed="random effects joined by +")
+        return terms
+
+    def _atom(self) -> _Terms | None:
+        token = self._token
+        if token.kind == "name":
+            return {frozenset({self._variable()}): None}
+        if self._skip("("):
+            return self._bracket(token)
+        if token.kind == "number":
+            raise self._error(f"the number {token.text} cannot be part of a term")
+        raise self._error("expected a column name" + (f" instead of {token.text!r}" if token.text else " here"))
+
+    def _bracket(self, opening: Token) -> _Terms | None:
+        terms = self._sum({_INTERCEPT: None} if self._bar_ahead() else {})
+        if self._skip("|"):
+            if list(terms) != [_INTERCEPT]:
+                raise self._error_at(
+                    opening, "only random intercepts can be fitted", allowed="(1|g), (1|g:h) or (1|g/h)"
+                )
+            self._group(opening)
+            terms = {}
+        if not self._skip(")"):
+            raise self._error("expected ')'")
+        return terms or None
+
+    def _bar_ahead(self) -> bool:
+        """Whether the bracket just opened holds a bar of its own."""
+        depth = 0
+        for token in self._tokens[self._next :]:
+            if token.text == "|" and depth == 0:
+                return True
+            depth += {"(": 1, ")": -1}.get(token.text, 0)
+            if depth < 0:
+                return False
+        return False
+
+    def _group(self, opening: Token) -> None:
+        path = [self._group_columns()]
+        while self._skip("/"):
+            path.append(self._group_columns() + path[-1])
+        for columns in reversed(path):
+            if any(set(columns) == set(known) for known in self._groups):
+                raise self._error_at(opening, f"the random effect of {':'.join(columns)} is there twice")
+            self._groups[columns] = opening
+
+    def _group_columns(self) -> tuple[str, ...]:
+        columns = [self._take_name("a grouping column").text]
+        while self._skip(":"):
+            columns.append(self._take_name("a grouping column").text)
+        return tuple(columns)
+
+    def _variable(self) -> Variable:
+        token = self._take()
+        label, forced = token.text, False
+        if self._token.text == "(":
+            if token.text not in _FACTOR_CALLS:
+                raise self._error_at(
+                    token,
+                    f"the function {token.text!r} is not understood",
+                    allowed="C(x) or factor(x)",
+                    hint="compute the column before, and name it here",
+                )
+            self._take()
+            column = self._take_name("a column").text
+            label, forced = f"{token.text}({column})", True
+            if not self._skip(")"):
+                raise self._error("expected ')'")
+            return self._variables.setdefault(label, Variable(column, label, forced))
+        return self._variables.setdefault(label, Variable(token.text, label, forced))
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._next]
+
+    def _take(self) -> Token:
+        token = self._token
+        self._next += token.kind != "end"
+        return token
+
+    def _take_name(self, what: str) -> Token:
+        if self._token.kind != "name":
+            raise self._error(f"expected {what}", allowed=f"a formula such as {EXAMPLE}")
+        return self._take()
+
+    def _skip(self, sign: str) -> bool:
+        found = self._token.kind == "sign" and self._token.text == sign
+        self._next += found
+        return found
+
+    def _error(self, what: str, *, allowed: str = "", hint: str = "") -> InputError:
+        return self._error_at(self._token, what, allowed=allowed, hint=hint)
+
+    def _error_at(self, token: Token, what: str, *, allowed: str = "", hint: str = "") -> InputError:
+        return formula_error(self._text, token.place, what, allowed=allowed, hint=hint)
+
+
+def _crossed(left: _Terms, right: _Terms) -> _Terms:
+    return {a | b: None for a in left for b in right}

@@ -1,0 +1,28 @@
+"""Ranks: tied values share the mean of the ranks they stand on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from isorun.analysis.samples import FloatArray
+
+__all__ = ["has_ties", "midranks", "tie_term"]
+
+
+def midranks(values: FloatArray) -> FloatArray:
+    """The rank of each value, 1 for the smallest; multiples of one half."""
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(sizes)
+    shared: FloatArray = (last - (sizes - 1) / 2.0)[group]
+    return shared
+
+
+def tie_term(values: FloatArray) -> float:
+    """The sum of t³ - t over groups of t equal values; the variances of rank statistics shrink with it."""
+    sizes = np.unique(values, return_counts=True)[1].astype(np.float64)
+    return float((sizes**3 - sizes).sum())
+
+
+def has_ties(values: FloatArray) -> bool:
+    """Whether any two values are equal."""
+    return bool(np.unique(values).size < values.size)

@@ -1,0 +1,40 @@
+"""The t e-process: evidence that stays valid however often one looks, without a maximum number of runs.
+
+The e-value is the Bayes factor of an effect size drawn from N(0, 1) against none, with the right Haar prior on mean
+and standard deviation. For normal runs of equal spread it is a nonnegative martingale under the null, so the chance
+that it ever reaches 1/alpha is at most alpha (Ville 1939; Lai 1976, Annals of Statistics 4; Wang and Ramdas 2024,
+"Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance"). Inverting it gives a
+confidence sequence: mean difference ± `critical_t` standard errors, right at all looks together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isorun.analysis.sequential.looks import Look
+
+__all__ = ["critical_t", "e_value"]
+
+Floats = NDArray[np.float64]
+
+
+def e_value(t: ArrayLike, look: Look) -> Floats:
+    """The evidence against equality in Student's two-sample t at this look; above 1 speaks for a difference."""
+    squared = np.square(np.asarray(t, dtype=np.float64))
+    degrees, growth = _degrees(look), 1 + look.information
+    ratio = np.log1p(squared / degrees) - np.log1p(squared / (degrees * growth))
+    return np.asarray(np.exp((degrees + 1) / 2 * ratio - np.log(growth) / 2))
+
+
+def critical_t(look: Look, alpha: float) -> float:
+    """The t from which the e-value is at least 1/alpha; inf where so few runs cannot reach it."""
+    degrees, growth = _degrees(look), 1 + look.information
+    ratio = (np.sqrt(growth) / alpha) ** (2 / (degrees + 1))
+    if ratio >= growth:
+        return float("inf")
+    return float(np.sqrt(degrees * (ratio - 1) / (1 - ratio / growth)))
+
+
+def _degrees(look: Look) -> int:
+    return look.n_a + look.n_b - 2

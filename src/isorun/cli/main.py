@@ -1,0 +1,102 @@
+"""The command `isorun`: picks the command's module and turns errors into messages and exit codes.
+
+Exit codes: 0 fine, 1 user error or failed runs, 2 usage, 3 a difference was found, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from isorun import __version__
+from isorun.errors import IsorunError
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS: Final = {
+    "run": "train the same thing many times under control and record everything",
+    "report": "how much the runs of a study vary, and what made it so",
+    "scan": "show which metrics would be read from a training's output",
+}
+EXAMPLES: Final = """\
+examples:
+  isorun run -n 16 --level fixed-seed -- python train.py --lr 0.01
+  isorun run study.toml                 again: only what is missing
+  isorun report study.toml --html report.html
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _dispatch(words)
+    except IsorunError as error:
+        print(f"isorun: {error.message()}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("isorun: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        _silence_stdout()
+        return 0
+
+
+def _dispatch(words: list[str]) -> int:
+    if words and words[0] in COMMANDS:
+        command = importlib.import_module(f"isorun.cli.{words[0]}")
+        parser = _Parser(prog=f"isorun {words[0]}", description=command.__doc__, formatter_class=_Formatter)
+        command.declare(parser)
+        code: int = command.execute(_parse(parser, words[1:]))
+        sys.stdout.flush()
+        return code
+    parser = _overview()
+    if not words:
+        parser.print_help()
+        return 0
+    parser.parse_args(words)
+    return 0
+
+
+def _parse(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    """The options, and in `command` whatever stands behind the first `--`, untouched."""
+    end = words.index("--") if "--" in words else len(words)
+    options = parser.parse_args(words[:end])
+    options.command = words[end + 1 :]
+    if options.command and not parser.get_default("takes_command"):
+        parser.error(f"this command takes no training command, but {' '.join(options.command)!r} was given")
+    return options
+
+
+def _overview() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="isorun",
+        description="Is this training result real, or is it noise, and what made it so?",
+        epilog=EXAMPLES,
+        formatter_class=_Formatter,
+    )
+    parser.add_argument("--version", action="version", version=f"isorun {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        commands.add_parser(name, help=summary)
+    return parser
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the line breaks of descriptions and examples."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what to do next when the words on the command line do not fit."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n  next:    {self.prog} --help\n")
+
+
+def _silence_stdout() -> None:
+    # The reader has gone (isorun report | head): without this Python would complain while shutting down.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

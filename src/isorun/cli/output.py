@@ -1,0 +1,50 @@
+"""What all commands print alike: JSON for machines, colour only where it is wanted, files written whole."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from isorun.errors import InputError
+
+__all__ = ["declare", "print_json", "terminal_width", "wants_colour", "write_file"]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The option that every command has."""
+    parser.add_argument("--json", action="store_true", help="print the result as JSON, for machines")
+
+
+def print_json(value: Any) -> None:
+    """Strict JSON on stdout."""
+    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def wants_colour() -> bool:
+    """Whether stdout is a terminal and nobody asked for plain text (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def terminal_width() -> int:
+    """How many columns there are, within what is readable."""
+    return max(60, min(shutil.get_terminal_size((80, 24)).columns, 160))
+
+
+def write_file(path: str | Path, text: str) -> None:
+    """Write a file whole or not at all, so that a full disk never leaves half a report."""
+    target = Path(path)
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=target.parent, prefix=f".{target.name}.", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(text)
+        Path(file.name).chmod(0o644)
+        Path(file.name).replace(target)
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,135 @@
+"""Progress on stderr: how many runs are done, how long it will take, and what they give so far."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections import defaultdict
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
+
+from isorun.execution.scheduler import Observer
+from isorun.study.records import RunRecord, RunState
+
+if TYPE_CHECKING:
+    from isorun.study.cells import Cell
+    from isorun.study.design import Study
+
+__all__ = ["Progress", "duration"]
+
+
+def duration(seconds: float) -> str:
+    """A duration as people say it."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes, hours = seconds / 60, seconds / 3600
+    return f"{minutes:.0f} min" if minutes < 99.5 else f"{hours:.1f} h"
+
+
+class Progress(Observer):
+    """One line, rewritten, on a terminal; a line a run elsewhere."""
+
+    def __init__(self, study: Study, stream: TextIO) -> None:
+        self._study = study
+        self._stream = stream
+        self._live = stream.isatty()
+        self._lock = threading.Lock()
+        self._started = time.monotonic()
+        self._total = 0
+        self._running = 0
+        self._records: list[RunRecord] = []
+        self._values: defaultdict[tuple[str, ...], list[float]] = defaultdict(list)
+        self._metric = ""
+        self._sources: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live and self._total:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+    def work_planned(self, runs: int) -> None:
+        """How many runs are to come."""
+        self._total = runs
+        if runs:
+            self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do")
+
+    def run_started(self, cell: Cell) -> None:
+        """A run begins."""
+        with self._lock:
+            self._running += 1
+            if self._live:
+                self._rewrite(f"{self._counts()}  {cell.label} …")
+
+    def run_ended(self, record: RunRecord) -> None:
+        """A run ended: show it, the time left and the running mean ± sd of its group."""
+        with self._lock:
+            self._running -= 1
+            self._records.append(record)
+            self._announce_sources(record)
+            line = f"{self._counts()}  {record.cell.label}: {self._told(record)}{self._time_left()}"
+            if self._live and record.state is RunState.FINISHED:
+                self._rewrite(line)
+            else:
+                self._say(line)
+
+    def _counts(self) -> str:
+        return f"[{len(self._records)}/{max(self._total, len(self._records))}]"
+
+    def _told(self, record: RunRecord) -> str:
+        if record.state is not RunState.FINISHED:
+            return f"{record.state} ({record.reason})"
+        value = self._value(record)
+        if value is None:
+            return f"{duration(record.wall_seconds)}, no metric found"
+        values = self._values[(*record.cell.group,)]
+        values.append(value)
+        spread = f" (mean {statistics.fmean(values):.4g}"
+        spread += f" ± {statistics.stdev(values):.2g} sd" if len(values) > 1 else ""
+        return f"{self._metric} {value:.4g}{spread}, n = {len(values)})"
+
+    def _value(self, record: RunRecord) -> float | None:
+        from isorun.analysis.judged import judged_metrics
+
+        judged = judged_metrics(self._study.metrics, [record])
+        self._metric = judged[0].name if judged else ""
+        if self._metric in record.results:
+            return record.results[self._metric]
+        series = record.series.get(self._metric)
+        return series.values[-1] if series and series.values else None
+
+    def _time_left(self) -> str:
+        left = self._total - len(self._records)
+        if left <= 0:
+            return ""
+        elapsed = time.monotonic() - self._started
+        return f"; about {duration(elapsed / len(self._records) * left)} left"
+
+    def _announce_sources(self, record: RunRecord) -> None:
+        """Show which metrics were found in the output before anybody relies on them."""
+        found = {name: origin for name, origin in record.sources.items() if origin != "log"}
+        new = {name: origin for name, origin in found.items() if name not in self._sources}
+        if new and record.state is RunState.FINISHED:
+            self._sources.update(new)
+            shown = ", ".join(f"{name} ({origin})" for name, origin in list(new.items())[:8])
+            self._say(f"metrics found without isorun.log: {shown}")
+
+    def metrics_found(self) -> list[str]:
+        """One line on where the metrics came from, for the end of the run."""
+        if not self._sources:
+            return []
+        names = ", ".join(sorted(self._sources)[:12])
+        return [f"  metrics read from output or files: {names}; isorun report shows the lines they came from"]
+
+    def _rewrite(self, line: str) -> None:
+        self._stream.write(f"\r\x1b[K{line[:160]}")
+        self._stream.flush()
+
+    def _say(self, line: str) -> None:
+        self._stream.write(f"\r\x1b[K{line}\n" if self._live else f"{line}\n")
+        self._stream.flush()

@@ -1,0 +1,57 @@
+"""How much the runs of a study vary, and what made it so.
+
+  isorun report study.toml                      verdict, tables and warnings in the terminal
+  isorun report study.toml --html report.html   one self-contained file that opens offline
+  isorun report study.toml --json               the same result for machines
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from isorun.cli import output
+from isorun.errors import NothingRecorded, StudyError
+
+__all__ = ["declare", "execute"]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The words this command understands."""
+    parser.add_argument(
+        "study", nargs="?", metavar="STUDY", help="a study file, or the name of an ad hoc study (default: the latest)"
+    )
+    parser.add_argument("--html", metavar="FILE", help="also write one self-contained page")
+    parser.add_argument("--markdown", metavar="FILE", help="also write Markdown tables")
+    parser.add_argument("--latex", metavar="FILE", help="also write LaTeX tables (booktabs)")
+    parser.add_argument("--figures", metavar="FOLDER", help="also write the figures as SVG files")
+    parser.add_argument("--pdf", action="store_true", help="with --figures: also as PDF (needs isorun[figures])")
+    parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun beside the study)")
+    output.declare(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Analyse the study and print or write what was asked for."""
+    from isorun import workflow
+    from isorun.report import json_report, terminal
+
+    result = workflow.analyse(options.study or _latest(options), store=options.store)
+    written = _write_files(result, options)
+    if options.json:
+        output.print_json(json_report.to_json(result))
+        return 0
+    print(terminal.render(result, colour=output.wants_colour(), width=output.terminal_width()))
+    for path in written:
+        print(f"written: {path}")
+    return 0
+
+
+def _latest(options: argparse.Namespace) -> str:
+    from isorun import workflow
+
+    names = workflow.recent(options.store)
+    if not names:
+        raise NothingRecorded(
+            "no study is named, and no ad hoc study was run in this folder",
+            hint="isorun report study.toml, or isorun run -n 16 -- python train.py first",
+        )
+    return names[0]

@@ -1,0 +1,58 @@
+"""Show which metrics would be read from a training's output, before anything relies on them.
+
+  isorun scan train.log
+  python train.py | isorun scan -
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from isorun.cli import output
+from isorun.errors import InputError
+
+__all__ = ["declare", "execute"]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The words this command understands."""
+    parser.add_argument("log", metavar="LOG", help="a file with what a training printed; - for standard input")
+    parser.add_argument("--pattern", dest="patterns", action="append", default=[], metavar="REGEX", help="your own")
+    output.declare(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Read the text and list the metrics found in it."""
+    from isorun.execution.sources import describe, scan_text
+    from isorun.study.parsing import sources
+
+    found = scan_text(_read(options.log), sources({"patterns": options.patterns}, "--pattern"))
+    if options.json:
+        output.print_json(
+            {
+                "metrics": {
+                    name: {"values": len(series.values), "origin": found.origins[name], "line": found.examples[name]}
+                    for name, series in found.series.items()
+                },
+                "notes": [note.message for note in found.notes],
+            }
+        )
+        return 0
+    names = ", ".join(sorted(found.series)) or "none"
+    print(f"{len(found.series)} metric{'s' if len(found.series) != 1 else ''} found: {names}")
+    for line in describe(found):
+        print(line)
+    if not found.series:
+        print("next: isorun scan --pattern '(?P<val_acc>[\\d.]+)' LOG, or isorun.log(…) in the training")
+    return 0
+
+
+def _read(name: str) -> str:
+    if name == "-":
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
+    try:
+        return Path(name).read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror}", hint="- reads standard input") from None

@@ -1,0 +1,136 @@
+"""From what a run left to its record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from isorun.execution.base import Job
+from isorun.execution.events import EventLog, non_finite_notes
+from isorun.execution.process import Exit
+from isorun.execution.sources import Found, merged
+from isorun.study.records import Note, RunRecord, RunState
+
+__all__ = ["Ended", "assemble", "state_and_reason"]
+
+_LAST_WORDS: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|\S*python\S*: ).*")
+_LAST_WORDS_LENGTH: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that has ended, and everything that is known about it.
+
+    began_unix: the wall clock at the launch. lines, files: metrics read from the output and from files.
+    asked_to_stop: the executor was told to stop while the run was going on.
+    """
+
+    job: Job
+    launch: str
+    began_unix: float
+    exit: Exit
+    timed_out: bool
+    asked_to_stop: bool
+    events: EventLog
+    lines: Found
+    files: Found
+    log_tail: str
+    requested: Mapping[str, Any]
+    code: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+
+def assemble(ended: Ended) -> RunRecord:
+    """The record of the run."""
+    events = ended.events
+    found = _all_metrics(ended)
+    state, reason = state_and_reason(ended)
+    return RunRecord(
+        cell=ended.job.cell,
+        attempt=ended.job.attempt,
+        state=state,
+        exit_code=ended.exit.exit_code,
+        signal=ended.exit.signal,
+        reason=reason,
+        launch=ended.launch,
+        seed_used=ended.job.seed,
+        started_at=datetime.fromtimestamp(ended.began_unix, UTC).isoformat(timespec="milliseconds"),
+        wall_seconds=ended.exit.wall_seconds,
+        cpu_seconds=ended.exit.cpu_seconds,
+        peak_memory_bytes=ended.exit.peak_memory_bytes,
+        results=found.results,
+        per_class=events.per_class,
+        series=found.series,
+        predictions=tuple(events.predictions),
+        digests=events.digests,
+        environment={"requested": ended.requested, "effective": events.effective},
+        code=ended.code,
+        sources=found.origins,
+        seeded=tuple(events.seeded),
+        notes=tuple(_notes(ended, found)),
+        log_tail=ended.log_tail,
+    )
+
+
+def _all_metrics(ended: Ended) -> Found:
+    """What the training logged wins over its files, and those over its output.
+
+    A training that prints what it also logs is the normal case and worth no note; two files that disagree are.
+    """
+    series, results = ended.events.series, ended.events.results
+    logged = Found(series=series, results=results, origins=dict.fromkeys([*series, *results], "log"))
+    known = {*logged.origins, *ended.files.origins}
+    return merged(logged, ended.files, _without(ended.lines, known))
+
+
+def _without(found: Found, names: set[str]) -> Found:
+    return replace(
+        found,
+        series={name: item for name, item in found.series.items() if name not in names},
+        results={name: item for name, item in found.results.items() if name not in names},
+        origins={name: item for name, item in found.origins.items() if name not in names},
+        examples={name: item for name, item in found.examples.items() if name not in names},
+    )
+
+
+def state_and_reason(ended: Ended) -> tuple[RunState, str]:
+    """How the run ended, and why in words; a finished run needs no reason."""
+    if ended.asked_to_stop:
+        return RunState.INTERRUPTED, "stopped on request"
+    if ended.timed_out:
+        limit = ended.job.time_limit_seconds
+        return RunState.TIMED_OUT, f"still running after the time limit of {limit:g} s"
+    if not ended.exit.kept:
+        return RunState.FAILED, "the process that kept the run was killed; the run was ended with it"
+    if ended.exit.signal:
+        guess = " (out of memory?)" if ended.exit.signal == "SIGKILL" else ""
+        return RunState.FAILED, f"killed by {ended.exit.signal}{guess}"
+    if ended.exit.exit_code != 0:
+        return RunState.FAILED, f"exit code {ended.exit.exit_code}{_last_words(ended.log_tail)}"
+    return RunState.FINISHED, ""
+
+
+def _last_words(log_tail: str) -> str:
+    """The error a Python program ends with, when its last line reads like one."""
+    last = log_tail.rstrip().rpartition("\n")[2]
+    return f": {last[:_LAST_WORDS_LENGTH]}" if _LAST_WORDS.fullmatch(last) else ""
+
+
+def _notes(ended: Ended, found: Found) -> list[Note]:
+    notes = [*ended.notes, *ended.events.notes, *found.notes]
+    notes += non_finite_notes(found.results, found.series)
+    if not ended.events.start:
+        notes.append(Note("no-worker", f"no Python process of this run loaded the worker: {_without_worker(ended)}"))
+    if ended.exit.left_behind:
+        names = ", ".join(sorted(ended.exit.left_behind))
+        notes.append(Note("left-behind", f"processes that outlived the training were ended: {names}"))
+    return notes
+
+
+def _without_worker(ended: Ended) -> str:
+    if ended.job.cell.level.fixes_seed:
+        return f"the level {ended.job.cell.level} was not applied"
+    return "no environment and no digests were recorded"

@@ -1,0 +1,63 @@
+"""The document a study can be declared from again: what a study file would say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from isorun.study.design import Approach, Config, Environment, Study
+from isorun.study.distributions import Distribution
+from isorun.study.parts import Sources
+
+__all__ = ["document_of"]
+
+
+def document_of(study: Study) -> dict[str, Any]:
+    """Plain JSON with the keys of a study file; `study_from_document` makes an equal study of it."""
+    return {
+        "name": study.name,
+        "approaches": {name: _approach(item) for name, item in study.approaches.items()},
+        "configs": {name: _config(item) for name, item in study.configs.items()},
+        "environments": {name: _environment(item) for name, item in study.environments.items()},
+        "levels": [str(level) for level in study.levels],
+        "seeds": list(study.seeds),
+        "repeats": study.repeats,
+        "metrics": {name: _given(direction=m.direction, chance=m.chance) for name, m in study.metrics.items()},
+        "selections": {name: {"metric": s.metric, "direction": s.direction} for name, s in study.selections.items()},
+        "policy": _given(
+            time_limit=study.policy.time_limit_seconds,
+            on_failure=study.policy.on_failure,
+            retries=study.policy.retries,
+        ),
+    }
+
+
+def _approach(approach: Approach) -> dict[str, Any]:
+    what = {"function": approach.command[1]} if approach.is_function else {"command": list(approach.command)}
+    return {**what, "configs": list(approach.configs), "sources": _sources(approach.sources)}
+
+
+def _sources(sources: Sources) -> dict[str, Any]:
+    return {
+        "stdout": sources.stdout,
+        "patterns": list(sources.patterns),
+        "files": list(sources.files),
+        "tensorboard": list(sources.tensorboard),
+    }
+
+
+def _config(config: Config) -> dict[str, Any]:
+    drawn = {name: _distribution(item) for name, item in config.distributions.items()}
+    return {**config.values, **drawn, "draws": config.draws, "draw_seed": config.draw_seed}
+
+
+def _distribution(item: Distribution) -> dict[str, Any]:
+    return {item.kind: list(item.options) if item.kind == "choice" else [item.first, item.second]}
+
+
+def _environment(environment: Environment) -> dict[str, Any]:
+    preload = None if environment.preload is None else list(environment.preload)
+    return _given(python=environment.python, env=dict(environment.env), threads=environment.threads, preload=preload)
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}

@@ -1,0 +1,107 @@
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isorun.execution.output import BoundedLog, LineSplitter, readable_tail
+
+
+def lines_of(pieces, line_bytes=1000):
+    got = []
+    splitter = LineSplitter(lambda line, seconds: got.append((line, seconds)), line_bytes)
+    for seconds, piece in enumerate(pieces):
+        splitter.write(piece, float(seconds))
+    splitter.close(99.0)
+    return got, splitter
+
+
+@given(data=st.binary(max_size=400), cuts=st.lists(st.integers(0, 400), max_size=8))
+def test_lines_do_not_depend_on_how_the_bytes_arrive(data, cuts):
+    ends = sorted({min(cut, len(data)) for cut in cuts} | {len(data)})
+    pieces = [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    whole = [line for line, _ in lines_of([data])[0]]
+    assert [line for line, _ in lines_of(pieces)[0]] == whole
+    expected = [part for part in data.replace(b"\r", b"\n").split(b"\n") if part]
+    assert whole == [part.decode("utf-8", "replace") for part in expected]
+
+
+def test_each_line_has_the_time_at_which_its_end_was_read():
+    got, _ = lines_of([b"a\nb", b"b\rc", b""])
+    assert got == [("a", 0.0), ("bb", 1.0), ("c", 99.0)]
+
+
+def test_a_line_longer_than_the_limit_is_passed_on_once_cut_and_counted():
+    got, splitter = lines_of([b"x" * 1500, b"x" * 1500, b"\nnext\n"])
+    assert [line for line, _ in got] == ["x" * 1000, "next"]
+    assert splitter.cut_lines == 1
+
+
+def test_a_hundred_megabyte_line_takes_little_memory():
+    splitter = LineSplitter(lambda _line, _seconds: None)
+    piece = b"y" * 262_144
+    tracemalloc.start()
+    for _ in range(400):
+        splitter.write(piece, 0.0)
+    splitter.close(1.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert splitter.cut_lines == 1
+    assert peak < 2_000_000
+
+
+@given(pieces=st.lists(st.binary(max_size=60), max_size=30))
+def test_a_log_keeps_everything_or_its_start_and_end_and_says_how_much_is_missing(pieces, tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "output.log"
+    log = BoundedLog(path, head_bytes=50, tail_bytes=40)
+    for piece in pieces:
+        log.write(piece)
+    data, end = b"".join(pieces), log.end()
+    log.close()
+    kept = path.read_bytes()
+    if len(data) <= 90:
+        assert kept == data
+        assert end == data
+    else:
+        assert kept == data[:50] + f"\n[isorun: {len(data) - 90} bytes were cut here]\n".encode() + data[-40:]
+        assert end
+        assert data.endswith(end)
+
+
+def test_a_log_that_prints_gigabytes_stays_small_in_memory_and_on_disk(tmp_path):
+    log = BoundedLog(tmp_path / "output.log", head_bytes=10_000, tail_bytes=40_000)
+    tracemalloc.start()
+    for number in range(20_000):
+        log.write(b"%07d\n" % number * 100)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    log.close()
+    assert peak < 500_000
+    assert (tmp_path / "output.log").stat().st_size < 50_100
+
+
+def test_a_full_disk_does_not_end_the_run_and_is_kept_as_a_failure(tmp_path):
+    log = BoundedLog(tmp_path / "output.log", head_bytes=4)
+    log._file.close()
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        log._file = full
+        log.write(b"abcdefgh")
+        log.close()
+    assert "No space left" in log.failure
+    assert log.end() == b"abcdefgh"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"a\rb\rc\n", "c"),
+        (b"progress 10%\rprogress 100%\r\ndone\n", "progress 100%\ndone"),
+        (b"half \xff\xfe bytes", "half \ufffd\ufffd bytes"),
+        (b"nul\0byte", "nul\ufffdbyte"),
+        (b"", ""),
+        (b"bar\r", "bar"),
+    ],
+)
+def test_a_tail_reads_as_a_terminal_would_show_it(raw, shown):
+    assert readable_tail(raw) == shown

@@ -1,0 +1,77 @@
+"""Imports go downwards only: a stage knows those below it, never those beside or above it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import isorun
+
+ROOT = Path(isorun.__file__).parent
+LAYERS = [
+    {"cli", "__main__"},
+    {"workflow"},
+    {"registry", "repair", "zoo"},
+    {"report", "diagnose"},
+    {"execution", "store", "analysis"},
+    {"study"},
+    {"errors", "worker"},
+]
+RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def part_of(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported_parts(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "isorun" and len(parts) > 1 and parts[1] in RANK:
+                yield parts[1]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_downwards_only(path):
+    here = part_of(path)
+    for there in imported_parts(path):
+        assert there == here or RANK[there] > RANK[here], f"{path} imports {there}, which is not below {here}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "worker").rglob("*.py")), ids=lambda path: path.name)
+def test_the_worker_imports_nothing_of_isorun(path):
+    assert not list(imported_parts(path))
+
+
+def test_every_module_belongs_to_a_layer():
+    assert {part_of(path) for path in MODULES} <= set(RANK)
+
+
+def test_no_module_is_called_utils_helpers_or_common():
+    assert not [path for path in MODULES if path.stem in {"utils", "helpers", "common"}]
+
+
+@pytest.mark.parametrize("word", ["pickle", "marshal", "shelve", "dill", "cloudpickle"])
+def test_nothing_is_ever_unpickled(word):
+    for path in MODULES:
+        imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import)]
+        assert word not in {alias.name for node in imports for alias in node.names}, path
+
+
+def test_data_is_never_executed():
+    allowed = {"worker"}
+    for path in MODULES:
+        calls = {
+            node.func.id
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        if part_of(path) not in allowed:
+            assert not calls & {"eval", "exec", "compile", "__import__"}, path
