@@ -1,6 +1,7 @@
 """Every error a user can meet.
 
     IsorunError
+    ├── UsageError          the words on a command line do not fit together (exit code 2)
     ├── StudyError          the study file or Study object says something that cannot be run
     ├── InputError          a table, formula, file or argument given to an analysis cannot be used
     ├── MissingExtra        an optional part is needed and not installed
@@ -12,7 +13,7 @@
     └── NothingRecorded     there is no run to report on
 
 Each message says what failed, what was found, what is allowed, and what to do next. Only the command line exits;
-it prints the message without a traceback and returns exit code 1.
+it prints the message without a traceback and returns exit code 1 (2 for UsageError).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = [
     "StoreError",
     "StoreTooNew",
     "StudyError",
+    "UsageError",
     "known_names",
 ]
 
@@ -57,6 +59,10 @@ class IsorunError(Exception):
         parts += [f"  allowed: {self.allowed}"] if self.allowed else []
         parts += [f"  next:    {self.hint}"] if self.hint else []
         return "\n".join(parts)
+
+
+class UsageError(IsorunError):
+    """The words on a command line do not fit together."""
 
 
 class StudyError(IsorunError):

@@ -1,8 +1,8 @@
 """The pipeline: declare, run, record, analyse. The only module that knows all stages.
 
-    study = load("study.toml")          declare
-    outcome = run(study)                run and record what is missing
-    result = analyse(study)             from records to a result object, which report/ renders
+study = load("study.toml")          declare
+outcome = run(study)                run and record what is missing
+result = analyse(study)             from records to a result object, which report/ renders
 """
 
 from __future__ import annotations
@@ -31,7 +31,19 @@ from isorun.study.toml import load_study, study_from_document
 if TYPE_CHECKING:
     from isorun.analysis.study_result import StudyResult
 
-__all__ = ["Desk", "analyse", "load", "missing", "missing_in", "plan", "recent", "records", "remember", "run", "store_folder"]
+__all__ = [
+    "Desk",
+    "analyse",
+    "load",
+    "missing",
+    "missing_in",
+    "plan",
+    "recent",
+    "records",
+    "remember",
+    "run",
+    "store_folder",
+]
 
 STORE_NAME: Final = ".isorun"
 _STUDIES: Final = "studies"

@@ -18,7 +18,7 @@ from isorun.study.records import Predictions, RunRecord, RunState, Series
 
 CLASSES = 10
 SPREAD = {Level.DEFAULT: 0.006, Level.FIXED_SEED: 0.002, Level.DETERMINISTIC: 0.0}
-ENVIRONMENT = {"requested": {}, "effective": {"threads": {"torch": 2}}}
+ENVIRONMENT = {"requested": {}, "effective": {"torch": {"threads": 2}, "cpu": {"affinity": 2, "model": "EPYC"}}}
 
 
 def make_study(**changes: Any) -> Study:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from isorun.analysis.metric_names import Kind, kind_of
 from isorun.study.records import Predictions, RunRecord, Series
 
-__all__ = ["class_values", "value_at"]
+__all__ = ["class_values", "predicted_and_labels", "value_at"]
 
 
 def class_values(record: RunRecord, metric: str, step: float | None) -> Mapping[str, float]:
@@ -54,12 +54,20 @@ def _from_series(record: RunRecord, metric: str, step: float) -> dict[str, float
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _from_predictions(record: RunRecord, step: float | None) -> dict[str, float]:
+def predicted_and_labels(record: RunRecord, step: float | None) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """The predicted and the true class of every example at `step` (None: the end of the run), if both were logged."""
     for predicted in record.predictions:
         if predicted.kind == "class" and not predicted.name.endswith(".labels") and predicted.step == step:
             labels = _labels(record, predicted)
             if labels is not None:
-                return _class_accuracies(_unpacked(predicted), labels)
+                return _unpacked(predicted), labels
+    return None
+
+
+def _from_predictions(record: RunRecord, step: float | None) -> dict[str, float]:
+    found = predicted_and_labels(record, step)
+    if found is not None:
+        return _class_accuracies(*found)
     return {} if step is None else _from_predictions(record, None)
 
 

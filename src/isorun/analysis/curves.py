@@ -41,7 +41,8 @@ def learning_curves(metric: str, records: Sequence[RunRecord]) -> LearningCurves
             if np.isfinite(value):
                 by_step.setdefault(step, []).append(value)
     steps = tuple(sorted(step for step, values in by_step.items() if 2 * len(values) >= len(runs)))
-    bands = [np.percentile(by_step[step], (BAND[0], 50.0, BAND[1])) for step in steps]
+    with np.errstate(over="ignore"):
+        bands = [np.percentile(by_step[step], (BAND[0], 50.0, BAND[1])) for step in steps]
     low, median, high = (tuple(float(band[place]) for band in bands) for place in range(3))
     return LearningCurves(metric, steps, median, low, high, runs)
 

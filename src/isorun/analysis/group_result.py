@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from isorun.analysis.curves import LearningCurves, learning_curves
+from isorun.analysis.group_noise import group_noise
 from isorun.analysis.identical import IdenticalRuns, identical_runs
 from isorun.analysis.judged import JudgedMetric
 from isorun.analysis.selection import Selected, select
 from isorun.analysis.spread import Spread, pooled_sd, spread
+from isorun.analysis.test_noise import NoiseShares
 from isorun.analysis.weak import WeakRule
 from isorun.study.design import Selection
 from isorun.study.levels import Level
@@ -136,7 +138,10 @@ class FailedRun:
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """Everything about one group. planned: the cells the study has for it."""
+    """Everything about one group.
+
+    planned: the cells the study has for it. noise: what the finite test set does, where predictions were kept.
+    """
 
     key: GroupKey
     planned: int
@@ -146,6 +151,7 @@ class GroupResult:
     cost: Cost
     curves: tuple[LearningCurves, ...]
     failed: tuple[FailedRun, ...]
+    noise: NoiseShares | None
 
     @property
     def finished(self) -> int:
@@ -180,6 +186,7 @@ def analyse_group(
         cost=_cost(finished),
         curves=tuple(curve for curve in curves if curve is not None),
         failed=_failed(records),
+        noise=group_noise(finished),
     )
 
 

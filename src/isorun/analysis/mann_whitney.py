@@ -95,7 +95,7 @@ def rank_sum_law(doubled_ranks: tuple[int, ...], drawn: int) -> tuple[FloatArray
 def u_law(n_first: int, n_second: int) -> FloatArray:
     """The probabilities of U = 0, 1, 2, … when there are no ties."""
     ranks = tuple(range(2, 2 * (n_first + n_second) + 1, 2))
-    return rank_sum_law(ranks, n_first)[1]
+    return rank_sum_law(ranks, n_first)[1][n_first * (n_first - 1) // 2 :]
 
 
 def _approximate(first: FloatArray, second: FloatArray) -> RankSum:

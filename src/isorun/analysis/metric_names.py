@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from typing import Final
 
@@ -120,11 +121,13 @@ _BOOKKEEPING: Final = frozenset(
 )
 
 
+@functools.cache
 def split_of(name: str) -> Split:
     """The split that a part of the name stands for."""
     return next((_SPLITS[word] for word in _words(name) if word in _SPLITS), Split.UNNAMED)
 
 
+@functools.cache
 def kind_of(name: str) -> Kind:
     """The kind of number; a loss word wins, so that `accuracy_error` is one."""
     words = set(_words(name))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from isorun.analysis.samples import FloatArray
 
-__all__ = ["has_ties", "midranks", "tie_term"]
+__all__ = ["has_ties", "midranks", "snapped", "tie_term"]
 
 
 def midranks(values: FloatArray) -> FloatArray:
@@ -26,3 +28,14 @@ def tie_term(values: FloatArray) -> float:
 def has_ties(values: FloatArray) -> bool:
     """Whether any two values are equal."""
     return bool(np.unique(values).size < values.size)
+
+
+def snapped(differences: FloatArray, largest: float) -> FloatArray:
+    """Differences of values up to `largest`, without the noise of floating point.
+
+    0.85 - 0.80 and 0.80 - 0.75 are not the same double, but are the same difference, and have to share a rank.
+    """
+    if largest == 0.0 or not differences.size:
+        return differences
+    decimals = 12 - math.ceil(math.log10(largest))
+    return np.round(differences, decimals) if decimals < 300 else differences

@@ -6,7 +6,7 @@ Each rule looks at the finished runs of one group.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from isorun.analysis.group_result import GroupKey
@@ -19,7 +19,7 @@ __all__ = ["CONDITION_RULES"]
 
 
 def _hook_never_started(key: GroupKey, records: Sequence[RunRecord]) -> Iterator[StudyWarning]:
-    silent = [record for record in records if not _effective(record)]
+    silent = [record for record in records if any(note.code == "no-worker" for note in record.notes)]
     if silent:
         consequence = (
             "nothing but environment variables was fixed" if key.level.fixes_seed else "little is known of them"
@@ -107,14 +107,38 @@ def _no_identical_runs(key: GroupKey, records: Sequence[RunRecord]) -> Iterator[
 
 
 def _threads_differ(key: GroupKey, records: Sequence[RunRecord]) -> Iterator[StudyWarning]:
-    found = _distinct(_effective(record).get("threads") for record in records if _effective(record))
-    if len(found) > 1:
+    changed = _changed(records, lambda name: "threads" in name or name == "affinity")
+    if changed:
         yield StudyWarning(
             "threads-differ",
-            f"the runs did not use the same threads ({' / '.join(found[:3])}): that alone changes results",
+            f"the runs did not use the same number of threads or CPUs ({changed}): that alone changes results",
             "set threads in the study's environment, and run again in a new store",
             (key.label,),
         )
+
+
+def _machine_differs(key: GroupKey, records: Sequence[RunRecord]) -> Iterator[StudyWarning]:
+    changed = _changed(records, lambda name: name in {"model", "vector", "cpu_capability", "devices", "version"})
+    if changed:
+        yield StudyWarning(
+            "machine-differs",
+            f"the runs did not have the same processor, device or library version ({changed})",
+            "make one environment for each in the study, so that their runs are not mixed",
+            (key.label,),
+        )
+
+
+def _changed(records: Sequence[RunRecord], wanted: Callable[[str], bool]) -> str:
+    """Which of the wanted effective facts differ between the runs, with up to three of their values."""
+    facts = [_facts(record, wanted) for record in records if _effective(record)]
+    names = dict.fromkeys(name for fact in facts for name in fact)
+    found = {name: _distinct(fact.get(name) for fact in facts) for name in names}
+    return "; ".join(f"{name} {' / '.join(values[:3])}" for name, values in found.items() if len(values) > 1)
+
+
+def _facts(record: RunRecord, wanted: Callable[[str], bool]) -> dict[str, Any]:
+    parts = ((part, facts) for part, facts in _effective(record).items() if isinstance(facts, Mapping))
+    return {f"{part}.{name}": value for part, facts in parts for name, value in facts.items() if wanted(name)}
 
 
 def _code_differs(key: GroupKey, records: Sequence[RunRecord]) -> Iterator[StudyWarning]:
@@ -149,7 +173,7 @@ def _effective(record: RunRecord) -> Mapping[str, Any]:
     return effective if isinstance(effective, Mapping) else {}
 
 
-def _distinct(values: Iterator[Any]) -> list[str]:
+def _distinct(values: Iterable[Any]) -> list[str]:
     """The different values as JSON, in the order they were met."""
     return list(dict.fromkeys(json.dumps(value, sort_keys=True, default=str) for value in values))
 
@@ -161,6 +185,7 @@ CONDITION_RULES: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord]], Iterat
     _deterministic_differs,
     _no_identical_runs,
     _threads_differ,
+    _machine_differs,
     _code_differs,
     _launch_mixed,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,12 @@ def spread(values: Iterable[float]) -> Spread:
     excluded = int(every.size - finite.size)
     if not finite.size:
         return Spread(0, excluded, None, None, None, None, None, None, None, None, None)
+    # Powers of two scale exactly, and keep sums and squares of huge values (a diverged training) within range.
+    exponent = math.frexp(float(np.abs(finite).max()))[1]
+    return _rescaled(_spread_of(np.ldexp(finite, -exponent), excluded), exponent)
+
+
+def _spread_of(finite: NDArray[np.float64], excluded: int) -> Spread:
     low, middle, high = (float(quartile) for quartile in np.percentile(finite, (25, 50, 75)))
     mean, sd = _mean_and_sd(finite)
     return Spread(
@@ -83,6 +89,34 @@ def spread(values: Iterable[float]) -> Spread:
         maximum=float(finite.max()),
         whiskers=_whiskers(finite, low, high),
     )
+
+
+def _rescaled(seen: Spread, exponent: int) -> Spread:
+    def back(value: float | None) -> float | None:
+        return None if value is None else _times_power_of_two(value, exponent)
+
+    def pair(values: tuple[float, float] | None) -> tuple[float, float] | None:
+        return values and (_times_power_of_two(values[0], exponent), _times_power_of_two(values[1], exponent))
+
+    return replace(
+        seen,
+        mean=back(seen.mean),
+        sd=back(seen.sd),
+        sd_interval=pair(seen.sd_interval),
+        minimum=back(seen.minimum),
+        quartile_low=back(seen.quartile_low),
+        median=back(seen.median),
+        quartile_high=back(seen.quartile_high),
+        maximum=back(seen.maximum),
+        whiskers=pair(seen.whiskers),
+    )
+
+
+def _times_power_of_two(value: float, exponent: int) -> float:
+    try:
+        return math.ldexp(value, exponent)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def sd_interval(sd: float, n: int, confidence: float = SD_CONFIDENCE) -> tuple[float, float]:
@@ -105,9 +139,7 @@ def _mean_and_sd(finite: NDArray[np.float64]) -> tuple[float, float | None]:
     """Equal values have exactly their value as mean and 0 as sd, whatever rounding would make of them."""
     if float(finite.min()) == float(finite.max()):
         return float(finite[0]), (0.0 if finite.size > 1 else None)
-    exponent = math.frexp(float(np.abs(finite).max()))[1]
-    scaled = np.ldexp(finite, -exponent)  # exact, and keeps squares of huge values within range
-    return math.ldexp(float(scaled.mean()), exponent), math.ldexp(float(scaled.std(ddof=1)), exponent)
+    return float(finite.mean()), float(finite.std(ddof=1))
 
 
 def _whiskers(finite: NDArray[np.float64], low: float, high: float) -> tuple[float, float]:

@@ -177,18 +177,22 @@ def _at_end(rule: RuleResult, metric: str) -> bool:
 
 
 def _from_output(evidence: Evidence) -> Iterator[StudyWarning]:
+    """Metrics read in the same way, from the same line where one is still known, are one warning."""
     judged = {metric.name for metric in evidence.metrics}
     judged |= {rule.rule.metric for group in evidence.groups for rule in group.rules}
+    records = [record for group in evidence.records.values() for record in group]
+    alike: dict[str, list[str]] = {}
     for metric in sorted(judged):
-        records = [record for group in evidence.records.values() for record in group]
         origins = (record.sources.get(metric, "") for record in records)
         origin = next((origin for origin in origins if origin.startswith("stdout")), "")
         if origin:
-            yield StudyWarning(
-                "metric-from-output",
-                f"{metric} was read from the training's output ({origin}){_example(records, metric)}",
-                f"check the values; to be sure, log it: isorun.log(epoch=..., {metric}=...), or declare a pattern",
-            )
+            alike.setdefault(f"({origin}){_example(records, metric)}", []).append(metric)
+    for where, metrics in alike.items():
+        yield StudyWarning(
+            "metric-from-output",
+            f"{' and '.join(metrics)} read from the training's output {where}",
+            f"check the values; to be sure, log them: isorun.log(epoch=..., {metrics[0]}=...), or declare a pattern",
+        )
 
 
 def _example(records: Sequence[RunRecord], metric: str) -> str:

@@ -6,6 +6,7 @@ no number is an error with its line, and a missing one is counted.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ class Table:
         if wrong:
             raise InputError(
                 f"column {name!r} of {self.source} holds text where a number is needed",
-                found=f"{cells[wrong[0]]!r:.80} on {self.place(wrong[0])}; {len(wrong)} of {len(cells)} cells are no numbers",
+                found=f"{cells[wrong[0]]!r:.80} on {self.place(wrong[0])}; {len(wrong)} such cells of {len(cells)}",
                 hint="name another column, or correct the table",
             )
         return np.array(numbers, dtype=np.float64)
@@ -210,7 +211,7 @@ def _require_unique(names: Sequence[str], source: str) -> None:
 
 
 def _is_missing(cell: object) -> bool:
-    return cell is None or (isinstance(cell, float) and cell != cell)
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 def _fast_number(cell: Any) -> float:
@@ -239,7 +240,7 @@ def _natural_order(key: tuple[str, ...]) -> tuple[tuple[int, float, str], ...]:
 
 def _finite(label: str) -> float | None:
     number = _number(label)
-    return number if number is not None and np.isfinite(number) else None
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _unknown_label(what: str, wanted: str, labels: set[str]) -> InputError:

@@ -7,6 +7,7 @@ F test is for normal values only and is given for comparison with the literature
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from scipy.special import chdtrc, fdtr, fdtrc, ndtri
@@ -17,8 +18,17 @@ from isorun.errors import InputError
 
 __all__ = ["f_test", "fligner", "levene"]
 
-_CENTRES = {"median": np.median, "mean": np.mean}
-_UNTESTABLE = Outcome(None, None)
+
+def _median(sample: FloatArray) -> float:
+    return float(np.median(sample))
+
+
+def _mean(sample: FloatArray) -> float:
+    return float(sample.mean())
+
+
+_CENTRES: Final = {"median": _median, "mean": _mean}
+_UNTESTABLE: Final = Outcome(None, None)
 
 
 def levene(samples: Sequence[FloatArray], *, centre: str = "median") -> Outcome:
@@ -51,8 +61,7 @@ def _rounding(pooled: FloatArray) -> float:
 
 def fligner(samples: Sequence[FloatArray]) -> Outcome:
     """Fligner and Killeen's rank test (1976), median-centred as in R's `fligner.test`."""
-    distances = [np.abs(sample - np.median(sample)) for sample in samples]
-    pooled = np.concatenate(distances)
+    pooled = np.concatenate([np.abs(sample - _median(sample)) for sample in samples])
     if len(samples) < 2 or pooled.size < 3:
         return _UNTESTABLE
     scores = ndtri(0.5 + midranks(pooled) / (2.0 * (pooled.size + 1)))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from isorun import __version__
-from isorun.errors import IsorunError
+from isorun.errors import IsorunError, UsageError
 
 __all__ = ["COMMANDS", "main"]
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _dispatch(words)
     except IsorunError as error:
         print(f"isorun: {error.message()}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
         print("isorun: interrupted", file=sys.stderr)
         return 130
@@ -94,7 +94,9 @@ class _Parser(argparse.ArgumentParser):
     """Says what to do next when the words on the command line do not fit."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}\n  next:    {self.prog} --help\n")
+        forgotten = self.get_default("takes_command") and message.startswith("unrecognized arguments")
+        hint = f"{self.prog} [options] -- COMMAND …" if forgotten else f"{self.prog} --help"
+        self.exit(2, f"{self.prog}: {message}\n  next:    {hint}\n")
 
 
 def _silence_stdout() -> None:

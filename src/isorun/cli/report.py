@@ -1,8 +1,8 @@
 """How much the runs of a study vary, and what made it so.
 
-  isorun report study.toml                      verdict, tables and warnings in the terminal
-  isorun report study.toml --html report.html   one self-contained file that opens offline
-  isorun report study.toml --json               the same result for machines
+isorun report study.toml                      verdict, tables and warnings in the terminal
+isorun report study.toml --html report.html   one self-contained file that opens offline
+isorun report study.toml --json               the same result for machines
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 
 from isorun.cli import output
-from isorun.errors import NothingRecorded, StudyError
+from isorun.errors import NothingRecorded
 
 __all__ = ["declare", "execute"]
 
@@ -35,7 +35,7 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.report import json_report, terminal
 
     result = workflow.analyse(options.study or _latest(options), store=options.store)
-    written = _write_files(result, options)
+    written: list[str] = []
     if options.json:
         output.print_json(json_report.to_json(result))
         return 0

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isorun.cli import output
-from isorun.errors import StudyError
+from isorun.errors import UsageError
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
     adhoc.add_argument("--env", action="append", metavar="NAME=VALUE", help="an environment variable for the training")
     adhoc.add_argument("--python", metavar="PATH", help="the interpreter that replaces a leading `python`")
     adhoc.add_argument("--threads", type=int, metavar="N", help="CPUs a run may use")
-    adhoc.add_argument("--metric", dest="metrics", action="append", metavar="NAME[:lower]", help="what runs are judged by")
+    adhoc.add_argument(
+        "--metric", dest="metrics", action="append", metavar="NAME[:lower]", help="what runs are judged by"
+    )
     adhoc.add_argument("--pattern", dest="patterns", action="append", metavar="REGEX", help="reads metrics from output")
     adhoc.add_argument("--file", dest="files", action="append", metavar="PATH", help="metrics file the training writes")
     both = parser.add_argument_group("how to run")
@@ -66,9 +68,7 @@ def execute(options: argparse.Namespace) -> int:
         workflow.remember(study, options.store)
     progress = Progress(study, sys.stderr)
     with progress:
-        outcome = workflow.run(
-            study, store=options.store, jobs=options.jobs, launch=options.launch, observer=progress
-        )
+        outcome = workflow.run(study, store=options.store, jobs=options.jobs, launch=options.launch, observer=progress)
     _print(study, outcome, progress, options)
     return _exit_code(outcome)
 
@@ -78,7 +78,7 @@ def _study(options: argparse.Namespace) -> Study:
 
     words = options.command
     if bool(options.study) == bool(words):
-        raise StudyError(
+        raise UsageError(
             "either a study file or a command is needed",
             found="both" if words else "neither",
             hint="isorun run study.toml, or isorun run -n 16 -- python train.py",
@@ -88,7 +88,7 @@ def _study(options: argparse.Namespace) -> Study:
     given = [name for name in _AD_HOC_ONLY if getattr(options, name) is not None]
     if given:
         hint = f"write it into {options.study}, where it is kept with the study"
-        raise StudyError(f"--{given[0]} belongs to a command, not to a study file", hint=hint)
+        raise UsageError(f"--{given[0]} belongs to a command, not to a study file", hint=hint)
     return _with_policy(workflow.load(options.study), options)
 
 
@@ -115,7 +115,7 @@ def _adhoc(words: list[str], options: argparse.Namespace) -> Study:
 def _variable(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign:
-        raise StudyError("--env needs NAME=VALUE", found=text)
+        raise UsageError("--env needs NAME=VALUE", found=text)
     return name, value
 
 
@@ -215,4 +215,3 @@ def _exit_code(outcome: Outcome) -> int:
         return 130
     last = {record.cell.id: record.state for record in outcome.records}
     return 0 if all(state is RunState.FINISHED for state in last.values()) and not outcome.stopped else 1
-

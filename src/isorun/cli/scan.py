@@ -1,7 +1,7 @@
 """Show which metrics would be read from a training's output, before anything relies on them.
 
-  isorun scan train.log
-  python train.py | isorun scan -
+isorun scan train.log
+python train.py | isorun scan -
 """
 
 from __future__ import annotations

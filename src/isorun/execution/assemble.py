@@ -124,6 +124,7 @@ def _notes(ended: Ended, found: Found) -> list[Note]:
     notes += non_finite_notes(found.results, found.series)
     if not ended.events.start:
         notes.append(Note("no-worker", f"no Python process of this run loaded the worker: {_without_worker(ended)}"))
+    notes += _thread_notes(ended)
     if ended.exit.left_behind:
         names = ", ".join(sorted(ended.exit.left_behind))
         notes.append(Note("left-behind", f"processes that outlived the training were ended: {names}"))
@@ -134,3 +135,11 @@ def _without_worker(ended: Ended) -> str:
     if ended.job.cell.level.fixes_seed:
         return f"the level {ended.job.cell.level} was not applied"
     return "no environment and no digests were recorded"
+
+
+def _thread_notes(ended: Ended) -> list[Note]:
+    """Libraries clamp and ignore requests for threads silently; a declared number that was not kept is told."""
+    asked, used = ended.job.threads, ended.events.effective.get("torch", {}).get("threads")
+    if asked is None or used is None or asked == used:
+        return []
+    return [Note("threads-differ", f"{asked} threads were asked for and torch used {used}")]

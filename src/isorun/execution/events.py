@@ -34,7 +34,7 @@ class Points:
 
 
 class EventLog:
-    """Collects events one by one; unknown kinds are counted and noted, since a newer worker may write them."""
+    """Collects events one by one. What it does not understand, as a newer worker may write it, is noted."""
 
     def __init__(self) -> None:
         self.results: dict[str, float] = {}
@@ -45,9 +45,8 @@ class EventLog:
         self.seeded: list[Seeded] = []
         self.start: Event = {}
         self.ended = False
+        self.notes: list[Note] = []
         self._points: dict[str, Points] = {}
-        self._notes: list[Note] = []
-        self._unknown: dict[str, int] = {}
         self._takers: dict[str, Callable[[Event], None]] = {
             "start": self._take_start,
             "row": self._take_row,
@@ -70,26 +69,24 @@ class EventLog:
 
     def take(self, event: Event) -> None:
         """Take the next event."""
-        kind = str(event.get("kind"))
-        taker = self._takers.get(kind)
-        if taker is None:
-            self._unknown[kind] = self._unknown.get(kind, 0) + 1
-        else:
+        taker = self._takers.get(str(event.get("kind")), self._take_unknown)
+        try:
             taker(event)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            self._leave_out(event, f"{type(error).__name__}: {error}")
 
     @property
     def series(self) -> dict[str, Series]:
         """The series by metric, in the order in which the metrics first came."""
         return {name: points.series() for name, points in self._points.items()}
 
-    @property
-    def notes(self) -> list[Note]:
-        """The worker's notes, and one for each kind of event that is not known here."""
-        unknown = [
-            Note("unknown-event", f"{count} events of the unknown kind {kind!r} were left out")
-            for kind, count in self._unknown.items()
-        ]
-        return [*self._notes, *unknown]
+    def _take_unknown(self, event: Event) -> None:
+        self._leave_out(event, "this kind is not known")
+
+    def _leave_out(self, event: Event, why: str) -> None:
+        note = Note("unknown-event", f"events of the kind {event.get('kind')!r} were left out ({why})")
+        if note not in self.notes:
+            self.notes.append(note)
 
     def _take_start(self, event: Event) -> None:
         self.start = self.start or event
@@ -135,7 +132,7 @@ class EventLog:
         self.effective.update(event["effective"])
 
     def _take_note(self, event: Event) -> None:
-        self._notes.append(Note(event["code"], event["message"]))
+        self.notes.append(Note(event["code"], event["message"]))
 
     def _take_end(self, _event: Event) -> None:
         self.ended = True
@@ -150,7 +147,7 @@ class EventLog:
         self.start = self.start or other.start
         self.predictions = self.predictions or other.predictions
         self.seeded += other.seeded
-        self._notes += other.notes
+        self.notes += other.notes
 
 
 def non_finite_notes(results: Mapping[str, float], series: Mapping[str, Series]) -> list[Note]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from isorun.execution.base import Job
-from isorun.execution.command import PythonTarget, is_python, parse_python
 from isorun.execution.interpreter import Interpreters, find_program
-from isorun.worker.levels import hooked_python_path, level_environment
+from isorun.study.parts import FUNCTION
+from isorun.worker import programs
+from isorun.worker.levels import PER_RUN_VARIABLES, hooked_python_path, level_environment
 
 __all__ = ["PROTOCOL", "Plan", "plan", "write_request"]
 
 PROTOCOL: Final = 1
-_OWN_VARIABLES: Final = "ISORUN_"
-_REPLACED: Final = ("python", "python3")
+_REPLACED: Final = (FUNCTION, "python", "python3")
+_PYTHON_NAME: Final = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class Plan:
     """A job on given CPUs, ready to be started.
 
     argv: what a fresh process executes. interpreter: its Python, empty when the command does not start with one.
-    target: what Python is asked to run, None when that cannot be said. level_variables: what the level added to env.
+    python_program: what it is asked to run, None when only a fresh interpreter can say. level_variables: what the
+    level added to env.
     """
 
     job: Job
@@ -33,7 +36,7 @@ class Plan:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     interpreter: str
-    target: PythonTarget | None
+    python_program: programs.Program | None
     level_variables: Mapping[str, str]
 
     def requested(self) -> dict[str, Any]:
@@ -51,40 +54,49 @@ class Plan:
 def plan(job: Job, cpus: Sequence[int], interpreters: Interpreters) -> Plan:
     """The plan of a job; ExecutionError when its interpreter or program does not exist."""
     base = _base_environment(job)
-    target = parse_python(job.command)
     interpreter = _interpreter(job, base, interpreters)
-    seed = job.seed if job.cell.level.fixes_seed else None
-    added = level_environment(str(job.cell.level), seed, len(cpus), base)
+    program = _python_program(job) if interpreter else None
+    added = _level_variables(job, len(cpus), base)
     hooked = {"PYTHONPATH": hooked_python_path(base), "ISORUN_RUN_DIR": str(job.folder.absolute())}
     return Plan(
         job=job,
         cpus=tuple(cpus),
-        argv=_argv(job, interpreter, base),
+        argv=_argv(job, interpreter, program, base),
         env={**base, **added, **hooked},
         interpreter=interpreter,
-        target=target,
-        level_variables={name: value for name, value in added.items() if not name.startswith(_OWN_VARIABLES)},
+        python_program=program,
+        level_variables={name: value for name, value in added.items() if name not in PER_RUN_VARIABLES},
     )
 
 
 def _base_environment(job: Job) -> dict[str, str]:
     """The caller's variables and the study's; those of an isorun that this one runs inside are not passed on."""
-    caller = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_VARIABLES)}
+    caller = {name: value for name, value in os.environ.items() if name not in PER_RUN_VARIABLES}
     return {**caller, **job.env}
+
+
+def _level_variables(job: Job, cpus: int, base: Mapping[str, str]) -> dict[str, str]:
+    seed = job.seed if job.cell.level.fixes_seed else None
+    return level_environment(str(job.cell.level), seed, cpus, base)
 
 
 def _interpreter(job: Job, base: Mapping[str, str], interpreters: Interpreters) -> str:
     program = job.command[0]
-    if program == "function" or program in _REPLACED:
+    if program in _REPLACED:
         return interpreters.find(job.python, base, job.working_folder)
-    return interpreters.find(program, base, job.working_folder) if is_python(program) else ""
+    return interpreters.find(program, base, job.working_folder) if _PYTHON_NAME.fullmatch(program) else ""
 
 
-def _argv(job: Job, interpreter: str, base: Mapping[str, str]) -> tuple[str, ...]:
-    program, *arguments = job.command
-    if program == "function":
-        return (interpreter, str(FUNCTION_CALLER), *arguments)
-    return (interpreter or find_program(program, base, job.working_folder), *arguments)
+def _python_program(job: Job) -> programs.Program | None:
+    if job.command[0] == FUNCTION:
+        return programs.Program(programs.FUNCTION, job.command[1], job.command[2:])
+    return programs.parse(job.command[1:])
+
+
+def _argv(job: Job, interpreter: str, program: programs.Program | None, base: Mapping[str, str]) -> tuple[str, ...]:
+    if program is not None and program.kind == programs.FUNCTION:
+        return tuple(programs.fresh_command(interpreter, program))
+    return (interpreter or find_program(job.command[0], base, job.working_folder), *job.command[1:])
 
 
 def write_request(plan: Plan, launch: str) -> None:

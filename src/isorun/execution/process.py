@@ -111,6 +111,11 @@ class KeptProcess:
             for fd in (orders, status, output, environment):
                 os.close(fd)
 
+    @property
+    def keeper_pid(self) -> int:
+        """The process that all of the program's descendants come back to."""
+        return self._keeper.pid
+
     def ask_to_stop(self) -> None:
         """SIGTERM to the program and all its descendants, and SIGKILL after the grace time."""
         self._order(b"s")

@@ -82,6 +82,7 @@ class Scheduler:
     observer: Observer = field(default_factory=Observer)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _stop: threading.Event = field(default_factory=threading.Event, init=False)
+    _all_ended: threading.Event = field(default_factory=threading.Event, init=False)
 
     def carry_out(self, cells: Sequence[Cell]) -> Outcome:
         """Run the cells; return when each is done here or elsewhere, or something stopped the work."""
@@ -98,25 +99,37 @@ class Scheduler:
         return Outcome(tuple(self._records), self._elsewhere, self._reason)
 
     def _watch(self, threads: list[threading.Thread]) -> None:
+        """Wait for all threads; the first Ctrl-C asks the runs to stop, a second one kills them.
+
+        Waiting is done on an event of our own: a Ctrl-C inside Thread.join makes Python 3.11 take a living thread
+        for an ended one.
+        """
+        self._active = len(threads)
         for thread in threads:
             thread.start()
-        try:
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(timeout=0.2)
-        except KeyboardInterrupt:
-            self._halt("interrupted")
-        finally:
-            for thread in threads:
-                thread.join()
+        while not self._all_ended.is_set():
+            try:
+                self._all_ended.wait(0.2)
+            except KeyboardInterrupt:
+                if self._stop.is_set():
+                    self.executor.close()
+                self._halt("interrupted")
 
     def _work(self) -> None:
         try:
             while not self._stop.is_set() and (cell := self._next()):
                 self._serve(cell)
-        except BaseException as error:  # noqa: BLE001 - a thread's error belongs to the caller
+        except BaseException as error:
             self._failure = self._failure or error
             self._halt("error")
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._active -= 1
+            if self._active == 0:
+                self._all_ended.set()
 
     def _next(self) -> Cell | None:
         with self._lock:

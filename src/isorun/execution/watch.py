@@ -30,6 +30,9 @@ class Running(Protocol):
     def ask_to_stop(self) -> None:
         """Ask it to stop, and kill it after a grace time."""
 
+    def kill(self) -> None:
+        """Kill it now."""
+
     def close(self) -> None:
         """Kill what is left and give back all resources."""
 
@@ -42,11 +45,12 @@ class Watched:
     timed_out: bool
 
 
-def watch(running: Running, log: BoundedLog, lines: LineSplitter, began: float, limit: float | None) -> Watched:
-    """Read the run's output until the run has ended; stop it when it runs longer than `limit` seconds.
+def watch(running: Running, log: BoundedLog, lines: LineSplitter, limit: float | None) -> Watched:
+    """Read the output of a run that was started just now until it has ended; stop it after `limit` seconds.
 
-    began: the run's start on the clock of `time.monotonic`.
+    The start of a fork server, which may have come before, counts neither for the limit nor for the times of lines.
     """
+    began = time.monotonic()
     deadline = None if limit is None else began + limit
     timed_out = False
     os.set_blocking(running.output_fd, False)

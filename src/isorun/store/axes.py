@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +25,11 @@ Integers = NDArray[np.int64]
 _WIDEST_GAP = 2**16 - 1
 _FINEST_EXPONENT = -40
 _LARGEST_TICK_COUNT = 2.0**62
+_LATEST_SECOND = 2.0**62
 
 
-@dataclass(frozen=True, slots=True)
-class PackedAxis:
-    """One axis as it is stored.
+class PackedAxis(NamedTuple):
+    """One axis as it is stored; a tuple, because a frame reads tens of thousands of them.
 
     steps: float64, or None when they are the range from first_step by stride.
     exponent: the tick is 2^exponent seconds; None when `seconds` is float64 rather than 16-bit gaps after first_tick.
@@ -88,14 +89,13 @@ def _pack_seconds(seconds: Floats) -> tuple[int | None, int, bytes]:
 
 def _tick_exponent(seconds: Floats) -> int | None:
     """The exponent of the finest tick that works; None when the seconds have to be kept as they are."""
-    if seconds.size < 2 or not np.isfinite(seconds).all():
+    if seconds.size < 2 or not (np.abs(seconds) < _LATEST_SECOND).all():
         return None
-    with np.errstate(over="ignore"):
-        gaps = np.diff(seconds)
+    gaps = np.diff(seconds)
+    if gaps.min() < 0:
+        return None
     widest = float(gaps.max())
-    if gaps.min() < 0 or not math.isfinite(widest):
-        return None
-    exponent = max(_FINEST_EXPONENT, math.frexp(widest / _WIDEST_GAP)[1] - 2)
+    exponent = max(_FINEST_EXPONENT, math.frexp(widest / _WIDEST_GAP)[1] - 2) if widest > 0 else _FINEST_EXPONENT
     while not _fits(seconds, exponent):
         exponent += 1
     return exponent

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from isorun.errors import StoreError
+
 __all__ = ["ByteLocks"]
 
 
@@ -93,7 +95,12 @@ class ByteLocks:
 
     def _try(self, offset: int) -> bool:
         with _OPEN.guard:
-            file = _OPEN.files[self._key]
+            file = _OPEN.files.get(self._key)
+            if file is None:
+                raise StoreError(
+                    "the store was opened by the process that this one was forked from",
+                    hint="open the store anew in the child process",
+                )
             if offset in file.held:
                 return False
             try:

@@ -7,6 +7,7 @@ Its attempt is the run folder `runs/<cell>-<attempt>` that nobody had before: ma
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +27,11 @@ class LocalClaim(Claim):
     cell_id: str
     attempt: int
     folder: Path
-    locks: ByteLocks
+    claims: Claims
 
     def release(self) -> None:
-        """Give the right back; giving it back twice is nothing."""
-        self.locks.release(_byte_of(self.cell_id))
+        """Give the right back; giving it back twice is nothing, also when a later attempt has it by then."""
+        self.claims.give_back(self)
 
 
 class Claims:
@@ -40,6 +41,8 @@ class Claims:
         self._locks = ByteLocks(lock_file)
         self._runs = runs
         self._files = files
+        self._guard = threading.Lock()
+        self._held: dict[str, int] = {}
         with reported("looking at earlier attempts", runs):
             self._latest = _latest_attempts(files.names(runs))
 
@@ -53,15 +56,23 @@ class Claims:
         with reported(f"claiming cell {cell_id}", self._runs):
             if not self._locks.acquire(byte):
                 return None
+        claim = None
         try:
             recorded = recorded_attempts(cell_id)
-            claim = None if recorded is None else self._next_attempt(cell_id, recorded)
-        except BaseException:
-            self._locks.release(byte)
-            raise
-        if claim is None:
-            self._locks.release(byte)
+            if recorded is not None:
+                claim = self._next_attempt(cell_id, recorded)
+                self._held[cell_id] = claim.attempt
+        finally:
+            if claim is None:
+                self._locks.release(byte)
         return claim
+
+    def give_back(self, claim: LocalClaim) -> None:
+        """Free the cell, unless a later attempt has it."""
+        with self._guard:
+            if self._held.get(claim.cell_id) == claim.attempt:
+                del self._held[claim.cell_id]
+                self._locks.release(_byte_of(claim.cell_id))
 
     def close(self) -> None:
         """Give back all claims taken here."""
@@ -72,7 +83,7 @@ class Claims:
         while not self._made_folder(cell_id, attempt):
             attempt += 1
         self._latest[cell_id] = attempt
-        return LocalClaim(cell_id, attempt, self._runs / f"{cell_id}-{attempt}", self._locks)
+        return LocalClaim(cell_id, attempt, self._runs / f"{cell_id}-{attempt}", self)
 
     def _made_folder(self, cell_id: str, attempt: int) -> bool:
         folder = self._runs / f"{cell_id}-{attempt}"

@@ -53,7 +53,9 @@ def sqlite_error(error: sqlite3.Error, doing: str, path: Path) -> StoreError:
     if code in _SQLITE_DAMAGE:
         return _damaged(what, str(error), path)
     if code in _SQLITE_BUSY:
-        return StoreBusy(what, found="another process holds it", hint="wait for the other command to end, and try again")
+        return StoreBusy(
+            what, found="another process holds it", hint="wait for the other command to end, and try again"
+        )
     if code in _SQLITE_NOT_WRITABLE:
         hint = "make the folder and its files readable and writable, or copy the store to a place that is"
         return StoreError(what, found=str(error), hint=hint)

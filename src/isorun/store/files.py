@@ -56,7 +56,8 @@ class Files:
 
     def names(self, folder: Path) -> list[str]:
         """The names in the folder, in no order."""
-        return os.listdir(folder)
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries]
 
     def read(self, path: Path) -> bytes:
         """The whole file."""

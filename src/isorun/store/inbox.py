@@ -9,27 +9,25 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from isorun.errors import StoreError
+from isorun.errors import StoreTooNew
 from isorun.store.claims import cell_of
 from isorun.store.failures import file_error, reported
 from isorun.store.files import Files
 from isorun.store.stored_form import canonical_json, content_digest
 from isorun.study.records import RunRecord
 
-__all__ = ["DamagedRecord", "Inbox", "WaitingRecord"]
+__all__ = ["DamagedFile", "Inbox", "WaitingRecord"]
 
+_FORMAT = 1
 _SUFFIX = ".json"
 _TEMPORARY = ".tmp"
 _ASIDE = ("damaged", "conflict")
 _TRIES = 100
-
-
-class DamagedRecord(StoreError):
-    """A file in the inbox is not what its writer wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +36,14 @@ class WaitingRecord:
 
     record: RunRecord
     digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedFile:
+    """A file in the inbox that is not what its writer wrote, and what it is instead."""
+
+    path: Path
+    found: str
 
 
 class Inbox:
@@ -54,22 +60,23 @@ class Inbox:
         a file clean that never reached the disk.
         """
         text = canonical_json(record.to_json())
-        envelope = f'{{"format":1,"digest":"{content_digest(text).hex()}","record":{text}}}\n'
+        envelope = f'{{"format":{_FORMAT},"digest":"{content_digest(text).hex()}","record":{text}}}\n'
         try:
             self._write_whole(record.run_id, envelope.encode())
         except OSError as error:
             doing = f"recording run {record.run_id} ({record.cell.label}, {len(envelope):,} bytes)"
             raise file_error(error, doing, self.folder) from error
 
-    def run_ids(self) -> list[str]:
-        """The ids of the waiting runs, ordered by cell and attempt."""
+    def run_ids(self, cell_id: str = "") -> list[str]:
+        """The ids of the waiting runs of one cell, or of all, ordered by cell and attempt."""
+        start = f"{cell_id}-" if cell_id else ""
         with reported("listing the inbox", self.folder):
-            names = self._files.names(self.folder)
+            names = [name for name in self._files.names(self.folder) if name.startswith(start)]
         ids = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
-        return sorted((run_id for run_id in ids if cell_of(run_id)), key=lambda run_id: cell_of(run_id) or ("", 0))
+        return sorted((run_id for run_id in ids if cell_of(run_id)), key=_place)
 
-    def read(self, run_id: str) -> WaitingRecord | None:
-        """The waiting record; None when it was packed in the meantime; DamagedRecord when it cannot be trusted."""
+    def read(self, run_id: str) -> WaitingRecord | DamagedFile | None:
+        """The waiting record, or what is wrong with its file; None when it was packed in the meantime."""
         path = self._path(run_id)
         with reported(f"reading the record of run {run_id}", path):
             try:
@@ -78,16 +85,11 @@ class Inbox:
                 return None
         return _checked(data, run_id, path)
 
-    def read_all(self, cell_id: str | None = None) -> Iterator[WaitingRecord]:
+    def read_all(self, cell_id: str = "") -> Iterator[WaitingRecord]:
         """The records that can be trusted, of one cell or of all; `problems` names the others."""
-        for run_id in self.run_ids():
-            if cell_id is not None and (cell_of(run_id) or ("", 0))[0] != cell_id:
-                continue
-            try:
-                waiting = self.read(run_id)
-            except DamagedRecord:
-                continue
-            if waiting is not None:
+        for run_id in self.run_ids(cell_id):
+            waiting = self.read(run_id)
+            if isinstance(waiting, WaitingRecord):
                 yield waiting
 
     def problems(self) -> list[str]:
@@ -95,7 +97,8 @@ class Inbox:
         with reported("listing the inbox", self.folder):
             names = sorted(self._files.names(self.folder))
         aside = [f"{self.folder / name} was set aside" for name in names if _is_aside(name)]
-        return [*aside, *(problem for run_id in self.run_ids() if (problem := self._damage(run_id)))]
+        found = map(self.read, self.run_ids())
+        return [*aside, *(f"{file.path} is damaged: {file.found}" for file in found if isinstance(file, DamagedFile))]
 
     def remove(self, run_id: str) -> None:
         """Remove a file whose record is safe elsewhere."""
@@ -105,10 +108,11 @@ class Inbox:
     def set_aside(self, run_id: str, why: str) -> Path:
         """Keep the file under a name that says why ("damaged", "conflict") and that no reader takes for a record."""
         plain = self._path(run_id)
-        taken = set(self._files.names(self.folder))
-        names = [f"{plain.name}.{why}", *(f"{plain.name}.{why}-{number}" for number in range(2, _TRIES))]
-        target = self.folder / next(name for name in names if name not in taken)
         with reported(f"setting the file of run {run_id} aside", self.folder):
+            taken = set(self._files.names(self.folder))
+            endings = ("", *(f"-{number}" for number in range(2, len(taken) + 3)))
+            names = (f"{plain.name}.{why}{ending}" for ending in endings)
+            target = self.folder / next(name for name in names if name not in taken)
             self._files.rename(plain, target)
             self._files.fsync_folder(self.folder)
         return target
@@ -154,37 +158,37 @@ class Inbox:
         except OSError:
             return
 
-    def _damage(self, run_id: str) -> str:
-        try:
-            self.read(run_id)
-        except DamagedRecord as error:
-            return error.what
-        return ""
-
     def _path(self, run_id: str) -> Path:
         return self.folder / f"{run_id}{_SUFFIX}"
 
 
-def _checked(data: bytes, run_id: str, path: Path) -> WaitingRecord:
+def _checked(data: bytes, run_id: str, path: Path) -> WaitingRecord | DamagedFile:
     try:
         envelope = json.loads(data)
+        _refuse_newer(envelope, path)
         written, content = bytes.fromhex(envelope["digest"]), envelope["record"]
         found = content_digest(canonical_json(content))
         record = RunRecord.from_json(content)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(path, f"{type(error).__name__}: {error}") from error
+        return DamagedFile(path, f"{type(error).__name__}: {error}")
     if found != written or record.run_id != run_id:
-        raise _damaged(path, f"a record of run {record.run_id} with digest {found.hex()}")
+        return DamagedFile(path, f"a record of run {record.run_id} with the digest {found.hex()}")
     return WaitingRecord(record, found)
 
 
-def _damaged(path: Path, found: str) -> DamagedRecord:
-    return DamagedRecord(
-        f"the record in {path} is damaged",
-        found=found,
-        allowed="the file as it was written",
-        hint="the file is kept; run the same command again to repeat the run",
-    )
+def _refuse_newer(envelope: Mapping[str, Any], path: Path) -> None:
+    version = envelope["format"]
+    if isinstance(version, int) and version > _FORMAT:
+        raise StoreTooNew(
+            f"{path} was written by a newer isorun",
+            found=f"record format {version}",
+            allowed=f"record format {_FORMAT}",
+            hint="pip install --upgrade isorun",
+        )
+
+
+def _place(run_id: str) -> tuple[str, int]:
+    return cell_of(run_id) or (run_id, 0)
 
 
 def _is_aside(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Framed lines: `<length> <crc32 hex> <json>\n`, append-only, readable up to the first line that does not check.
+r"""Framed lines: `<length> <crc32 hex> <json>\n`, append-only, readable up to the first line that does not check.
 
 A torn tail (a crash or a full disk in the middle of a write) can so never be mistaken for data, nor poison what is
 appended later: a writer cuts it off first and keeps the bytes beside the file.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import time
 import zlib
@@ -33,8 +34,8 @@ def encode(event: dict[str, Any]) -> bytes:
 
 def spelled(value: Any) -> Any:
     """The value with NaN and infinities, at any depth, as the words that `float` reads back."""
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):  # noqa: PLR0124
-        return "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")  # noqa: PLR0124
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     if isinstance(value, dict):
         return {key: spelled(item) for key, item in value.items()}
     return [spelled(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -120,7 +120,10 @@ def _cells(data: Mapping[str, ArrayLike], name: str) -> NDArray[Any]:
     """A column as float64 or as text; missing cells become NaN or empty text."""
     if name not in data:
         raise InputError(f"there is no column {name!r}", allowed=known_names(name, data))
-    cells = np.asarray(data[name])
+    given = data[name]
+    if isinstance(given, list | tuple):
+        return _mixed_cells(list(given), name)
+    cells = np.asarray(given)
     if cells.ndim != 1:
         raise InputError(f"column {name!r} is not one-dimensional", found=f"shape {cells.shape}")
     if cells.dtype.kind in "fiu":
@@ -129,7 +132,7 @@ def _cells(data: Mapping[str, ArrayLike], name: str) -> NDArray[Any]:
 
 
 def _mixed_cells(cells: list[Any], name: str) -> NDArray[Any]:
-    """Booleans, Python objects and anything else: all numbers or all text, or an error."""
+    """Lists, booleans and Python objects: all numbers or all text, or an error; NumPy would make text of a mixture."""
     gone = [cell is None or (isinstance(cell, float) and math.isnan(cell)) for cell in cells]
     text = [isinstance(cell, str | bytes | bool | np.bool_) for cell in cells]
     if any(text) and not all(t or g for t, g in zip(text, gone, strict=True)):
@@ -162,7 +165,9 @@ def _check_lengths(raw: Mapping[str, NDArray[Any]]) -> None:
         raise InputError("the table has no rows")
 
 
-def _complete_rows(raw: Mapping[str, NDArray[Any]], missing: Missing) -> tuple[NDArray[np.intp] | None, tuple[str, ...]]:
+def _complete_rows(
+    raw: Mapping[str, NDArray[Any]], missing: Missing
+) -> tuple[NDArray[np.intp] | None, tuple[str, ...]]:
     """The rows to keep (None: all of them), and the notes that say what was dropped."""
     gaps = {name: (cells == "") if _is_text(cells) else ~np.isfinite(cells) for name, cells in raw.items()}
     gaps = {name: gap for name, gap in gaps.items() if gap.any()}

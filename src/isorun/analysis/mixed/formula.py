@@ -1,7 +1,8 @@
 """Formulas as R writes them: `y ~ a * b + x + (1|g) + (1|g:h)`.
 
 Understood are `+`, `-`, `:`, `*`, `/`, brackets, `0`, `1`, `-1`, `C(x)` or `factor(x)` for a factor made of numbers,
-names in backticks, and random intercepts `(1|g)`, `(1|g:h)` and `(1|g/h)`. Everything else is refused by name and place.
+names in backticks, and random intercepts `(1|g)`, `(1|g:h)` and `(1|g/h)`. Everything else is refused by name and
+place.
 """
 
 from __future__ import annotations

@@ -10,21 +10,20 @@ confidence sequence: mean difference ± `critical_t` standard errors, right at a
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from isorun.analysis.samples import FloatArray
 from isorun.analysis.sequential.looks import Look
 
 __all__ = ["critical_t", "e_value"]
 
-Floats = NDArray[np.float64]
 
-
-def e_value(t: ArrayLike, look: Look) -> Floats:
+def e_value(t: ArrayLike, look: Look) -> FloatArray:
     """The evidence against equality in Student's two-sample t at this look; above 1 speaks for a difference."""
     squared = np.square(np.asarray(t, dtype=np.float64))
     degrees, growth = _degrees(look), 1 + look.information
-    ratio = np.log1p(squared / degrees) - np.log1p(squared / (degrees * growth))
-    return np.asarray(np.exp((degrees + 1) / 2 * ratio - np.log(growth) / 2))
+    log_ratio = np.log(growth) - np.log1p((growth - 1) / (1 + squared / degrees))  # finite for an infinite t, too
+    return np.asarray(np.exp((degrees + 1) / 2 * log_ratio - np.log(growth) / 2))
 
 
 def critical_t(look: Look, alpha: float) -> float:

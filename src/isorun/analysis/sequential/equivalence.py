@@ -5,6 +5,11 @@ Equivalence is claimed when it reaches the critical value of a one-sided test at
 that one of the two one-sided tests erred at its border, so the error rate is that of one test (an intersection-union
 test). Looking repeatedly, that one-sided error is spent like alpha (sequential), or the margin must hold the whole
 confidence sequence (e-process).
+
+Simulated at the border over 26 looks the error rate stays below .05 for normal, skewed, heavy-tailed and tied runs and
+for normal runs of unequal spread. It does not when both sides are strongly skewed and one spreads twice as much as
+the other (.075 lognormal, .097 exponential, against .070 and .078 for a single look), nor for a metric of two values,
+which a few runs may not show to vary at all: t tests are not made for those.
 """
 
 from __future__ import annotations
@@ -16,15 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from isorun.analysis.sequential.calibration import CALIBRATION_SEED, calibrate, simulated_paths
+from isorun.analysis.samples import FloatArray
+from isorun.analysis.sequential.calibration import calibrate, null_paths
 from isorun.analysis.sequential.e_process import critical_t
 from isorun.analysis.sequential.looks import Schedule, fractions
 from isorun.analysis.sequential.paths import AnyFloats, Moments, moments, pooled_t, welch_t
 from isorun.analysis.sequential.spending import cumulative_error
 
 __all__ = ["EquivalenceRule", "e_process_equivalence", "plain_equivalence", "spending_equivalence"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,12 @@ class EquivalenceRule:
     critical: tuple[float, ...] | None
     pooled: bool = False
 
-    def statistic(self, at: Moments) -> Floats:
+    def statistic(self, at: Moments) -> FloatArray:
         """(margin - |mean difference|) / standard error at each look."""
         t = pooled_t if self.pooled else welch_t
         return np.minimum(t(at, -self.margin), -t(at, self.margin))
 
-    def critical_values(self, at: Moments) -> Floats:
+    def critical_values(self, at: Moments) -> FloatArray:
         """What the statistic must reach, (looks, comparisons) or (looks, 1)."""
         if self.critical is not None:
             return np.array(self.critical)[: len(at.n_a), None]
@@ -71,22 +75,19 @@ def e_process_equivalence(margin: float, schedule: Schedule, alpha: float) -> Eq
 @functools.lru_cache(maxsize=32)
 def _one_sided_welch(schedule: Schedule, spending: str, alpha: float) -> tuple[float, ...]:
     """Critical values of Welch's t for normal runs of equal spread, whose joint law over the looks is simulated."""
-    rng = np.random.default_rng(CALIBRATION_SEED)
-    last = schedule[-1]
-    count = simulated_paths(sum(last)) // 2  # antithetic: every path is used with both signs
-    a = rng.standard_normal((last.n_a, count), dtype=np.float32)
-    b = rng.standard_normal((last.n_b, count), dtype=np.float32)
-    t = _in_blocks(a, b, schedule)
     cumulative = cumulative_error(spending, fractions(schedule), alpha)
-    return calibrate(np.concatenate([t, -t], axis=1), cumulative).critical
+    return calibrate(null_paths(schedule, _normal, _welch), cumulative).critical
 
 
-def _in_blocks(a: AnyFloats, b: AnyFloats, schedule: Schedule, columns: int = 32_768) -> Floats:
-    blocks = [slice(start, start + columns) for start in range(0, a.shape[1], columns)]
-    return np.concatenate([welch_t(moments(a[:, block], b[:, block], schedule)) for block in blocks], axis=1)
+def _normal(rng: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.float32]:
+    return rng.standard_normal(shape, dtype=np.float32)
 
 
-def _welch_degrees(at: Moments) -> Floats:
+def _welch(a: AnyFloats, b: AnyFloats, schedule: Schedule) -> FloatArray:
+    return welch_t(moments(a, b, schedule))
+
+
+def _welch_degrees(at: Moments) -> FloatArray:
     """Satterthwaite's degrees of freedom; any will do where nothing varies."""
     part_a, part_b = at.var_a / at.n_a, at.var_b / at.n_b
     spread = part_a**2 / (at.n_a - 1) + part_b**2 / (at.n_b - 1)

@@ -16,6 +16,7 @@ from isorun.errors import InputError
 
 __all__ = [
     "FEWEST_RUNS",
+    "MOST_RUNS",
     "Look",
     "Schedule",
     "against_stored",
@@ -27,6 +28,10 @@ __all__ = [
 
 FEWEST_RUNS = 5
 """Below this many runs a side no verdict is given: a rank test of 4 against 4 can reach p = .029 at best, of 3 none."""
+
+
+MOST_RUNS = 500
+"""Beyond this many runs a side boundaries are not simulated: it would take minutes, and the e-process needs none."""
 
 
 class Look(NamedTuple):
@@ -57,15 +62,17 @@ def against_stored(stored: int, *, max_runs: int, min_runs: int = FEWEST_RUNS, s
     """Looks after every new run of one side while the other side has `stored` runs, as with a published baseline."""
     _check_range(min_runs, max_runs)
     _check_range(FEWEST_RUNS, stored)
+    if stored_side not in {"a", "b"}:
+        raise InputError("looks cannot be planned", found=f"stored side {stored_side!r}", allowed="'a' or 'b'")
     sizes = range(min_runs, max_runs + 1)
     return tuple(Look(new, stored) if stored_side == "b" else Look(stored, new) for new in sizes)
 
 
-def declared_looks(looks: int | Sequence[int | tuple[int, int]], *, min_runs: int, max_runs: int) -> Schedule:
+def declared_looks(looks: int | Sequence[int | Sequence[int]], *, min_runs: int, max_runs: int) -> Schedule:
     """The whole schedule: an int is a step, a sequence lists runs a side, or pairs (runs of A, runs of B)."""
     if isinstance(looks, int):
         return every(looks, min_runs=min_runs, max_runs=max_runs)
-    schedule = tuple(Look(*item) if isinstance(item, tuple) else Look(item, item) for item in looks)
+    schedule = tuple(_look(item) for item in looks)
     _check_schedule(schedule)
     return schedule
 
@@ -79,6 +86,16 @@ def fractions(schedule: Schedule) -> tuple[float, ...]:
     """The information fraction of each look; the last is 1."""
     most = schedule[-1].information
     return tuple(look.information / most for look in schedule)
+
+
+def _look(sizes: int | Sequence[int]) -> Look:
+    if not isinstance(sizes, Sequence):
+        return Look(sizes, sizes)
+    if len(sizes) != 2:
+        raise InputError(
+            "looks cannot be planned", found=f"{sizes!r}", allowed="runs a side, or (runs of A, runs of B)"
+        )
+    return Look(*sizes)
 
 
 def _check_range(fewest: int, most: int) -> None:

@@ -9,25 +9,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.sequential.calibration import (
-    CALIBRATION_SEED,
-    Calibration,
-    calibrate,
-    rejected_by,
-    simulated_paths,
-)
+from isorun.analysis.samples import FloatArray
+from isorun.analysis.sequential.calibration import Calibration, calibrate, null_paths, rejected_by
 from isorun.analysis.sequential.e_process import critical_t
 from isorun.analysis.sequential.equivalence import EquivalenceRule
-from isorun.analysis.sequential.exact_ranks import continuous_law, law_given_ties
 from isorun.analysis.sequential.futility import futility_distances
-from isorun.analysis.sequential.looks import Look, Schedule, fractions
-from isorun.analysis.sequential.paths import AnyFloats, centred_u, moments, pooled_t
+from isorun.analysis.sequential.looks import MOST_RUNS, Look, Schedule, fractions
+from isorun.analysis.sequential.null_law import NullLaw, continuous_law
+from isorun.analysis.sequential.paths import AnyFloats, centred_u, centred_u_of_all, moments, pooled_t
 from isorun.analysis.sequential.spending import cumulative_error
+from isorun.errors import InputError
 
 __all__ = ["Rule", "e_process_rule", "fixed_rule", "naive_rule", "rank_rule"]
 
-Floats = NDArray[np.float64]
-Statistic = Callable[[AnyFloats, AnyFloats, Schedule], Floats]
+Statistic = Callable[[AnyFloats, AnyFloats, Schedule], FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +32,8 @@ class Rule:
     critical: claim when |statistic| is at least this; inf where nothing can be claimed yet. levels: the same as a
     plain two-sided p. futility: give up when |statistic| is below this; 0 where not yet, or never. error_rate: the
     chance of a claim when both sides are equal, simulated where a simulation is the only way to know it.
-    open_ended: whether looks may go on past the last one listed.
+    laws: the null law of a single look, where the statistic is a rank statistic. open_ended: whether looks may go on
+    past the last one listed.
     """
 
     method: str
@@ -47,6 +43,7 @@ class Rule:
     levels: tuple[float, ...]
     futility: tuple[float, ...]
     error_rate: float
+    laws: tuple[NullLaw, ...] = ()
     open_ended: bool = False
     equivalence: EquivalenceRule | None = None
 
@@ -59,18 +56,15 @@ def rank_rule(schedule: Schedule, spending: str, alpha: float, *, futility: bool
     """The sequential rank test: boundaries of U calibrated by simulation so that the spent error is never exceeded.
 
     The null law of the successive U statistics is the same for every continuous metric. With ties, U counts each as
-    one half, which draws it towards its middle: the same boundaries then err less often, not more.
+    one half, which draws it towards its middle: the same boundaries then err less often (simulated: .045 for
+    accuracies on 100 examples, .030 for three values, .014 for coin tosses), at a price in power that only metrics of
+    few values pay.
     """
     calibration = _calibrated_ranks(schedule, spending, alpha)
     hopeless = futility_distances(schedule, fractions(schedule), alpha) if futility else _never(schedule)
-    return Rule(
-        method="sequential",
-        statistic=centred_u,
-        schedule=schedule,
-        critical=calibration.critical,
-        levels=_levels(schedule, calibration.critical),
-        futility=hopeless,
-        error_rate=calibration.spent[-1],
+    laws = tuple(continuous_law(*look) for look in schedule)
+    return _ranks(
+        "sequential", schedule, laws, calibration.critical, futility=hopeless, error_rate=calibration.spent[-1]
     )
 
 
@@ -80,28 +74,20 @@ def naive_rule(schedule: Schedule, alpha: float) -> Rule:
     "The replication process can stop when statistical tests (e.g., U-test) confirm the significance (e.g., p-value <
     0.05) of the difference": every further look is one more chance to err.
     """
-    critical = tuple(continuous_law(*look).critical(alpha) for look in schedule)
-    return Rule(
-        method="naive",
-        statistic=centred_u,
-        schedule=schedule,
-        critical=critical,
-        levels=_levels(schedule, critical),
-        futility=_never(schedule),
-        error_rate=_naive_error_rate(schedule, critical),
-    )
+    laws = tuple(continuous_law(*look) for look in schedule)
+    critical = tuple(law.critical(alpha) for law in laws)
+    error_rate = _naive_error_rate(schedule, critical)
+    return _ranks("naive", schedule, laws, critical, futility=_never(schedule), error_rate=error_rate)
 
 
-def fixed_rule(a: Floats, b: Floats, alpha: float) -> Rule:
-    """One exact U test of all runs, given their ties: right when the number of runs was fixed beforehand."""
-    law = law_given_ties(a, b)
+def fixed_rule(look: Look, law: NullLaw, alpha: float) -> Rule:
+    """One U test of all runs under the law given their ties: right when the number of runs was fixed beforehand."""
     critical = law.critical(alpha)
-    schedule = (Look(len(a), len(b)),)
-    level = law.p_value(critical)
-    return Rule("fixed", centred_u, schedule, (critical,), (level,), _never(schedule), error_rate=level)
+    rule = _ranks("fixed", (look,), (law,), (critical,), futility=(0.0,), error_rate=law.p_value(critical))
+    return replace(rule, statistic=centred_u_of_all)
 
 
-def e_process_rule(schedule: Schedule, alpha: float) -> Rule:
+def e_process_rule(schedule: Schedule, alpha: float, *, open_ended: bool = True) -> Rule:
     """The t e-process: claim when the evidence reaches 1/alpha, expressed as the t at which it does."""
     critical = tuple(critical_t(look, alpha) for look in schedule)
     return Rule(
@@ -112,11 +98,11 @@ def e_process_rule(schedule: Schedule, alpha: float) -> Rule:
         levels=tuple(alpha for _ in schedule),
         futility=_never(schedule),
         error_rate=alpha,
-        open_ended=True,
+        open_ended=open_ended,
     )
 
 
-def _student_t(a: AnyFloats, b: AnyFloats, schedule: Schedule) -> Floats:
+def _student_t(a: AnyFloats, b: AnyFloats, schedule: Schedule) -> FloatArray:
     return pooled_t(moments(a, b, schedule))
 
 
@@ -124,8 +110,17 @@ def _never(schedule: Schedule) -> tuple[float, ...]:
     return (0.0,) * len(schedule)
 
 
-def _levels(schedule: Schedule, critical: tuple[float, ...]) -> tuple[float, ...]:
-    return tuple(continuous_law(*look).p_value(value) for look, value in zip(schedule, critical, strict=True))
+def _ranks(
+    method: str,
+    schedule: Schedule,
+    laws: tuple[NullLaw, ...],
+    critical: tuple[float, ...],
+    *,
+    futility: tuple[float, ...],
+    error_rate: float,
+) -> Rule:
+    levels = tuple(law.p_value(value) for law, value in zip(laws, critical, strict=True))
+    return Rule(method, centred_u, schedule, critical, levels, futility, error_rate, laws)
 
 
 @functools.lru_cache(maxsize=64)
@@ -138,11 +133,18 @@ def _naive_error_rate(schedule: Schedule, critical: tuple[float, ...]) -> float:
     return rejected_by(_null_distances(schedule), critical)[-1]
 
 
-def _null_distances(schedule: Schedule) -> Floats:
+def _null_distances(schedule: Schedule) -> FloatArray:
     """|U - mn/2| at each look when there is nothing to find; uniform runs stand for any continuous metric."""
-    rng = np.random.default_rng(CALIBRATION_SEED)
-    last = schedule[-1]
-    count = simulated_paths(sum(last))
-    a = rng.random((last.n_a, count), dtype=np.float32)
-    b = rng.random((last.n_b, count), dtype=np.float32)
-    return np.abs(centred_u(a, b, schedule))
+    if max(schedule[-1]) > MOST_RUNS:
+        raise InputError(
+            "boundaries cannot be simulated for so many runs",
+            found=f"up to {max(schedule[-1])} runs a side",
+            allowed=f"at most {MOST_RUNS}",
+            hint="use the method 'e-process', or 'fixed' when the number of runs was fixed beforehand",
+        )
+    distances = null_paths(schedule, _uniform, centred_u)
+    return np.abs(distances, out=distances)
+
+
+def _uniform(rng: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.float32]:
+    return rng.random(shape, dtype=np.float32)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from isorun.analysis.samples import FloatArray
 from isorun.analysis.sequential.equivalence import EquivalenceRule
 from isorun.analysis.sequential.looks import Schedule
 from isorun.analysis.sequential.paths import AnyFloats, moments
@@ -15,7 +16,6 @@ from isorun.analysis.sequential.rules import Rule
 
 __all__ = ["Ends", "Trace", "ends", "trace"]
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
@@ -28,12 +28,23 @@ class Trace:
     without a margin.
     """
 
-    statistic: Floats
+    statistic: FloatArray
     favours: NDArray[np.int8]
     equivalent: Bools
     hopeless: Bools
-    equivalence: Floats
-    equivalence_critical: Floats
+    equivalence: FloatArray
+    equivalence_critical: FloatArray
+
+    def since(self, look: int) -> Trace:
+        """The same from that look on."""
+        return Trace(
+            statistic=self.statistic[look:],
+            favours=self.favours[look:],
+            equivalent=self.equivalent[look:],
+            hopeless=self.hopeless[look:],
+            equivalence=self.equivalence[look:],
+            equivalence_critical=self.equivalence_critical[look:],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,7 @@ def trace(rule: Rule, a: AnyFloats, b: AnyFloats, looks: int | None = None) -> T
     schedule = rule.schedule[:looks]
     statistic = rule.statistic(a, b, schedule)
     distance = np.abs(statistic)
-    claimed = distance >= _column(rule.critical, schedule)
+    claimed = _reached(distance, _column(rule.critical, schedule))
     hopeless = distance < _column(rule.futility, schedule)
     equivalence, critical = _equivalence(rule.equivalence, a, b, schedule)
     if rule.equivalence is not None and rule.equivalence.critical is not None:
@@ -67,7 +78,7 @@ def trace(rule: Rule, a: AnyFloats, b: AnyFloats, looks: int | None = None) -> T
     return Trace(
         statistic=statistic,
         favours=np.where(claimed, np.sign(statistic), 0).astype(np.int8),
-        equivalent=equivalence >= critical if rule.equivalence is not None else np.zeros_like(claimed),
+        equivalent=_reached(equivalence, critical) if rule.equivalence is not None else np.zeros_like(claimed),
         hopeless=hopeless,
         equivalence=equivalence,
         equivalence_critical=critical,
@@ -84,11 +95,18 @@ def ends(traced: Trace) -> Ends:
     return Ends(look, np.where(equivalent, 0, traced.favours[look, columns]).astype(np.int8), equivalent)
 
 
-def _column(values: tuple[float, ...], schedule: Schedule) -> Floats:
+def _reached(statistic: FloatArray, critical: FloatArray) -> Bools:
+    """Whether a claim is made; an infinite critical value allows none, even to runs that do not vary at all."""
+    return np.asarray((statistic >= critical) & np.isfinite(critical))
+
+
+def _column(values: tuple[float, ...], schedule: Schedule) -> FloatArray:
     return np.array(values[: len(schedule)])[:, None]
 
 
-def _equivalence(rule: EquivalenceRule | None, a: AnyFloats, b: AnyFloats, schedule: Schedule) -> tuple[Floats, Floats]:
+def _equivalence(
+    rule: EquivalenceRule | None, a: AnyFloats, b: AnyFloats, schedule: Schedule
+) -> tuple[FloatArray, FloatArray]:
     if rule is None:
         return np.empty((0, a.shape[1])), np.empty((0, a.shape[1]))
     at = moments(a, b, schedule)
@@ -96,8 +114,11 @@ def _equivalence(rule: EquivalenceRule | None, a: AnyFloats, b: AnyFloats, sched
     return statistic, np.broadcast_to(rule.critical_values(at), statistic.shape)
 
 
-def _still_in_reach(schedule: Schedule, equivalence: Floats, needed: float) -> Bools:
-    """Whether equivalence would be claimed at the last look if means and spreads stayed as they are."""
+def _still_in_reach(schedule: Schedule, equivalence: FloatArray, needed: float) -> Bools:
+    """Whether equivalence would be claimed at the last look if the spreads stayed and the means closed up a little.
+
+    The little is one standard error at the last look.
+    """
     most = schedule[-1].information
     growth = [math.sqrt(most / look.information) for look in schedule[: len(equivalence)]]
-    return np.asarray(equivalence * np.array(growth)[:, None] >= needed)
+    return np.asarray(equivalence * np.array(growth)[:, None] + 1 >= needed)

@@ -4,6 +4,7 @@ The folder then leaves `sys.path` (PYTHONPATH keeps it, so that child Pythons ar
 distribution's own `sitecustomize` runs as if this file had never been there.
 """
 
+import importlib
 import importlib.machinery
 import importlib.util
 import os
@@ -16,9 +17,7 @@ def _start_worker() -> None:
     if not os.environ.get("ISORUN_RUN_DIR"):
         return
     try:
-        from isorun_worker import startup
-
-        startup.start()
+        importlib.import_module("isorun_worker.startup").start()
     except Exception as error:  # the training goes on, whatever happens to the worker
         sys.stderr.write("isorun: the worker could not start: {!r}\n".format(error))
 

@@ -1,0 +1,169 @@
+"""Tests of fixed effects whose variance is itself estimated: contrasts, F tests and their degrees of freedom.
+
+Satterthwaite's and Kenward and Roger's methods both match the variance of an estimated variance. Both see the fixed
+effects' covariance as a function of the variance ratios and the residual variance, and both need how much these
+estimates vary; they differ in where that comes from (`satterthwaite`, `kenward_roger`). Profiling out the residual
+variance gives 1/df = 1/d + (g - c)' S (g - c) for a contrast, with g the derivatives of the log of its variance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from isorun.analysis.mixed.deviance import Factored, projector
+from isorun.analysis.mixed.fit import Fit
+
+__all__ = ["Contrasts", "FTest", "FixedInference", "fixed_scores", "sensitivities"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Contrasts:
+    """Estimates of linear combinations of fixed effects, with their standard errors, degrees of freedom and p."""
+
+    estimate: Floats
+    se: Floats
+    df: Floats
+
+    @property
+    def t(self) -> Floats:
+        """Estimate over standard error."""
+        return self.estimate / self.se
+
+    @property
+    def p(self) -> Floats:
+        """Two-sided p."""
+        return np.asarray(2.0 * special.stdtr(self.df, -np.abs(self.t)))
+
+    def half_width(self, level: float) -> Floats:
+        """Half the length of the confidence intervals."""
+        return np.asarray(special.stdtrit(self.df, (1.0 + level) / 2.0) * self.se)
+
+
+@dataclass(frozen=True, slots=True)
+class FTest:
+    """An F test; den_df are approximate.
+
+    wald: the statistic before Kenward and Roger's scaling, from which lmerTest computes sums of squares.
+    """
+
+    num_df: int
+    den_df: float
+    f: float
+    wald: float
+
+    @property
+    def p(self) -> float:
+        """The upper tail."""
+        return float(special.fdtrc(self.num_df, self.den_df, self.f))
+
+
+@dataclass(frozen=True, slots=True)
+class FixedInference:
+    """The fixed effects with what a method says about their covariance, all in X's orthonormal basis.
+
+    covariance: used for standard errors; unadjusted: the plain one, whose variability the degrees of freedom describe.
+    derivatives[k]: of the unadjusted covariance by ratio k. residual_df, centre, spread: d, c and S above.
+    scaled_f: Kenward and Roger's scaling of F; else Satterthwaite's combination of single contrasts.
+    """
+
+    fixed: Floats
+    covariance: Floats
+    unadjusted: Floats
+    derivatives: Floats
+    residual_df: float
+    centre: Floats
+    spread: Floats
+    scaled_f: bool
+
+    def contrasts(self, rows: Floats) -> Contrasts:
+        """Test each row."""
+        estimate = rows @ self.fixed
+        se = np.sqrt(_quadratic(rows, self.covariance))
+        return Contrasts(estimate, se, self.degrees(rows))
+
+    def degrees(self, rows: Floats) -> Floats:
+        """The degrees of freedom of each row's t test."""
+        variance = _quadratic(rows, self.unadjusted)
+        growth = np.array([_quadratic(rows, part) for part in self.derivatives])
+        growth = growth.reshape(len(self.derivatives), len(rows))
+        off = (growth / variance).T - self.centre
+        inverse: Floats = 1.0 / self.residual_df + _quadratic(off, self.spread)
+        return 1.0 / inverse
+
+    def f_test(self, rows: Floats) -> FTest:
+        """Test that all rows are zero; rows must be linearly independent."""
+        return self._scaled_f(rows) if self.scaled_f else self._combined_f(rows)
+
+    def _combined_f(self, rows: Floats) -> FTest:
+        """F from independent contrasts; its degrees of freedom give it its expectation (Fai and Cornelius 1996)."""
+        values, vectors = np.linalg.eigh(rows @ self.covariance @ rows.T)
+        independent = vectors.T @ rows
+        f = float(((independent @ self.fixed) ** 2 / values).mean())
+        return FTest(len(rows), _combined_degrees(self.degrees(independent)), f, f)
+
+    def _scaled_f(self, rows: Floats) -> FTest:
+        """F scaled to match expectation and variance (Kenward and Roger 1997, section 3)."""
+        count = len(rows)
+        root = np.linalg.inv(np.linalg.cholesky(rows @ self.unadjusted @ rows.T))
+        whitened = root @ rows
+        parts = np.array([whitened @ part @ whitened.T for part in self.derivatives])
+        parts = parts - self.centre[:, None, None] * np.eye(count)
+        sizes = np.trace(parts, axis1=1, axis2=2)
+        a1 = 2.0 * (float(sizes @ self.spread @ sizes) + count**2 / self.residual_df)
+        a2 = 2.0 * (float(np.einsum("ij,iab,jba->", self.spread, parts, parts)) + count / self.residual_df)
+        estimate = rows @ self.fixed
+        wald = float(estimate @ np.linalg.solve(rows @ self.covariance @ rows.T, estimate)) / count
+        den_df, scale = _kenward_roger_match(count, a1, a2)
+        return FTest(count, den_df, scale * wald, wald)
+
+
+def _quadratic(rows: Floats, matrix: Floats) -> Floats:
+    """The quadratic form row' matrix row, for each row."""
+    return np.asarray(((rows @ matrix) * rows).sum(axis=1))
+
+
+def _combined_degrees(degrees: Floats) -> float:
+    if len(degrees) == 1 or np.ptp(degrees) < 1e-8:
+        return float(degrees.mean())
+    if degrees.min() <= 2.0:
+        return 2.0
+    expectation = float((degrees / (degrees - 2.0)).sum())
+    return 2.0 * expectation / (expectation - len(degrees))
+
+
+def _kenward_roger_match(count: int, a1: float, a2: float) -> tuple[float, float]:
+    """Denominator degrees of freedom and scale of F."""
+    if count == 1:
+        return 2.0 / a2, 1.0
+    b = (a1 + 6.0 * a2) / (2.0 * count)
+    g = ((count + 1) * a1 - (count + 4) * a2) / ((count + 2) * a2)
+    divisor = 3.0 * count + 2.0 * (1.0 - g)
+    c1, c2, c3 = g / divisor, (count - g) / divisor, (count + 2.0 - g) / divisor
+    expectation = 1.0 / (1.0 - a2 / count)
+    rho = ((1.0 - a2 / count) / (1.0 - c2 * b)) ** 2 * (1.0 + c1 * b) / (1.0 - c3 * b) / count
+    den_df = 4.0 + (count + 2.0) / (count * rho - 1.0)
+    scale = 1.0 if abs(den_df - 2.0) < 1e-2 else den_df / (expectation * (den_df - 2.0))
+    return den_df, scale
+
+
+def fixed_scores(point: Factored) -> list[Floats]:
+    """Z_k'V⁻¹X for each term, X in its orthonormal basis."""
+    data = point.data
+    fixed = slice(data.levels, data.levels + data.fixed)
+    reduced = point.reduced[: data.levels]
+    toward = np.vstack([-projector(point, with_fixed=False) @ reduced[:, fixed], np.eye(data.fixed)])
+    rest = reduced[:, : fixed.stop] @ toward
+    absorbed = point.shrink[:, None] * data.table.times(toward)
+    return [absorbed if part is None else rest[part] for part in data.slices]
+
+
+def sensitivities(fit: Fit, scores: list[Floats]) -> Floats:
+    """The derivatives of the fixed effects' covariance by each ratio."""
+    covariance = fit.point.covariance
+    return fit.residual_variance * np.array([covariance @ (score.T @ score) @ covariance for score in scores])

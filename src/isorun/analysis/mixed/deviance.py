@@ -1,0 +1,180 @@
+"""The profiled REML or ML deviance of the variance ratios γ, with its exact first and second derivatives.
+
+With V = I + sum γ_k Z_k Z_k' and P = V⁻¹ - V⁻¹X(X'V⁻¹X)⁻¹X'V⁻¹, both fixed effects and residual variance maximised out,
+    REML: log|V| + log|X'V⁻¹X| + (n-p)(1 + log(2π y'Py/(n-p))),    ML: log|V| + n(1 + log(2π y'Py/n)),
+as in Bates et al. (2015), Fitting Linear Mixed-Effects Models Using lme4. Derivatives need only the traces of Z_i'PZ_j
+(Z_i'V⁻¹Z_j for ML) and products with them; nothing has the size of the rows. γ_k = 0 is an ordinary point.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from isorun.analysis.mixed.cross_products import CrossProducts
+
+__all__ = ["Factored", "factor_at", "products_with", "projector", "traces"]
+
+Floats = NDArray[np.float64]
+
+_SMALL: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Factored:
+    """The model's matrices at given ratios.
+
+    shrink: 1 / (1 + γ counts) of the absorbed term. scale: square roots of the ratios of the rest's columns, 1 for the
+    fixed effects and the response. reduced: cross-products of the rest with the absorbed term taken out.
+    lower: the Cholesky factor of scale reduced scale, plus 1 on the diagonal of random columns.
+    """
+
+    data: CrossProducts
+    ratios: Floats
+    shrink: Floats
+    scale: Floats
+    reduced: Floats
+    lower: Floats
+
+    @property
+    def residual_square(self) -> float:
+        """The generalised residual sum of squares, y'Py."""
+        return float(self.lower[-1, -1] ** 2)
+
+    @property
+    def covariance(self) -> Floats:
+        """(X'V⁻¹X)⁻¹ in the orthonormal basis of X."""
+        block = slice(self.data.levels, -1)
+        return _inverse_from_cholesky(self.lower[block, block])
+
+    def coefficients(self) -> Floats:
+        """The rest's solution: random effects over their ratio's root times that root, then fixed effects."""
+        solved, _ = lapack.dtrtrs(self.lower[:-1, :-1], self.lower[-1, :-1], lower=1, trans=1)
+        solution: Floats = solved * self.scale[:-1]
+        return solution
+
+    def deviance(self, *, reml: bool) -> float:
+        """-2 log likelihood, but for the log-determinant of X's basis."""
+        degrees = self.data.rows - (self.data.fixed if reml else 0)
+        pivots = np.diagonal(self.lower)[: -1 if reml else self.data.levels]
+        determinants = 2.0 * float(np.log(pivots).sum()) - float(np.log(self.shrink).sum())
+        return determinants + degrees * (1.0 + math.log(2.0 * math.pi * self.residual_square / degrees))
+
+    def scores(self) -> list[Floats]:
+        """Z_k'Py for each term; times γ_k these are the predicted random effects."""
+        data, solution = self.data, self.coefficients()
+        toward_y = np.append(-solution, 1.0)
+        rest = self.reduced[: data.levels] @ toward_y
+        absorbed = self.shrink * data.table.times(toward_y)
+        return [absorbed if part is None else rest[part] for part in data.slices]
+
+
+def factor_at(data: CrossProducts, ratios: Floats) -> Factored | None:
+    """The model's matrices at `ratios`, or None where they are numerically singular."""
+    ratio = ratios[data.absorbed]
+    shrink = 1.0 / (1.0 + ratio * data.counts)
+    reduced = data.gram - data.table.weighted(ratio * shrink) if ratio > 0.0 else data.gram
+    scale = np.ones(len(reduced))
+    for part, own in zip(data.slices, ratios, strict=True):
+        if part is not None:
+            scale[part] = math.sqrt(own)
+    system = scale[:, None] * reduced * scale
+    diagonal = np.arange(data.levels)
+    system[diagonal, diagonal] += 1.0
+    lower, failed = lapack.dpotrf(system.T, lower=1, clean=1, overwrite_a=1)
+    return None if failed else Factored(data, ratios, shrink, scale, reduced, lower)
+
+
+def projector(point: Factored, *, with_fixed: bool) -> Floats:
+    """R such that P (or V⁻¹, without the fixed effects) is A - A T R T' A, where A takes out the absorbed term."""
+    size = point.data.levels + (point.data.fixed if with_fixed else 0)
+    scale = point.scale[:size]
+    return scale[:, None] * _inverse_from_cholesky(point.lower[:size, :size]) * scale
+
+
+def traces(point: Factored, middle: Floats) -> tuple[Floats, Floats]:
+    """tr(P G_k) and tr(P G_k P G_j), with G_k = Z_k Z_k' and P given by its `projector`; V⁻¹ likewise."""
+    data, size = point.data, len(middle)
+    shrunk = point.shrink * data.counts
+    reduced = point.reduced[:size, :size]
+    left = -middle @ reduced[:, : data.levels]
+    left[np.arange(data.levels), np.arange(data.levels)] += 1.0
+    inner = reduced[: data.levels] @ left
+    squares = data.table.weighted(point.shrink**2)[:size, :size]
+    cubes = data.table.weighted(point.shrink**2 * shrunk)[:size, :size]
+    spread = middle @ squares
+    first, second = np.empty(data.terms), np.empty((data.terms, data.terms))
+    own = data.absorbed
+    first[own] = shrunk.sum() - np.trace(spread)
+    second[own, own] = (shrunk**2).sum() - 2.0 * np.vdot(middle, cubes) + np.vdot(spread, spread.T)
+    crossed = (left * (squares @ left)).sum(axis=0)
+    for row, part in enumerate(data.slices):
+        if part is None:
+            continue
+        first[row] = np.trace(inner[part, part])
+        second[row, own] = second[own, row] = crossed[part].sum()
+        for column, other in enumerate(data.slices):
+            if other is not None:
+                second[row, column] = (inner[part, other] ** 2).sum()
+    return first, second
+
+
+def first_traces(point: Factored, middle: Floats) -> Floats:
+    """tr(P G_k) alone, without the products of large matrices that `traces` needs.
+
+    For a positive ratio, Z_k'PZ_k is (I - B⁻¹)/γ_k, where B is the matrix that was factored.
+    """
+    data, size = point.data, len(middle)
+    squares = data.table.weighted(point.shrink**2)[:size, :size]
+    first = np.empty(data.terms)
+    first[data.absorbed] = (point.shrink * data.counts).sum() - np.vdot(middle, squares)
+    for row, part in enumerate(data.slices):
+        if part is None:
+            continue
+        ratio = point.ratios[row]
+        if ratio * data.level_counts[row] > 1e-4:
+            first[row] = (part.stop - part.start - np.trace(middle[part, part]) / ratio) / ratio
+        else:
+            own = point.reduced[:size, part]
+            first[row] = np.trace(own[part]) - np.vdot(own, middle @ own)
+    return first
+
+
+def products_with(point: Factored, middle: Floats, vectors: list[Floats]) -> Floats:
+    """v_i' Z_i'PZ_j v_j for every pair of terms, with P given by its `projector`.
+
+    vectors[k] has a row for each level of term k and c columns; the products have shape (terms, terms, c, c).
+    """
+    data, size, width = point.data, len(middle), vectors[0].shape[1]
+    own = slice(data.absorbed * width, (data.absorbed + 1) * width)
+    shrunk = point.shrink[:, None] * vectors[data.absorbed]
+    toward = np.zeros((size, data.terms * width))
+    for place, part in enumerate(data.slices):
+        if part is not None:
+            toward[part, place * width : (place + 1) * width] = vectors[place]
+    outer = point.reduced[:size, :size] @ toward
+    outer[:, own] = data.table.transposed_times(shrunk, size)
+    change = middle @ outer
+    rest = outer[: data.levels] - point.reduced[: data.levels, :size] @ change
+    absorbed = point.shrink[:, None] * data.table.times(toward - change)
+    absorbed[:, own] += data.counts[:, None] * shrunk
+    images = [absorbed if part is None else rest[part] for part in data.slices]
+    products = np.stack([vector.T @ image for vector, image in zip(vectors, images, strict=True)])
+    return products.reshape(data.terms, width, data.terms, width).transpose(0, 2, 1, 3)
+
+
+def _inverse_from_cholesky(lower: Floats) -> Floats:
+    """Small inverses avoid dpotri, which starts threads that cost more than the work."""
+    if len(lower) <= _SMALL:
+        root: Floats = lapack.dtrtri(lower, lower=1)[0] if len(lower) else lower
+        return root.T @ root
+    triangle, _ = lapack.dpotri(lower, lower=1)
+    inverse: Floats = triangle + triangle.T
+    diagonal = np.arange(len(lower))
+    inverse[diagonal, diagonal] /= 2.0
+    return inverse

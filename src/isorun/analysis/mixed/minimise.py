@@ -1,0 +1,151 @@
+"""Newton's method for variance ratios, which may not be negative and are often exactly zero.
+
+Steps are taken in θ = sqrt(γ), as lme4 parametrises: there a minimum on the boundary is an ordinary minimum at θ = 0,
+reached in a few steps. A ratio that reaches zero is held there, and released only when the derivative in γ says that
+the deviance falls from zero; so a zero that is reported is exactly zero, and one that should not be is not kept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from isorun.analysis.mixed.deviance import Factored
+from isorun.analysis.mixed.objective import Objective
+from isorun.errors import InputError
+
+__all__ = ["minimise"]
+
+Floats = NDArray[np.float64]
+
+_TOLERANCE: Final = 1e-11
+"""Stop when a step is expected to lower the deviance by less than this, which is about its noise; or, to save looking
+again, after a step when the next one would, if it gains as much less than this one as this one did than the last."""
+_ZERO: Final = 1e-6
+"""A θ below this is tried as exactly zero."""
+_LARGEST: Final = 1e6
+"""A θ above this means that nothing is left for the residual."""
+_MOST_STEPS: Final = 200
+_LONGEST_STEP: Final = 2.0
+"""A step changes no θ by more than this, or by more than this many times itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A point on the way, with its deviance."""
+
+    theta: Floats
+    point: Factored
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """The quadratic model of the deviance in θ at a place; slope is its derivative in γ."""
+
+    slope: Floats
+    gradient: Floats
+    curvature: Floats
+
+
+def minimise(objective: Objective, start: Floats, free: NDArray[np.bool_]) -> Factored:
+    """The point of lowest deviance; ratios that are not `free` stay zero.
+
+    Raises InputError when the deviance has no minimum because the residual variance goes to zero.
+    """
+    place = _place(objective, np.where(free, np.sqrt(start), 0.0))
+    if place is None:
+        raise _no_residual()
+    previous = 0.0
+    for _ in range(_MOST_STEPS):
+        model = _model(objective, place)
+        released = _release(objective, model, place.theta, free)
+        step, expected = _newton_step(model, place.theta > 0.0)
+        if expected < _TOLERANCE:
+            if released is None:
+                return place.point
+            step = released
+        taken = _try(objective, place, step)
+        if taken is None:
+            return place.point
+        place = taken
+        if released is None and expected * expected < _TOLERANCE * previous:
+            return place.point
+        previous = expected
+        if place.theta.max() > _LARGEST:
+            raise _no_residual()
+    raise InputError("the mixed model did not converge", found=f"{_MOST_STEPS} steps", hint="simplify the formula")
+
+
+def _place(objective: Objective, theta: Floats) -> _Place | None:
+    point = objective.at(theta**2)
+    return None if point is None else _Place(theta, point, objective.value(point))
+
+
+def _model(objective: Objective, place: _Place) -> _Model:
+    slope, bend = objective.derivatives(place.point)
+    theta = place.theta
+    curvature = 4.0 * (theta[:, None] * bend * theta) + np.diag(2.0 * slope)
+    return _Model(slope, 2.0 * theta * slope, curvature)
+
+
+def _newton_step(model: _Model, active: NDArray[np.bool_]) -> tuple[Floats, float]:
+    """A descent step among the active ratios, and by how much it should lower the deviance.
+
+    Directions of negative curvature are followed downhill as if they curved the other way.
+    """
+    step = np.zeros(len(active))
+    if not active.any():
+        return step, 0.0
+    gradient = model.gradient[active]
+    curvature = model.curvature if active.all() else model.curvature[np.ix_(active, active)]
+    _, solved, failed = lapack.dposv(curvature, gradient)
+    if not failed:
+        step[active] = -solved
+        return step, float(gradient @ solved) / 2.0
+    values, vectors = np.linalg.eigh(curvature)
+    size = np.maximum(np.abs(values), 1e-12 * np.abs(values).max() + 1e-300)
+    along = vectors.T @ gradient
+    step[active] = -(vectors @ (along / size))
+    return step, float((along**2 / size).sum() / 2.0)
+
+
+def _release(objective: Objective, model: _Model, theta: Floats, free: NDArray[np.bool_]) -> Floats | None:
+    """A step away from zero for the held ratio from which the deviance falls most steeply, if there is one."""
+    held = free & (theta == 0.0) & (model.slope < 0.0)
+    if not held.any():
+        return None
+    steepest = int(np.argmin(np.where(held, model.slope, 0.0)))
+    ratio = 0.1 / objective.data.level_counts[steepest]
+    if -model.slope[steepest] * ratio < _TOLERANCE:
+        return None
+    step = np.zeros(len(theta))
+    step[steepest] = math.sqrt(ratio)
+    return step
+
+
+def _try(objective: Objective, place: _Place, step: Floats) -> _Place | None:
+    """Halve the step until the deviance does not rise; None when no step helps, which is convergence to noise."""
+    theta = place.theta
+    step = step / max(1.0, float((np.abs(step) / (_LONGEST_STEP * np.maximum(theta, 1.0))).max()))
+    noise = 1e-12 * (1.0 + abs(place.value))
+    while np.abs(step).max() > 1e-12 * (1.0 + theta.max()):
+        moved = theta + step
+        trial = _place(objective, np.where(moved < _ZERO, 0.0, moved))
+        if trial is not None and trial.value <= place.value + noise and (trial.theta != theta).any():
+            return trial
+        step = step / 2.0
+    return None
+
+
+def _no_residual() -> InputError:
+    return InputError(
+        "the mixed model has no residual variance left",
+        found="the fixed and random effects together explain the response exactly",
+        hint="leave out the finest random effect: its levels hold identical values",
+    )

@@ -1,0 +1,142 @@
+"""The mixed model from a table to its result: fit, test, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from isorun.analysis.mixed.adjust import ADJUSTMENTS
+from isorun.analysis.mixed.columns import Missing
+from isorun.analysis.mixed.contrasts import type_three
+from isorun.analysis.mixed.degrees_of_freedom import FixedInference
+from isorun.analysis.mixed.differences import chosen_factors
+from isorun.analysis.mixed.differences import differences as factor_differences
+from isorun.analysis.mixed.fit import Fit, fit_problem, prepare, refit
+from isorun.analysis.mixed.kenward_roger import kenward_roger
+from isorun.analysis.mixed.objective import Objective
+from isorun.analysis.mixed.random_tests import ranova
+from isorun.analysis.mixed.result import AnovaRow, FixedEffect, MixedResult, RandomEffect
+from isorun.analysis.mixed.satterthwaite import satterthwaite
+from isorun.errors import InputError, known_names
+
+__all__ = ["DegreesOfFreedom", "mixed_model", "result_of"]
+
+DegreesOfFreedom = Literal["satterthwaite", "kenward-roger"]
+_METHODS: Final = ("satterthwaite", "kenward-roger")
+
+
+def mixed_model(
+    data: Mapping[str, ArrayLike],
+    formula: str,
+    *,
+    reml: bool = True,
+    ddf: DegreesOfFreedom = "satterthwaite",
+    adjust: str = "holm",
+    level: float = 0.95,
+    differences: Sequence[str] | None = None,
+    missing: Missing = "error",
+) -> MixedResult:
+    """Fit a linear mixed model with random intercepts, and test it.
+
+    data: columns by name, equally long; text columns are factors, numbers are numbers (`C(x)` makes a factor of them).
+    formula: as in R, such as `accuracy ~ experiment + (1|seed) + (1|repeat)`.
+    reml: restricted maximum likelihood, or maximum likelihood for estimates and Satterthwaite's tests.
+    ddf: the degrees of freedom of F tests and differences; the coefficients have both.
+    differences: the factors whose levels are compared, all by default; p is adjusted within each by `adjust`.
+    missing: "error", or "drop" for rows with missing or infinite values.
+    """
+    _check_choices(ddf, adjust, level)
+    return result_of(
+        fit_problem(prepare(data, formula, missing), reml=reml),
+        ddf=ddf,
+        adjust=adjust,
+        level=level,
+        compare=differences,
+    )
+
+
+def result_of(
+    fit: Fit, *, ddf: DegreesOfFreedom, adjust: str, level: float, compare: Sequence[str] | None
+) -> MixedResult:
+    """All tests of a fit."""
+    problem = fit.problem
+    by_reml, by_ml = (fit, _other(fit)) if fit.objective.reml else (_other(fit), fit)
+    observed, expected = satterthwaite(fit), kenward_roger(by_reml)
+    inference = observed if ddf == "satterthwaite" else expected
+    compared = chosen_factors(fit, compare)
+    rows = [
+        row for factor in compared for row in factor_differences(fit, inference, factor, level=level, adjust=adjust)
+    ]
+    return MixedResult(
+        formula=problem.formula.text,
+        reml=fit.objective.reml,
+        ddf=ddf,
+        adjust=adjust,
+        level=level,
+        rows=problem.data.rows,
+        loglik_reml=by_reml.log_likelihood,
+        loglik_ml=by_ml.log_likelihood,
+        aic=fit.aic,
+        fixed=_fixed_effects(fit, observed, expected),
+        random=_random_effects(fit),
+        residual_sd=float(np.sqrt(fit.residual_variance)),
+        singular=bool((fit.ratios == 0.0).any()),
+        ranova=tuple(ranova(fit)),
+        anova=_anova(fit, inference),
+        differences=tuple(rows),
+        random_effects=fit.random_effects(),
+        notes=problem.notes + _notes(fit, unknown=sum(np.isnan(row.estimate) for row in rows)),
+        fit=fit,
+    )
+
+
+def _other(fit: Fit) -> Fit:
+    """The fit by ML of a model fitted by REML, and the other way round; the two are close, so it starts from there."""
+    free = np.ones(len(fit.ratios), dtype=bool)
+    return refit(Objective(fit.problem.data, not fit.objective.reml), fit.problem, fit.ratios, free)
+
+
+def _fixed_effects(fit: Fit, observed: FixedInference, expected: FixedInference) -> tuple[FixedEffect, ...]:
+    names = fit.problem.design.names
+    rows = fit.in_basis(np.eye(len(names)))
+    plain, adjusted = observed.contrasts(rows), expected.contrasts(rows)
+    columns = (plain.estimate, plain.se, plain.t, plain.df, plain.p, adjusted.se, adjusted.df, adjusted.p)
+    return tuple(
+        FixedEffect(name, *values) for name, values in zip(names, np.column_stack(columns).tolist(), strict=True)
+    )
+
+
+def _random_effects(fit: Fit) -> tuple[RandomEffect, ...]:
+    variances = (fit.ratios * fit.residual_variance).tolist()
+    return tuple(
+        RandomEffect(group, variance, variance**0.5)
+        for group, variance in zip(fit.problem.groups, variances, strict=True)
+    )
+
+
+def _anova(fit: Fit, inference: FixedInference) -> tuple[AnovaRow, ...]:
+    rows = []
+    for term, contrasts in type_three(fit.problem.design).items():
+        test = inference.f_test(fit.in_basis(contrasts))
+        mean_square = test.wald * fit.residual_variance
+        rows.append(AnovaRow(term, mean_square * test.num_df, mean_square, test.num_df, test.den_df, test.f, test.p))
+    return tuple(rows)
+
+
+def _notes(fit: Fit, *, unknown: int) -> tuple[str, ...]:
+    zero = [group for group, ratio in zip(fit.problem.groups, fit.ratios, strict=True) if ratio == 0.0]
+    notes = [f"the fit is singular: the variance of {', '.join(zero)} is estimated as exactly zero"] if zero else []
+    notes += [f"{unknown} differences cannot be estimated because of empty cells"] if unknown else []
+    return tuple(notes)
+
+
+def _check_choices(ddf: str, adjust: str, level: float) -> None:
+    if ddf not in _METHODS:
+        raise InputError(f"there is no method {ddf!r} for degrees of freedom", allowed=known_names(ddf, _METHODS))
+    if adjust not in ADJUSTMENTS:
+        raise InputError(f"there is no adjustment {adjust!r}", allowed=known_names(adjust, ADJUSTMENTS))
+    if not 0.0 < level < 1.0:
+        raise InputError("the confidence level is out of range", found=f"{level}", allowed="between 0 and 1, as 0.95")

@@ -1,0 +1,1 @@
+"""Metrics in the lines that a training prints."""

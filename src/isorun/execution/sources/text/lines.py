@@ -1,0 +1,153 @@
+"""Metrics from what a training prints, line by line, while it prints.
+
+A training may print hundreds of megabytes, so that most lines must be turned away after a glance: a line is read
+only if it has a number and a sign or word that could name it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from isorun.execution.sources.found import Found
+from isorun.execution.sources.text.cleaning import message_of, plain
+from isorun.execution.sources.text.names import split_in
+from isorun.execution.sources.text.patterns import Patterns
+from isorun.execution.sources.text.rows import Row
+from isorun.execution.sources.text.sentences import may_be_a_sentence, read_sentence
+from isorun.execution.sources.text.structured import read_structured
+from isorun.execution.sources.text.tables import Tables, may_head_a_table
+from isorun.execution.sources.text.textlines import read_text
+from isorun.execution.sources.text.timeline import Timeline
+from isorun.study.design import Sources
+from isorun.study.records import Note
+
+__all__ = ["LONGEST_LINE", "LineMetrics", "scan_text"]
+
+LONGEST_LINE = 2_000
+LONGEST_STRUCTURED_LINE = 100_000
+LONGEST_HEADING = 60
+
+_DIGIT = re.compile(r"[0-9]")
+_WORDS = (
+    "loss", "acc", "epoch", "error", "score", "│", "step", "iter", "f1", "auc", "reward", "mse", "mae", "iou", "bleu",
+    "recall", "precision", "perplex", "dice",
+)  # fmt: skip
+_SETTINGS = re.compile(r"\s*(?:\w*Namespace|\w*Config|\w*Arguments|args|hparams|params|parameters)\b\s*[:=]?\s*[({]")
+
+
+class LineMetrics:
+    """Reads the metrics from the lines of one run's output.
+
+    `feed` takes the lines in order, split at line feeds and carriage returns; it never raises. What the user's
+    patterns name is read by them alone; the rest is found by itself unless `sources.stdout` is off.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self._patterns = Patterns(sources.patterns)
+        self._finds_by_itself = sources.stdout
+        self._timeline = Timeline()
+        self._tables = Tables()
+        self._heading = ""
+        self._cut_lines = 0
+        self._epochs_are_named = False
+
+    def feed(self, line: str, seconds: float) -> None:
+        """Take in one line. seconds: since the run began."""
+        if self._patterns:
+            self._feed_patterns(line, seconds)
+        if not self._finds_by_itself:
+            return
+        if _is_promising(line):
+            self._read(plain(line), seconds)
+        elif self._tables.open or self._heading or ":" in line or may_head_a_table(line):
+            self._read_around(plain(line), seconds)
+
+    def finish(self) -> Found:
+        """All metrics of the run; the object can be fed on after it."""
+        return self._timeline.found((*self._patterns.notes(), *self._notes()))
+
+    def _feed_patterns(self, line: str, seconds: float) -> None:
+        if len(line) > LONGEST_LINE:
+            self._cut_lines += 1
+        cleaned = plain(line[:LONGEST_LINE])
+        for row, pattern in self._patterns.rows(cleaned):
+            self._timeline.add(row, seconds, cleaned, f"pattern {pattern}")
+
+    def _read(self, line: str, seconds: float) -> None:
+        if (row := self._row_of(line)) is None:
+            return
+        self._epochs_are_named = self._epochs_are_named or (row.epoch is not None and "poch" in line)
+        self._timeline.add(row, seconds, line, "stdout")
+        self._heading = self._heading_after(line, row)
+
+    def _heading_after(self, line: str, row: Row) -> str:
+        """A heading holds for the line below it, and on while lines are indented."""
+        if not row.values and line.rstrip()[-1:] == ":":
+            return split_in(line)
+        return self._heading if line[:1] in " \t" else ""
+
+    def _row_of(self, line: str) -> Row | None:
+        if "{" in line and (row := self._structured(line)) is not None:
+            return row
+        line = self._shortened(line)
+        if _SETTINGS.match(line):
+            return None
+        if (self._tables.open or may_head_a_table(line)) and (row := self._tables.read(line)) is not None:
+            return row
+        message = message_of(line)
+        if may_be_a_sentence(message) and (row := read_sentence(message)) is not None:
+            return row
+        return read_text(message, split=self._heading, epochs_are_named=self._epochs_are_named)
+
+    def _structured(self, line: str) -> Row | None:
+        if len(line) > LONGEST_STRUCTURED_LINE:
+            return None
+        row = read_structured(line)
+        if row is None or not (row.values or row.has_clock or row.doubtful):
+            return None
+        before = line[: line.find("{")]
+        if not row.has_clock and before.strip():
+            row.epoch = read_text(message_of(self._shortened(before))).epoch
+            row.settle()
+        return row
+
+    def _read_around(self, line: str, seconds: float) -> None:
+        """A line that has no metric in it may still head a table or a block ("Test Error:"), or end one."""
+        if (self._tables.open or may_head_a_table(line)) and len(line) < LONGEST_LINE:
+            row = self._tables.read(line)
+            if row is not None:
+                self._timeline.add(row, seconds, line, "stdout")
+        stripped = line.rstrip()
+        if stripped:
+            is_heading = stripped[-1] == ":" and len(stripped) < LONGEST_HEADING
+            self._heading = split_in(stripped) if is_heading else ""
+
+    def _shortened(self, line: str) -> str:
+        if len(line) <= LONGEST_LINE:
+            return line
+        self._cut_lines += 1
+        return line[:LONGEST_LINE]
+
+    def _notes(self) -> list[Note]:
+        if not self._cut_lines:
+            return []
+        message = f"{self._cut_lines} lines were longer than {LONGEST_LINE:,} characters; only their start was read"
+        return [Note("stdout.long-lines", message)]
+
+
+def scan_text(text: str, sources: Sources | None = None) -> Found:
+    """The metrics in a whole log, to see what would be found before a study relies on it; times are unknown, so 0."""
+    metrics = LineMetrics(sources or Sources())
+    for line in re.split(r"[\r\n]", text):
+        metrics.feed(line, 0.0)
+    return metrics.finish()
+
+
+def _is_promising(line: str) -> bool:
+    if _DIGIT.search(line) is None:
+        lowered = line.lower()
+        return ("nan" in lowered or "inf" in lowered) and (":" in line or "=" in line)
+    if ":" in line or "=" in line or "@" in line or "{" in line:
+        return True
+    lowered = line.lower()
+    return any(word in lowered for word in _WORDS)

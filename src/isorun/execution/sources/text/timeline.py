@@ -1,0 +1,142 @@
+"""Rows of output in, series of metrics out."""
+
+from __future__ import annotations
+
+from isorun.execution.sources.found import Found
+from isorun.execution.sources.text.clock import Clock
+from isorun.execution.sources.text.names import has_split
+from isorun.execution.sources.text.points import MOST_POINTS, Points
+from isorun.execution.sources.text.rows import Row, Value
+from isorun.study.records import Note
+
+__all__ = ["MOST_METRICS", "Timeline"]
+
+MOST_METRICS = 1_000
+MOST_POINTS_TOGETHER = 4_000_000
+MOST_NAMES_IN_NOTE = 20
+EXAMPLE_LENGTH = 200
+
+
+class Timeline:
+    """Gathers the rows of one run; memory is bounded however much the run prints.
+
+    A bar that begins again within an epoch is an evaluation (Keras `evaluate`): its names get the prefix "eval_", a
+    third bar's "eval2_", so that it does not overwrite what the epoch's own bar said.
+    """
+
+    def __init__(self) -> None:
+        self._clock = Clock()
+        self._points: dict[str, Points] = {}
+        self._rows = 0
+        self._last_clock_row = 0
+        self._count = 0
+        self._not_taken: dict[str, str] = {}
+        self._mixed: set[str] = set()
+        self._too_many_names = False
+
+    def add(self, row: Row, seconds: float, line: str, source: str) -> None:
+        """Take in one row. source: the start of its metrics' origins ("stdout")."""
+        self._rows += 1
+        for value in row.doubtful:
+            self._remember_not_taken(value, line)
+        if not row.table:
+            self._clock.follow(row)
+            if row.has_clock:
+                self._last_clock_row = self._rows
+        if row.values:
+            self._put_all(row, seconds, line, source)
+
+    def found(self, notes: tuple[Note, ...] = ()) -> Found:
+        """All that was gathered."""
+        points = {name: item for name, item in self._points.items() if item.values}
+        return Found(
+            series={name: item.series() for name, item in points.items()},
+            results={name: item.values[-1] for name, item in points.items() if self._is_result(item)},
+            origins={name: item.origin for name, item in points.items()},
+            examples={name: item.example for name, item in points.items()},
+            notes=(*notes, *self._notes()),
+        )
+
+    def _is_evaluation(self, row: Row) -> bool:
+        clock = self._clock
+        is_later_bar = row.total > 0 and clock.passes > 0 and row.epoch is None and not row.split
+        return is_later_bar and clock.now is not None and not row.by_user
+
+    def _put_all(self, row: Row, seconds: float, line: str, source: str) -> None:
+        is_evaluation = self._is_evaluation(row)
+        moment, step = self._moment_of(row)
+        for value in row.values:
+            name = self._evaluation_name(value.name) if is_evaluation else value.name
+            points = self._points.get(name)
+            if points is None or points.by_user != row.by_user:
+                points = self._points_of(name, value, row, line, source)
+            if points is None:
+                continue
+            self._count += points.put(moment, step, seconds, value.value, full=self._count >= MOST_POINTS_TOGETHER)
+            points.last_row = self._rows
+            points.final = row.final or is_evaluation
+            if points.fraction != value.fraction:
+                self._mixed.add(name)
+
+    def _evaluation_name(self, name: str) -> str:
+        number = "" if self._clock.passes == 1 else str(self._clock.passes)
+        return name if has_split(name) else f"eval{number}_{name}"
+
+    def _moment_of(self, row: Row) -> tuple[int, float | None]:
+        """Moments of tables are negative, so that they never meet those of the clock; -1 stands for "none yet"."""
+        if row.table and row.epoch is not None:
+            return -2 - int(row.epoch), row.epoch
+        if self._clock.now is None and not row.total:
+            self._clock.moment += 1
+        return self._clock.moment, self._clock.now
+
+    def _points_of(self, name: str, value: Value, row: Row, line: str, source: str) -> Points | None:
+        """New points for a name, also in place of what was found by itself before the user's pattern did."""
+        known = self._points.get(name)
+        if known is not None and known.by_user:
+            return None
+        if known is None and len(self._points) >= MOST_METRICS:
+            self._too_many_names = True
+            return None
+        self._count -= len(known.values) if known else 0
+        points = Points(f"{source}: {value.form}", line.strip()[:EXAMPLE_LENGTH], value.fraction, row.by_user)
+        self._points[name] = points
+        return points
+
+    def _is_result(self, points: Points) -> bool:
+        """Final values come after the last epoch, and either say so or stand alone."""
+        after_the_last_epoch = points.last_row > self._last_clock_row
+        return after_the_last_epoch and (points.final or len(points.values) == 1)
+
+    def _remember_not_taken(self, value: Value, line: str) -> None:
+        """Whole numbers in passing are counts and settings, not worth a note."""
+        if len(self._not_taken) < MOST_NAMES_IN_NOTE and not value.value.is_integer():
+            self._not_taken.setdefault(value.name, " ".join(line.split())[:80])
+
+    def _notes(self) -> list[Note]:
+        notes = [
+            Note("stdout.limit", f"metric {name!r} has more than {MOST_POINTS:,} values; later ones replaced the last")
+            for name, item in self._points.items()
+            if item.cut
+        ]
+        if self._too_many_names:
+            notes.append(Note("stdout.names", f"the output has more than {MOST_METRICS:,} names; only these are kept"))
+        notes += [
+            Note("stdout.scale", f"metric {name!r} was printed both as a percentage or count and as a plain number")
+            for name in sorted(self._mixed)
+        ]
+        if self._clock.restarts:
+            message = (
+                f"the epochs began again {self._clock.restarts} times; their values follow each other in the series"
+            )
+            notes.append(Note("stdout.restart", message))
+        return [*notes, *self._not_taken_note()]
+
+    def _not_taken_note(self) -> list[Note]:
+        left = [name for name in self._not_taken if name not in self._points]
+        if not left:
+            return []
+        message = (
+            f"not read as metrics: {', '.join(left)} (first in {self._not_taken[left[0]]!r}); name them by a pattern"
+        )
+        return [Note("stdout.not-taken", message)]

@@ -1,0 +1,1 @@
+"""Metrics in the files that a training writes: JSON, JSON lines, CSV, TensorBoard events."""

@@ -1,0 +1,143 @@
+"""Per-class tables: the class that varies most, and all classes beside each other for every group."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Final
+
+from isorun.analysis.group_result import GroupResult, MetricSpread
+from isorun.analysis.judged import JudgedMetric
+from isorun.analysis.spread import Spread
+from isorun.analysis.study_result import StudyResult
+from isorun.report.numbers import UNKNOWN, style_for
+from isorun.report.row_keys import GROUP_COLUMNS, group_cells, interval_cell
+from isorun.report.tables import Column, Table
+from isorun.report.weak_views import has_weak, view
+from isorun.study.design import Selection
+
+__all__ = ["class_tables"]
+
+_GROUPS_SIDE_BY_SIDE: Final = 3
+
+
+def class_tables(result: StudyResult, metric: JudgedMetric) -> Iterator[Table]:
+    """The class that varies most and all classes, also without weak runs where there are some.
+
+    Nothing where no run has per-class values. All but the first look are folded.
+    """
+    if not any(rule.every.metrics[metric.name].classes for group in result.groups for rule in group.rules):
+        return
+    views = (False, True) if has_weak(result) else (False,)
+    yield from (_largest_table(result, metric, without_weak) for without_weak in views)
+    for rule in result.rules:
+        for without_weak in views:
+            yield from _all_classes_tables(result, rule, metric, without_weak)
+
+
+def _largest_table(result: StudyResult, metric: JudgedMetric, without_weak: bool) -> Table:
+    style = style_for(metric.scale)
+    columns = (
+        *GROUP_COLUMNS,
+        Column("judged at", key=True),
+        Column("class", key=True),
+        Column("max diff", style.difference_sign),
+        Column("sd", style.difference_sign),
+        Column("90 % interval of sd", style.difference_sign),
+        Column("min", style.unit),
+        Column("max", style.unit),
+    )
+    rows = tuple(
+        (
+            *group_cells(group.key),
+            rule.rule.name,
+            *_largest_cells(view(rule, without_weak).metrics[metric.name], metric),
+        )
+        for group in result.groups
+        for rule in group.rules
+        if rule.every.metrics[metric.name].classes
+    )
+    return Table(
+        name=f"class-{metric.name}{_suffix(without_weak)}",
+        title=f"{metric.name}: the class that varies most{_ending(without_weak)}",
+        columns=columns,
+        rows=rows,
+        notes=("sd: standard deviation of this class over runs (n - 1).",),
+    )
+
+
+def _suffix(without_weak: bool) -> str:
+    return "-without-weak" if without_weak else ""
+
+
+def _ending(without_weak: bool) -> str:
+    return ", without weak runs" if without_weak else ""
+
+
+def _largest_cells(spreads: MetricSpread, metric: JudgedMetric) -> tuple[str, ...]:
+    name = spreads.largest_class
+    if name is None:
+        return (UNKNOWN,) * 6
+    style, spread = style_for(metric.scale), spreads.classes[name]
+    return (
+        name if spread.max_difference else UNKNOWN,
+        style.difference(spread.max_difference, spread.sd),
+        style.difference(spread.sd),
+        interval_cell(spread, style),
+        style.value(spread.minimum, spread.sd),
+        style.value(spread.maximum, spread.sd),
+    )
+
+
+def _all_classes_tables(
+    result: StudyResult, rule: Selection, metric: JudgedMetric, without_weak: bool
+) -> Iterator[Table]:
+    """All classes, a few groups side by side in each table."""
+    groups = [group for group in result.groups if group.rule(rule.name).every.metrics[metric.name].classes]
+    folded = without_weak or rule != result.rules[0]
+    for start in range(0, len(groups), _GROUPS_SIDE_BY_SIDE):
+        shown = groups[start : start + _GROUPS_SIDE_BY_SIDE]
+        part = f"-{start // _GROUPS_SIDE_BY_SIDE + 1}" if start else ""
+        yield Table(
+            name=f"classes-{metric.name}-{rule.name}{_suffix(without_weak)}{part}",
+            title=f"{metric.name} of every class, judged at {rule.name}{_ending(without_weak)}",
+            columns=(Column("class", key=True), *_class_columns(shown, metric)),
+            rows=tuple(_class_rows(shown, rule, metric, without_weak)),
+            folded=folded or start > 0,
+        )
+
+
+def _class_columns(groups: list[GroupResult], metric: JudgedMetric) -> Iterator[Column]:
+    style = style_for(metric.scale)
+    for group in groups:
+        heading = _short(group, groups)
+        yield Column("mean", style.unit, heading)
+        yield Column("sd", style.difference_sign, heading)
+        yield Column("max diff", style.difference_sign, heading)
+
+
+def _class_rows(
+    groups: list[GroupResult], rule: Selection, metric: JudgedMetric, without_weak: bool
+) -> Iterator[tuple[str, ...]]:
+    spreads = [view(group.rule(rule.name), without_weak).metrics[metric.name].classes for group in groups]
+    for name in dict.fromkeys(itertools.chain.from_iterable(spreads)):
+        yield (name, *(cell for classes in spreads for cell in _class_cells(classes.get(name), metric)))
+
+
+def _short(group: GroupResult, groups: list[GroupResult]) -> str:
+    """The parts of the group's name that differ between the groups of the table."""
+    cells = [group_cells(item.key) for item in groups]
+    varying = [place for place in range(4) if len({row[place] for row in cells}) > 1]
+    own = group_cells(group.key)
+    return " ".join(own[place] for place in varying) or own[-1]
+
+
+def _class_cells(spread: Spread | None, metric: JudgedMetric) -> tuple[str, str, str]:
+    if spread is None:
+        return (UNKNOWN, UNKNOWN, UNKNOWN)
+    style = style_for(metric.scale)
+    return (
+        style.value(spread.mean, spread.sd),
+        style.difference(spread.sd),
+        style.difference(spread.max_difference, spread.sd),
+    )

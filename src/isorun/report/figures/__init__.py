@@ -1,0 +1,1 @@
+"""Figures: one description, drawn as SVG by ourselves or by matplotlib."""

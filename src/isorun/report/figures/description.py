@@ -1,0 +1,111 @@
+"""What a figure shows, apart from how it is drawn.
+
+All marks are in the units of the axes. Renderers decide about pixels, fonts and colours; `series` numbers tell them
+which marks belong together.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from isorun.report.tables import Table
+
+__all__ = ["Axis", "Band", "Box", "Dot", "Figure", "Legend", "Line", "Shape", "Tick"]
+
+
+class Shape(enum.StrEnum):
+    """The shapes of dots: each says by itself what it is, without its colour."""
+
+    CIRCLE = "circle"
+    SQUARE = "square"
+    DIAMOND = "diamond"
+    TRIANGLE = "triangle"
+    CROSS = "cross"
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A place on an axis with its label."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis from low to high. rows: its ticks name rows, the first on top, and have no grid line."""
+
+    label: str
+    low: float
+    high: float
+    ticks: tuple[Tick, ...]
+    rows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box in the row at `y`: whiskers, quartiles and median along x; as tall as `height` in units of rows."""
+
+    y: float
+    low_whisker: float
+    low: float
+    median: float
+    high: float
+    high_whisker: float
+    series: int
+    height: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One value. title: what a pointer resting on it tells."""
+
+    x: float
+    y: float
+    shape: Shape
+    series: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line through points; a faint one is one run among many."""
+
+    points: tuple[tuple[float, float], ...]
+    series: int
+    faint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The area between two lines over the same x: (x, low, high)."""
+
+    points: tuple[tuple[float, float, float], ...]
+    series: int
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """What a mark means. shape None: a line."""
+
+    label: str
+    shape: Shape | None
+    series: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure. sentence: what it shows, in plain words. data: its numbers as a table."""
+
+    name: str
+    title: str
+    sentence: str
+    x: Axis
+    y: Axis
+    data: Table
+    boxes: tuple[Box, ...] = ()
+    dots: tuple[Dot, ...] = ()
+    lines: tuple[Line, ...] = ()
+    bands: tuple[Band, ...] = ()
+    legend: tuple[Legend, ...] = ()

@@ -1,0 +1,146 @@
+"""The report as one HTML file: opens offline, runs no script, loads nothing, reads well aloud and on paper.
+
+The content security policy allows nothing but the page's own style sheet, named by its hash; so even text that got
+past escaping could do nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from typing import Final
+
+from isorun.analysis.study_result import StudyResult
+from isorun.analysis.warning import StudyWarning
+from isorun.report.figures import svg
+from isorun.report.figures.description import Figure
+from isorun.report.html_table import render_table
+from isorun.report.numbers import count
+from isorun.report.plain_text import escaped
+from isorun.report.sections import Section, study_sections
+from isorun.report.tables import Table
+from isorun.report.verdict import headline, verdict
+from isorun.study.records import RunState
+
+__all__ = ["page", "render"]
+
+_STYLE: Final = resources.files(__package__).joinpath("page.css").read_text("utf-8") + svg.STYLE
+
+
+def render(result: StudyResult) -> str:
+    """The whole page."""
+    sections = study_sections(result)
+    main = [
+        _verdict(result),
+        _contents(sections, result.warnings),
+        *(_section(section) for section in sections),
+        *_warnings(result.warnings),
+    ]
+    return page(f"{result.study}: isorun report", _header(result), "\n".join(main))
+
+
+def page(title: str, header: str, main: str) -> str:
+    """A page around content that is HTML already; only the title is escaped here."""
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{escaped(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>{escaped(title)}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<header>
+{header}
+</header>
+<main>
+{main}
+</main>
+<footer><p>Written by isorun. This file is complete in itself: it loads nothing and runs no script.</p></footer>
+</body>
+</html>
+"""
+
+
+def _header(result: StudyResult) -> str:
+    others = [
+        f"{number} {state}" for state, number in result.states.items() if number and state is not RunState.FINISHED
+    ]
+    facts = [
+        f"{count(result.states[RunState.FINISHED], 'run')} finished",
+        *others,
+        count(len(result.groups), "group"),
+        *([f"judged by {', '.join(metric.name for metric in result.metrics)}"] if result.metrics else []),
+    ]
+    return (
+        f'<p class="kicker">isorun report</p>\n<h1>{escaped(result.study)}</h1>\n'
+        f'<p class="facts">{escaped(" · ".join(facts))}</p>'
+    )
+
+
+def _verdict(result: StudyResult) -> str:
+    first = headline(result)
+    rest = [sentence for sentence in verdict(result) if sentence not in first]
+    leading = "".join(f'<p class="headline">{_unbroken(sentence)}</p>' for sentence in first)
+    items = "".join(f"<li>{_unbroken(sentence)}</li>" for sentence in rest)
+    return f'<section class="verdict" aria-label="Verdict">{leading}<ul>{items}</ul></section>'
+
+
+def _unbroken(sentence: str) -> str:
+    """The sentence with numbers and their percent signs kept on one line."""
+    return escaped(sentence).replace(" %", "&nbsp;%").replace(" ± ", "&nbsp;±&nbsp;")
+
+
+def _contents(sections: Sequence[Section], warnings: Sequence[StudyWarning]) -> str:
+    links = [(section.name, section.title) for section in sections]
+    links += [("warnings", count(len(warnings), "warning"))] if warnings else []
+    items = "".join(f'<li><a href="#{escaped(name)}">{escaped(title)}</a></li>' for name, title in links)
+    return f'<nav aria-label="Contents"><ul>{items}</ul></nav>'
+
+
+def _section(section: Section) -> str:
+    parts = [
+        f'<section aria-labelledby="{section.name}">',
+        f'<h2 id="{section.name}">{escaped(section.title)}</h2>',
+        *(_figure(figure) for figure in section.figures),
+        *(_table(table) for table in section.tables),
+        "</section>",
+    ]
+    return "\n".join(parts)
+
+
+def _figure(figure: Figure) -> str:
+    return (
+        f'<figure><h3>{escaped(figure.title)}</h3><div class="scroll" tabindex="0" role="group" '
+        f'aria-label="{escaped(figure.title)}">{svg.render(figure)}</div>'
+        f"<figcaption>{escaped(figure.sentence)}</figcaption>"
+        f"<details><summary>The data of this figure</summary>{render_table(figure.data)}</details></figure>"
+    )
+
+
+def _table(table: Table) -> str:
+    if not table.folded:
+        return render_table(table)
+    return f"<details><summary>{escaped(table.title)}</summary>{render_table(table)}</details>"
+
+
+def _warnings(warnings: Sequence[StudyWarning]) -> Iterator[str]:
+    if warnings:
+        items = "\n".join(_warning(warning) for warning in warnings)
+        yield '<section aria-labelledby="warnings"><h2 id="warnings">Warnings</h2>'
+        yield f'<ol class="warnings">{items}</ol></section>'
+
+
+def _warning(warning: StudyWarning) -> str:
+    about = f" ({'; '.join(warning.groups)})" if warning.groups else ""
+    return (
+        f"<li><p><code>{escaped(warning.code)}</code> {escaped(warning.message + about)}</p>"
+        f'<p class="next">Next: {escaped(warning.next_step)}</p></li>'
+    )

@@ -1,0 +1,64 @@
+"""The report as Markdown (GitHub's flavour: pipe tables)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from isorun.analysis.study_result import StudyResult
+from isorun.analysis.warning import StudyWarning
+from isorun.report.plain_text import harmless
+from isorun.report.sections import study_tables
+from isorun.report.tables import Column, Table
+from isorun.report.verdict import verdict
+
+__all__ = ["render", "render_table"]
+
+_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~])")
+
+
+def render(result: StudyResult) -> str:
+    """The verdict, all tables, and the warnings."""
+    parts = [
+        f"# {_text(result.study)}",
+        "\n".join(f"- {_text(sentence)}" for sentence in verdict(result)),
+        *(render_table(table) for table in study_tables(result)),
+        *_warnings(result.warnings),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def render_table(table: Table) -> str:
+    """One table under its title, notes below."""
+    lines = [f"## {_text(table.title)}", "", _row([_heading(column) for column in table.columns])]
+    lines.append(_row([":--" if column.key else "--:" for column in table.columns]))
+    lines += [_row([_text(cell) for cell in row]) for row in table.rows]
+    lines += [f"\n{_text(note)}" for note in table.notes]
+    return "\n".join(lines)
+
+
+def _heading(column: Column) -> str:
+    return _text(f"{column.group}: {column.heading}" if column.group else column.heading)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _warnings(warnings: Sequence[StudyWarning]) -> Iterator[str]:
+    if warnings:
+        yield "## Warnings"
+        yield "\n".join(
+            f"{number}. **{warning.code}**: {_text(_about(warning))}\n   Next: {_text(warning.next_step)}"
+            for number, warning in enumerate(warnings, start=1)
+        )
+
+
+def _about(warning: StudyWarning) -> str:
+    return f"{warning.message} ({'; '.join(warning.groups)})" if warning.groups else warning.message
+
+
+def _text(text: str) -> str:
+    """User text on one line, with everything that Markdown or HTML would take for markup escaped."""
+    return _SPECIAL.sub(r"\\\1", " ".join(harmless(text).split())).replace("&", "&amp;")

@@ -1,0 +1,139 @@
+"""The verdict: what a study found, in sentences that stand first in every report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from isorun.analysis.group_result import GroupResult, RuleResult
+from isorun.analysis.identical import FINAL_WEIGHTS
+from isorun.analysis.judged import JudgedMetric
+from isorun.analysis.spread import Spread
+from isorun.analysis.study_result import StudyResult
+from isorun.report.numbers import NumberStyle, count, style_for
+from isorun.study.levels import Level
+
+__all__ = ["group_sentence", "headline", "verdict"]
+
+_LEVEL_WORDS: Final = {
+    Level.DEFAULT: "by default",
+    Level.FIXED_SEED: "with the seed fixed",
+    Level.DETERMINISTIC: "with deterministic kernels",
+}
+
+
+def verdict(result: StudyResult) -> tuple[str, ...]:
+    """The headline of every approach, then one sentence a group, by the primary metric and the primary rule."""
+    metric = result.primary
+    if metric is None:
+        return (_nothing_to_judge(result),)
+    return (*headline(result), *(group_sentence(group, metric) for group in result.groups))
+
+
+def headline(result: StudyResult) -> tuple[str, ...]:
+    """For each approach that ran at several levels: how far apart two runs can be at each of them."""
+    metric = result.primary
+    if metric is None:
+        return ()
+    families: dict[tuple[str, ...], list[GroupResult]] = {}
+    for group in result.groups:
+        if group.rules[0].every.metrics[metric.name].overall.n > 1:
+            families.setdefault((group.key.approach, group.key.config, group.key.environment), []).append(group)
+    return tuple(_family_sentence(groups, metric) for groups in families.values() if len(groups) > 1)
+
+
+def group_sentence(group: GroupResult, metric: JudgedMetric) -> str:
+    """Mean and spread of one group, what its digests say, and its weak runs."""
+    judged = group.rules[0]
+    overall = judged.every.metrics[metric.name].overall
+    if overall.n == 0:
+        return f"{group.key.label}: {_no_value(group, metric)}."
+    style = style_for(metric.scale)
+    clauses = [
+        _mean_clause(overall, metric, style),
+        *_seed_clauses(judged, metric, style),
+        *_weak_clauses(judged, metric, style),
+        *_weights_clauses(group),
+    ]
+    return f"{group.key.label}: {'; '.join(clauses)}."
+
+
+def _nothing_to_judge(result: StudyResult) -> str:
+    finished = sum(group.finished for group in result.groups)
+    if not finished:
+        return f"No run of the study {result.study} finished, so there is nothing to say about its spread."
+    return f"{count(finished, 'run')} finished, but none logged a metric, so there is nothing to judge them by."
+
+
+def _no_value(group: GroupResult, metric: JudgedMetric) -> str:
+    if not group.finished:
+        return "no run finished"
+    return f"{count(group.finished, 'run')} finished, none with a usable value of {metric.name}"
+
+
+def _mean_clause(overall: Spread, metric: JudgedMetric, style: NumberStyle) -> str:
+    mean = style.with_unit(style.value(overall.mean, overall.sd))
+    if overall.sd is None:
+        return f"{metric.name} {mean} in its only run, which says nothing about spread"
+    if overall.max_difference == 0:
+        return f"{metric.name} {mean} in all {overall.n} runs (sd 0)"
+    sd = style.difference(overall.sd)
+    difference = style.difference_with_unit(style.difference(overall.max_difference, overall.sd))
+    return f"{metric.name} {mean} ± {sd} (sd of {overall.n} runs), max difference {difference}"
+
+
+def _seed_clauses(judged: RuleResult, metric: JudgedMetric, style: NumberStyle) -> Iterator[str]:
+    """With several seeds the spread above is that of seeds and repeats together; this is the part of the repeats."""
+    within = judged.within_seed_sd(metric.name)
+    seeds = len({run.seed for run in judged.runs})
+    if seeds > 1 and within is not None:
+        yield f"among runs of the same seed sd {style.difference(within)} (pooled over {seeds} seeds)"
+
+
+def _weak_clauses(judged: RuleResult, metric: JudgedMetric, style: NumberStyle) -> Iterator[str]:
+    if judged.without_weak is None:
+        return
+    weak = f"{len(judged.weak_runs)} of {count(len(judged.runs), 'run')} weak (near chance)"
+    strong = judged.without_weak.metrics[metric.name].overall
+    if strong.sd is None:
+        yield weak
+        return
+    mean = style.with_unit(style.value(strong.mean, strong.sd))
+    yield f"{weak}, without them {mean} ± {style.difference(strong.sd)} (sd of {strong.n})"
+
+
+def _weights_clauses(group: GroupResult) -> Iterator[str]:
+    """What the digests of the final weights say about runs of the same seed."""
+    counts = [count for same in group.identical if (count := same.digest(FINAL_WEIGHTS)) and count.runs > 1]
+    if not counts:
+        return
+    runs, distinct = sum(count.runs for count in counts), sum(count.distinct for count in counts)
+    of_seeds = f" of {len(counts)} seeds" if len(counts) > 1 else ""
+    if distinct == len(counts):
+        same = "the same weights for the same seed" if of_seeds else "the same weights, bit for bit"
+        yield f"all {runs} runs{of_seeds} ended with {same}"
+    elif group.key.level is Level.DEFAULT:
+        yield f"{runs} runs gave {distinct} different weights"
+    elif group.key.level is Level.FIXED_SEED:
+        yield f"seed fixed, yet {runs} runs{of_seeds} gave {distinct} different weights"
+    else:
+        yield f"every known factor fixed, yet {runs} runs{of_seeds} gave {distinct} different weights"
+
+
+def _family_sentence(groups: Sequence[GroupResult], metric: JudgedMetric) -> str:
+    style = style_for(metric.scale)
+    name = groups[0].key.label.removesuffix(f" at level {groups[0].key.level}")
+    parts = [_reach(group, metric, style) for group in groups]
+    return f"{name}: the largest difference in {metric.name} between two runs is {_joined(parts)}."
+
+
+def _reach(group: GroupResult, metric: JudgedMetric, style: NumberStyle) -> str:
+    """The largest difference between two runs; between runs of the same seed where the level fixes one."""
+    spreads = group.rules[0].by_seed(metric.name).values()
+    largest = max((item.max_difference for item in spreads if item.max_difference is not None), default=None)
+    amount = "none" if largest == 0 else style.difference_with_unit(style.difference(largest))
+    return f"{amount} {_LEVEL_WORDS[group.key.level]}"
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"

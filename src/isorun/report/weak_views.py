@@ -1,0 +1,18 @@
+"""All runs of a rule, or those that are not weak."""
+
+from __future__ import annotations
+
+from isorun.analysis.group_result import RuleResult, RuleSpread
+from isorun.analysis.study_result import StudyResult
+
+__all__ = ["has_weak", "view"]
+
+
+def has_weak(result: StudyResult) -> bool:
+    """Whether any rule finds a weak run."""
+    return any(rule.without_weak is not None for group in result.groups for rule in group.rules)
+
+
+def view(rule: RuleResult, without_weak: bool) -> RuleSpread:
+    """The spread of all runs, or of those that are not weak; the same for a group without weak runs."""
+    return rule.without_weak if without_weak and rule.without_weak is not None else rule.every

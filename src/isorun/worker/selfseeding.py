@@ -1,0 +1,51 @@
+"""Notice that a training fixes a seed by itself: its "default" runs are then not independent."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import sysconfig
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any, Callable
+
+from .recorder import Recorder
+from .values import shortened
+
+_WORKER = str(Path(__file__).resolve().parent)
+_LIBRARY_PARTS = ("/site-packages/", "/dist-packages/")
+
+
+def watch_calls(module: ModuleType, function: str, call: str, recorder: Recorder) -> None:
+    """Record calls of `module.function` with a value; the function itself is called unchanged."""
+    original: Callable[..., Any] = getattr(module, function)
+
+    @functools.wraps(original)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        value = args[0] if args else next(iter(kwargs.values()), None)
+        if value is not None:
+            recorder.seeded(call, shortened(value), caller())
+        return original(*args, **kwargs)
+
+    setattr(module, function, watched)
+
+
+def caller() -> str:
+    """file:line of the nearest caller that is the user's own code; the nearest library line where there is none."""
+    nearest = ""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  `traceback.walk_stack` differs between versions
+    while frame is not None:
+        place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        if is_users_file(frame.f_code.co_filename):
+            return place
+        if not nearest and not place.startswith((_WORKER, "<frozen")):
+            nearest = place
+        frame = frame.f_back
+    return nearest
+
+
+def is_users_file(filename: str) -> bool:
+    """Whether a source file belongs to the user rather than to Python, an installed library or the worker."""
+    if filename.startswith((_WORKER, "<")) or any(part in filename for part in _LIBRARY_PARTS):
+        return False
+    return not filename.startswith((sysconfig.get_path("stdlib") + "/", sysconfig.get_path("platstdlib") + "/"))

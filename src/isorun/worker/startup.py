@@ -1,0 +1,61 @@
+"""Start the worker in a training process: record, seed, watch imports, and close at the interpreter's end."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Callable
+
+from . import closing, exits, settings, standin, trouble
+from .frameworks import jax_keys, numpy_random, python_random, pytorch, tensor_flow
+from .hook import ImportWatcher
+from .recorder import Recorder, activate
+
+Prepare = Callable[[ModuleType, settings.Settings, Recorder], Any]
+
+
+def start(warm: bool = False) -> None:
+    """Start the worker; nothing at all outside isorun. An error is written down and does not stop the training.
+
+    warm: the process was forked from a server that has imported frameworks already.
+    """
+    folder = os.environ.get("ISORUN_RUN_DIR")
+    if folder:
+        trouble.guarded(Path(folder), "start of the worker", _start)(warm)
+
+
+def _start(warm: bool) -> None:
+    asked = settings.read(os.environ, warm)
+    recorder = Recorder(asked.folder)
+    activate(recorder)
+    standin.install()
+    trouble.guarded(asked.folder, "claim of the run folder", recorder.begin)()
+    exits.die_of_interrupt_at_exit()
+    closer = closing.Closer(recorder)
+    atexit.register(trouble.guarded(asked.folder, "end of the worker", closer.close))
+    _watch_frameworks(asked, recorder, closer)
+
+
+def _watch_frameworks(asked: settings.Settings, recorder: Recorder, closer: closing.Closer) -> None:
+    watcher = ImportWatcher()
+    preparations: dict[str, Prepare] = {
+        "random": python_random.prepare,
+        "numpy.random": numpy_random.prepare,
+        "torch": functools.partial(_prepare_torch, closer),
+        "tensorflow": tensor_flow.prepare,
+        "jax": jax_keys.prepare,
+    }
+    for name, prepare in preparations.items():
+        safely = trouble.guarded(asked.folder, f"preparing {name}", prepare)
+        watcher.watch(name, functools.partial(_prepare_safely, safely, asked, recorder))
+
+
+def _prepare_safely(prepare: Prepare, asked: settings.Settings, recorder: Recorder, module: ModuleType) -> None:
+    prepare(module, asked, recorder)
+
+
+def _prepare_torch(closer: closing.Closer, torch: ModuleType, settings: settings.Settings, recorder: Recorder) -> None:
+    closer.torch_watch = pytorch.prepare(torch, settings, recorder)

@@ -1,0 +1,237 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from isorun.errors import ExecutionError
+from isorun.execution.keeper import descendants, processes
+from isorun.execution.process import Exit, KeptProcess, signal_name
+
+CPU = min(os.sched_getaffinity(0))
+
+
+@contextmanager
+def kept(*command, grace=5.0, env=None, folder=Path("/tmp"), cpus=(CPU,)):
+    process = KeptProcess(command, env=env or dict(os.environ), working_folder=folder, cpus=cpus, grace=grace)
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+def python(code, *arguments):
+    return (sys.executable, "-S", "-c", code, *arguments)
+
+
+def end_of(process):
+    while (end := process.exit()) is None:
+        pass
+    return end
+
+
+def first_line(process):
+    line = b""
+    while not line.endswith(b"\n"):
+        line += os.read(process.output_fd, 1)
+    return line.decode().strip()
+
+
+def all_output(process):
+    return b"".join(iter(lambda: os.read(process.output_fd, 65536), b""))
+
+
+def gone(pid, within=2.0):
+    until = time.monotonic() + within
+    while pid in processes():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+@pytest.mark.parametrize("code", [0, 1, 3, 255])
+def test_exit_codes_come_back(code):
+    with kept(*python(f"raise SystemExit({code})")) as process:
+        end = end_of(process)
+    assert (end.exit_code, end.signal, end.kept) == (code, "", True)
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGKILL", "SIGABRT", "SIGTERM", "SIGINT"])
+def test_a_death_by_signal_is_told_by_its_name(name):
+    with kept("/bin/bash", "-c", f"kill -{name} $$") as process:
+        end = end_of(process)
+    assert (end.exit_code, end.signal) == (None, name)
+
+
+def test_a_signal_without_a_name_is_told_by_its_number():
+    assert signal_name(40) == "signal 40"
+
+
+def test_time_and_memory_include_children_that_were_waited_for():
+    burn = "import time; x = bytearray(60_000_000); t = time.process_time()\nwhile time.process_time() - t < 0.3: pass"
+    start_it = "import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', sys.argv[1]])"
+    with kept(*python(start_it, burn)) as process:
+        end = end_of(process)
+    assert 0.3 <= end.cpu_seconds < 3
+    assert end.wall_seconds >= 0.3
+    assert 60_000_000 <= end.peak_memory_bytes < 200_000_000
+
+
+def test_output_and_error_come_through_one_pipe_in_order():
+    with kept("/bin/bash", "-c", "echo one; echo two >&2; echo three") as process:
+        assert all_output(process) == b"one\ntwo\nthree\n"
+
+
+def test_the_program_has_a_session_of_its_own_its_cpus_no_input_and_only_its_descriptors():
+    code = (
+        "import os, sys\n"
+        "fds = [int(fd) for fd in os.listdir('/proc/self/fd')]\n"
+        "open_fds = [fd for fd in fds if os.path.exists(f'/proc/self/fd/{fd}')]\n"
+        "print(os.getsid(0) == os.getpid(), os.sched_getaffinity(0), repr(sys.stdin.read()), sorted(open_fds))"
+    )
+    with kept(*python(code)) as process:
+        assert all_output(process).decode() == f"True {{{CPU}}} '' [0, 1, 2]\n"
+
+
+def test_signals_that_python_ignores_have_their_usual_effect_in_the_program():
+    with kept("/bin/bash", "-c", "yes | head -n 1; echo ${PIPESTATUS[0]}") as process:
+        assert all_output(process) == b"y\n141\n"
+
+
+def test_the_program_has_exactly_the_variables_it_was_given():
+    env = {"ONLY": "this", "LONG": "x" * 100_000, "TEXT": "line\nbreak = sign ü"}
+    with kept(*python("import os; print(sorted(os.environ.items()))"), env=env) as process:
+        found = all_output(process).decode()
+    expected = {**env, "LC_CTYPE": "C.UTF-8"}  # Python itself adds this one
+    assert found.strip() in (str(sorted(expected.items())), str(sorted(env.items())))
+
+
+def test_children_left_behind_are_ended_and_named_also_those_that_left_the_session():
+    command = "sleep 100 & (setsid sleep 100 &); setsid bash -c 'trap : TERM; sleep 50; sleep 50' & exit 0"
+    with kept("/bin/bash", "-c", command) as process:
+        keeper = process.keeper_pid
+        began = time.monotonic()
+        end = end_of(process)
+        assert descendants(keeper) == []
+    assert time.monotonic() - began < 5
+    assert end.wall_seconds < 1
+    assert sorted(set(end.left_behind)) == ["bash", "sleep"]
+
+
+def test_helpers_that_end_just_after_the_program_are_not_left_behind():
+    with kept("/bin/bash", "-c", "sleep 0.02 & exit 0") as process:
+        assert end_of(process).left_behind == ()
+
+
+def test_a_child_that_holds_the_output_open_does_not_hold_up_the_end():
+    with kept("/bin/bash", "-c", "setsid sleep 100 & echo done") as process:
+        assert end_of(process).exit_code == 0
+        assert all_output(process) == b"done\n"
+
+
+def test_asking_to_stop_reaches_every_descendant_and_leaves_them_time():
+    script = "trap 'echo cleaned; exit 7' TERM; sleep 100 & echo ready; wait"
+    with kept("/bin/bash", "-c", script) as process:
+        assert first_line(process) == "ready"
+        process.ask_to_stop()
+        end = end_of(process)
+        assert all_output(process) == b"cleaned\n"
+    assert (end.exit_code, end.left_behind) == (7, ())
+
+
+def test_who_ignores_the_request_is_killed_after_the_grace_time():
+    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(100)"
+    with kept(*python(code), grace=0.3) as process:
+        first_line(process)
+        began = time.monotonic()
+        process.ask_to_stop()
+        end = end_of(process)
+    assert end.signal == "SIGKILL"
+    assert 0.25 < time.monotonic() - began < 3
+
+
+def test_a_stopped_process_can_be_ended_too():
+    with kept("/bin/bash", "-c", "echo ready; kill -STOP $$; sleep 100") as process:
+        first_line(process)
+        process.ask_to_stop()
+        assert end_of(process).signal == "SIGTERM"
+
+
+def test_children_that_keep_forking_are_all_killed():
+    code = (
+        "import os, time\n"
+        "print('ready', flush=True)\n"
+        "end = time.monotonic() + 20\n"
+        "while time.monotonic() < end:\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid()\n"
+        "    else:\n"
+        "        time.sleep(0.05)\n"
+        "    time.sleep(0.02)\n"
+    )
+    with kept(*python(code), grace=0.1) as process:
+        first_line(process)
+        time.sleep(0.3)
+        keeper = process.keeper_pid
+        assert len(descendants(keeper)) > 3
+        process.kill()
+        end_of(process)
+        assert descendants(keeper) == []
+
+
+def test_a_program_that_cannot_be_executed_is_an_error_that_names_it(tmp_path):
+    script = tmp_path / "train"
+    script.write_text("no first line\n")
+    script.chmod(0o755)
+    with kept(str(script)) as process, pytest.raises(ExecutionError, match="Exec format error") as caught:
+        end_of(process)
+    assert str(script) in caught.value.what
+
+
+def test_a_working_folder_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(ExecutionError, match="cannot start a run in"):
+        KeptProcess(["/bin/true"], env={}, working_folder=tmp_path / "none", cpus=[CPU])
+
+
+def test_when_the_keeper_is_killed_the_program_dies_and_that_is_said():
+    with kept("/bin/sleep", "100") as process:
+        process.exit()
+        os.kill(process.keeper_pid, signal.SIGKILL)
+        assert end_of(process) == Exit(None, "", 0.0, 0.0, 0, kept=False)
+        assert gone(process.pid)
+
+
+@pytest.mark.chaos
+def test_when_the_executor_is_killed_everything_it_started_is_gone_within_a_second():
+    code = (
+        "import os, time; from pathlib import Path; from isorun.execution.process import KeptProcess\n"
+        f"p = KeptProcess(['/bin/bash', '-c', 'sleep 987 & (setsid sleep 987 &); sleep 987'], env={{}},"
+        f" working_folder=Path('/'), cpus=[{CPU}])\n"
+        "p.exit(); time.sleep(0.3); print(p.keeper_pid, flush=True); time.sleep(100)\n"
+    )
+    executor = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    keeper = int(executor.stdout.readline())
+    pids = [keeper, *(item.pid for item in descendants(keeper))]
+    assert len(pids) == 4
+    executor.kill()
+    executor.wait()
+    executor.stdout.close()
+    assert all(gone(pid, within=1.0) for pid in pids)
+
+
+def test_no_descriptor_is_left_open():
+    def count():
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    with kept("/bin/true") as process:
+        end_of(process)
+    before = count()
+    for _ in range(5):
+        with kept("/bin/true") as process:
+            end_of(process)
+    assert count() == before

@@ -1,0 +1,59 @@
+"""The JSON report: strict, complete, and described key by key."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from isorun.analysis import run_conditions, study_warnings
+from isorun.report import json_report
+
+DESCRIPTION = (Path(__file__).parents[2] / "docs" / "report-json.md").read_text()
+NAMED_BY_USERS = {"metrics", "classes", "values", "per_class", "digests", "unjudged", "within_seed_sd"}
+TWO_DEEP = {"per_class": "values"}
+
+
+def keys_of(value, parent=""):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if parent not in NAMED_BY_USERS:
+                yield key
+            yield from keys_of(inner, TWO_DEEP.get(parent, "") if parent in NAMED_BY_USERS else key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys_of(inner)
+
+
+def test_the_report_is_strict_json(any_result):
+    text = json.dumps(json_report.to_json(any_result), allow_nan=False)
+    assert json.loads(text) == json_report.to_json(any_result)
+
+
+def test_every_key_is_described(troubled):
+    described = set(re.findall(r"`([a-z0-9_-]+)`", DESCRIPTION))
+    assert set(keys_of(json_report.to_json(troubled))) <= described
+
+
+@pytest.mark.parametrize("module", [run_conditions, study_warnings])
+def test_every_warning_code_is_described(module):
+    codes = re.findall(r'StudyWarning\(\s*"([a-z-]+)"', Path(module.__file__).read_text())
+    assert len(codes) > 5
+    for code in codes:
+        assert f"| `{code}` |" in DESCRIPTION
+
+
+def test_numbers_are_as_logged_and_complete(troubled):
+    group = json_report.to_json(troubled)["groups"][0]
+    rule = group["rules"][0]
+    overall = rule["all"]["metrics"]["test_acc"]["overall"]
+    assert overall["n"] == len(rule["runs"]) == 7
+    assert overall["max"] == max(run["values"]["test_acc"] for run in rule["runs"]) < 1.0
+    assert rule["without_weak"]["metrics"]["test_acc"]["overall"]["n"] == 5
+    assert len(rule["all"]["metrics"]["test_acc"]["classes"]) == 10
+    assert group["runs"]["failed"] == 1
+
+
+def test_one_run_has_null_for_its_spread(single):
+    overall = json_report.to_json(single)["groups"][0]["rules"][0]["all"]["metrics"]["perplexity"]["overall"]
+    assert (overall["sd"], overall["sd_ci90"], overall["max_diff"]) == (None, None, None)

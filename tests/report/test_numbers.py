@@ -1,0 +1,80 @@
+"""How numbers are written."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isorun.report.numbers import (
+    UNKNOWN,
+    count,
+    decimals_for,
+    fixed,
+    memory,
+    p_value,
+    percentage,
+    significant,
+    style_for,
+    whole,
+)
+
+ACCURACY = style_for("fraction")
+LOSS = style_for("")
+
+
+@pytest.mark.parametrize(
+    ("sd", "decimals"),
+    [(0.43, 2), (0.043, 3), (4.3, 1), (43.0, 0), (430.0, 0), (0.0996, 2), (0.996, 1), (1e308, 0), (0.0, 2)],
+)
+def test_two_significant_digits_of_the_spread_set_the_decimals(sd, decimals):
+    assert decimals_for(sd) == decimals
+
+
+def test_accuracies_are_percent_and_their_differences_points():
+    assert ACCURACY.with_unit(ACCURACY.value(0.97104, 0.0043)) == "97.10 %"
+    assert ACCURACY.difference_with_unit(ACCURACY.difference(0.0123, 0.0043)) == "1.23 points"
+    assert ACCURACY.difference(0.0043) == "0.43"
+
+
+def test_accuracies_logged_as_percent_are_not_multiplied_again():
+    assert style_for("percent").value(97.104, 0.43) == "97.10"
+
+
+def test_other_numbers_have_no_unit():
+    assert LOSS.with_unit(LOSS.value(0.12345, 0.0012)) == "0.1235"
+    assert LOSS.value(12.345678, None) == "12.35"
+
+
+def test_no_difference_is_a_plain_zero_and_a_small_one_is_not():
+    assert ACCURACY.difference(0.0) == "0"
+    assert ACCURACY.difference(1e-12) == "1.0e-10"
+
+
+def test_what_is_not_known_is_a_dash():
+    assert [ACCURACY.value(None, None), ACCURACY.difference(None), percentage(None), memory(None), p_value(None)] == [
+        UNKNOWN
+    ] * 5
+    assert [significant(None), whole(None), fixed(None, 2)] == [UNKNOWN] * 3
+
+
+def test_small_rules():
+    assert percentage(40.148) == "4,014.8"
+    assert [p_value(0.0004), p_value(0.0344)] == ["< 0.001", "0.034"]
+    assert [whole(20.0), whole(19.25)] == ["20", "19.2"]
+    assert [count(1, "run"), count(1200, "run")] == ["1 run", "1,200 runs"]
+    assert memory(417 * 2**20) == "417"
+    assert significant(12345.6) == "12,346"
+    assert [fixed(-0.0001, 4), fixed(math.inf, 1), fixed(math.nan, 1), fixed(2.5e12, 0)] == [
+        "-0.0001",
+        "∞",
+        "NaN",
+        "2.5e+12",
+    ]
+
+
+@given(st.floats(min_value=-1e300, max_value=1e300), st.floats(min_value=0, max_value=1e30))
+def test_any_number_is_written_shortly_and_reads_back_near(value, sd):
+    text = LOSS.value(value, sd).replace(",", "")
+    assert len(text) <= 22
+    assert float(text) == pytest.approx(value, rel=0.06, abs=max(sd, 1e-300))

@@ -1,0 +1,84 @@
+"""The report in a terminal."""
+
+import re
+
+import pytest
+
+from isorun.report import terminal
+from isorun.report.tables import Column, Table
+
+ESCAPE = re.compile(r"\x1b\[\d+m")
+
+
+def test_the_verdict_comes_first_then_tables_then_warnings(troubled):
+    text = terminal.render(troubled, colour=False, width=80)
+    assert text.startswith("LeNet: the largest difference in test_acc between two runs is 88 points by")
+    places = [text.index(part) for part in ("test_acc: spread between runs", "Identical runs", "[metric-chosen]")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_no_line_is_wider_than_the_terminal(any_result, width):
+    for line in terminal.render(any_result, colour=False, width=width).splitlines():
+        assert len(line) <= width or " " not in line.strip(), line
+
+
+def test_without_colour_there_are_no_escape_codes(any_result):
+    assert "\x1b" not in terminal.render(any_result, colour=False, width=80)
+
+
+def test_colour_changes_nothing_but_escape_codes(any_result):
+    coloured = terminal.render(any_result, colour=True, width=80)
+    assert ESCAPE.search(coloured)
+    assert ESCAPE.sub("", coloured) == terminal.render(any_result, colour=False, width=80)
+
+
+def test_names_cannot_steer_the_terminal(hostile):
+    text = terminal.render(hostile, colour=False, width=80)
+    assert "\N{REPLACEMENT CHARACTER}[31m" in text
+
+
+def test_every_warning_is_numbered_and_has_a_next_step(troubled):
+    text = terminal.render(troubled, colour=False, width=80)
+    numbers = re.findall(r"^(\d+)\. \[[a-z-]+\]", text, re.M)
+    assert numbers == [str(number) for number in range(1, len(troubled.warnings) + 1)]
+    assert text.count("   next: ") == len(troubled.warnings)
+
+
+def test_weak_runs_are_in_one_table_and_out_of_the_other(troubled):
+    text = terminal.render(troubled, colour=False, width=80)
+    assert "test_acc: spread between runs, without weak runs" in text
+    assert "Weak runs: 2 of 7 (LeNet at level default)" in " ".join(text.split())
+
+
+def test_noise_of_the_test_set_is_told_in_one_sentence(troubled):
+    text = " ".join(terminal.render(troubled, colour=False, width=80).split())
+    assert "would remain on an unlimited test set" in text
+
+
+def test_tables_left_out_are_named(sound):
+    text = " ".join(terminal.render(sound, colour=False, width=80).split())
+    assert "Not shown here" in text
+    assert "test_acc of every class, judged at best-accuracy (10 rows)" in text
+
+
+def test_a_wide_table_is_continued_below_with_its_keys():
+    columns = (Column("name", key=True), *(Column(f"column{number}", "s", "group") for number in range(12)))
+    table = Table("wide", "Wide", columns, (("row", *("123456",) * 12),))
+    lines = terminal.render_table(table, colour=False, width=40).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert sum(line.startswith("  row ") for line in lines) == 4
+    assert sum(line.count("123456") for line in lines) == 12
+
+
+def test_wide_characters_keep_columns_straight():
+    table = Table("t", "T", (Column("name", key=True), Column("n")), (("学習", "1"), ("abcd", "2")))
+    assert terminal.render_table(table, colour=False, width=80).splitlines()[-2:] == ["  学習  1", "  abcd  2"]
+
+
+def test_long_names_are_wrapped_rather_than_cut():
+    name = "a_very_long_approach_name_that_never_ends_" * 3
+    table = Table("t", "T", (Column("name", key=True), Column("other", key=True), Column("n")), ((name, name, "1"),))
+    lines = terminal.render_table(table, colour=False, width=40).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert "".join(line[2:14].strip() for line in lines[3:]).startswith(name[:30])

@@ -1,0 +1,80 @@
+"""Markdown and LaTeX, and the sentences they begin with."""
+
+import re
+
+from isorun.report import latex, markdown
+from isorun.report.verdict import verdict
+
+
+def test_verdicts_say_what_every_plus_minus_is(any_result):
+    for sentence in verdict(any_result):
+        for place in re.finditer("±", sentence):
+            assert re.match(r"± [\d.,]+ \(sd of \d+", sentence[place.start() :]), sentence
+
+
+def test_the_verdict_reads_as_people_speak(sound):
+    headline, default, fixed, deterministic = verdict(sound)
+    assert headline.endswith(
+        "between two runs is 2.5 points by default, 1.5 points with the seed fixed and none with deterministic kernels."
+    )
+    assert default.startswith(
+        "LeNet at level default: test_acc 95.98 % ± 0.92 (sd of 8 runs), max difference 2.48 points;"
+    )
+    assert default.endswith("; 8 runs gave 8 different weights.")
+    assert fixed.endswith("; seed fixed, yet 8 runs gave 8 different weights.")
+    assert deterministic.endswith("96.52 % in all 8 runs (sd 0); all 8 runs ended with the same weights, bit for bit.")
+
+
+def test_one_run_says_nothing_about_spread(single):
+    assert verdict(single) == (
+        "LeNet at level default: perplexity 12.35 in its only run, which says nothing about spread.",
+    )
+
+
+def test_a_study_without_a_finished_run_says_so(nothing_finished):
+    assert verdict(nothing_finished) == (
+        "No run of the study digits finished, so there is nothing to say about its spread.",
+    )
+
+
+def test_markdown_tables_have_equally_many_cells_in_every_row(any_result):
+    for block in markdown.render(any_result).split("\n\n"):
+        rows = [re.sub(r"\\.", "", line) for line in block.splitlines() if line.startswith("|")]
+        assert len({row.count("|") for row in rows}) <= 1, block
+
+
+def test_markdown_escapes_what_would_be_markup(hostile):
+    text = markdown.render(hostile)
+    assert "<script" not in re.sub(r"\\.", "", text)
+    assert "\\<script\\>" in text
+    assert "\\|" in text
+
+
+def test_markdown_has_every_warning(troubled):
+    text = markdown.render(troubled)
+    assert [f"{number}. **{warning.code}**" in text for number, warning in enumerate(troubled.warnings, 1)] == [
+        True
+    ] * len(troubled.warnings)
+
+
+def test_latex_rows_fit_their_columns(any_result):
+    for body in re.findall(r"\\begin\{tabular\}\{([lr]+)\}(.*?)\\end\{tabular\}", latex.render(any_result), re.S):
+        alignment, rows = body
+        for row in re.findall(r"^(.*) \\\\$", rows, re.M):
+            cells = len(re.split(r"(?<!\\)&", row))
+            spans = sum(int(number) - 1 for number in re.findall(r"\\multicolumn\{(\d+)\}", row))
+            assert cells + spans == len(alignment), row
+
+
+def test_latex_escapes_what_would_be_commands(hostile):
+    text = latex.render(hostile)
+    assert r"\textless{}script\textgreater{}" in text
+    assert r"\&" in text
+    unescaped = re.sub(r"\\[a-zA-Z]+(?:\[[^]]*\])?|\\[&%$#_{}\\]", "", text)
+    body = unescaped.split("\n", 1)[1]
+    assert not set(body) & set("%#_~^<>±—–"), sorted(set(body) & set("%#_~^<>±—–"))
+    assert text.count(r"\begin{") == text.count(r"\end{")
+
+
+def test_latex_groups_have_rules_below_them(sound):
+    assert r"\cmidrule(lr){2-4}\cmidrule(lr){5-7}" in latex.render(sound)

@@ -1,0 +1,65 @@
+"""Axes are packed small and keep what they promise."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isorun.store.axes import pack_axis, unpack_axes
+
+floats = st.floats(allow_nan=True, allow_infinity=True)
+times = st.lists(st.floats(0, 1e7), min_size=1, max_size=40).map(sorted)
+
+
+def unpacked(steps, seconds):
+    axis = unpack_axes([pack_axis(steps, seconds)])
+    return axis.steps, axis.seconds
+
+
+@given(st.lists(st.tuples(floats, floats), max_size=30))
+def test_steps_are_exact_whatever_they_are(points):
+    steps = [step for step, _ in points]
+    found, _ = unpacked(steps, [second for _, second in points])
+    np.testing.assert_array_equal(found, steps)
+
+
+@given(times)
+def test_seconds_are_within_the_promised_part_of_the_longest_gap(seconds):
+    _, found = unpacked(range(len(seconds)), seconds)
+    longest = max(np.diff(seconds), default=0.0)
+    assert np.abs(found - seconds).max() <= max(longest / 65_000, 2.0**-41)
+
+
+@given(st.lists(st.tuples(floats, floats), max_size=30))
+def test_rounding_twice_changes_nothing(points):
+    first = unpacked(*zip(*points, strict=True)) if points else unpacked([], [])
+    second = unpacked(*first)
+    np.testing.assert_array_equal(first, second)
+
+
+@given(st.lists(st.lists(st.tuples(floats, floats), max_size=10), max_size=8))
+def test_many_axes_unpack_as_each_does_alone(axes):
+    packed = [pack_axis([step for step, _ in axis], [second for _, second in axis]) for axis in axes]
+    together = unpack_axes(packed)
+    for number, axis in enumerate(packed):
+        alone = unpack_axes([axis])
+        part = slice(together.offsets[number], together.offsets[number + 1])
+        np.testing.assert_array_equal(together.steps[part], alone.steps)
+        np.testing.assert_array_equal(together.seconds[part], alone.seconds)
+
+
+def test_whole_and_half_seconds_are_exact():
+    seconds = [0.0, 0.5, 1.0, 2.5, 100.0]
+    assert unpacked(range(5), seconds)[1].tolist() == seconds
+
+
+def test_a_regular_axis_costs_two_bytes_a_point():
+    packed = pack_axis(range(200), [1.01 * number for number in range(200)])
+    assert packed.steps is None
+    assert len(packed.seconds) == 2 * 199
+
+
+def test_seconds_that_go_back_are_kept_as_they_are():
+    seconds = [0.1, 0.3, 0.2]
+    assert unpacked(range(3), seconds)[1].tolist() == seconds

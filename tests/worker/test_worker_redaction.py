@@ -1,0 +1,154 @@
+"""No secret is ever recorded."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from isorun.worker.redaction import REDACTED, recorded_variables, redacted_argv
+
+SECRET_NAMES = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_API_KEY",
+    "GCP_SERVICE_ACCOUNT_KEY",
+    "HF_TOKEN",
+    "HUGGING_FACE_HUB_TOKEN",
+    "HUGGINGFACE_TOKEN",
+    "WANDB_API_KEY",
+    "COMET_API_KEY",
+    "NEPTUNE_API_TOKEN",
+    "CLEARML_API_SECRET_KEY",
+    "CLEARML_API_ACCESS_KEY",
+    "MLFLOW_TRACKING_PASSWORD",
+    "MLFLOW_TRACKING_TOKEN",
+    "MLFLOW_TRACKING_USERNAME",
+    "DATABRICKS_TOKEN",
+    "SNOWFLAKE_PASSWORD",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "COHERE_API_KEY",
+    "REPLICATE_API_TOKEN",
+    "TOGETHER_API_KEY",
+    "MISTRAL_API_KEY",
+    "GROQ_API_KEY",
+    "LANGCHAIN_API_KEY",
+    "PINECONE_API_KEY",
+    "GITHUB_TOKEN",
+    "GH_TOKEN",
+    "GITLAB_TOKEN",
+    "CI_JOB_TOKEN",
+    "CI_REGISTRY_PASSWORD",
+    "BITBUCKET_APP_PASSWORD",
+    "CIRCLE_TOKEN",
+    "TRAVIS_TOKEN",
+    "CODECOV_TOKEN",
+    "SONAR_TOKEN",
+    "NPM_TOKEN",
+    "PYPI_TOKEN",
+    "TWINE_PASSWORD",
+    "UV_PUBLISH_TOKEN",
+    "POETRY_PYPI_TOKEN_PYPI",
+    "DOCKER_PASSWORD",
+    "DOCKER_AUTH_CONFIG",
+    "KUBECONFIG",
+    "VAULT_TOKEN",
+    "CONSUL_HTTP_TOKEN",
+    "TF_VAR_db_password",
+    "TF_TOKEN_app_terraform_io",
+    "DATABASE_URL",
+    "PGPASSWORD",
+    "POSTGRES_PASSWORD",
+    "MYSQL_PWD",
+    "MYSQL_ROOT_PASSWORD",
+    "REDIS_URL",
+    "MONGODB_URI",
+    "SECRET_KEY",
+    "DJANGO_SECRET_KEY",
+    "FLASK_SECRET_KEY",
+    "JWT_SECRET",
+    "SESSION_SECRET",
+    "ENCRYPTION_KEY",
+    "SLACK_BOT_TOKEN",
+    "SLACK_WEBHOOK_URL",
+    "DISCORD_TOKEN",
+    "TELEGRAM_BOT_TOKEN",
+    "TWILIO_AUTH_TOKEN",
+    "SENDGRID_API_KEY",
+    "STRIPE_SECRET_KEY",
+    "SENTRY_DSN",
+    "SSH_AUTH_SOCK",
+    "SSH_PRIVATE_KEY",
+    "KAGGLE_KEY",
+    "KAGGLE_USERNAME",
+    "PAPERSPACE_API_KEY",
+    "LAMBDA_API_KEY",
+    "RUNPOD_API_KEY",
+    "NGC_API_KEY",
+    "NVIDIA_API_KEY",
+    "ROBOFLOW_API_KEY",
+    "OMP_NUM_THREADS_TOKEN",
+    "MKL_SECRET",
+    "CUDA_API_KEY",
+    "TORCH_TOKEN",
+    "PYTORCH_PASSWORD",
+    "XLA_SECRET",
+    "JAX_API_KEY",
+    "KERAS_TOKEN",
+]
+
+
+def test_none_of_the_real_world_secret_names_is_recorded_nor_their_values():
+    environ = {name: f"value-of-{name}" for name in SECRET_NAMES}
+    recorded = recorded_variables({**environ, "OMP_NUM_THREADS": "2"})
+    assert recorded == {"OMP_NUM_THREADS": "2"}
+    assert len(SECRET_NAMES) >= 90
+
+
+def test_no_secret_reaches_any_file_of_a_run_folder(train, tmp_path):
+    environ = {name: f"s3cr3t-{number}-value" for number, name in enumerate(SECRET_NAMES)}
+    script = tmp_path / "train.py"
+    script.write_text("import isorun, random; isorun.log(epoch=1, acc=.5); isorun.log(acc='x'); random.seed(1)")
+    trained = train(str(script), "--token", "s3cr3t-argument", "--lr", "0.1", "--where=s3cr3t-10-value", extra=environ)
+    assert trained.of_kind("row"), trained.stderr
+    for file in trained.folder.iterdir():
+        assert b"s3cr3t" not in file.read_bytes(), file.name
+    assert "0.1" in json.dumps(trained.of_kind("start"))
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--token=hidden-value"],
+        ["--hub_token", "hidden-value"],
+        ["--wandb-api-key", "hidden-value"],
+        ["--password=hidden-value"],
+        ["trainer.wandb.api_key=hidden-value"],
+        ["+secret=hidden-value"],
+        ["--db", "postgresql://me:hidden-value@host/db"],
+        ["--x=https://hidden-value@host/path"],
+        ["hf_hidden-value"],
+        ["--login=ghp_hidden-value"],
+        ["--anything", "prefix-hidden-value-from-env"],
+        ["--aws_secret_access_key", "hidden-value"],
+    ],
+)
+def test_secret_arguments_are_redacted(argv):
+    redacted = redacted_argv(["python", "train.py", *argv], {"MY_API_KEY": "hidden-value-from-env"})
+    assert "hidden-value" not in " ".join(redacted)
+    assert REDACTED in " ".join(redacted)
+
+
+def test_ordinary_arguments_stay_as_they_are():
+    argv = ["python", "train.py", "--lr", "0.1", "--tokenizer", "bert", "--max-tokens", "512", "--pin-memory", "1"]
+    argv += ["--key-dim", "64", "--compass=3"]
+    argv += ["--no-token", "--passes", "3", "data.keys=5x", "s3://bucket/path", "--seed=1"]
+    redacted = redacted_argv(argv, {"HOME": "/root", "API_KEY": "abc"})
+    changed = [(before, after) for before, after in zip(argv, redacted, strict=True) if before != after]
+    assert changed == [("data.keys=5x", f"data.keys={REDACTED}")]
