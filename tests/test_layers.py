@@ -9,7 +9,8 @@ import isorun
 
 ROOT = Path(isorun.__file__).parent
 LAYERS = [
-    {"cli", "__main__"},
+    {"__main__"},
+    {"cli"},
     {"workflow"},
     {"registry", "repair", "zoo"},
     {"report", "diagnose"},

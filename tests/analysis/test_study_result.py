@@ -166,6 +166,19 @@ def test_predictions_tell_test_set_noise_from_training_noise():
     assert (noise.runs, noise.examples, noise.mean) == (4, 4, 0.875)
 
 
+def test_gaps_of_classes_stand_beside_what_chance_gives():
+    records = [predicting(place, [0, 1, 1, place % 2]) for place in range(4)]
+    gaps = analyse_study(make_study(levels=(Level.DEFAULT,)), records).groups[0].gaps
+    assert [(gap.name, gap.examples, gap.gap, gap.exceeds_chance) for gap in gaps] == [
+        ("0", 2, 0.5, False),
+        ("1", 2, 0.0, False),
+    ]
+
+
+def test_gaps_are_not_guessed_where_class_sizes_are_unknown(result):
+    assert result.groups[0].gaps == ()
+
+
 def test_predictions_on_different_labels_are_not_put_together():
     records = [predicting(0, [0, 1, 1, 0]), predicting(1, [0, 1, 1, 0], labels=(1, 1, 1, 0))]
     assert analyse_study(make_study(levels=(Level.DEFAULT,)), records).groups[0].noise is None

@@ -28,9 +28,10 @@ def sound():
 def troubled():
     study = make_study()
     records = trained_records(study, weak=2)
-    labels = packed([0, 1, 2, 3], name="test.labels")
+    labels = packed(range(10), name="test.labels")
     records = [
-        replace(record, predictions=(packed([0, 1, 2, place % 4]), labels)) for place, record in enumerate(records)
+        replace(record, predictions=(packed([0, 1, 2, 3, 4, 5, 6, 7, 8, place % 10]), labels))
+        for place, record in enumerate(records)
     ]
     records[9] = replace(records[9], state=RunState.FAILED, reason="exit code 3", log_tail="CUDA out of memory")
     records[0] = replace(records[0], seeded=(Seeded("random.seed", "1", "train.py:3"),))

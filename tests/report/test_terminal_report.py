@@ -56,6 +56,11 @@ def test_noise_of_the_test_set_is_told_in_one_sentence(troubled):
     assert "would remain on an unlimited test set" in text
 
 
+def test_the_widest_gap_is_held_against_chance(troubled):
+    text = " ".join(terminal.render(troubled, colour=False, width=80).split())
+    assert "what chance gives with 1 examples" in text
+
+
 def test_tables_left_out_are_named(sound):
     text = " ".join(terminal.render(sound, colour=False, width=80).split())
     assert "Not shown here" in text
@@ -69,6 +74,13 @@ def test_a_wide_table_is_continued_below_with_its_keys():
     assert max(map(len, lines)) <= 40
     assert sum(line.startswith("  row ") for line in lines) == 4
     assert sum(line.count("123456") for line in lines) == 12
+
+
+def test_keys_move_above_their_rows_where_that_saves_a_second_block():
+    columns = (Column("approach", key=True), Column("level", key=True), *(Column("number") for _ in range(4)))
+    rows = [(approach, level, *("1.23456",) * 4) for approach in ("first", "second") for level in ("a", "b")]
+    lines = terminal.render_table(Table("t", "T", columns, tuple(rows)), colour=False, width=45).splitlines()
+    assert [line.split()[0] for line in lines[3:]] == ["first", "a", "b", "second", "a", "b"]
 
 
 def test_wide_characters_keep_columns_straight():

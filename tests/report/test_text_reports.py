@@ -2,8 +2,13 @@
 
 import re
 
+from record_builder import make_study, trained_records
+
+from isorun.analysis.study_result import analyse_study
 from isorun.report import latex, markdown
 from isorun.report.verdict import verdict
+from isorun.study.design import Approach
+from isorun.study.levels import Level
 
 
 def test_verdicts_say_what_every_plus_minus_is(any_result):
@@ -23,6 +28,20 @@ def test_the_verdict_reads_as_people_speak(sound):
     assert default.endswith("; 8 runs gave 8 different weights.")
     assert fixed.endswith("; seed fixed, yet 8 runs gave 8 different weights.")
     assert deterministic.endswith("96.52 % in all 8 runs (sd 0); all 8 runs ended with the same weights, bit for bit.")
+
+
+def test_many_groups_have_headlines_only():
+    approaches = {name: Approach(name, ("python", "train.py")) for name in ("a", "b", "c")}
+    study = make_study(approaches=approaches)
+    sentences = verdict(analyse_study(study, trained_records(study)))
+    assert [sentence[:2] for sentence in sentences] == ["a:", "b:", "c:"]
+
+
+def test_several_seeds_have_their_own_spread_told_apart():
+    study = make_study(seeds=(1, 2), repeats=4, levels=(Level.FIXED_SEED,))
+    (sentence,) = verdict(analyse_study(study, trained_records(study)))
+    assert "; among runs of the same seed sd 0." in sentence
+    assert "(pooled over 2 seeds); seed fixed, yet 8 runs of 2 seeds gave 8 different weights." in sentence
 
 
 def test_one_run_says_nothing_about_spread(single):

@@ -118,9 +118,8 @@ def test_attempts_grow_over_reopenings_and_deleted_folders(tmp_path: Path):
             claim = store.claim("a")
             assert claim is not None
             assert claim.attempt == expected
-            for older in range(1, expected):
-                (tmp_path / "runs" / f"a-{older}").rmdir()
-            (tmp_path / "runs" / "a-1").mkdir(exist_ok=True)
+        if expected > 1:
+            (tmp_path / "runs" / f"a-{expected - 1}").rmdir()
 
 
 def test_an_error_while_claiming_gives_the_claim_back(tmp_path: Path):

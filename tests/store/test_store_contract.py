@@ -140,10 +140,16 @@ class TestFinishing:
         store.pack()
         assert [record.attempt for record in store.records()] == [1, 2]
 
+    def test_a_worker_that_was_replaced_cannot_finish_any_more(self, store: AbstractStore):
+        store.finish(make_record(attempt=2, state=RunState.FAILED))
+        with pytest.raises(StoreConflict, match="attempt 2 was made and recorded after it"):
+            store.finish(make_record(attempt=1))
+        assert store.finished_cells() == set()
+
     def test_records_are_ordered_by_cell_and_attempt_and_can_be_chosen(self, store: AbstractStore):
         cells = [make_cell(seed) for seed in range(5)]
         for cell in cells:
-            for attempt in (2, 11, 1):
+            for attempt in (11, 2, 1):
                 state = RunState.FINISHED if attempt == 11 else RunState.FAILED
                 store.finish(make_record(cell, attempt=attempt, state=state))
             if cell.seed == 2:

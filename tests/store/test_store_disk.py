@@ -44,9 +44,9 @@ def read_only(folder: Path) -> Iterator[None]:
 
 
 def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path):
-    with small_disk(tmp_path / "disk", "1m") as disk:
+    with small_disk(tmp_path / "disk", "4m") as disk:
         ballast = disk / "ballast"
-        ballast.write_bytes(bytes(300_000))
+        ballast.write_bytes(bytes(3_000_000))
         acknowledged, failed = [], None
         with open_store(disk / "store") as store:
             for number in range(1_000):

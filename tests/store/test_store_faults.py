@@ -148,7 +148,7 @@ def straced(folder: Path, call: str, fault: str, when: int) -> subprocess.Comple
     inject = ["-e", f"trace={call}", "-e", f"inject={call}:{fault}:when={when}"]
     program = [sys.executable, "-c", PRELUDE + textwrap.dedent(STRACED), str(folder)]
     done = subprocess.run(
-        ["strace", "-f", "--seccomp-bpf", "-o", f"{folder}.trace", *inject, *program],
+        ["strace", "-f", "-o", f"{folder}.trace", *inject, *program],
         capture_output=True,
         text=True,
         timeout=60,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ def inbox_file(store: LocalStore, number: int, attempt: int = 1) -> Path:
 
 
 def test_a_file_cut_at_any_byte_is_no_record(store: LocalStore):
-    store.finish(make_record(make_cell(1), points=2))
+    store.finish(make_record(make_cell(1), points=2, environment={}))
     file = inbox_file(store, 1)
     whole = file.read_bytes()
     for length in range(len(whole) - 1):
@@ -41,10 +40,10 @@ def test_a_file_cut_at_any_byte_is_no_record(store: LocalStore):
     [
         lambda text: text.replace(":0.9", ":0.8"),
         lambda text: text.replace('"format":1', '"format":"one"').replace("record", "rekord"),
-        lambda text: "[]",
+        lambda _: "[]",
         lambda text: "\x00" * len(text),
-        lambda text: '{"format":1,"digest":"00","record":{}}',
-        lambda text: '{"format":1,"digest":null,"record":null}',
+        lambda _: '{"format":1,"digest":"00","record":{}}',
+        lambda _: '{"format":1,"digest":null,"record":null}',
     ],
     ids=["changed", "keys", "list", "zeros", "empty", "null"],
 )
@@ -151,7 +150,7 @@ def test_a_file_taken_by_a_cleaner_before_it_was_locked_is_written_again(tmp_pat
         def lock_late(descriptor: int) -> bool:
             if not taken:
                 taken.extend((tmp_path / "inbox").iterdir())
-                os.unlink(taken[0])
+                taken[0].unlink()
             return True
 
         monkeypatch.setattr(files, "lock", lock_late)

@@ -107,8 +107,8 @@ def test_an_interrupted_creation_is_done_again(tmp_path: Path):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda data: b"",
-        lambda data: b"garbage" * 1_000,
+        lambda _: b"",
+        lambda _: b"garbage" * 1_000,
         lambda data: data[: len(data) // 2],
         lambda data: data[:100],
         lambda data: b"\0" * len(data),
@@ -120,9 +120,8 @@ def test_a_damaged_database_is_refused_and_never_overwritten(folder: Path, damag
     path = folder / "store.sqlite"
     damaged = damage(path.read_bytes())
     path.write_bytes(damaged)
-    with pytest.raises(StoreError) as raised:
-        with open_store(folder) as store:
-            store.records()
+    with pytest.raises(StoreError) as raised, open_store(folder) as store:
+        store.records()
     assert raised.value.found
     assert "backup" in raised.value.hint
     assert path.read_bytes() == damaged
@@ -135,9 +134,8 @@ def test_a_page_of_garbage_within_is_noticed_when_it_is_read(folder: Path):
     for start in range(page, len(data), page):
         data[start : start + 64] = b"\xa5" * 64
     path.write_bytes(data)
-    with pytest.raises(StoreError, match="malformed") as raised:
-        with open_store(folder) as store:
-            store.records()
+    with pytest.raises(StoreError, match="malformed") as raised, open_store(folder) as store:
+        store.records()
     assert "backup" in raised.value.hint
 
 
@@ -161,10 +159,11 @@ def test_metrics_logged_together_share_an_axis(folder: Path):
 
 
 def test_a_second_finished_record_cannot_be_inserted_even_by_hand(folder: Path):
-    with open_store(folder) as store, pytest.raises(sqlite3.IntegrityError):
+    with open_store(folder) as store:
         row = store._connection.execute("SELECT * FROM runs").fetchone()
         marks = ", ".join("?" * (len(row) - 1))
-        store._connection.execute(f"INSERT INTO runs VALUES (NULL, {marks})", row[1:])
+        with pytest.raises(sqlite3.IntegrityError):
+            store._connection.execute(f"INSERT INTO runs VALUES (NULL, {marks})", row[1:])
 
 
 def test_a_record_survives_copying_between_stores(folder: Path, tmp_path: Path):

@@ -97,18 +97,18 @@ def _iqm(data: TaskScores, _: float, repetitions: int, generator: np.random.Gene
     cut = order.size // 4
 
     def balanced(draws: Draws) -> FloatArray:
-        middle = np.sort(draws, axis=1)[:, cut : order.size - cut]
-        return np.asarray(values.take(middle).mean(axis=1))
+        draws.sort(axis=1)
+        return np.asarray(values.take(draws[:, cut : order.size - cut]).mean(axis=1))
 
     def weighted(draws: Draws) -> FloatArray:
-        drawn = np.sort(draws, axis=1)
-        reached = np.cumsum(weights[drawn], axis=1).clip(cut / order.size, 1.0 - cut / order.size)
+        draws.sort(axis=1)
+        reached = np.cumsum(weights[draws], axis=1).clip(cut / order.size, 1.0 - cut / order.size)
         kept = np.diff(reached, axis=1, prepend=cut / order.size)
-        return np.asarray((kept * values[drawn]).sum(axis=1) / kept.sum(axis=1))
+        return np.asarray((kept * values[draws]).sum(axis=1) / kept.sum(axis=1))
 
     of_draws = balanced if data.balanced else weighted
     drawn = replicates(np.split(ranks, data.starts[1:]), of_draws, repetitions, generator)
-    return np.concatenate([of_draws(ranks[None, :]), drawn])
+    return np.concatenate([of_draws(ranks[None, :].copy()), drawn])
 
 
 def _of_task_means(

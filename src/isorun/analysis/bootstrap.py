@@ -67,8 +67,8 @@ def sd_bootstrap_interval(
 ) -> Interval | None:
     """The BCa interval of a standard deviation, which assumes no normal values.
 
-    It is too short for few runs: at n = 5 and 90 % it covers about three quarters (see the coverage tests), where the
-    chi-square interval of `spread.sd_interval` is exact for normal values. None for fewer than three runs.
+    It is too short for few runs: asked for 90 % it covers about 60, 76, 80 and 85 % at 5, 10, 16 and 30 normal runs,
+    where the chi-square interval of `spread.sd_interval` covers 90 %. None for fewer than three runs.
     """
     if sample.size < 3:
         return None

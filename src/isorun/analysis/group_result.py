@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from isorun.analysis.curves import LearningCurves, learning_curves
-from isorun.analysis.group_noise import group_noise
-from isorun.analysis.identical import IdenticalRuns, identical_runs
-from isorun.analysis.judged import JudgedMetric
-from isorun.analysis.selection import Selected, select
+from isorun.analysis.class_gaps import ClassGap
+from isorun.analysis.curves import LearningCurves
+from isorun.analysis.identical import IdenticalRuns
+from isorun.analysis.selection import Selected
 from isorun.analysis.spread import Spread, pooled_sd, spread
 from isorun.analysis.test_noise import NoiseShares
-from isorun.analysis.weak import WeakRule
 from isorun.study.design import Selection
 from isorun.study.levels import Level
-from isorun.study.records import RunRecord, RunState, states
+from isorun.study.records import RunRecord, RunState
 
 __all__ = [
     "Cost",
@@ -26,7 +24,7 @@ __all__ = [
     "MetricSpread",
     "RuleResult",
     "RuleSpread",
-    "analyse_group",
+    "values_of",
 ]
 
 
@@ -105,7 +103,7 @@ class RuleResult:
     def by_seed(self, metric: str) -> Mapping[int | None, Spread]:
         """The spread among the runs of each seed."""
         seeds = dict.fromkeys(run.seed for run in self.runs)
-        return {seed: spread(_values([run for run in self.runs if run.seed == seed], metric)) for seed in seeds}
+        return {seed: spread(values_of([run for run in self.runs if run.seed == seed], metric)) for seed in seeds}
 
     def within_seed_sd(self, metric: str) -> float | None:
         """The standard deviation among runs of the same seed, pooled over seeds."""
@@ -113,7 +111,7 @@ class RuleResult:
 
     def values(self, metric: str) -> tuple[float, ...]:
         """The value of every run that has one, NaN included."""
-        return tuple(_values(self.runs, metric))
+        return tuple(values_of(self.runs, metric))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +139,7 @@ class GroupResult:
     """Everything about one group.
 
     planned: the cells the study has for it. noise: what the finite test set does, where predictions were kept.
+    gaps: the classes' gaps by the primary metric and rule beside what chance gives, where labels were kept.
     """
 
     key: GroupKey
@@ -152,6 +151,7 @@ class GroupResult:
     curves: tuple[LearningCurves, ...]
     failed: tuple[FailedRun, ...]
     noise: NoiseShares | None
+    gaps: tuple[ClassGap, ...]
 
     @property
     def finished(self) -> int:
@@ -163,95 +163,6 @@ class GroupResult:
         return next(item for item in self.rules if item.rule.name == name)
 
 
-def analyse_group(
-    key: GroupKey,
-    records: Sequence[RunRecord],
-    *,
-    planned: int,
-    metrics: Sequence[JudgedMetric],
-    rules: Sequence[Selection],
-    weak: WeakRule | None,
-) -> GroupResult:
-    """The result of one group from all its records, failed ones included."""
-    finished = [record for record in records if record.state is RunState.FINISHED]
-    names = [metric.name for metric in metrics]
-    shown = dict.fromkeys([*(rule.metric for rule in rules if rule.metric), *names])
-    curves = (learning_curves(name, finished) for name in shown)
-    return GroupResult(
-        key=key,
-        planned=planned,
-        states=states(records),
-        rules=tuple(_judge(finished, rule, names, weak) for rule in rules),
-        identical=identical_runs(finished),
-        cost=_cost(finished),
-        curves=tuple(curve for curve in curves if curve is not None),
-        failed=_failed(records),
-        noise=group_noise(finished),
-    )
-
-
-def _judge(finished: Sequence[RunRecord], rule: Selection, names: Sequence[str], weak: WeakRule | None) -> RuleResult:
-    every = [_judged_run(record, rule, names, weak) for record in finished]
-    runs = tuple(run for run in every if not run.selected.problem)
-    strong = [run for run in runs if not run.weak]
-    return RuleResult(
-        rule=rule,
-        runs=runs,
-        unjudged={run.run_id: run.selected.problem for run in every if run.selected.problem},
-        every=_rule_spread(runs, names),
-        without_weak=_rule_spread(strong, names) if len(strong) < len(runs) else None,
-    )
-
-
-def _judged_run(record: RunRecord, rule: Selection, names: Sequence[str], weak: WeakRule | None) -> JudgedRun:
-    selected = select(record, rule, names)
-    is_weak = weak is not None and weak.metric in selected.values and weak.is_weak(selected.values[weak.metric])
-    return JudgedRun(record.run_id, record.cell.seed, record.cell.repeat, selected, is_weak)
-
-
-def _rule_spread(runs: Sequence[JudgedRun], names: Iterable[str]) -> RuleSpread:
-    return RuleSpread(
-        metrics={name: _metric_spread(name, runs) for name in names},
-        seconds=spread(run.selected.seconds for run in runs if run.selected.seconds is not None),
-        epochs=spread(run.selected.epochs for run in runs if run.selected.epochs is not None),
-    )
-
-
-def _metric_spread(name: str, runs: Sequence[JudgedRun]) -> MetricSpread:
-    per_class = [run.selected.per_class.get(name, {}) for run in runs]
-    classes = _in_order({class_name for values in per_class for class_name in values})
-    return MetricSpread(
-        overall=spread(_values(runs, name)),
-        classes={item: spread(values[item] for values in per_class if item in values) for item in classes},
-    )
-
-
-def _values(runs: Iterable[JudgedRun], metric: str) -> list[float]:
+def values_of(runs: Iterable[JudgedRun], metric: str) -> list[float]:
+    """The value of every run that has one, NaN included."""
     return [run.selected.values[metric] for run in runs if metric in run.selected.values]
-
-
-def _in_order(classes: Iterable[str]) -> list[str]:
-    """Numbers by size, before names by alphabet."""
-    return sorted(classes, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
-
-
-def _cost(finished: Sequence[RunRecord]) -> Cost:
-    return Cost(
-        wall_seconds=spread(record.wall_seconds for record in finished),
-        cpu_seconds=spread(record.cpu_seconds for record in finished),
-        peak_memory_bytes=spread(record.peak_memory_bytes for record in finished),
-    )
-
-
-def _failed(records: Sequence[RunRecord]) -> tuple[FailedRun, ...]:
-    done = {record.cell.id for record in records if record.state is RunState.FINISHED}
-    return tuple(
-        FailedRun(record.run_id, record.state, record.reason, _last_line(record.log_tail), record.cell.id in done)
-        for record in records
-        if record.state is not RunState.FINISHED
-    )
-
-
-def _last_line(log: str) -> str:
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return lines[-1] if lines else ""

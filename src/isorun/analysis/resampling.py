@@ -27,7 +27,7 @@ Draws = npt.NDArray[np.unsignedinteger]
 Counts = npt.NDArray[np.float32]
 """A row for each repetition; how often each member was drawn, stratum after stratum."""
 
-_BLOCK_CELLS = 500_000
+_BLOCK_CELLS = 250_000
 _TABLE_ROWS = 16_384
 _WORDS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 
@@ -35,7 +35,7 @@ _WORDS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 def replicates(
     strata: Sequence[Draws], of_draws: Callable[[Draws], FloatArray], repetitions: int, generator: np.random.Generator
 ) -> FloatArray:
-    """of_draws of each repetition; it is called with blocks of draws, from several threads.
+    """of_draws of each repetition; it is called with blocks of draws that it may change, from several threads.
 
     strata: the members' own labels, all of one unsigned type; draws are made of them.
     """
@@ -87,10 +87,14 @@ class _Lookup:
 
     def picked(self, rows: int, generator: np.random.Generator) -> npt.NDArray[Any]:
         """A word for each row and column."""
-        chosen = np.empty((rows, len(self.bounds)), dtype=np.uint32)
-        for column, (bound, offset) in enumerate(zip(self.bounds, self.offsets, strict=True)):
-            np.add(generator.integers(0, bound, size=rows, dtype=np.uint32), np.uint32(offset), out=chosen[:, column])
-        return self.words.take(chosen)
+        return self.words.take(self._numbers(rows, generator) + np.array(self.offsets, dtype=np.intp))
+
+    def _numbers(self, rows: int, generator: np.random.Generator) -> Draws:
+        """Columns with one bound are drawn in one call, which is faster by half."""
+        kind = label_type(max(self.bounds))
+        if len(set(self.bounds)) == 1:
+            return generator.integers(0, self.bounds[0], size=(rows, len(self.bounds)), dtype=kind)
+        return np.column_stack([generator.integers(0, bound, size=rows, dtype=kind) for bound in self.bounds])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from isorun.analysis.group_result import GroupKey, GroupResult, analyse_group
+from isorun.analysis.group_analysis import analyse_group
+from isorun.analysis.group_result import GroupKey, GroupResult
 from isorun.analysis.judged import JudgedMetric, judged_metrics, logged_metrics
 from isorun.analysis.level_comparison import LevelComparison, compare_levels
 from isorun.analysis.selection import selection_rules

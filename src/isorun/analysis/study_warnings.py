@@ -62,7 +62,7 @@ def _runs_failed(evidence: Evidence) -> Iterator[StudyWarning]:
             "runs-failed",
             f"{some(len(failed), 'run')} left no result ({failed[0].reason or failed[0].state}); "
             "the tables show only those that finished",
-            "isorun run again: only what is missing or failed is run",
+            "isorun run with the same study: only what is missing or failed is run",
         )
 
 
@@ -73,7 +73,7 @@ def _runs_missing(evidence: Evidence) -> Iterator[StudyWarning]:
         yield StudyWarning(
             "runs-missing",
             f"{some(missing, 'run')} of the {planned} in the study have not been made yet",
-            "isorun run again: only what is missing is run",
+            "isorun run with the same study: only what is missing is run",
         )
 
 

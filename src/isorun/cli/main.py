@@ -54,11 +54,11 @@ def _dispatch(words: list[str]) -> int:
         code: int = command.execute(_parse(parser, words[1:]))
         sys.stdout.flush()
         return code
-    parser = _overview()
+    overview = _overview()
     if not words:
-        parser.print_help()
+        overview.print_help()
         return 0
-    parser.parse_args(words)
+    overview.parse_args(words)
     return 0
 
 

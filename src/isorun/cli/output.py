@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from typing import Any
 
 from isorun.errors import InputError
 
-__all__ = ["declare", "print_json", "terminal_width", "wants_colour", "write_file"]
+__all__ = ["declare", "file_name", "made_folder", "print_json", "terminal_width", "wants_colour", "write_file"]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +35,21 @@ def wants_colour() -> bool:
 def terminal_width() -> int:
     """How many columns there are, within what is readable."""
     return max(60, min(shutil.get_terminal_size((80, 24)).columns, 160))
+
+
+def file_name(text: str) -> str:
+    """A text from a user as a harmless file name: no path is ever built from it as it stands."""
+    return re.sub(r"[^\w.-]+", "_", text).strip("._")[:80] or "figure"
+
+
+def made_folder(path: str | Path) -> Path:
+    """The folder, made when it is missing."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} cannot be made: {error.strerror or error}") from None
+    return folder
 
 
 def write_file(path: str | Path, text: str) -> None:

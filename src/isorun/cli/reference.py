@@ -1,4 +1,4 @@
-"""The command line reference, made from the commands themselves: `python -m isorun.cli.reference > docs/command-line.md`."""
+"""The command line reference, made from the commands: `python -m isorun.cli.reference > docs/command-line.md`."""
 
 from __future__ import annotations
 

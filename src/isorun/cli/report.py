@@ -8,9 +8,13 @@ isorun report study.toml --json               the same result for machines
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from isorun.cli import output
-from isorun.errors import NothingRecorded
+from isorun.errors import NothingRecorded, UsageError
+
+if TYPE_CHECKING:
+    from isorun.analysis.study_result import StudyResult
 
 __all__ = ["declare", "execute"]
 
@@ -35,7 +39,7 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.report import json_report, terminal
 
     result = workflow.analyse(options.study or _latest(options), store=options.store)
-    written: list[str] = []
+    written = [*_write_pages(result, options), *_write_figures(result, options)]
     if options.json:
         output.print_json(json_report.to_json(result))
         return 0
@@ -43,6 +47,36 @@ def execute(options: argparse.Namespace) -> int:
     for path in written:
         print(f"written: {path}")
     return 0
+
+
+def _write_pages(result: StudyResult, options: argparse.Namespace) -> list[str]:
+    from isorun.report import html, latex, markdown
+
+    wanted = [(options.html, html), (options.markdown, markdown), (options.latex, latex)]
+    for path, renderer in wanted:
+        if path:
+            output.write_file(path, renderer.render(result))
+    return [path for path, _ in wanted if path]
+
+
+def _write_figures(result: StudyResult, options: argparse.Namespace) -> list[str]:
+    if options.pdf and not options.figures:
+        raise UsageError("--pdf needs --figures FOLDER, the place to write to")
+    if not options.figures:
+        return []
+    from isorun.report.figures import mpl, svg
+    from isorun.report.figures.study_figures import study_figures
+
+    written = []
+    folder = output.made_folder(options.figures)
+    for number, figure in enumerate(study_figures(result), start=1):
+        path = folder / f"{number:02}-{output.file_name(figure.name)}.svg"
+        output.write_file(path, svg.render(figure, standalone=True))
+        written.append(str(path))
+        if options.pdf:
+            mpl.save(figure, path.with_suffix(".pdf"))
+            written.append(str(path.with_suffix(".pdf")))
+    return written
 
 
 def _latest(options: argparse.Namespace) -> str:

@@ -62,8 +62,18 @@ def _largest_table(result: StudyResult, metric: JudgedMetric, without_weak: bool
         title=f"{metric.name}: the class that varies most{_ending(without_weak)}",
         columns=columns,
         rows=rows,
-        notes=("sd: standard deviation of this class over runs (n - 1).",),
+        notes=("sd: standard deviation of this class over runs (n - 1).", *_chance_notes(result, metric, without_weak)),
     )
+
+
+def _chance_notes(result: StudyResult, metric: JudgedMetric, without_weak: bool) -> Iterator[str]:
+    """For each group whether its widest gap is what chance alone gives."""
+    if without_weak or metric != result.primary:
+        return
+    for group in result.groups:
+        widest = max(group.gaps, key=lambda gap: gap.gap, default=None)
+        if widest is not None and widest.gap > 0:
+            yield f"{group.key.label}, {widest.sentence}."
 
 
 def _suffix(without_weak: bool) -> str:

@@ -89,8 +89,8 @@ def _verdict(result: StudyResult) -> str:
     first = headline(result)
     rest = [sentence for sentence in verdict(result) if sentence not in first]
     leading = "".join(f'<p class="headline">{_unbroken(sentence)}</p>' for sentence in first)
-    items = "".join(f"<li>{_unbroken(sentence)}</li>" for sentence in rest)
-    return f'<section class="verdict" aria-label="Verdict">{leading}<ul>{items}</ul></section>'
+    items = f"<ul>{''.join(f'<li>{_unbroken(sentence)}</li>' for sentence in rest)}</ul>" if rest else ""
+    return f'<section class="verdict" aria-label="Verdict">{leading}{items}</section>'
 
 
 def _unbroken(sentence: str) -> str:

@@ -85,6 +85,7 @@ def _group(group: GroupResult) -> dict[str, Any]:
         },
         "curves": [_curves(curves) for curves in group.curves],
         "failed": [_failed(run) for run in group.failed],
+        "class_gaps": [gap.to_json() for gap in group.gaps],
         "test_noise": None if group.noise is None else group.noise.to_json(),
     }
 

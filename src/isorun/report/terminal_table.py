@@ -1,6 +1,7 @@
 """Laying a table out in columns of characters.
 
-A table that is too wide is continued below with the same key columns, so that nothing is cut off.
+In a table that is too wide, the leading key columns become lines above the rows they name; if that is not enough, the
+table is continued below with the same key columns. Nothing is cut off.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from isorun.report.plain_text import harmless
@@ -21,16 +23,43 @@ _WIDEST_CELLS: Final = (34, 24, 18, 12, 8)
 _WIDE: Final = frozenset("WF")
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """A table broken into lines and blocks.
+
+    captions: what stands above each row, "" where nothing does. cells: the lines of every cell. blocks: the places of
+    the columns that stand beside each other.
+    """
+
+    table: Table
+    captions: tuple[str, ...]
+    cells: list[list[list[str]]]
+    widths: list[int]
+    blocks: list[list[int]]
+
+
 def table_lines(table: Table, width: int) -> list[str]:
     """The lines of the table, headings and all, none wider than `width` unless a single word is."""
+    keys = sum(column.key for column in table.columns)
+    layouts = [_layout(table, width, 0)]
+    while len(layouts[-1].blocks) > 1 and len(layouts) < keys:
+        layouts.append(_layout(table, width, len(layouts)))
+    best = min(layouts, key=lambda layout: len(layout.blocks))
+    return [line for block in best.blocks for line in _block_lines(best, block, width)]
+
+
+def _layout(table: Table, width: int, lifted: int) -> _Layout:
+    """The layout with the first `lifted` columns turned into captions."""
+    captions = tuple(" · ".join(row[:lifted]) for row in table.rows)
+    shorter = replace(table, columns=table.columns[lifted:], rows=tuple(row[lifted:] for row in table.rows))
     for widest in _WIDEST_CELLS:
-        cells = [[_cell_lines(cell, widest) for cell in row] for row in table.rows]
-        columns = enumerate(table.columns)
-        widths = _widened(table, [_column_width(column, [row[place] for row in cells]) for place, column in columns])
-        blocks = list(_blocks(table.columns, widths, width))
+        cells = [[_cell_lines(cell, widest) for cell in row] for row in shorter.rows]
+        columns = enumerate(shorter.columns)
+        widths = _widened(shorter, [_column_width(column, [row[place] for row in cells]) for place, column in columns])
+        blocks = list(_blocks(shorter.columns, widths, width))
         if max(_line_width(block, widths) for block in blocks) <= width:
             break
-    return [line for block in blocks for line in _block_lines(table, cells, widths, block)]
+    return _Layout(shorter, captions, cells, widths, blocks)
 
 
 def _cell_lines(cell: str, widest: int) -> list[str]:
@@ -68,16 +97,19 @@ def _line_width(places: Sequence[int], widths: Sequence[int]) -> int:
     return 2 + sum(widths[place] for place in places) + len(_GAP) * (len(places) - 1)
 
 
-def _block_lines(
-    table: Table, cells: Sequence[Sequence[list[str]]], widths: Sequence[int], block: Sequence[int]
-) -> Iterator[str]:
+def _block_lines(layout: _Layout, block: Sequence[int], width: int) -> Iterator[str]:
+    table, widths = layout.table, layout.widths
     if table.has_groups:
         yield _group_line(table, widths, block)
     headings = [_heading_lines(table.columns[place], widths[place]) for place in block]
     tallest = max(len(lines) for lines in headings)
     yield from _joined([[""] * (tallest - len(lines)) + lines for lines in headings], table, widths, block)
     yield "  " + _GAP.join("─" * widths[place] for place in block)
-    for row in cells:
+    above = ""
+    for caption, row in zip(layout.captions, layout.cells, strict=True):
+        if caption != above:
+            yield from textwrap.wrap(harmless(caption), width, initial_indent="  ", subsequent_indent="  ")
+            above = caption
         yield from _joined([row[place] for place in block], table, widths, block)
 
 

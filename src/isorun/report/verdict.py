@@ -15,6 +15,7 @@ from isorun.study.levels import Level
 
 __all__ = ["group_sentence", "headline", "verdict"]
 
+_MOST_GROUPS: Final = 6
 _LEVEL_WORDS: Final = {
     Level.DEFAULT: "by default",
     Level.FIXED_SEED: "with the seed fixed",
@@ -23,11 +24,17 @@ _LEVEL_WORDS: Final = {
 
 
 def verdict(result: StudyResult) -> tuple[str, ...]:
-    """The headline of every approach, then one sentence a group, by the primary metric and the primary rule."""
+    """The headline of every approach, then one sentence a group, by the primary metric and the primary rule.
+
+    With many groups the sentences would bury the headlines, and are left to the tables.
+    """
     metric = result.primary
     if metric is None:
         return (_nothing_to_judge(result),)
-    return (*headline(result), *(group_sentence(group, metric) for group in result.groups))
+    first = headline(result)
+    if first and len(result.groups) > _MOST_GROUPS:
+        return first
+    return (*first, *(group_sentence(group, metric) for group in result.groups))
 
 
 def headline(result: StudyResult) -> tuple[str, ...]:

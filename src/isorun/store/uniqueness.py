@@ -1,7 +1,8 @@
 """When a record is new, when it is the same again, and when it contradicts what is known.
 
-One finished record a cell. The report of an earlier attempt may arrive after that of a later one, since attempts of
-different processes are packed in any order; an attempt made after the cell was finished is a contradiction.
+One finished record a cell, and no attempt after the one that finished it, in whatever order the records arrive: a
+failed attempt may be recorded after the later one that finished the cell, but a worker that was stopped, replaced and
+woken up cannot finish its cell any more.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def is_known(record: RunRecord, digest: bytes, known: Iterable[KnownAttempt]) ->
             raise _conflict(record, f"another record of the same run, with the digest {other.digest.hex()}")
         if other.finished and (finished or record.attempt > other.attempt):
             raise _conflict(record, f"the cell was finished by attempt {other.attempt}")
+        if finished and other.attempt > record.attempt:
+            raise _conflict(record, f"attempt {other.attempt} was made and recorded after it")
     return False
 
 

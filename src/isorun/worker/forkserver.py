@@ -18,6 +18,8 @@ from typing import Any, Mapping, Sequence
 
 from . import messages, warmchild
 
+# What the worker loads late in a fresh process; children have it from the start.
+_OWN_PRELOAD = ("digests", "fingerprint", "predictions", "seedsource")
 TORCH_PRELOAD = ("numpy", "numpy.random", "torch", "torch.optim", "torch._dynamo", "torch._inductor.config")
 _LOOK_AROUND_SECONDS = 1.0
 
@@ -36,6 +38,8 @@ def _preload(hello: Mapping[str, Any]) -> dict[str, Any]:
     """Import what was asked for, on the CPUs that children will have: libraries count CPUs when they are loaded."""
     if hello["cpus"]:
         os.sched_setaffinity(0, hello["cpus"])
+    for own in _OWN_PRELOAD:
+        importlib.import_module(f".{own}", __package__)
     failed: dict[str, str] = {}
     for name in hello["preload"]:
         try:

@@ -117,9 +117,17 @@ def prepare(data: Mapping[str, ArrayLike], formula: str, missing: Missing = "err
 
 
 def fit_problem(problem: Problem, *, reml: bool = True) -> Fit:
-    """Fit all variance ratios."""
-    start = _start(problem.data)
-    return refit(Objective(problem.data, reml), problem, start, start > 0.0)
+    """Fit all variance ratios.
+
+    A fit that ends on the boundary may be a local minimum, so it is checked from a second start: equal random and
+    residual variances, where lme4 starts.
+    """
+    objective, start = Objective(problem.data, reml), _start(problem.data)
+    fit = refit(objective, problem, start, start > 0.0)
+    if len(start) == 1 or fit.ratios.all():
+        return fit
+    second = refit(objective, problem, np.ones(len(start)), start > 0.0)
+    return second if objective.value(second.point) < objective.value(fit.point) - 1e-9 else fit
 
 
 def _start(data: CrossProducts) -> Floats:

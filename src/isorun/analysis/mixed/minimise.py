@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 _TOLERANCE: Final = 1e-11
 """Stop when a step is expected to lower the deviance by less than this, which is about its noise; or, to save looking
 again, after a step when the next one would, if it gains as much less than this one as this one did than the last."""
-_ZERO: Final = 1e-6
+_ZERO: Final = 3e-5
 """A θ below this is tried as exactly zero."""
 _LARGEST: Final = 1e6
 """A θ above this means that nothing is left for the residual."""
@@ -46,9 +46,10 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """The quadratic model of the deviance in θ at a place; slope is its derivative in γ."""
+    """The quadratic model of the deviance in θ at a place; slope and bend are its derivatives in γ."""
 
     slope: Floats
+    bend: Floats
     gradient: Floats
     curvature: Floats
 
@@ -73,10 +74,11 @@ def minimise(objective: Objective, start: Floats, free: NDArray[np.bool_]) -> Fa
         taken = _try(objective, place, step)
         if taken is None:
             return place.point
-        place = taken
-        if released is None and expected * expected < _TOLERANCE * previous:
-            return place.point
-        previous = expected
+        whole = np.array_equal(taken.theta, place.theta + step)
+        stalled = place.value - taken.value <= _noise(place)
+        if released is None and whole and (stalled or expected * expected < _TOLERANCE * previous):
+            return taken.point
+        place, previous = taken, expected
         if place.theta.max() > _LARGEST:
             raise _no_residual()
     raise InputError("the mixed model did not converge", found=f"{_MOST_STEPS} steps", hint="simplify the formula")
@@ -91,7 +93,7 @@ def _model(objective: Objective, place: _Place) -> _Model:
     slope, bend = objective.derivatives(place.point)
     theta = place.theta
     curvature = 4.0 * (theta[:, None] * bend * theta) + np.diag(2.0 * slope)
-    return _Model(slope, 2.0 * theta * slope, curvature)
+    return _Model(slope, bend, 2.0 * theta * slope, curvature)
 
 
 def _newton_step(model: _Model, active: NDArray[np.bool_]) -> tuple[Floats, float]:
@@ -116,16 +118,16 @@ def _newton_step(model: _Model, active: NDArray[np.bool_]) -> tuple[Floats, floa
 
 
 def _release(objective: Objective, model: _Model, theta: Floats, free: NDArray[np.bool_]) -> Floats | None:
-    """A step away from zero for the held ratio from which the deviance falls most steeply, if there is one."""
+    """A step away from zero for the held ratio from which the deviance falls most steeply, if that can gain anything."""
     held = free & (theta == 0.0) & (model.slope < 0.0)
     if not held.any():
         return None
     steepest = int(np.argmin(np.where(held, model.slope, 0.0)))
-    ratio = 0.1 / objective.data.level_counts[steepest]
-    if -model.slope[steepest] * ratio < _TOLERANCE:
+    slope, bend = model.slope[steepest], model.bend[steepest, steepest]
+    if slope**2 < 2.0 * _TOLERANCE * bend:
         return None
     step = np.zeros(len(theta))
-    step[steepest] = math.sqrt(ratio)
+    step[steepest] = math.sqrt(0.1 / objective.data.level_counts[steepest])
     return step
 
 
@@ -133,14 +135,18 @@ def _try(objective: Objective, place: _Place, step: Floats) -> _Place | None:
     """Halve the step until the deviance does not rise; None when no step helps, which is convergence to noise."""
     theta = place.theta
     step = step / max(1.0, float((np.abs(step) / (_LONGEST_STEP * np.maximum(theta, 1.0))).max()))
-    noise = 1e-12 * (1.0 + abs(place.value))
     while np.abs(step).max() > 1e-12 * (1.0 + theta.max()):
         moved = theta + step
         trial = _place(objective, np.where(moved < _ZERO, 0.0, moved))
-        if trial is not None and trial.value <= place.value + noise and (trial.theta != theta).any():
+        if trial is not None and trial.value <= place.value + _noise(place) and (trial.theta != theta).any():
             return trial
         step = step / 2.0
     return None
+
+
+def _noise(place: _Place) -> float:
+    """How far two evaluations of the same deviance may differ by rounding."""
+    return 1e-12 * (1.0 + abs(place.value))
 
 
 def _no_residual() -> InputError:

@@ -90,12 +90,11 @@ def _evidence(method: str, point: PathPoint) -> str:
         return f"t = {point.statistic:.2f} where {needed}"
     pairs = point.n_a * point.n_b
     wins = point.statistic + pairs / 2
+    ahead = f"A is better in {_count(wins)} of {_count(pairs)} pairs of runs"
     if point.upper is None:
-        return (
-            f"A is better in {_count(wins)} of {_count(pairs)} pairs of runs, and no claim is possible from so few runs"
-        )
+        return f"{ahead}, where even all of them would make no claim"
     low, high = pairs / 2 - point.upper, pairs / 2 + point.upper
-    return f"A is better in {_count(wins)} of {_count(pairs)} pairs of runs, where {_count(low)} or fewer, or {_count(high)} or more, make a claim"
+    return f"{ahead}, where {_count(low)} or fewer, or {_count(high)} or more, make a claim"
 
 
 def _count(number: float) -> str:

@@ -1,0 +1,59 @@
+"""The command line as people type it: a real process in a folder of its own."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+TRAIN = """
+import random, sys, time
+import isorun
+for epoch in range(1, 4):
+    isorun.log(epoch=epoch, val_loss=1 / epoch, val_acc=random.random(), test_acc=random.random())
+isorun.result(test_acc=0.5 + random.random() / 10)
+"""
+STUDY = """
+levels = ["default", "fixed-seed"]
+repeats = 3
+[approaches.toy]
+command = "python train.py"
+[metrics.test_acc]
+direction = "higher"
+"""
+
+
+@dataclass
+class Shell:
+    """A folder and the commands typed in it."""
+
+    folder: object
+
+    def __call__(self, *words, stdin="", env=None, timeout=120):
+        return subprocess.run(
+            [sys.executable, "-m", "isorun", *map(str, words)],
+            cwd=self.folder,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, "COLUMNS": "80", **(env or {})},
+            check=False,
+        )
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+        return self.folder / name
+
+
+@pytest.fixture
+def shell(tmp_path):
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def toy(shell):
+    shell.write("train.py", TRAIN)
+    shell.write("study.toml", STUDY)
+    return shell

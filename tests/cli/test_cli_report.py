@@ -1,0 +1,79 @@
+"""`isorun report` and `isorun scan`."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def ran(toy):
+    assert toy("run", "study.toml").returncode == 0
+    return toy
+
+
+def test_the_verdict_comes_first_then_tables_then_numbered_warnings(ran):
+    text = ran("report", "study.toml").stdout
+    assert text.startswith("toy")
+    assert text.index("spread between runs") < text.index("1. [")
+    assert "next:" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_no_escape_codes_where_nobody_can_see_colour(ran):
+    assert "\x1b" not in ran("report", "study.toml").stdout
+
+
+def test_all_forms_come_from_one_result(ran):
+    done = ran(
+        "report", "study.toml", "--html", "r.html", "--markdown", "r.md", "--latex", "r.tex", "--figures", "figs"
+    )
+    assert done.returncode == 0, done.stderr
+    html = (ran.folder / "r.html").read_text()
+    assert html.startswith("<!doctype html>")
+    assert "<script" not in html
+    assert "http" not in html.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+    assert "|" in (ran.folder / "r.md").read_text()
+    assert "\\toprule" in (ran.folder / "r.tex").read_text()
+    assert list((ran.folder / "figs").glob("*.svg"))
+
+
+def test_json_is_strict_and_has_the_groups(ran):
+    def refuse(word):
+        raise AssertionError(word)
+
+    json.loads(ran("report", "study.toml", "--json").stdout, parse_constant=refuse)
+
+
+def test_a_metric_that_no_run_logged_is_named_with_those_that_exist(ran):
+    text = (ran.folder / "study.toml").read_text().replace("metrics.test_acc", "metrics.tset_acc")
+    ran.write("study.toml", text)
+    done = ran("report", "study.toml")
+    assert "tset_acc" in done.stdout + done.stderr
+    assert "test_acc" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_study_without_runs_says_what_to_do(toy):
+    done = toy("report", "study.toml")
+    assert done.returncode == 1
+    assert "isorun run" in done.stderr
+
+
+def test_a_report_that_cannot_be_written_is_an_error_and_leaves_nothing(ran):
+    done = ran("report", "study.toml", "--html", "no/such/folder/r.html")
+    assert done.returncode == 1
+    assert "cannot be written" in done.stderr
+
+
+def test_scan_shows_what_would_be_read(shell):
+    log = shell.write("train.log", "Epoch 1/2\nloss: 0.5 - val_acc: 0.91\nEpoch 2/2\nloss: 0.4 - val_acc: 0.93\n")
+    done = shell("scan", log)
+    assert "2 metrics found: loss, val_acc" in done.stdout
+    piped = shell("scan", "-", "--json", stdin=log.read_text())
+    assert json.loads(piped.stdout)["metrics"]["val_acc"]["values"] == 2
+
+
+def test_scan_of_a_file_that_is_not_there(shell):
+    done = shell("scan", "none.log")
+    assert done.returncode == 1
+    assert "none.log cannot be read" in done.stderr

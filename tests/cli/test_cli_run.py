@@ -1,0 +1,158 @@
+"""`isorun run`: any command, declared studies, resume, failures and mistakes."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+
+def test_a_study_is_run_and_the_second_time_nothing_is_missing(toy):
+    first = toy("run", "study.toml")
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.startswith("study: 6 finished\n")
+    assert "[6/6]" in first.stderr
+    assert "left" in first.stderr
+    assert "± " in first.stderr
+    assert "next: isorun report study.toml" in first.stdout
+    second = toy("run", "study.toml")
+    assert second.stdout.startswith("study: nothing was missing")
+
+
+def test_a_changed_study_runs_only_what_is_new(toy):
+    toy("run", "study.toml")
+    text = (toy.folder / "study.toml").read_text().replace("repeats = 3", "repeats = 4")
+    toy.write("study.toml", text)
+    assert json.loads(toy("run", "study.toml", "--json").stdout)["finished"] == 2
+
+
+def test_fixed_seed_runs_are_equal_and_default_runs_are_not(toy):
+    toy("run", "study.toml")
+    result = json.loads(toy("report", "study.toml", "--json").stdout)
+    text = json.dumps(result)
+    assert "fixed-seed" in text
+    import isorun
+
+    values = {}
+    for record in isorun.records(toy.folder / "study.toml"):
+        values.setdefault(str(record.cell.level), set()).add(record.results["test_acc"])
+    assert len(values["fixed-seed"]) == 1
+    assert len(values["default"]) == 3
+
+
+def test_any_command_is_a_study_that_can_be_extended_and_reported_on(toy):
+    first = toy("run", "-n", 2, "--level", "fixed-seed", "--", "python", "train.py")
+    assert first.stdout.splitlines()[0].endswith(": 2 finished")
+    second = toy("run", "-n", 3, "--level", "fixed-seed", "--", "python", "train.py")
+    assert second.stdout.splitlines()[0].endswith(": 1 finished")
+    report = toy("report")
+    assert report.returncode == 0, report.stderr
+    assert "3 runs" in report.stdout
+
+
+def test_a_command_that_is_no_python_is_run_too(shell):
+    shell.write("train.sh", "echo 'val_acc: 0.5'; echo 'val_acc: 0.75'\n")
+    done = shell("run", "-n", 2, "--", "bash", "train.sh")
+    assert done.returncode == 0, done.stderr
+    assert "val_acc" in done.stderr
+    assert "metrics found without isorun.log: val_acc" in done.stderr
+
+
+def test_the_seed_placeholder_is_filled_and_drawn_anew_at_level_default(shell):
+    shell.write("t.py", "import sys; print('seed_acc:', sys.argv[1])")
+    shell("run", "-n", 3, "--level", "default", "--level", "fixed-seed", "--seed", 5, "--", "python", "t.py", "{seed}")
+    runs = sorted((shell.folder / ".isorun" / "runs").iterdir())
+    assert len(runs) == 6
+    printed = [(run / "output.log").read_text().split(":")[1].strip() for run in runs]
+    assert printed.count("5") == 3
+    assert len(set(printed)) == 4
+
+
+def test_failed_runs_are_records_and_are_tried_again_next_time(shell):
+    shell.write("t.py", "import os, sys; print('acc: 0.1'); sys.exit(0 if os.path.exists('ok') else 3)")
+    failed = shell("run", "-n", 2, "--", "python", "t.py")
+    assert failed.returncode == 1
+    assert "2 did not finish" in failed.stdout
+    assert "exit code 3" in failed.stdout
+    (shell.folder / "ok").touch()
+    again = shell("run", "-n", 2, "--", "python", "t.py")
+    assert again.returncode == 0
+    assert "2 finished" in again.stdout
+
+
+def test_fail_fast_stops_the_study(shell):
+    shell.write("t.py", "import sys; sys.exit(1)")
+    done = shell("run", "-n", 5, "--fail-fast", "--json", "--", "python", "t.py")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["failed"] == 1
+
+
+def test_a_run_over_its_time_limit_is_stopped(shell):
+    shell.write("t.py", "import time; time.sleep(60)")
+    began = time.monotonic()
+    done = shell("run", "--time-limit", "1s", "--json", "--", "python", "t.py")
+    assert time.monotonic() - began < 30
+    assert json.loads(done.stdout)["runs"][0]["state"] == "timed-out"
+
+
+def test_ctrl_c_stops_cleanly_and_nothing_finished_is_lost(shell):
+    shell.write("t.py", "import sys, time, os; time.sleep(0 if len(os.listdir('.isorun/runs')) < 3 else 60)")
+    words = [sys.executable, "-m", "isorun", "run", "-n", "5", "--", "python", "t.py"]
+    process = subprocess.Popen(words, cwd=shell.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    while len(list(shell.folder.glob(".isorun/runs/*"))) < 3:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130, stderr
+    assert "2 finished, 1 did not finish; stopped: interrupted" in stdout
+    assert "Traceback" not in stderr
+
+
+def test_two_isoruns_on_one_study_share_the_work(shell):
+    shell.write("t.py", "import time; time.sleep(0.3)")
+    words = [sys.executable, "-m", "isorun", "run", "-n", "8", "--json", "--", "python", "t.py"]
+    both = [subprocess.Popen(words, cwd=shell.folder, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    results = [json.loads(process.communicate(timeout=60)[0]) for process in both]
+    assert sum(result["finished"] for result in results) == 8
+    assert len(list((shell.folder / ".isorun" / "runs").iterdir())) == 8
+
+
+def test_a_dry_run_shows_the_cells_and_runs_nothing(toy):
+    done = toy("run", "study.toml", "--dry-run")
+    assert "6 of 6 runs are missing; nothing was run" in done.stdout
+    assert not (toy.folder / ".isorun").exists()
+
+
+MISTAKES = {
+    "nothing": ((), 2, "either a study file or a command"),
+    "both": (("study.toml", "--", "python", "t.py"), 2, "either a study file or a command"),
+    "forgotten dashes": (("-n", "3", "python", "t.py"), 2, "isorun run [options] -- COMMAND"),
+    "no such file": (("none.toml",), 1, "there is no study file none.toml"),
+    "no such study": (("nope",), 1, "neither a study file nor an earlier ad hoc study 'nope'"),
+    "unknown level": (("--level", "fixed", "--", "python", "t.py"), 1, "did you mean 'fixed-seed'"),
+    "no repeats": (("-n", "0", "--", "python", "t.py"), 1, "repeats: it must be a whole number"),
+    "option of a command": (("study.toml", "-n", "4"), 2, "--repeats belongs to a command"),
+    "interpreter": (("--python", "/no/such/python", "--", "python", "t.py"), 1, "/no/such/python"),
+    "program": (("--", "no-such-program"), 1, "no-such-program"),
+    "too many jobs": (("-j", "4000", "--", "python", "t.py"), 1, "4000"),
+    "zero jobs": (("-j", "0", "--", "python", "t.py"), 1, "jobs"),
+    "bad placeholder": (("--", "python", "t.py", "{sede}"), 1, "no placeholder {sede}"),
+    "bad pattern": (("--pattern", "(", "--", "python", "t.py"), 1, "not a regular expression"),
+    "bad name": (("--name", "../x", "--", "python", "t.py"), 1, "not a usable name"),
+    "bad env": (("--env", "X", "--", "python", "t.py"), 2, "--env needs NAME=VALUE"),
+    "bad limit": (("--time-limit", "soon", "--", "python", "t.py"), 1, "not a duration"),
+    "unknown option": (("--levle", "x"), 2, "isorun run"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_clear_message(mistake, toy):
+    words, code, message = MISTAKES[mistake]
+    done = toy("run", *words)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not done.stdout

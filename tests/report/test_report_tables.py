@@ -1,0 +1,45 @@
+"""Tables as data."""
+
+import pytest
+
+from isorun.analysis.group_result import GroupKey
+from isorun.report.row_keys import GROUP_COLUMNS, named_rows
+from isorun.report.tables import Column, Table, without_constant_columns
+from isorun.study.levels import Level
+
+KEYS = [GroupKey("a", "default", "default", Level.DEFAULT), GroupKey("b", "default", "default", Level.DEFAULT)]
+
+
+def table(*rows):
+    return Table("t", "T", (*GROUP_COLUMNS, Column("n")), rows)
+
+
+def test_a_row_of_the_wrong_length_is_refused():
+    with pytest.raises(ValueError, match="2 cells for 1 columns"):
+        Table("t", "T", (Column("a"),), (("1", "2"),))
+
+
+def test_columns_that_say_nothing_go():
+    shorter = named_rows(
+        table(("a", "default", "default", "default", "1"), ("b", "default", "default", "default", "2")), KEYS
+    )
+    assert [column.title for column in shorter.columns] == ["approach", "n"]
+    assert shorter.notes == ()
+
+
+def test_what_holds_for_this_table_alone_is_said_below_it():
+    shorter = named_rows(
+        table(("a", "default", "default", "default", "1"), ("a", "default", "default", "fixed", "2")), KEYS
+    )
+    assert [column.title for column in shorter.columns] == ["level", "n"]
+    assert shorter.notes == ("All rows: approach a.",)
+
+
+def test_one_key_column_always_stays():
+    shorter = without_constant_columns(table(("a", "b", "c", "d", "1")), ("approach", "config", "environment", "level"))
+    assert [column.title for column in shorter.columns] == ["level", "n"]
+
+
+def test_neighbouring_columns_share_their_heading():
+    columns = (Column("k", key=True), Column("x", group="g"), Column("y", group="g"), Column("z"))
+    assert Table("t", "T", columns, ()).heading_groups() == [("", 1), ("g", 2), ("", 1)]
