@@ -11,6 +11,8 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__"},
     {"cli"},
+    {"deciding"},
+    {"questions"},
     {"workflow"},
     {"registry", "repair", "zoo"},
     {"report", "diagnose"},

@@ -11,14 +11,36 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from isorun.deciding import decide
     from isorun.errors import IsorunError
+    from isorun.questions import compare, mixed_model, power, summarize
     from isorun.study.design import Study
     from isorun.workflow import analyse, plan, records, run
 
 __version__ = "0.1.0.dev0"
-__all__ = ["IsorunError", "Study", "analyse", "digest", "log", "plan", "records", "result", "run"]
+__all__ = [
+    "IsorunError",
+    "Study",
+    "analyse",
+    "compare",
+    "decide",
+    "digest",
+    "log",
+    "mixed_model",
+    "plan",
+    "power",
+    "records",
+    "result",
+    "run",
+    "summarize",
+]
 
 _LAZY = {
+    "compare": "isorun.questions",
+    "decide": "isorun.deciding",
+    "mixed_model": "isorun.questions",
+    "power": "isorun.questions",
+    "summarize": "isorun.questions",
     "IsorunError": "isorun.errors",
     "Study": "isorun.study.design",
     "analyse": "isorun.workflow",

@@ -11,8 +11,9 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,10 +24,11 @@ from isorun.store.base import AbstractStore, Claim
 from isorun.study import placeholders
 from isorun.study.cells import Cell
 from isorun.study.design import Study
-from isorun.study.document import document_of
+from isorun.study.document import without_secrets
 from isorun.study.plan import cells_of
 from isorun.study.records import RunRecord, RunState
 from isorun.study.toml import load_study, study_from_document
+from isorun.worker.redaction import REDACTED
 
 if TYPE_CHECKING:
     from isorun.analysis.study_result import StudyResult
@@ -86,15 +88,17 @@ def run(
     launch: str = "auto",
     executor: AbstractExecutor | None = None,
     observer: Observer | None = None,
+    only: Callable[[Cell], bool] | None = None,
 ) -> Outcome:
     """Carry out what is missing of the study and keep its records.
 
+    only: which cells; all when not given.
     store: the folder records are kept in; `.isorun` beside the study when not given.
     launch: "auto", "warm" (forked from a server that imported the frameworks) or "fresh" (the reference).
     """
     study = load(study, store=store)
     with open_store(study, store) as opened, _executor(executor, jobs, launch) as carrier:
-        cells = missing(study, opened)
+        cells = [cell for cell in missing(study, opened) if only is None or only(cell)]
         scheduler = Scheduler(carrier, Desk(study, opened), study.policy, observer or Observer())
         try:
             return scheduler.carry_out(cells)
@@ -148,7 +152,7 @@ def remember(study: Study, store: str | Path | None) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".tmp", delete=False, encoding="utf-8") as file:
-            json.dump({"folder": str(Path(study.folder).resolve()), **document_of(study)}, file, indent=1)
+            json.dump({"folder": str(Path(study.folder).resolve()), **without_secrets(study)}, file, indent=1)
         Path(file.name).replace(folder / f"{study.name}.json")
     except OSError as error:
         raise StoreError(f"the study cannot be kept in {folder}: {error}") from None
@@ -217,12 +221,14 @@ class Desk:
         environment = self._study.environments[cell.environment]
         approach = self._study.approaches[cell.approach]
         seed = self._draw_seed() if cell.seed is None else cell.seed
+        where = f"approaches.{cell.approach}"
+        _refuse_redacted(approach.command, environment.env.values(), where)
         fixed = {"seed": str(seed), "repeat": str(cell.repeat), "level": str(cell.level), "run_dir": str(folder)}
         return Job(
             cell=cell,
             attempt=ticket.attempt,
             folder=folder,
-            command=placeholders.fill(cell.command, fixed, cell.config_values, f"approaches.{cell.approach}"),
+            command=placeholders.fill(approach.command, fixed, cell.config_values, where),
             working_folder=Path(self._study.folder).resolve(),
             seed=seed,
             python=environment.python,
@@ -230,7 +236,13 @@ class Desk:
             threads=environment.threads,
             preload=environment.preload,
             time_limit_seconds=self._study.policy.time_limit_seconds,
-            sources=approach.sources,
+            sources=replace(
+                approach.sources,
+                files=placeholders.fill(approach.sources.files, fixed, cell.config_values, f"{where}.sources"),
+                tensorboard=placeholders.fill(
+                    approach.sources.tensorboard, fixed, cell.config_values, f"{where}.sources"
+                ),
+            ),
         )
 
     def keep(self, record: RunRecord) -> None:
@@ -241,3 +253,11 @@ class Desk:
     def _tried_elsewhere(self, cell: Cell) -> bool:
         known = self._own | self._tried_before
         return any(record.run_id not in known for record in self._store.records([cell.id]))
+
+
+def _refuse_redacted(command: Iterable[str], variables: Iterable[str], where: str) -> None:
+    if any(REDACTED in text for text in (*command, *variables)):
+        raise StudyError(
+            f"{where}: a secret in it was not kept, so it cannot be run by its name",
+            hint="type the command again; finished runs are kept",
+        )

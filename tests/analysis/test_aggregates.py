@@ -141,7 +141,7 @@ def test_equal_approaches_share_the_better_rank():
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=7), st.data())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_the_expected_best_is_the_mean_over_all_draws(values, data):
     from itertools import combinations, product
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isorun.analysis.agreement import agreement, agreements
@@ -23,6 +23,7 @@ def test_perfect_agreement_of_six_seeds_has_the_exact_p():
 
 
 @given(st.permutations(range(7)))
+@settings(deadline=None)
 def test_reversing_one_side_turns_the_sign_and_keeps_p(order):
     forth, back = agreement(range(7), order), agreement(range(7), [-value for value in order])
     assert forth.kendall.estimate == pytest.approx(-back.kendall.estimate)
@@ -98,6 +99,7 @@ def test_different_roundings_turn_an_order_round():
 
 
 @given(st.dictionaries(st.text(max_size=3), st.floats(0, 1), max_size=6), st.integers(0, 6))
+@settings(deadline=None)
 def test_one_rounding_for_all_never_turns_an_order_round(results, decimals):
     if not results:
         return

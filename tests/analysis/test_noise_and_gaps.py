@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isorun.analysis.class_gaps import class_gaps, range_tail
@@ -77,6 +77,7 @@ def test_predictions_become_correctness():
 
 
 @given(st.integers(1, 12), st.floats(0, 1), st.integers(2, 4))
+@settings(deadline=None)
 def test_the_law_of_the_range_is_that_of_simulated_counts(examples, accuracy, runs):
     counts = np.random.default_rng(6).binomial(examples, accuracy, (4000, runs))
     ranges = np.ptp(counts, axis=1)
@@ -127,6 +128,7 @@ def test_equal_values_have_no_outliers_and_one_that_differs_from_many_equal_ones
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=20), st.floats(-1e3, 1e3))
+@settings(deadline=None)
 def test_shifting_all_runs_moves_no_outlier_far(values, constant):
     assert len(outliers(values)) <= len(values) / 2
     assert outliers([constant] * 4) == ()

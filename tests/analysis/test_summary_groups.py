@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -71,6 +71,7 @@ def test_dropped_values_are_counted():
 
 
 @given(values, st.floats(-1e3, 1e3))
+@settings(deadline=None)
 def test_adding_a_constant_changes_no_spread(runs, constant):
     before = summarize({"v": runs}, value="v")[0]
     after = summarize({"v": np.array(runs) + constant}, value="v")[0]
@@ -80,6 +81,7 @@ def test_adding_a_constant_changes_no_spread(runs, constant):
 
 
 @given(values, st.randoms(use_true_random=False))
+@settings(deadline=None)
 def test_the_order_of_rows_changes_nothing(runs, random):
     shuffled = random.sample(runs, len(runs))
     before, after = (summarize({"v": order}, value="v")[0].to_json() for order in (runs, shuffled))
@@ -90,5 +92,6 @@ def test_the_order_of_rows_changes_nothing(runs, random):
 
 
 @given(values)
+@settings(deadline=None)
 def test_the_interquartile_mean_is_scipys_trimmed_mean(runs):
     assert interquartile_mean(np.array(runs)) == pytest.approx(stats.trim_mean(runs, 0.25), abs=1e-9)

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isorun.analysis.tables import read_table
@@ -156,6 +156,7 @@ def test_where_keeps_rows_and_lists_labels_that_exist():
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+@settings(deadline=None)
 def test_numbers_survive_a_csv_file(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("t") / "t.csv"
     path.write_text("v,w\n" + "".join(f"{value!r},x\n" for value in values))
@@ -163,6 +164,7 @@ def test_numbers_survive_a_csv_file(tmp_path_factory, values):
 
 
 @given(st.binary(max_size=200), st.sampled_from(["t.csv", "t.tsv", "t.jsonl", "t.json", "t.csv.gz", "t.parquet"]))
+@settings(deadline=None)
 def test_any_bytes_are_a_table_or_a_clear_refusal(tmp_path_factory, data, name):
     path = tmp_path_factory.mktemp("t") / name
     path.write_bytes(data)

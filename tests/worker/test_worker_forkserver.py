@@ -148,6 +148,8 @@ def test_default_children_have_streams_of_their_own_and_seeded_ones_the_fresh_st
     code = "import random, numpy as np; print(random.random(), np.random.rand())"
     drawn = {warm(Program("code", code)).stdout for _ in range(3)}
     assert len(drawn) == 3
+    codes = [event["code"] for event in warm(Program("code", "pass")).of_kind("note")]
+    assert codes == ["shared-hash-seed"]
     fresh = train("-c", code, level="fixed-seed", seed=9).stdout
     assert warm(Program("code", code), "fixed-seed", 9).stdout == fresh
     assert fresh.split()[0] == repr(random.Random(9).random())

@@ -8,6 +8,7 @@ keeps its width when one side wins every pair. Simulated for normal, exponential
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +29,7 @@ class Improvement:
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON."""
-        return {"estimate": self.estimate, "ci95": self.ci95}
+        return {"estimate": self.estimate, "ci95": None if self.ci95 is None else list(self.ci95)}
 
 
 def probability_of_improvement(
@@ -66,10 +67,12 @@ def _standard_error(theta: float, n: int, m: int) -> float:
 def single_run_reversal(first: FloatArray, second: FloatArray) -> float | None:
     """The share of pairs of single runs that say the opposite of what the means say.
 
-    A tied pair says nothing and counts as no reversal. None when the means are equal: there is nothing to reverse.
+    A tied pair says nothing and counts as no reversal. None when the means are equal, but for
+    rounding: there is nothing to reverse.
     """
-    difference = float(first.mean() - second.mean())
-    if difference == 0.0:
+    means = float(first.mean()), float(second.mean())
+    difference = means[0] - means[1]
+    if abs(difference) <= 8.0 * sys.float_info.epsilon * max(map(abs, means)):
         return None
     ahead, behind = (first, second) if difference > 0.0 else (second, first)
     overtaken = np.searchsorted(np.sort(ahead), behind, side="left").sum()

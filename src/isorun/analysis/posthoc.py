@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import combinations
 from typing import Final
 
@@ -97,8 +98,14 @@ def studentized_range_tail(q: float, groups: int) -> float:
 
     The largest value is z; all others lie within q below it. Gauss-Legendre over z, 256 nodes.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(256)
-    z = 9.0 * nodes
-    density = 9.0 * weights * np.exp(-(z**2) / 2.0) / math.sqrt(2.0 * math.pi)
+    z, density = _normal_nodes()
     inside = groups * float((density * (ndtr(z) - ndtr(z - q)) ** (groups - 1)).sum())
     return min(1.0, max(0.0, 1.0 - inside))
+
+
+@cache
+def _normal_nodes() -> tuple[FloatArray, FloatArray]:
+    """Where the integral is evaluated, with the normal density times the weight of each place."""
+    nodes, weights = np.polynomial.legendre.leggauss(256)
+    z = 9.0 * nodes
+    return z, 9.0 * weights * np.exp(-(z**2) / 2.0) / math.sqrt(2.0 * math.pi)

@@ -29,7 +29,7 @@ class Shift:
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON."""
-        return {"estimate": self.estimate, "ci95": self.ci95}
+        return {"estimate": self.estimate, "ci95": None if self.ci95 is None else list(self.ci95)}
 
 
 def hodges_lehmann(first: FloatArray, second: FloatArray, confidence: float = 0.95) -> Shift:

@@ -91,10 +91,10 @@ def _summary(group: Group, value: str) -> GroupSummary:
             f"group {group.name!r} has no finite value in column {value!r}",
             found=f"{group.values.dropped} values, all missing, NaN or infinite",
         )
-    return summary_of(finite, group.labels, group.values.dropped)
+    return _summary_of(finite, group.labels, group.values.dropped)
 
 
-def summary_of(finite: FloatArray, labels: Mapping[str, str], dropped: int = 0) -> GroupSummary:
+def _summary_of(finite: FloatArray, labels: Mapping[str, str], dropped: int = 0) -> GroupSummary:
     """The summary of at least one finite value."""
     seen = spread(finite)
     assert seen.mean is not None

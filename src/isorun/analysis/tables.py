@@ -22,7 +22,6 @@ from isorun.errors import InputError, known_names
 
 __all__ = ["Group", "Table", "Values", "read_table"]
 
-ObjectArray = npt.NDArray[np.object_]
 _MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none"})
 
 

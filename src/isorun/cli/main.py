@@ -20,6 +20,11 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS: Final = {
     "run": "train the same thing many times under control and record everything",
     "report": "how much the runs of a study vary, and what made it so",
+    "summarize": "how the runs of each group look, from any table of results",
+    "compare": "is A better than B? every test, effect and interval, and a verdict",
+    "mixed": "where the variance comes from: a mixed model, tested as R does",
+    "decide": "run more until the verdict is in, or the budget is out",
+    "power": "how many runs a difference takes, or what these runs could see",
     "scan": "show which metrics would be read from a training's output",
 }
 EXAMPLES: Final = """\

@@ -25,7 +25,10 @@ import select
 import signal
 import sys
 import time
-from typing import Final, NamedTuple, NoReturn
+
+TYPE_CHECKING = False  # as in `typing`, whose import alone would make every launch slower by milliseconds
+if TYPE_CHECKING:
+    from typing import Final, NoReturn
 
 __all__ = ["Keeper", "Process", "descendants", "kill_all", "processes", "send"]
 
@@ -39,13 +42,16 @@ _KILL_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.01
 
 
-class Process(NamedTuple):
+class Process:
     """One line of the process table."""
 
-    pid: int
-    parent: int
-    session: int
-    name: str
+    __slots__ = ("name", "parent", "pid", "session")
+
+    def __init__(self, pid: int, parent: int, session: int, name: str) -> None:
+        self.pid = pid
+        self.parent = parent
+        self.session = session
+        self.name = name
 
 
 def processes() -> dict[int, Process]:

@@ -14,8 +14,9 @@ from isorun.report.sections import study_tables
 from isorun.report.tables import Table
 from isorun.report.terminal_table import table_lines
 from isorun.report.verdict import headline, verdict
+from isorun.report.view import View
 
-__all__ = ["render", "render_table"]
+__all__ = ["render", "render_table", "render_view"]
 
 _BOLD: Final = "1"
 _DIM: Final = "2"
@@ -24,13 +25,20 @@ _MOST_ROWS: Final = 60
 
 
 def render(result: StudyResult, *, colour: bool, width: int) -> str:
-    """The whole report as text of at most `width` columns; escape codes only with `colour`."""
-    first = set(headline(result))
-    sentences = [_styled(_wrapped(text, width, "", "  "), _BOLD, colour and text in first) for text in verdict(result)]
-    tables = study_tables(result)
-    shown = [render_table(table, colour=colour, width=width) for table in tables if not _left_out(table)]
-    left_out = _left_out_line([table for table in tables if _left_out(table)], width)
-    warnings = "\n".join(_warnings(result.warnings, colour=colour, width=width))
+    """The report of a study as text of at most `width` columns; escape codes only with `colour`."""
+    view = View(verdict(result), study_tables(result), result.warnings)
+    return render_view(view, colour=colour, width=width, headlines=len(headline(result)))
+
+
+def render_view(view: View, *, colour: bool, width: int, headlines: int = 1) -> str:
+    """Verdict, tables and warnings; the first `headlines` sentences of the verdict stand out."""
+    sentences = [
+        _styled(_wrapped(text, width, "", "  "), _BOLD, colour and place < headlines)
+        for place, text in enumerate(view.verdict)
+    ]
+    shown = [render_table(table, colour=colour, width=width) for table in view.tables if not _left_out(table)]
+    left_out = _left_out_line([table for table in view.tables if _left_out(table)], width)
+    warnings = "\n".join(_warnings(view.warnings, colour=colour, width=width))
     parts = ("\n".join(sentences), *shown, _styled(left_out, _DIM, colour and bool(left_out)), warnings)
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -92,7 +92,7 @@ class AbstractStore(abc.ABC):
     def frame(self, metrics: Sequence[str] | None = None) -> Frame:
         """The points of all runs as columns: the given metrics, or all."""
         parts = self.frame_parts(None if metrics is None else frozenset(metrics))
-        found = {item.metric for item in parts.series}
+        found = set(parts.series.metrics)
         for metric in metrics or ():
             if metric not in found:
                 raise self._no_such_metric(metric)

@@ -17,8 +17,8 @@ __all__ = [
     "RUN_COLUMNS",
     "Frame",
     "FrameParts",
-    "PackedSeries",
     "RunRow",
+    "SeriesColumns",
     "assemble",
     "gather",
     "row_of",
@@ -47,13 +47,17 @@ class RunRow(NamedTuple):
 RUN_COLUMNS = RunRow._fields
 
 
-class PackedSeries(NamedTuple):
-    """One metric of one run. run, axis: positions in the lists of the parts; content: little-endian float64."""
+@dataclass(slots=True)
+class SeriesColumns:
+    """Packed series as columns, since there may be a hundred thousand of them.
 
-    run: int
-    metric: str
-    axis: int
-    content: bytes
+    runs, axes: positions in the lists of the frame's parts; contents: little-endian float64.
+    """
+
+    runs: list[int] = field(default_factory=list)
+    metrics: list[str] = field(default_factory=list)
+    axes: list[int] = field(default_factory=list)
+    contents: list[bytes] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -62,7 +66,7 @@ class FrameParts:
 
     runs: list[RunRow] = field(default_factory=list)
     axes: list[PackedAxis] = field(default_factory=list)
-    series: list[PackedSeries] = field(default_factory=list)
+    series: SeriesColumns = field(default_factory=SeriesColumns)
 
     def add(self, record: RunRecord, metrics: frozenset[str] | None) -> None:
         """Add a record with its series of the given metrics, or of all."""
@@ -70,8 +74,10 @@ class FrameParts:
         self.runs.append(row_of(record))
         for metric, series in record.series.items():
             if metrics is None or metric in metrics:
-                values = np.array(series.values, dtype="<f8").tobytes()
-                self.series.append(PackedSeries(run, metric, len(self.axes), values))
+                self.series.runs.append(run)
+                self.series.metrics.append(metric)
+                self.series.axes.append(len(self.axes))
+                self.series.contents.append(np.array(series.values, dtype="<f8").tobytes())
                 self.axes.append(pack_axis(series.steps, series.seconds))
 
 
@@ -165,18 +171,19 @@ def gather(contents: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.flo
 
 def assemble(parts: FrameParts) -> Frame:
     """Unpack everything at once."""
-    offsets, values = gather([item.content for item in parts.series])
+    series = parts.series
+    offsets, values = gather(series.contents)
     points = np.diff(offsets)
     axes = unpack_axes(parts.axes)
-    axis = np.array([item.axis for item in parts.series], dtype=np.int64)
+    axis = np.array(series.axes, dtype=np.int64)
     place = np.arange(offsets[-1]) + np.repeat(axes.offsets[axis] - offsets[:-1], points)
-    metrics = tuple(sorted({item.metric for item in parts.series}))
+    metrics = tuple(sorted(set(series.metrics)))
     codes = {metric: code for code, metric in enumerate(metrics)}
     return Frame(
         runs=tuple(parts.runs),
         metrics=metrics,
-        run=np.repeat(np.array([item.run for item in parts.series], dtype=np.int32), points),
-        metric=np.repeat(np.array([codes[item.metric] for item in parts.series], dtype=np.int32), points),
+        run=np.repeat(np.array(series.runs, dtype=np.int32), points),
+        metric=np.repeat(np.array([codes[metric] for metric in series.metrics], dtype=np.int32), points),
         step=axes.steps[place],
         seconds=axes.seconds[place],
         value=values,

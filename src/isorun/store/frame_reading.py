@@ -9,7 +9,7 @@ from typing import Any
 
 from isorun.store.axes import PackedAxis
 from isorun.store.columns import integer_from_column, number_from_column, text_from_column
-from isorun.store.frame import FrameParts, PackedSeries, RunRow
+from isorun.store.frame import FrameParts, RunRow, SeriesColumns
 
 __all__ = ["group_names", "read_parts"]
 
@@ -33,10 +33,13 @@ def read_parts(connection: sqlite3.Connection, metrics: frozenset[str] | None) -
     names = _names(connection)
     runs, places = _read_runs(connection)
     axes, axis_places = _read_axes(connection, names, metrics)
-    series = [
-        PackedSeries(places[run], names[metric], axis_places[axis], content)
-        for run, metric, axis, content in _chosen(connection, _SERIES, _SERIES_OF_METRICS, names, metrics)
-    ]
+    rows = _chosen(connection, _SERIES, _SERIES_OF_METRICS, names, metrics).fetchall()
+    series = SeriesColumns(
+        runs=[places[row[0]] for row in rows],
+        metrics=[names[row[1]] for row in rows],
+        axes=[axis_places[row[2]] for row in rows],
+        contents=[row[3] for row in rows],
+    )
     return FrameParts(runs, axes, series)
 
 

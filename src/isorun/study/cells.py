@@ -23,7 +23,8 @@ ConfigValue = str | int | float | bool
 class Cell:
     """One point of the design.
 
-    command: the approach's argument vector, or ("function", "file.py:name"), placeholders not yet filled.
+    command: the approach's argument vector, or ("function", "file.py:name"), placeholders not yet filled, and without
+    values that look secret: a cell is recorded and shared.
     environment_content: what the environment sets (interpreter, env variables, threads), not only its name.
     seed: None at level `default`, where nothing is fixed and the seed given to `{seed}` is drawn anew for each run.
     """

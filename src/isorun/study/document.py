@@ -7,8 +7,9 @@ from typing import Any
 from isorun.study.design import Approach, Config, Environment, Study
 from isorun.study.distributions import Distribution
 from isorun.study.parts import Sources
+from isorun.worker.redaction import REDACTED, names_secret, redacted_argv
 
-__all__ = ["document_of"]
+__all__ = ["document_of", "without_secrets"]
 
 
 def document_of(study: Study) -> dict[str, Any]:
@@ -29,6 +30,18 @@ def document_of(study: Study) -> dict[str, Any]:
             retries=study.policy.retries,
         ),
     }
+
+
+def without_secrets(study: Study) -> dict[str, Any]:
+    """The same document to be kept: values that look secret are left out. Its cells have the same ids."""
+    document = document_of(study)
+    for approach in document["approaches"].values():
+        if "command" in approach:
+            approach["command"] = redacted_argv(approach["command"], {})
+    for environment in document["environments"].values():
+        variables = environment["env"]
+        environment["env"] = {name: REDACTED if names_secret(name) else value for name, value in variables.items()}
+    return document
 
 
 def _approach(approach: Approach) -> dict[str, Any]:

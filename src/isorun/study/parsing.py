@@ -93,8 +93,8 @@ def sources(value: Any, where: str) -> Sources:
     return Sources(
         stdout=as_boolean(table.get("stdout", True), f"{where}.stdout"),
         patterns=_regular_expressions(table.get("patterns", []), f"{where}.patterns"),
-        files=as_texts(table.get("files", []), f"{where}.files"),
-        tensorboard=as_texts(table.get("tensorboard", []), f"{where}.tensorboard"),
+        files=_paths(table.get("files", []), f"{where}.files"),
+        tensorboard=_paths(table.get("tensorboard", []), f"{where}.tensorboard"),
     )
 
 
@@ -374,6 +374,12 @@ def _level(value: Any) -> Level:
     if text not in list(Level):
         raise StudyError(f"levels: there is no level {text!r}", allowed=known_names(text, Level))
     return Level(text)
+
+
+def _paths(value: Any, where: str) -> tuple[str, ...]:
+    paths = as_texts(value, where)
+    placeholders.check(paths, where)
+    return paths
 
 
 def _regular_expressions(value: Any, where: str) -> tuple[str, ...]:

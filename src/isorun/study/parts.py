@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from isorun.study.cells import ConfigValue
 from isorun.study.distributions import Distribution
+from isorun.worker.redaction import RECORDED_VARIABLES, REDACTED, names_secret
 
 __all__ = ["FUNCTION", "Approach", "Config", "Environment", "Metric", "Policy", "Selection", "Sources"]
 
 
 FUNCTION: Final = "function"
+
+
+def recordable(name: str, value: str) -> str:
+    """What may be recorded of a variable."""
+    if name in RECORDED_VARIABLES:
+        return value
+    return REDACTED if names_secret(name) else f"sha256:{hashlib.sha256(value.encode()).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +76,13 @@ class Environment:
     preload: tuple[str, ...] | None = None
 
     def content(self) -> dict[str, Any]:
-        """What makes a cell of this environment different from others; preloading only makes it faster."""
-        return {"python": self.python, "env": dict(self.env), "threads": self.threads}
+        """What makes a cell of this environment different from others; preloading only makes it faster.
+
+        It is recorded with every run, so values of variables that are not known to be harmless are not in it: a hash
+        tells them apart, and what looks like a secret by its name counts as set and nothing more.
+        """
+        env = {name: recordable(name, value) for name, value in self.env.items()}
+        return {"python": self.python, "env": env, "threads": self.threads}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from isorun.errors import StudyError
 from isorun.study.cells import Cell, ConfigValue
 from isorun.study.design import Approach, Config, Environment, Study
 from isorun.study.levels import Level
+from isorun.worker.redaction import redacted_argv
 
 __all__ = ["cells_of", "drawn_configs"]
 
@@ -55,7 +56,7 @@ def _identical(
     for seed, repeat in _seeds_and_repeats(study, level):
         yield Cell(
             approach=approach.name,
-            command=approach.command,
+            command=tuple(redacted_argv(approach.command, {})),
             config=setting[0],
             config_values=setting[1],
             environment=environment.name,

@@ -114,6 +114,7 @@ _SECRET_SHAPE = re.compile(
 )
 _URL_LOGIN = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/@\s]+@", re.IGNORECASE)
 _SHORTEST_SECRET = 6
+_HARMLESS = frozenset(("PWD", "OLDPWD"))
 
 
 def recorded_variables(environ: Mapping[str, str]) -> dict[str, str]:
@@ -136,21 +137,22 @@ def redacted_argv(argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
             value_follows = False
             continue
         redacted.append(_redacted_argument(argument, secrets))
-        value_follows = is_option and "=" not in argument and _names_secret(argument)
+        value_follows = is_option and "=" not in argument and names_secret(argument)
     return redacted
 
 
 def _is_secret_variable(name: str, value: str) -> bool:
-    return name not in RECORDED_VARIABLES and len(value) >= _SHORTEST_SECRET and _names_secret(name)
+    return name not in RECORDED_VARIABLES and len(value) >= _SHORTEST_SECRET and names_secret(name)
 
 
-def _names_secret(name: str) -> bool:
-    return _SECRET_NAME.search(name) is not None
+def names_secret(name: str) -> bool:
+    """Whether an option or variable of this name holds a secret, by the look of it."""
+    return name not in _HARMLESS and _SECRET_NAME.search(name) is not None
 
 
 def _redacted_argument(argument: str, secrets: set[str]) -> str:
     name, equals, value = argument.partition("=")
-    if equals and (_names_secret(name) or _SECRET_SHAPE.match(value)):
+    if equals and (names_secret(name) or _SECRET_SHAPE.match(value)):
         return f"{name}={REDACTED}"
     if _SECRET_SHAPE.match(argument):
         return REDACTED

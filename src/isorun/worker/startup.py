@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable
@@ -37,6 +38,10 @@ def _start(warm: bool) -> None:
     closer = closing.Closer(recorder)
     atexit.register(trouble.guarded(asked.folder, "end of the worker", closer.close))
     _watch_frameworks(asked, recorder, closer)
+    if warm and asked.seed is None and sys.flags.hash_randomization and not os.environ.get("PYTHONHASHSEED"):
+        recorder.note(
+            "shared-hash-seed", "the order of sets of strings is the same in all runs of one warm fork server"
+        )
 
 
 def _watch_frameworks(asked: settings.Settings, recorder: Recorder, closer: closing.Closer) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from isorun.analysis.mixed import cross_products, fit_problem, mixed_model, objective, prepare
 from isorun.analysis.mixed.adjust import adjusted
 from isorun.analysis.mixed.design import design_of
+from isorun.analysis.mixed.fit import refit
 from isorun.analysis.mixed.formula import parse_formula
 from isorun.analysis.mixed.objective import Objective
 from isorun.errors import InputError
@@ -111,6 +112,23 @@ def test_no_other_variances_have_a_lower_deviance(seed, first, second, reml):
         for other in (trial, trial * [0, 1], trial * [1, 0], fit.ratios * (1 + 0.01 * (trial - 1))):
             point = fit.objective.at(np.maximum(other, 0.0))
             assert fit.objective.value(point) >= best - 1e-8
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds, st.lists(st.floats(-1, 1), min_size=3, max_size=3))
+def test_every_start_ends_at_the_same_boundary_or_higher(seed, magnitudes):
+    """Nested and crossed terms together make the deviance hard; a zero must never be kept where it falls from zero."""
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(20, 60))
+    g, h = rng.integers(0, 5, rows), rng.integers(0, 4, rows)
+    sd = 10.0 ** np.array(magnitudes)
+    y = sd[0] * rng.normal(size=5)[g] + sd[1] * rng.normal(size=4)[h] + sd[2] * rng.normal(size=rows)
+    problem = prepare({"y": y, "g": g, "h": h}, "y ~ 1 + (1|g) + (1|h) + (1|g:h)")
+    fit = fit_problem(problem)
+    slope, _ = fit.objective.derivatives(fit.point)
+    assert (slope[fit.ratios == 0.0] > -1e-4).all()
+    other = refit(fit.objective, problem, np.ones(3), np.ones(3, dtype=bool))
+    assert fit.objective.value(fit.point) <= fit.objective.value(other.point) + 1e-6
 
 
 def test_a_large_mean_costs_no_digits():

@@ -28,8 +28,8 @@ _TOLERANCE: Final = 1e-11
 again, after a step when the next one would, if it gains as much less than this one as this one did than the last."""
 _ZERO: Final = 3e-5
 """A θ below this is tried as exactly zero."""
-_LARGEST: Final = 1e6
-"""A θ above this means that nothing is left for the residual."""
+_LARGEST: Final = 1e4
+"""A random effect this many times the residual's standard deviation leaves too few digits for the residual."""
 _MOST_STEPS: Final = 200
 _LONGEST_STEP: Final = 2.0
 """A step changes no θ by more than this, or by more than this many times itself."""
@@ -67,10 +67,10 @@ def minimise(objective: Objective, start: Floats, free: NDArray[np.bool_]) -> Fa
         model = _model(objective, place)
         released = _release(objective, model, place.theta, free)
         step, expected = _newton_step(model, place.theta > 0.0)
-        if expected < _TOLERANCE:
-            if released is None:
-                return place.point
-            step = released
+        if released is not None:
+            step = step + released
+        elif expected < _TOLERANCE:
+            return place.point
         taken = _try(objective, place, step)
         if taken is None:
             return place.point
@@ -118,7 +118,7 @@ def _newton_step(model: _Model, active: NDArray[np.bool_]) -> tuple[Floats, floa
 
 
 def _release(objective: Objective, model: _Model, theta: Floats, free: NDArray[np.bool_]) -> Floats | None:
-    """A step away from zero for the held ratio from which the deviance falls most steeply, if that can gain anything."""
+    """A step away from zero for the held ratio from which the deviance falls most steeply, if that gains anything."""
     held = free & (theta == 0.0) & (model.slope < 0.0)
     if not held.any():
         return None
@@ -145,13 +145,18 @@ def _try(objective: Objective, place: _Place, step: Floats) -> _Place | None:
 
 
 def _noise(place: _Place) -> float:
-    """How far two evaluations of the same deviance may differ by rounding."""
-    return 1e-12 * (1.0 + abs(place.value))
+    """How far two evaluations of the same deviance may differ by rounding.
+
+    The residual sum of squares is what remains of the total; the more the effects explain, the fewer digits it has.
+    """
+    data = place.point.data
+    digits_lost = data.gram[-1, -1] / place.point.residual_square
+    return 1e-12 * (1.0 + abs(place.value)) + 1e-15 * data.rows * float(digits_lost)
 
 
 def _no_residual() -> InputError:
     return InputError(
         "the mixed model has no residual variance left",
-        found="the fixed and random effects together explain the response exactly",
+        found=f"the effects explain the response exactly, or to less than 1 part in {_LARGEST:,.0f}",
         hint="leave out the finest random effect: its levels hold identical values",
     )

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.sequential.looks import Schedule
+from isorun.analysis.sequential.paths import RunArray
 
 __all__ = ["Calibration", "calibrate", "null_paths", "rejected_by"]
 
@@ -19,9 +19,8 @@ _FEWEST_PATHS = 50_000
 _RUNS_SIMULATED = 30_000_000
 _PATHS_AT_ONCE = 8_192
 
-Runs = NDArray[np.float32]
-Draw = Callable[[np.random.Generator, tuple[int, int]], Runs]
-Statistic = Callable[[Runs, Runs, Schedule], FloatArray]
+Draw = Callable[[np.random.Generator, tuple[int, int]], RunArray]
+Statistic = Callable[[RunArray, RunArray, Schedule], FloatArray]
 
 
 @dataclass(frozen=True, slots=True)

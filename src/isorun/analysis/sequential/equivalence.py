@@ -18,14 +18,13 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.sequential.calibration import calibrate, null_paths
 from isorun.analysis.sequential.e_process import critical_t
 from isorun.analysis.sequential.looks import Schedule, fractions
-from isorun.analysis.sequential.paths import AnyFloats, Moments, moments, pooled_t, welch_t
+from isorun.analysis.sequential.paths import Moments, RunArray, moments, pooled_t, welch_t
 from isorun.analysis.sequential.spending import cumulative_error
 
 __all__ = ["EquivalenceRule", "e_process_equivalence", "plain_equivalence", "spending_equivalence"]
@@ -79,11 +78,11 @@ def _one_sided_welch(schedule: Schedule, spending: str, alpha: float) -> tuple[f
     return calibrate(null_paths(schedule, _normal, _welch), cumulative).critical
 
 
-def _normal(rng: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.float32]:
+def _normal(rng: np.random.Generator, shape: tuple[int, int]) -> RunArray:
     return rng.standard_normal(shape, dtype=np.float32)
 
 
-def _welch(a: AnyFloats, b: AnyFloats, schedule: Schedule) -> FloatArray:
+def _welch(a: RunArray, b: RunArray, schedule: Schedule) -> FloatArray:
     return welch_t(moments(a, b, schedule))
 
 

@@ -7,6 +7,7 @@ Positive values speak for A having the higher values.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +16,16 @@ from isorun.analysis.mann_whitney import u_statistic
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.sequential.looks import Schedule
 
-__all__ = ["AnyFloats", "Moments", "centred_u", "centred_u_of_all", "moments", "pooled_t", "welch_t"]
+__all__ = ["Moments", "RunArray", "centred_u", "centred_u_of_all", "moments", "pooled_t", "welch_t"]
 
-AnyFloats = NDArray[np.floating]
+RunArray = NDArray[Any]
+"""Runs by comparisons, of any real type."""
+
 _COLUMNS_AT_ONCE = 8_192  # a block of 60 runs by this many comparisons stays within a processor's cache
 _BYTE_HOLDS = 127  # as many signs are summed in bytes, four times faster than in wider numbers
 
 
-def centred_u(a: AnyFloats, b: AnyFloats, schedule: Schedule) -> FloatArray:
+def centred_u(a: RunArray, b: RunArray, schedule: Schedule) -> FloatArray:
     """U - mn/2 at each look, where U counts the pairs in which A's run is higher; ties count one half."""
     result = np.empty((len(schedule), a.shape[1]), dtype=np.float64)
     for start in range(0, a.shape[1], _COLUMNS_AT_ONCE):
@@ -31,14 +34,14 @@ def centred_u(a: AnyFloats, b: AnyFloats, schedule: Schedule) -> FloatArray:
     return result
 
 
-def centred_u_of_all(a: AnyFloats, b: AnyFloats, schedule: Schedule) -> FloatArray:
+def centred_u_of_all(a: RunArray, b: RunArray, schedule: Schedule) -> FloatArray:
     """The same for a single look at all runs: quicker for few comparisons of very many runs."""
     (look,) = schedule
     columns = zip(a[: look.n_a].T, b[: look.n_b].T, strict=True)
     return np.array([[u_statistic(*sides) - look.n_a * look.n_b / 2 for sides in columns]])
 
 
-def _centred_u_block(a: AnyFloats, b: AnyFloats, schedule: Schedule, out: FloatArray) -> None:
+def _centred_u_block(a: RunArray, b: RunArray, schedule: Schedule, out: FloatArray) -> None:
     balance = np.zeros(a.shape[1], dtype=np.int32)
     seen_a = seen_b = 0
     for k, look in enumerate(schedule):
@@ -50,7 +53,7 @@ def _centred_u_block(a: AnyFloats, b: AnyFloats, schedule: Schedule, out: FloatA
         np.multiply(balance, 0.5, out=out[k])
 
 
-def _wins_minus_losses(run: AnyFloats, others: AnyFloats) -> NDArray[np.integer]:
+def _wins_minus_losses(run: RunArray, others: RunArray) -> NDArray[np.integer]:
     sign = np.greater(run, others).view(np.int8)
     sign -= np.less(run, others).view(np.int8)
     blocks = range(0, len(others), _BYTE_HOLDS)
@@ -70,7 +73,7 @@ class Moments:
     var_b: FloatArray
 
 
-def moments(a: AnyFloats, b: AnyFloats, schedule: Schedule) -> Moments:
+def moments(a: RunArray, b: RunArray, schedule: Schedule) -> Moments:
     """The moments of both sides at each look."""
     n_a = np.array([[look.n_a] for look in schedule], dtype=np.float64)
     n_b = np.array([[look.n_b] for look in schedule], dtype=np.float64)
@@ -79,7 +82,7 @@ def moments(a: AnyFloats, b: AnyFloats, schedule: Schedule) -> Moments:
     return Moments(n_a, n_b, mean_a, mean_b, var_a, var_b)
 
 
-def _running(values: AnyFloats, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _running(values: RunArray, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Running means and variances, taken about the first run so that large offsets cost no digits."""
     shifted = np.asarray(values, dtype=np.float64) - values[0]
     sums, squares = np.zeros((2, len(sizes), values.shape[1]))

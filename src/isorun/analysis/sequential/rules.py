@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.sequential.calibration import Calibration, calibrate, null_paths, rejected_by
@@ -16,13 +15,13 @@ from isorun.analysis.sequential.equivalence import EquivalenceRule
 from isorun.analysis.sequential.futility import futility_distances
 from isorun.analysis.sequential.looks import MOST_RUNS, Look, Schedule, fractions
 from isorun.analysis.sequential.null_law import NullLaw, continuous_law
-from isorun.analysis.sequential.paths import AnyFloats, centred_u, centred_u_of_all, moments, pooled_t
+from isorun.analysis.sequential.paths import RunArray, centred_u, centred_u_of_all, moments, pooled_t
 from isorun.analysis.sequential.spending import cumulative_error
 from isorun.errors import InputError
 
 __all__ = ["Rule", "e_process_rule", "fixed_rule", "naive_rule", "rank_rule"]
 
-Statistic = Callable[[AnyFloats, AnyFloats, Schedule], FloatArray]
+Statistic = Callable[[RunArray, RunArray, Schedule], FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def e_process_rule(schedule: Schedule, alpha: float, *, open_ended: bool = True)
     )
 
 
-def _student_t(a: AnyFloats, b: AnyFloats, schedule: Schedule) -> FloatArray:
+def _student_t(a: RunArray, b: RunArray, schedule: Schedule) -> FloatArray:
     return pooled_t(moments(a, b, schedule))
 
 
@@ -134,7 +133,7 @@ def _naive_error_rate(schedule: Schedule, critical: tuple[float, ...]) -> float:
 
 
 def _null_distances(schedule: Schedule) -> FloatArray:
-    """|U - mn/2| at each look when there is nothing to find; uniform runs stand for any continuous metric."""
+    """|U - mn/2| at each look when there is nothing to find."""
     if max(schedule[-1]) > MOST_RUNS:
         raise InputError(
             "boundaries cannot be simulated for so many runs",
@@ -146,5 +145,6 @@ def _null_distances(schedule: Schedule) -> FloatArray:
     return np.abs(distances, out=distances)
 
 
-def _uniform(rng: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.float32]:
-    return rng.random(shape, dtype=np.float32)
+def _uniform(rng: np.random.Generator, shape: tuple[int, int]) -> RunArray:
+    """Runs that stand for any continuous metric: whole numbers from so many that ties do not happen."""
+    return rng.integers(2**32, size=shape, dtype=np.uint32)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.sequential.equivalence import EquivalenceRule
 from isorun.analysis.sequential.looks import Schedule
-from isorun.analysis.sequential.paths import AnyFloats, moments
+from isorun.analysis.sequential.paths import RunArray, moments
 from isorun.analysis.sequential.rules import Rule
 
 __all__ = ["Ends", "Trace", "ends", "trace"]
@@ -65,7 +65,7 @@ class Ends:
         return np.asarray((self.favours != 0) | self.equivalent)
 
 
-def trace(rule: Rule, a: AnyFloats, b: AnyFloats, looks: int | None = None) -> Trace:
+def trace(rule: Rule, a: RunArray, b: RunArray, looks: int | None = None) -> Trace:
     """What the rule says at its first `looks` looks (all by default); a and b are (runs, comparisons)."""
     schedule = rule.schedule[:looks]
     statistic = rule.statistic(a, b, schedule)
@@ -105,7 +105,7 @@ def _column(values: tuple[float, ...], schedule: Schedule) -> FloatArray:
 
 
 def _equivalence(
-    rule: EquivalenceRule | None, a: AnyFloats, b: AnyFloats, schedule: Schedule
+    rule: EquivalenceRule | None, a: RunArray, b: RunArray, schedule: Schedule
 ) -> tuple[FloatArray, FloatArray]:
     if rule is None:
         return np.empty((0, a.shape[1])), np.empty((0, a.shape[1]))

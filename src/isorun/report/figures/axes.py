@@ -16,7 +16,7 @@ def value_axis(label: str, values: Sequence[float], *, whole: bool = False) -> A
     low, high = _with_room(min(values, default=0.0), max(values, default=1.0))
     step = _round_step((high - low) / 7)
     step = max(1.0, round(step)) if whole else step
-    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    decimals = _decimals_of(step)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     ticks = tuple(Tick(number * step, fixed(number * step, decimals)) for number in range(first, last + 1))
     return Axis(label, low, high, ticks)
@@ -58,6 +58,12 @@ def _with_room(low: float, high: float) -> tuple[float, float]:
         return low - room, high + room
     room = 0.05 * abs(low) or 0.5
     return low - room, high + room
+
+
+def _decimals_of(step: float) -> int:
+    """As many decimals as tell the multiples of a round step apart: 1 for 2.5, 2 for 0.25."""
+    leading = max(0, -math.floor(math.log10(step) + 1e-9))
+    return leading if math.isclose(step, round(step, leading)) else leading + 1
 
 
 def _round_step(rough: float) -> float:

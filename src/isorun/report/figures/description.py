@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from isorun.report.tables import Table
 
-__all__ = ["Axis", "Band", "Box", "Dot", "Figure", "Legend", "Line", "Shape", "Tick"]
+__all__ = ["Axis", "Band", "Box", "Cell", "Dot", "Figure", "Legend", "Line", "Shape", "Tick"]
 
 
 class Shape(enum.StrEnum):
@@ -34,7 +34,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis from low to high. rows: its ticks name rows, the first on top, and have no grid line."""
+    """An axis from low to high. rows: its ticks name rows, the first on top, or columns, and have no grid lines."""
 
     label: str
     low: float
@@ -70,11 +70,12 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line through points; a faint one is one run among many."""
+    """A line through points; a faint one is one run among many. dashed: a reference, or one more series of a colour."""
 
     points: tuple[tuple[float, float], ...]
     series: int
     faint: bool = False
+    dashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,29 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """A filled rectangle: a cell of a matrix, or a bar. x and y: its (low, high) ends.
+
+    strength: from 0 (paper) to 1 (the colour of the series). text: written in its middle, bold where `strong`.
+    """
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    series: int
+    strength: float
+    title: str
+    text: str = ""
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Legend:
-    """What a mark means. shape None: a line."""
+    """What a mark means. shape None: a line, dashed or not."""
 
     label: str
     shape: Shape | None
     series: int
+    dashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +127,4 @@ class Figure:
     lines: tuple[Line, ...] = ()
     bands: tuple[Band, ...] = ()
     legend: tuple[Legend, ...] = ()
+    cells: tuple[Cell, ...] = ()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import textwrap
 from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import InputError, MissingExtra
-from isorun.report.figures.description import Axis, Box, Dot, Figure, Shape
+from isorun.report.figures.description import Axis, Box, Cell, Dot, Figure, Legend, Shape
+from isorun.report.plain_text import harmless
 
 __all__ = ["FORMATS", "draw", "save"]
 
@@ -15,6 +17,9 @@ FORMATS: Final = ("pdf", "png", "svg", "eps")
 _COLOURS: Final = ("#0b62a4", "#b4530a", "#0a7a55", "#7a3e9d", "#8a6d00", "#5b6472")
 _MARKERS: Final = {Shape.CIRCLE: "o", Shape.SQUARE: "s", Shape.DIAMOND: "D", Shape.TRIANGLE: "^", Shape.CROSS: "x"}
 _WIDTH_INCHES: Final = 6.5
+_LONGEST_LABEL: Final = 34
+_STRONGEST: Final = 0.6
+"""The opacity of the strongest cell: text on it stays readable."""
 
 
 def draw(figure: Figure, axes: Any = None) -> Any:
@@ -23,10 +28,13 @@ def draw(figure: Figure, axes: Any = None) -> Any:
     for band in figure.bands:
         xs, lows, highs = zip(*band.points, strict=True) if band.points else ((), (), ())
         target.fill_between(xs, lows, highs, color=_colour(band.series), alpha=0.16, linewidth=0)
+    for cell in figure.cells:
+        _draw_cell(target, cell)
     for line in figure.lines:
         xs, ys = zip(*line.points, strict=True) if line.points else ((), ())
         width, alpha = (0.6, 0.3) if line.faint else (1.8, 1.0)
-        target.plot(xs, ys, color=_colour(line.series), linewidth=width, alpha=alpha)
+        style = "--" if line.dashed else "-"
+        target.plot(xs, ys, color=_colour(line.series), linewidth=width, alpha=alpha, linestyle=style)
     for box in figure.boxes:
         _draw_box(target, box)
     for dot in figure.dots:
@@ -38,19 +46,21 @@ def draw(figure: Figure, axes: Any = None) -> Any:
 
 def save(figure: Figure, path: Path) -> None:
     """The figure in a file; the ending of its name tells the format."""
-    if path.suffix.lstrip(".") not in FORMATS:
+    ending = path.suffix.lstrip(".").lower()
+    if ending not in FORMATS:
         found = f"the ending {path.suffix!r}"
         raise InputError(f"cannot draw a figure into {path}", found=found, allowed=", ".join(FORMATS))
     # Without dates and with fixed ids the same figure gives the same bytes.
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "eps": {"CreationDate": None}}
     axes = draw(figure)
     with _module("matplotlib").rc_context({"svg.hashsalt": "isorun"}):
-        axes.figure.savefig(path, bbox_inches="tight", dpi=200, metadata=metadata.get(path.suffix.lstrip(".")))
+        axes.figure.savefig(path, bbox_inches="tight", dpi=200, metadata=metadata.get(ending))
 
 
 def _new_axes(figure: Figure) -> Any:
-    rows = len(figure.y.ticks)
-    height = 1.0 + (0.42 if figure.boxes else 0.24) * rows if figure.y.rows else 3.2
+    lines = max((len(_wrapped(tick.label).splitlines()) for tick in figure.y.ticks), default=1)
+    row = max(0.42 if figure.boxes else 0.32 if figure.cells else 0.24, 0.08 + 0.16 * lines)
+    height = 1.0 + row * len(figure.y.ticks) if figure.y.rows else 3.2
     return _module("matplotlib.figure").Figure(figsize=(_WIDTH_INCHES, height), layout="constrained").add_subplot()
 
 
@@ -89,12 +99,23 @@ def _draw_dot(axes: Any, dot: Dot) -> None:
     axes.scatter([dot.x], [dot.y], marker=_MARKERS[dot.shape], **style)
 
 
+def _draw_cell(axes: Any, cell: Cell) -> None:
+    (left, right), (low, high) = cell.x, cell.y
+    colour = (*_module("matplotlib.colors").to_rgb(_colour(cell.series)), _STRONGEST * cell.strength)
+    rectangle = _module("matplotlib.patches").Rectangle
+    axes.add_patch(rectangle((left, low), right - left, high - low, facecolor=colour, edgecolor="white", linewidth=1.2))
+    weight = "bold" if cell.strong else "normal"
+    middle = (left + right) / 2, (low + high) / 2
+    axes.text(*middle, _plain(cell.text), ha="center", va="center", fontsize="small", fontweight=weight)
+
+
 def _set_axes(axes: Any, figure: Figure) -> None:
     for which, axis in (("x", figure.x), ("y", figure.y)):
         _set_axis(axes, which, axis)
     if figure.y.rows:
         axes.set_ylim(figure.y.high, figure.y.low)
-    axes.grid(visible=True, axis="x" if figure.y.rows else "both", linewidth=0.5, alpha=0.5)
+    for which, axis in (("x", figure.x), ("y", figure.y)):
+        axes.grid(visible=not axis.rows, axis=which, **({} if axis.rows else {"linewidth": 0.5, "alpha": 0.5}))
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -103,30 +124,50 @@ def _set_axis(axes: Any, which: str, axis: Axis) -> None:
     axes.set(
         **{
             f"{which}lim": (axis.low, axis.high),
-            f"{which}label": axis.label,
+            f"{which}label": _plain(axis.label),
             f"{which}ticks": [tick.at for tick in axis.ticks],
-            f"{which}ticklabels": [tick.label for tick in axis.ticks],
+            f"{which}ticklabels": [_wrapped(tick.label) for tick in axis.ticks],
         }
     )
 
 
 def _draw_legend(axes: Any, figure: Figure) -> None:
-    lines = _module("matplotlib.lines")
-    handles = [
-        lines.Line2D(
-            [],
-            [],
-            color=_colour(entry.series),
-            marker="" if entry.shape is None else _MARKERS[entry.shape],
-            linestyle="-" if entry.shape is None else "",
-            markerfacecolor="white" if entry.shape is Shape.TRIANGLE else _colour(entry.series),
-            label=entry.label,
-        )
-        for entry in figure.legend
-    ]
+    """Below the label of the x axis, at the same distance however tall the figure is."""
+    if not figure.legend:
+        return
+    below = _module("matplotlib.transforms").offset_copy(axes.transAxes, axes.figure, y=-40, units="points")
     axes.legend(
-        handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, frameon=False, fontsize="small"
+        handles=[_legend_handle(entry) for entry in figure.legend],
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=below,
+        ncols=2,
+        frameon=False,
+        fontsize="small",
     )
+
+
+def _legend_handle(entry: Legend) -> Any:
+    style = "--" if entry.dashed else "-"
+    return _module("matplotlib.lines").Line2D(
+        [],
+        [],
+        color=_colour(entry.series),
+        marker="" if entry.shape is None else _MARKERS[entry.shape],
+        linestyle=style if entry.shape is None else "",
+        markerfacecolor="white" if entry.shape is Shape.TRIANGLE else _colour(entry.series),
+        label=_wrapped(entry.label),
+    )
+
+
+def _wrapped(label: str) -> str:
+    """A label on as many lines as it takes."""
+    return "\n".join(textwrap.wrap(_plain(label), _LONGEST_LABEL))
+
+
+def _plain(text: str) -> str:
+    """Text that matplotlib takes for nothing but text: a dollar sign starts no formula."""
+    return harmless(text).replace("$", r"\$")
 
 
 def _colour(series: int) -> str:

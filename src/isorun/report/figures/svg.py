@@ -17,10 +17,12 @@ from isorun.report.figures.svg_marks import (
     Frame,
     band_mark,
     box_marks,
+    cell_marks,
     dot_mark,
     element,
     line_mark,
     number,
+    series_class,
     shape_mark,
 )
 from isorun.report.plain_text import escaped
@@ -30,6 +32,8 @@ __all__ = ["STYLE", "render"]
 _WIDTH: Final = 760
 _ROW: Final = 46
 _DOT_ROW: Final = 24
+_CELL_ROW: Final = 32
+_LABEL_LINE: Final = 15
 _LONGEST_LABEL: Final = 34
 _CURVE_HEIGHT: Final = 300
 _CHARACTER: Final = 6.9
@@ -53,6 +57,7 @@ def render(figure: Figure, *, standalone: bool = False) -> str:
         *([element("style", STYLE)] if standalone else []),
         *_axis_marks(frame),
         *(band_mark(band, frame) for band in figure.bands if band.points),
+        *(part for cell in figure.cells for part in cell_marks(cell, frame)),
         *(line_mark(line, frame) for line in figure.lines if line.points),
         *(part for box in figure.boxes for part in box_marks(box, frame)),
         *(dot_mark(dot, frame) for dot in figure.dots),
@@ -74,7 +79,8 @@ def _frame(figure: Figure) -> Frame:
     rows = figure.y.rows
     labels = [line for tick in figure.y.ticks for line in _label_lines(tick.label)]
     left = 14 + _CHARACTER * max((len(line) for line in labels), default=0) + (0 if rows else 20)
-    row = _ROW if figure.boxes else _DOT_ROW
+    row = _ROW if figure.boxes else _CELL_ROW if figure.cells else _DOT_ROW
+    row = max(row, 9 + _LABEL_LINE * max((len(_label_lines(tick.label)) for tick in figure.y.ticks), default=1))
     height = row * len(figure.y.ticks) if rows else _CURVE_HEIGHT
     return Frame(left, _TOP, _WIDTH - left - _RIGHT, height, figure.x, figure.y)
 
@@ -87,7 +93,8 @@ def _axis_marks(frame: Frame) -> Iterator[str]:
     bottom, right = frame.top + frame.height, frame.left + frame.width
     for tick in frame.x_axis.ticks:
         at = frame.x(tick.at)
-        yield element("line", class_="grid", x1=at, x2=at, y1=frame.top, y2=bottom)
+        if not frame.x_axis.rows:
+            yield element("line", class_="grid", x1=at, x2=at, y1=frame.top, y2=bottom)
         yield element("text", escaped(tick.label), class_="soft", x=at, y=bottom + 17, text_anchor="middle")
     yield element("line", class_="axis", x1=frame.left, x2=right, y1=bottom, y2=bottom)
     middle = frame.left + frame.width / 2
@@ -100,7 +107,7 @@ def _row_labels(frame: Frame) -> Iterator[str]:
         lines = _label_lines(tick.label)
         first = frame.y(tick.at) + 4.5 - 7.5 * (len(lines) - 1)
         for place, line in enumerate(lines):
-            yield element("text", escaped(line), x=frame.left - 10, y=first + 15 * place, text_anchor="end")
+            yield element("text", escaped(line), x=frame.left - 10, y=first + _LABEL_LINE * place, text_anchor="end")
 
 
 def _value_labels(frame: Frame) -> Iterator[str]:
@@ -129,7 +136,8 @@ def _legend_marks(places: Sequence[tuple[float, int, Legend]], top: float) -> It
     for x, line, entry in places:
         y = top + _LEGEND_LINE * line + 6
         if entry.shape is None:
-            yield element("line", class_=f"median s{entry.series}", x1=x - 6, x2=x + 8, y1=y, y2=y)
+            kind = f"line {'dashed ' if entry.dashed else ''}{series_class(entry.series)}"
+            yield element("line", class_=kind, x1=x - 8, x2=x + 9, y1=y, y2=y)
         else:
             yield shape_mark(entry.shape, x, y, entry.series)
         yield element("text", escaped(entry.label), class_="soft", x=x + 13, y=y + 4.5)

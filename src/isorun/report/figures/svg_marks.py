@@ -6,13 +6,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from isorun.report.figures.description import Axis, Band, Box, Dot, Line, Shape
+from isorun.report.figures.description import Axis, Band, Box, Cell, Dot, Line, Shape
 from isorun.report.plain_text import escaped
 
-__all__ = ["Frame", "band_mark", "box_marks", "dot_mark", "element", "line_mark", "number", "shape_mark"]
+__all__ = [
+    "Frame",
+    "band_mark",
+    "box_marks",
+    "cell_marks",
+    "dot_mark",
+    "element",
+    "line_mark",
+    "number",
+    "series_class",
+    "shape_mark",
+]
 
 _SERIES: Final = 6
 _RADIUS: Final = 4.2
+_STRONGEST: Final = 0.6
+"""The opacity of the strongest cell: text on it stays readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,7 @@ def box_marks(box: Box, frame: Frame) -> Iterator[str]:
     """Whiskers with caps, the box, and the median."""
     middle, half = frame.y(box.y), abs(frame.y(box.height / 2) - frame.y(0.0))
     low, high = frame.x(box.low), frame.x(box.high)
-    group = _series(box.series)
+    group = series_class(box.series)
     for end, start in ((frame.x(box.low_whisker), low), (frame.x(box.high_whisker), high)):
         yield element("line", class_=f"whisker {group}", x1=start, x2=end, y1=middle, y2=middle)
         yield element("line", class_=f"whisker {group}", x1=end, x2=end, y1=middle - half / 2, y2=middle + half / 2)
@@ -74,7 +87,7 @@ def dot_mark(dot: Dot, frame: Frame) -> str:
 
 def shape_mark(shape: Shape, x: float, y: float, series: int, title: str = "") -> str:
     """A shape around a place; the mean's triangle stands out by an ink outline."""
-    group = _series(series)
+    group = series_class(series)
     if shape is Shape.CIRCLE:
         return element("circle", title, class_=f"dot {group}", cx=x, cy=y, r=_RADIUS)
     if shape is Shape.CROSS:
@@ -88,14 +101,35 @@ def shape_mark(shape: Shape, x: float, y: float, series: int, title: str = "") -
 def line_mark(line: Line, frame: Frame) -> str:
     """A line; a faint one is thin and pale."""
     points = _path([(frame.x(x), frame.y(y)) for x, y in line.points])
-    return element("path", class_=f"line {'faint ' if line.faint else ''}{_series(line.series)}", d=points)
+    style = ("faint " if line.faint else "") + ("dashed " if line.dashed else "")
+    return element("path", class_=f"line {style}{series_class(line.series)}", d=points)
+
+
+def cell_marks(cell: Cell, frame: Frame) -> Iterator[str]:
+    """The rectangle with a title that a pointer shows, and its text."""
+    left, right = frame.x(cell.x[0]), frame.x(cell.x[1])
+    top, bottom = sorted((frame.y(cell.y[0]), frame.y(cell.y[1])))
+    yield element(
+        "rect",
+        element("title", escaped(cell.title)),
+        class_=f"cell {series_class(cell.series)}",
+        x=left,
+        y=top,
+        width=right - left,
+        height=bottom - top,
+        fill_opacity=f"{_STRONGEST * cell.strength:.2f}",
+    )
+    if cell.text:
+        kind = "value strong" if cell.strong else "value"
+        middle = (top + bottom) / 2 + 4.5
+        yield element("text", escaped(cell.text), class_=kind, x=(left + right) / 2, y=middle, text_anchor="middle")
 
 
 def band_mark(band: Band, frame: Frame) -> str:
     """The area between the low and the high line."""
     upper = [(frame.x(x), frame.y(high)) for x, _, high in band.points]
     lower = [(frame.x(x), frame.y(low)) for x, low, _ in reversed(band.points)]
-    return element("path", class_=f"band {_series(band.series)}", d=f"{_path([*upper, *lower])}z")
+    return element("path", class_=f"band {series_class(band.series)}", d=f"{_path([*upper, *lower])}z")
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
@@ -121,5 +155,6 @@ _OUTLINES: Final[dict[Shape, Callable[[float, float], str]]] = {
 }
 
 
-def _series(series: int) -> str:
+def series_class(series: int) -> str:
+    """The class that gives a mark the colour of its series."""
     return f"s{series % _SERIES}"

@@ -1,0 +1,59 @@
+"""Is A better than B? Every test, effect and interval of two sets of runs, and a verdict.
+
+isorun compare runs.csv --value accuracy --by setting --a base --b new
+isorun compare runs.csv --value accuracy --by setting --a base --b new --pair seed
+isorun compare study.toml
+
+The verdict is one exact U test of all runs, which holds its error rate when the number of runs was set beforehand; to
+look again and again while runs come in, use isorun decide.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from isorun.cli import output, tables
+
+__all__ = ["declare", "execute"]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The words this command understands."""
+    tables.declare(parser)
+    parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
+    parser.add_argument("--by", metavar="COLUMNS", help="the column that tells the approaches apart")
+    parser.add_argument("--a", metavar="LABEL", help="the one")
+    parser.add_argument("--b", metavar="LABEL", help="the other")
+    parser.add_argument("--pair", metavar="COLUMN", help="runs with the same label here belong together (a seed)")
+    parser.add_argument("--direction", choices=("higher", "lower"), help="which is better (default: higher)")
+    parser.add_argument(
+        "--margin", type=float, metavar="X", help="a difference that does not matter: allows equivalent"
+    )
+    parser.add_argument(
+        "--exit-code", action="store_true", help="exit with 3 when a difference was found, for use in scripts"
+    )
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Compare and print."""
+    from isorun.questions import compare
+    from isorun.report.statistics.comparisons import comparison_view
+
+    found = tables.load(options)
+    result = compare(
+        found,
+        value=options.value,
+        by=options.by,
+        a=options.a,
+        b=options.b,
+        pair=options.pair,
+        direction=options.direction,
+        where=tables.conditions(options),
+        drop_missing=options.drop_missing,
+        margin=options.margin,
+    )
+    if options.json:
+        output.print_json(result.to_json())
+    else:
+        tables.show(comparison_view(result, found.value(options.value)))
+    return 3 if options.exit_code and result.verdict.endswith("better") else 0

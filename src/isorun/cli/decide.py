@@ -1,0 +1,88 @@
+"""Run more until the verdict is in, or the budget is out.
+
+isorun decide study.toml                               the two approaches of a study
+isorun decide study.toml --a base --b new --where level=default --max-runs 40
+
+Looks after every run, by a sequential rank test whose error rate holds however often it looks; --method naive is the
+plain test at every look, with the error rate it really has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from isorun.cli import output, tables
+
+__all__ = ["declare", "execute"]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The words this command understands."""
+    parser.add_argument("data", metavar="STUDY", help="a study file, or the name of an ad hoc study")
+    parser.add_argument("--by", metavar="FACTOR", help="approach, config, environment or level (default: what varies)")
+    parser.add_argument("--a", metavar="LABEL", help="the one")
+    parser.add_argument("--b", metavar="LABEL", help="the other")
+    parser.add_argument(
+        "--where", action="append", default=[], metavar="FACTOR=LABEL", help="keep another factor fixed"
+    )
+    parser.add_argument("--value", metavar="METRIC", help="the metric (default: the study's first)")
+    parser.add_argument("--direction", choices=("higher", "lower"), help="which is better (default: as the study says)")
+    parser.add_argument("--rule", metavar="NAME", help="the selection rule (default: the study's first)")
+    parser.add_argument(
+        "--margin", type=float, metavar="X", help="a difference that does not matter: allows equivalent"
+    )
+    parser.add_argument(
+        "--max-runs", type=int, default=30, metavar="N", help="the budget a side; 0: none (default: 30)"
+    )
+    parser.add_argument("--min-runs", type=int, default=5, metavar="N", help="before the first look (default: 5)")
+    parser.add_argument("--method", metavar="NAME", help="sequential, e-process, naive or fixed")
+    parser.add_argument("--spending", default="power-1.5", metavar="NAME", help="power-1.5, pocock or obrien-fleming")
+    parser.add_argument("--alpha", type=float, default=0.05, metavar="P", help="error rate (default: 0.05)")
+    parser.add_argument("--no-futility", action="store_true", help="go on even when it looks hopeless")
+    parser.add_argument(
+        "-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own"
+    )
+    parser.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
+    parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun beside the study)")
+    parser.add_argument("--exit-code", action="store_true", help="exit with 3 when a difference was found")
+    output.declare(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run, look, and print the verdict."""
+    from isorun import workflow
+    from isorun.cli.progress import Progress
+    from isorun.deciding import decide_study
+    from isorun.report.statistics.decisions import decision_view
+
+    study = workflow.load(options.data, store=options.store)
+    with Progress(study, sys.stderr) as progress:
+        result = decide_study(
+            study,
+            by=options.by,
+            a=options.a,
+            b=options.b,
+            where=tables.conditions(options),
+            value=options.value,
+            direction=options.direction,
+            rule=options.rule,
+            store=options.store,
+            jobs=options.jobs,
+            launch=options.launch,
+            observer=progress,
+            margin=options.margin,
+            max_runs=options.max_runs or None,
+            min_runs=options.min_runs,
+            method=options.method,
+            spending=options.spending,
+            alpha=options.alpha,
+            futility=not options.no_futility,
+        )
+    if options.json:
+        output.print_json(result.to_json())
+    else:
+        tables.show(decision_view(result.decision, result.a, result.b))
+    if result.stopped == "interrupted":
+        return 130
+    return 3 if options.exit_code and str(result.decision.verdict).endswith("better") else 0

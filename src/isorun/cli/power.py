@@ -1,0 +1,62 @@
+"""How many runs does a difference of this size take, and what could these runs have seen?
+
+isorun power --effect 1.0                              runs a side for one standard deviation
+isorun power --runs 10                                 the smallest difference 10 runs a side can see
+isorun power runs.csv --value accuracy --by setting --a base --difference 0.005 --test sequential
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from isorun.cli import output, tables
+from isorun.errors import UsageError
+
+__all__ = ["declare", "execute"]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The words this command understands."""
+    tables.declare(parser, optional=True)
+    parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
+    parser.add_argument("--by", metavar="COLUMNS", help="the column that tells the approaches apart")
+    parser.add_argument("--a", metavar="LABEL", help="the runs to simulate from (default: all)")
+    parser.add_argument("--b", metavar="LABEL", help="the runs of the other side, when they differ in spread")
+    parser.add_argument("--difference", type=float, metavar="X", help="to be seen, in units of the metric")
+    parser.add_argument("--effect", type=float, metavar="D", help="to be seen, in standard deviations")
+    parser.add_argument("--runs", type=int, metavar="N", help="runs a side")
+    parser.add_argument("--power", type=float, default=0.8, metavar="P", help="chance to see it (default: 0.8)")
+    parser.add_argument("--test", default="mann-whitney", metavar="NAME", help="mann-whitney, welch, …, sequential")
+    parser.add_argument("--alpha", type=float, default=0.05, metavar="P", help="error rate (default: 0.05)")
+    parser.add_argument("--sd", type=float, metavar="X", help="of a run, when there are no runs to simulate from")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Answer and print."""
+    from isorun.questions import power
+    from isorun.report.statistics.decisions import power_view
+
+    if options.runs is None and options.difference is None and options.effect is None:
+        allowed = "--difference or --effect (runs needed), or --runs (what they see)"
+        raise UsageError("what is asked for?", allowed=allowed)
+    result = power(
+        None if options.data is None else tables.load(options),
+        value=options.value,
+        by=options.by,
+        a=options.a,
+        b=options.b,
+        where=tables.conditions(options),
+        drop_missing=options.drop_missing,
+        runs=options.runs,
+        difference=options.difference,
+        effect_size=options.effect,
+        power=options.power,
+        test=options.test,
+        alpha=options.alpha,
+        sd=options.sd,
+    )
+    if options.json:
+        output.print_json(result.to_json())
+    else:
+        tables.show(power_view(result))
+    return 0

@@ -1,0 +1,40 @@
+"""How the runs of each group look: n, mean, sd with its interval, median, IQM, extremes.
+
+isorun summarize runs.csv --value accuracy --by model,setting
+isorun summarize study.toml
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from isorun.cli import output, tables
+
+__all__ = ["declare", "execute"]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The words this command understands."""
+    tables.declare(parser)
+    parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
+    parser.add_argument("--by", metavar="COLUMNS", help="columns that tell groups apart, with commas between")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Summarize and print."""
+    from isorun.questions import summarize
+    from isorun.report.statistics.summaries import summaries_view
+
+    found = tables.load(options)
+    summaries = summarize(
+        found,
+        value=options.value,
+        by=options.by,
+        where=tables.conditions(options),
+        drop_missing=options.drop_missing,
+    )
+    if options.json:
+        output.print_json([item.to_json() for item in summaries])
+    else:
+        tables.show(summaries_view(summaries, found.value(options.value)))
+    return 0

@@ -1,0 +1,51 @@
+"""What the statistics commands share: a table of results or a study as input, and how results are shown."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from isorun.cli import output
+from isorun.errors import UsageError
+
+if TYPE_CHECKING:
+    from isorun.questions import Results
+    from isorun.report.view import View
+
+__all__ = ["conditions", "declare", "load", "show"]
+
+
+def declare(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """The words all statistics commands understand."""
+    about = "CSV, JSON lines, Parquet (one row a run), or a study file"
+    parser.add_argument("data", nargs="?" if optional else None, metavar="DATA", help=about)
+    parser.add_argument(
+        "--where", action="append", default=[], metavar="COLUMN=LABEL", help="only rows with this label"
+    )
+    parser.add_argument("--rule", metavar="NAME", help="for a study: the selection rule (default: its first)")
+    parser.add_argument("--store", metavar="FOLDER", help="for a study: where records are kept")
+    parser.add_argument("--drop-missing", action="store_true", help="leave out values that are not finite, and say so")
+    output.declare(parser)
+
+
+def load(options: argparse.Namespace) -> Results:
+    """The table, or the study's runs as one."""
+    from isorun.questions import results
+
+    return results(options.data, store=options.store, rule=options.rule)
+
+
+def conditions(options: argparse.Namespace) -> dict[str, str]:
+    """The labels that rows must have."""
+    pairs = [text.partition("=") for text in options.where]
+    for name, sign, _ in pairs:
+        if not sign:
+            raise UsageError("--where needs COLUMN=LABEL", found=name)
+    return {name: label for name, _, label in pairs}
+
+
+def show(view: View) -> None:
+    """Print what a command has to say."""
+    from isorun.report.terminal import render_view
+
+    print(render_view(view, colour=output.wants_colour(), width=output.terminal_width()), end="")

@@ -1,0 +1,67 @@
+"""Sequential decisions and power."""
+
+from __future__ import annotations
+
+from isorun.analysis.power_question import PowerResult
+from isorun.analysis.sequential.decision import Decision, PathPoint
+from isorun.analysis.warning import StudyWarning
+from isorun.report.numbers import UNKNOWN, fixed, p_value, significant
+from isorun.report.tables import Column, Table
+from isorun.report.view import View
+
+__all__ = ["decision_view", "power_view"]
+
+
+def decision_view(decision: Decision, a: str, b: str) -> View:
+    """The verdict, its error rate, and the path that led there."""
+    names = {"A better": f"{a} is better", "B better": f"{b} is better"}
+    verdict = names.get(str(decision.verdict), str(decision.verdict).capitalize())
+    more = f" About {decision.about_more_runs} more runs a side are needed." if decision.about_more_runs else ""
+    sentences = (f"{verdict}: {decision.why}{more}", decision.error_statement)
+    return View(sentences, (_path(decision, a, b),) if decision.path else (), tuple(_warnings(decision)))
+
+
+def _path(decision: Decision, a: str, b: str) -> Table:
+    seen = [point for point in decision.path if not point.planned]
+    ahead = [point for point in decision.path if point.planned][:1]
+    return Table(
+        name="path",
+        title=f"every look, A = {a}, B = {b} ({decision.method})",
+        columns=(
+            *(Column(title, key=True) for title in ("runs of A", "runs of B")),
+            *(Column(title) for title in ("statistic", "A better at", "B better at", "p", "claim at p")),
+        ),
+        rows=tuple(_look(point) for point in (*seen, *ahead)),
+        notes=("A positive statistic speaks for A. The last row is the next planned look.",) if ahead else (),
+    )
+
+
+def _look(point: PathPoint) -> tuple[str, ...]:
+    return (
+        str(point.n_a),
+        str(point.n_b),
+        UNKNOWN if point.statistic is None else fixed(point.statistic, 1),
+        significant(point.upper),
+        significant(point.lower),
+        p_value(point.p_value),
+        f"{point.level:.4f}",
+    )
+
+
+def _warnings(decision: Decision) -> list[StudyWarning]:
+    return [StudyWarning("decision", text, "isorun power says how many runs are needed") for text in decision.warnings]
+
+
+def power_view(result: PowerResult) -> View:
+    """The answer in one sentence and its numbers."""
+    rows = (
+        ("runs a side", str(result.runs)),
+        ("runs a side on average", fixed(result.mean_runs, 1)),
+        ("difference", significant(result.difference, 4)),
+        ("effect size (sd)", significant(result.effect_size)),
+        ("power", f"{result.power:.3f}"),
+        ("standard error of power", f"{result.standard_error:.4f}"),
+        ("error rate", f"{result.alpha:g}"),
+    )
+    table = Table("power", f"power of the {result.test} test", (Column("", key=True), Column("value")), rows)
+    return View((result.sentence,), (table,))

@@ -1,0 +1,84 @@
+"""Group summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isorun.analysis.summary import GroupSummary
+from isorun.analysis.warning import StudyWarning
+from isorun.report.numbers import UNKNOWN, count, decimals_for, fixed, percentage, whole
+from isorun.report.tables import Column, Table
+from isorun.report.view import View
+
+__all__ = ["summaries_view"]
+
+_FEW = 5
+_NOTE = (
+    "sd: standard deviation over runs (n - 1), with its chi-square interval for normal values. IQM: mean of the middle "
+    "half. max diff: largest minus smallest run. rel sd: sd over mean; rel max diff: max diff over min."
+)
+
+
+def summaries_view(summaries: Sequence[GroupSummary], value: str) -> View:
+    """One row a group; the verdict says which varies most."""
+    return View(tuple(_verdict(summaries, value)), (_table(summaries, value),), tuple(_warnings(summaries)))
+
+
+def _verdict(summaries: Sequence[GroupSummary], value: str) -> list[str]:
+    runs = count(sum(item.n for item in summaries), "run")
+    known = [item for item in summaries if item.sd is not None]
+    if not known:
+        return [f"{value}: {runs} in {count(len(summaries), 'group')}; no group has two runs, so no spread is known."]
+    widest = max(known, key=lambda item: item.sd or 0.0)
+    decimals = decimals_for(widest.sd or 0.0)
+    spread = f"mean {fixed(widest.mean, decimals)} ± {fixed(widest.sd, decimals)} (sd of {widest.n} runs)"
+    gap = f"max difference {fixed(widest.max_diff, decimals)}"
+    if len(summaries) == 1:
+        return [f"{value}: {spread}, {gap}."]
+    return [f"{value}: {runs} in {len(summaries)} groups; {_name(widest)} varies most: {spread}, {gap}."]
+
+
+def _name(item: GroupSummary) -> str:
+    return ", ".join(item.group.values()) or "all runs"
+
+
+def _table(summaries: Sequence[GroupSummary], value: str) -> Table:
+    keys = tuple(Column(name, key=True) for name in summaries[0].group) or (Column("group", key=True),)
+    titles = ("n", "mean", "sd", "90 % interval of sd", "median", "IQM", "min", "max", "max diff")
+    relative = (Column("rel sd", "%"), Column("rel max diff", "%"))
+    return Table(
+        name="summary",
+        title=f"{value} by group",
+        columns=(*keys, *(Column(title) for title in titles), *relative),
+        rows=tuple(_row(item) for item in summaries),
+        notes=(_NOTE,),
+    )
+
+
+def _row(item: GroupSummary) -> tuple[str, ...]:
+    decimals = decimals_for(item.sd if item.sd else abs(item.mean) / 1000)
+    interval = UNKNOWN if item.sd_ci90 is None else "–".join(fixed(end, decimals) for end in item.sd_ci90)
+    numbers = (item.median, item.iqm, item.min, item.max, item.max_diff)
+    return (
+        *(item.group.values() or ("all runs",)),
+        whole(item.n),
+        fixed(item.mean, decimals),
+        fixed(item.sd, decimals),
+        interval,
+        *(fixed(number, decimals) for number in numbers),
+        percentage(item.rel_sd),
+        percentage(item.rel_max_diff),
+    )
+
+
+def _warnings(summaries: Sequence[GroupSummary]) -> list[StudyWarning]:
+    few = [_name(item) for item in summaries if item.n < _FEW]
+    dropped = sum(item.dropped for item in summaries)
+    warnings = []
+    if few:
+        message = f"{count(len(few), 'group')} with fewer than {_FEW} runs: the spread is hardly known"
+        warnings.append(StudyWarning("few-runs", message, "make more runs", tuple(few[:5])))
+    if dropped:
+        message = f"{count(dropped, 'value')} not finite, left out as asked"
+        warnings.append(StudyWarning("not-finite", message, "look at these runs: a diverged training is a result, too"))
+    return warnings

@@ -1,0 +1,21 @@
+"""What a command has to say, apart from where it is shown: the verdict, then tables, then warnings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from isorun.analysis.warning import StudyWarning
+from isorun.report.figures.description import Figure
+from isorun.report.tables import Table
+
+__all__ = ["View"]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """verdict: sentences, the most important first. figures: for those who ask for files."""
+
+    verdict: tuple[str, ...]
+    tables: tuple[Table, ...] = ()
+    warnings: tuple[StudyWarning, ...] = ()
+    figures: tuple[Figure, ...] = ()
