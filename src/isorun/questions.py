@@ -133,7 +133,7 @@ def mixed_model(
     """Where the variance comes from: a linear mixed model with random intercepts, tested as R's lmerTest does."""
     table = results(data).table.where(where or {})
     return fit_model(
-        table.columns,
+        table.typed(),
         formula,
         reml=reml,
         ddf=ddf,

@@ -162,7 +162,7 @@ def test_the_expected_best_grows_with_k_and_ends_at_the_maximum():
         expected_best_of_k([1.0, 2.0, 3.0], 4)
 
 
-@pytest.mark.parametrize("sizes", [[3, 1, 5], [10] * 4, [13, 2], [129], [1]])
+@pytest.mark.parametrize("sizes", [[3, 1, 5], [10] * 4, [13, 2], [129], [1], [70_000]])
 def test_draws_take_as_many_of_each_stratum_as_it_has(sizes):
     draws = replicates(positions(sizes), lambda draws: draws.astype(float), 50, generator())
     assert draws.shape == (50, sum(sizes))

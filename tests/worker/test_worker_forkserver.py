@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 from conftest import OTHER_PYTHONS, Trained, run_environment
+from forkserver_client import ForkServer, ForkServerError, WarmRun
 from test_worker_torch import CNN
 
 from isorun.worker import forkserver, programs
 from isorun.worker.programs import Program
 from isorun.worker.warmchild import Launch
-from isorun.worker.warmclient import ForkServer, ForkServerError, WarmRun
 
 CPUS = tuple(sorted(os.sched_getaffinity(0)))[:1]
 Warm = Callable[..., Trained]
@@ -253,13 +253,14 @@ def test_server_and_children_die_with_an_executor_that_is_killed(tmp_path):
     executor = tmp_path / "executor.py"
     executor.write_text(
         "import os, sys, time\n"
-        "from isorun.worker.warmclient import ForkServer\nfrom isorun.worker.warmchild import Launch\n"
+        "from forkserver_client import ForkServer\nfrom isorun.worker.warmchild import Launch\n"
         "from isorun.worker.programs import Program\n"
         "server = ForkServer(sys.executable, dict(os.environ))\n"
         "run = server.launch(Launch(Program('code', 'import time; time.sleep(60)'), '/', dict(os.environ), ()), 1, 2)\n"
         "print(server._process.pid, run.pid, flush=True)\ntime.sleep(60)\n"
     )
-    process = subprocess.Popen([sys.executable, str(executor)], stdout=subprocess.PIPE, text=True)
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    process = subprocess.Popen([sys.executable, str(executor)], stdout=subprocess.PIPE, text=True, env=env)
     pids = [int(pid) for pid in process.stdout.readline().split()]
     assert all(map(alive, pids))
     process.kill()

@@ -123,11 +123,11 @@ class _Sampler:
 
 def _widths(size: int, wide: int) -> list[int]:
     """How a stratum's draws are cut into tuples: as wide as words and tables allow."""
-    widths: list[int] = []
-    while (left := size - sum(widths)) > 0:
-        widths.append(
-            next(width for width in (wide, 2, 1) if width <= left and (width == 1 or size**width <= _TABLE_ROWS))
-        )
+    widths, left = [], size
+    for width in (wide, 2, 1):
+        if width == 1 or size**width <= _TABLE_ROWS:
+            widths += [width] * (left // width)
+            left %= width
     return widths
 
 

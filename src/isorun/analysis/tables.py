@@ -75,6 +75,17 @@ class Table:
             )
         return np.array(numbers, dtype=np.float64)
 
+    def typed(self) -> dict[str, npt.NDArray[Any]]:
+        """All columns as R would read them: numbers where every cell is one or missing, text otherwise."""
+        return {name: self._typed(name) for name in self.columns}
+
+    def _typed(self, name: str) -> npt.NDArray[Any]:
+        cells = self.columns[name].tolist()
+        numbers = [_number(cell) for cell in cells]
+        if any(number is None for number in numbers) or all(_is_missing(cell) for cell in cells):
+            return np.array(self.labels(name), dtype=object)
+        return np.array(numbers, dtype=np.float64)
+
     def place(self, row: int) -> str:
         """Where a row is found by its reader: its line in the file, or its number counted from 1."""
         return f"line {self.lines[row]}" if self.lines is not None else f"row {row + 1}"

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from isorun.errors import ExecutionError
 from isorun.execution.base import Job
 from isorun.execution.interpreter import Interpreters, find_program
 from isorun.study.parts import FUNCTION
@@ -114,4 +115,8 @@ def write_request(plan: Plan, launch: str) -> None:
         "code_root": str(job.working_folder.absolute()),
         "config": dict(job.cell.config_values),
     }
-    (job.folder / "request.json").write_text(json.dumps(request) + "\n", encoding="utf-8")
+    try:
+        (job.folder / "request.json").write_text(json.dumps(request) + "\n", encoding="utf-8")
+    except OSError as error:
+        what = f"the run {request['run_id']} cannot be started: {job.folder} cannot be written to ({error.strerror})"
+        raise ExecutionError(what, hint="make room or choose another folder with --store, then run again") from None

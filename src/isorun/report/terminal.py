@@ -21,23 +21,27 @@ __all__ = ["render", "render_table", "render_view"]
 _BOLD: Final = "1"
 _DIM: Final = "2"
 _YELLOW: Final = "33"
-_MOST_ROWS: Final = 60
+_MOST_ROWS: Final = 100
 
 
 def render(result: StudyResult, *, colour: bool, width: int) -> str:
     """The report of a study as text of at most `width` columns; escape codes only with `colour`."""
     view = View(verdict(result), study_tables(result), result.warnings)
-    return render_view(view, colour=colour, width=width, headlines=len(headline(result)))
+    elsewhere = "the HTML, Markdown, LaTeX and JSON reports"
+    return render_view(view, colour=colour, width=width, headlines=len(headline(result)), elsewhere=elsewhere)
 
 
-def render_view(view: View, *, colour: bool, width: int, headlines: int = 1) -> str:
-    """Verdict, tables and warnings; the first `headlines` sentences of the verdict stand out."""
+def render_view(view: View, *, colour: bool, width: int, headlines: int = 1, elsewhere: str = "--json") -> str:
+    """Verdict, tables and warnings; the first `headlines` sentences of the verdict stand out.
+
+    elsewhere: where tables that are too long for a terminal are to be found.
+    """
     sentences = [
         _styled(_wrapped(text, width, "", "  "), _BOLD, colour and place < headlines)
         for place, text in enumerate(view.verdict)
     ]
     shown = [render_table(table, colour=colour, width=width) for table in view.tables if not _left_out(table)]
-    left_out = _left_out_line([table for table in view.tables if _left_out(table)], width)
+    left_out = _left_out_line([table for table in view.tables if _left_out(table)], elsewhere, width)
     warnings = "\n".join(_warnings(view.warnings, colour=colour, width=width))
     parts = ("\n".join(sentences), *shown, _styled(left_out, _DIM, colour and bool(left_out)), warnings)
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -54,11 +58,11 @@ def _left_out(table: Table) -> bool:
     return table.folded or len(table.rows) > _MOST_ROWS
 
 
-def _left_out_line(tables: Sequence[Table], width: int) -> str:
+def _left_out_line(tables: Sequence[Table], elsewhere: str, width: int) -> str:
     if not tables:
         return ""
     titles = "; ".join(f"{table.title} ({count(len(table.rows), 'row')})" for table in tables)
-    return _wrapped(f"Not shown here, but in the HTML, Markdown, LaTeX and JSON reports: {titles}.", width, "", "  ")
+    return _wrapped(f"Not shown here, but in {elsewhere}: {titles}.", width, "", "  ")
 
 
 def _warnings(warnings: Sequence[StudyWarning], *, colour: bool, width: int) -> Iterator[str]:

@@ -68,7 +68,7 @@ def _cell_lines(cell: str, widest: int) -> list[str]:
 
 def _column_width(column: Column, cells: Sequence[Sequence[str]]) -> int:
     content = max((_shown(line) for cell in cells for line in cell), default=0)
-    return max(content, *(_shown(word) for word in column.heading.split()))
+    return max([content, *(_shown(word) for word in column.heading.split())])
 
 
 def _widened(table: Table, widths: Sequence[int]) -> list[int]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
-import sysconfig
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, Callable
@@ -14,6 +14,8 @@ from .values import shortened
 
 _WORKER = str(Path(__file__).resolve().parent)
 _LIBRARY_PARTS = ("/site-packages/", "/dist-packages/")
+# Where the standard library lies, asked of one of its modules: `sysconfig` takes milliseconds to say the same.
+_STANDARD_LIBRARY = str(Path(os.__file__).parent) + os.sep
 
 
 def watch_calls(module: ModuleType, function: str, call: str, recorder: Recorder) -> None:
@@ -48,4 +50,4 @@ def is_users_file(filename: str) -> bool:
     """Whether a source file belongs to the user rather than to Python, an installed library or the worker."""
     if filename.startswith((_WORKER, "<")) or any(part in filename for part in _LIBRARY_PARTS):
         return False
-    return not filename.startswith((sysconfig.get_path("stdlib") + "/", sysconfig.get_path("platstdlib") + "/"))
+    return not filename.startswith(_STANDARD_LIBRARY)

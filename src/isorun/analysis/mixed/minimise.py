@@ -30,7 +30,10 @@ _ZERO: Final = 3e-5
 """A θ below this is tried as exactly zero."""
 _LARGEST: Final = 1e4
 """A random effect this many times the residual's standard deviation leaves too few digits for the residual."""
+_DIVERGED: Final = 1e6
 _MOST_STEPS: Final = 200
+_MOST_STALLS: Final = 4
+"""Steps in a row that change the deviance by no more than its noise: nothing more can be seen."""
 _LONGEST_STEP: Final = 2.0
 """A step changes no θ by more than this, or by more than this many times itself."""
 
@@ -60,9 +63,14 @@ def minimise(objective: Objective, start: Floats, free: NDArray[np.bool_]) -> Fa
     Raises InputError when the deviance has no minimum because the residual variance goes to zero.
     """
     place = _place(objective, np.where(free, np.sqrt(start), 0.0))
-    if place is None:
+    point = None if place is None else _descend(objective, place, free)
+    if point is None or point.ratios.max() > _LARGEST**2:
         raise _no_residual()
-    previous = 0.0
+    return point
+
+
+def _descend(objective: Objective, place: _Place, free: NDArray[np.bool_]) -> Factored:
+    previous, stalls = 0.0, 0
     for _ in range(_MOST_STEPS):
         model = _model(objective, place)
         released = _release(objective, model, place.theta, free)
@@ -75,12 +83,12 @@ def minimise(objective: Objective, start: Floats, free: NDArray[np.bool_]) -> Fa
         if taken is None:
             return place.point
         whole = np.array_equal(taken.theta, place.theta + step)
-        stalled = place.value - taken.value <= _noise(place)
-        if released is None and whole and (stalled or expected * expected < _TOLERANCE * previous):
+        stalls = stalls + 1 if place.value - taken.value <= _noise(place) else 0
+        if stalls == _MOST_STALLS or (released is None and whole and expected * expected < _TOLERANCE * previous):
             return taken.point
         place, previous = taken, expected
-        if place.theta.max() > _LARGEST:
-            raise _no_residual()
+        if place.theta.max() > _DIVERGED:
+            return place.point
     raise InputError("the mixed model did not converge", found=f"{_MOST_STEPS} steps", hint="simplify the formula")
 
 

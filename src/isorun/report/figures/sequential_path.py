@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -56,7 +55,7 @@ def sequential_path(
         raise InputError("there is no path to draw", found="a decision without looks")
     scale = _Scale(all(point.n_a == point.n_b for point in path), decision.method != "e-process")
     heading = title or f"{a} against {b}: the path to the verdict"
-    y = _y_axis(path, scale, a)
+    y = _y_axis(path, scale)
     return Figure(
         name=name,
         title=heading,
@@ -76,12 +75,12 @@ def _x_axis(path: Sequence[PathPoint], scale: _Scale) -> Axis:
     return value_axis(label, [x + end for x in map(scale.x, path) for end in (-_ALONE, _ALONE)], whole=True)
 
 
-def _y_axis(path: Sequence[PathPoint], scale: _Scale, a: str) -> Axis:
+def _y_axis(path: Sequence[PathPoint], scale: _Scale) -> Axis:
     """An axis around 0 that leaves room for the zones beyond the boundaries."""
     numbers = [scale.y(point, number) for point in path for number in (point.upper, point.lower, point.statistic)]
     farthest = max((abs(number) for number in numbers if number is not None), default=1.0)
     what = "rank statistic, in standard deviations" if scale.ranks else "Student's t"
-    return value_axis(f"{what}", [-1.1 * farthest, 1.1 * farthest])
+    return value_axis(what, [-1.1 * farthest, 1.1 * farthest])
 
 
 def _steps(path: Sequence[PathPoint], scale: _Scale, pick: Pick) -> list[tuple[float, float]]:

@@ -63,5 +63,5 @@ def power_view(result: PowerResult) -> View:
         ("standard error of power", f"{result.standard_error:.4f}"),
         ("error rate", f"{result.alpha:g}"),
     )
-    table = Table("power", f"power of the {result.test} test", (Column("", key=True), Column("value")), rows)
+    table = Table("power", f"power of the {result.test} test", (Column("quantity", key=True), Column("value")), rows)
     return View((result.sentence,), (table,))

@@ -49,14 +49,16 @@ def _verdict(result: MixedResult, shares: Sequence[VarianceShare], hypotheses: H
 
 def _random(result: MixedResult, shares: Sequence[VarianceShare]) -> Table:
     by_group = {item.group: item for item in shares}
-    tests = {row.term: row for row in result.ranova}
-    rows = []
-    for effect in result.random:
-        test = tests.get(f"(1|{effect.group})") or tests.get(effect.group)
-        cells = (UNKNOWN, UNKNOWN) if test is None else (significant(test.lrt), p_value(test.p_boundary))
-        rows.append(
-            (effect.group, significant(effect.sd, 4), *_share(by_group.get(effect.group)), *cells),
+    rows = [
+        (
+            effect.group,
+            significant(effect.sd, 4),
+            *_share(by_group.get(effect.group)),
+            significant(test.lrt),
+            p_value(test.p_boundary),
         )
+        for effect, test in zip(result.random, result.ranova, strict=True)
+    ]
     residual = next((item for item in shares if item.group not in {e.group for e in result.random}), None)
     rows.append(("residual", significant(result.residual_sd, 4), *_share(residual), UNKNOWN, UNKNOWN))
     titles = (Column("sd"), Column("share", "%"), Column("95 % interval"), Column("LRT"), Column("p"))

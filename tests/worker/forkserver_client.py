@@ -7,10 +7,11 @@ import socket
 import subprocess
 import tempfile
 import threading
-from typing import IO, Any, Mapping, NamedTuple, Sequence
+from collections.abc import Mapping, Sequence
+from typing import IO, Any, NamedTuple
 
-from . import levels, messages
-from .warmchild import Launch
+from isorun.worker import levels, messages
+from isorun.worker.warmchild import Launch
 
 _START_SECONDS = 300.0
 _END_SECONDS = 5.0

@@ -1,0 +1,148 @@
+"""Figures of results of every size and with every kind of name, by a word for each."""
+
+from itertools import combinations
+
+import numpy as np
+
+from isorun.analysis.compare import compare
+from isorun.analysis.improvement import probability_of_improvement
+from isorun.analysis.many import compare_many
+from isorun.analysis.mixed.result import Difference, VarianceShare
+from isorun.analysis.pairing import Pairs
+from isorun.analysis.performance_profile import performance_profile
+from isorun.analysis.verdict import decide
+from isorun.report.figures.critical_difference import critical_difference
+from isorun.report.figures.ecdf import ecdf
+from isorun.report.figures.forest import ForestRow, forest
+from isorun.report.figures.improvement_matrix import improvement_matrix
+from isorun.report.figures.paired_change import paired_change
+from isorun.report.figures.profiles import performance_profiles
+from isorun.report.figures.sequential_path import sequential_path
+from isorun.report.figures.shares import variance_shares
+from isorun.report.figures.strip import strip
+
+HOSTILE = "<script>alert('x')</script>&\"$x^2$ \x1b[31m]]>"
+LONG = "resnet50-with-a-name-of-forty-characters"
+assert len(LONG) == 40
+
+
+def names(count, kind="plain"):
+    stem = {"plain": "approach", "long": LONG[:-3], "hostile": HOSTILE}[kind]
+    return [f"{stem} {place:02d}" for place in range(1, count + 1)]
+
+
+def groups(count, runs, kind="plain", seed=0):
+    generator = np.random.default_rng(seed)
+    return {
+        name: generator.normal(90 + 0.4 * place, 0.6 + 0.05 * place, runs)
+        for place, name in enumerate(names(count, kind))
+    }
+
+
+def differences(count, kind="plain"):
+    generator = np.random.default_rng(2)
+    return [_difference(a, b, *generator.normal(0, (1.0, 0.1))) for a, b in combinations(names(count, kind), 2)]
+
+
+def _difference(a, b, estimate, extra):
+    reach = 0.8 + abs(extra)
+    return Difference("setting", a, b, estimate, 0.4, 20.0, estimate - reach, estimate + reach, 0.03, 0.2)
+
+
+def unknowable(a, b):
+    return Difference("setting", a, b, *([float("nan")] * 7))
+
+
+def shares(count, kind="plain"):
+    parts = np.linspace(3, 1, count + 1) ** 2
+    parts /= parts.sum()
+    return [
+        VarianceShare(name, float(part), float(part) / 2, min(1.0, float(part) * 1.6))
+        for name, part in zip([*names(count, kind), "Residual"], parts, strict=True)
+    ]
+
+
+def improvements(count, kind="plain", runs=15):
+    return {
+        (a, b): probability_of_improvement(first, second)
+        for (a, first), (b, second) in combinations(groups(count, runs, kind).items(), 2)
+    }
+
+
+def pairs(count, seed=3):
+    generator = np.random.default_rng(seed)
+    first = generator.normal(70, 1.0, count)
+    return Pairs(first, first + np.round(generator.normal(0.2, 0.5, count), 1), ("seed 99",) if count > 1 else ())
+
+
+def decision(runs=18, shift=0.6, **plan):
+    generator = np.random.default_rng(1)
+    return decide(generator.normal(shift, 1, runs), generator.normal(0, 1, runs), direction="higher", **plan)
+
+
+def profiles(count, kind="plain"):
+    generator = np.random.default_rng(4)
+    thresholds = np.linspace(0, 3, 31)
+    return {
+        name: performance_profile(generator.gamma(2 + place / 3, 0.5, (5, 4)), thresholds, generator, repetitions=200)
+        for place, name in enumerate(names(count, kind))
+    }
+
+
+def _compared(count, kind="plain", **plan):
+    return compare_many(groups(count, 20, kind), **plan)
+
+
+EXAMPLES = {
+    "strip-1": lambda: strip(groups(1, 5), "accuracy (%)"),
+    "strip-single-run": lambda: strip({"base": [0.5]}),
+    "strip-constant": lambda: strip({"base": [2.5] * 5, "new": [2.5] * 3}, "loss"),
+    "strip-12": lambda: strip(groups(12, 200), "accuracy (%)"),
+    "strip-long": lambda: strip(groups(3, 20, "long"), "accuracy (%)"),
+    "strip-many-runs": lambda: strip(groups(2, 5000), "accuracy (%)"),
+    "strip-hostile": lambda: strip(groups(2, 8, "hostile"), HOSTILE),
+    "ecdf-1": lambda: ecdf(groups(1, 1), "accuracy (%)"),
+    "ecdf-3": lambda: ecdf(groups(3, 30), "accuracy (%)"),
+    "ecdf-12-long": lambda: ecdf(groups(12, 200, "long"), "accuracy (%)"),
+    "ecdf-14": lambda: ecdf(groups(14, 5000), "accuracy (%)"),
+    "ecdf-hostile": lambda: ecdf(groups(2, 8, "hostile"), HOSTILE),
+    "forest-1": lambda: forest([compare([5.0, 6, 7, 8, 9], [1.0, 2, 3, 4, 5.5], a="new", b="base")]),
+    "forest-6": lambda: forest([*differences(4), unknowable("x", "y")], "difference in accuracy (points)"),
+    "forest-66": lambda: forest(differences(12), "difference"),
+    "forest-long": lambda: forest(differences(3, "long")),
+    "forest-no-interval": lambda: forest([ForestRow("one run a side", 0.2, None)]),
+    "forest-hostile": lambda: forest(differences(3, "hostile"), HOSTILE),
+    "matrix-2": lambda: improvement_matrix(improvements(2)),
+    "matrix-5": lambda: improvement_matrix(improvements(5)),
+    "matrix-12-long": lambda: improvement_matrix(improvements(12, "long")),
+    "matrix-24": lambda: improvement_matrix(improvements(24)),
+    "matrix-single-runs": lambda: improvement_matrix(improvements(3, runs=1)),
+    "matrix-hostile": lambda: improvement_matrix(improvements(3, "hostile")),
+    "ranks-2": lambda: critical_difference(_compared(2, paired=True)),
+    "ranks-5": lambda: critical_difference(_compared(5, paired=True)),
+    "ranks-12-long": lambda: critical_difference(_compared(12, "long", paired=True)),
+    "ranks-independent": lambda: critical_difference(_compared(6)),
+    "ranks-hostile": lambda: critical_difference(_compared(3, "hostile", paired=True)),
+    "shares-1": lambda: variance_shares(shares(0)),
+    "shares-3": lambda: variance_shares(shares(2)),
+    "shares-12-long": lambda: variance_shares(shares(11, "long")),
+    "shares-hostile": lambda: variance_shares(shares(2, "hostile")),
+    "paired-1": lambda: paired_change(pairs(1), "torch 2.2", "torch 2.3", "accuracy (%)"),
+    "paired-10": lambda: paired_change(pairs(10), "torch 2.2", "torch 2.3", "accuracy (%)"),
+    "paired-200-long": lambda: paired_change(pairs(200), f"{LONG[:-2]} A", f"{LONG[:-2]} B", "accuracy (%)"),
+    "paired-hostile": lambda: paired_change(pairs(3), HOSTILE, HOSTILE, HOSTILE, labels=[HOSTILE] * 3),
+    "path-open": lambda: sequential_path(decision(), "new", "base"),
+    "path-claimed": lambda: sequential_path(decision(30, 1.2)),
+    "path-hopeless": lambda: sequential_path(decision(24, 0.0)),
+    "path-too-few": lambda: sequential_path(decision(3)),
+    "path-constant": lambda: sequential_path(decide([1.0] * 8, [1.0] * 8, direction="higher")),
+    "path-e-process": lambda: sequential_path(decision(40, max_runs=None), LONG, "base"),
+    "path-fixed": lambda: sequential_path(decision(method="fixed")),
+    "path-few-looks": lambda: sequential_path(decision(looks=[(6, 9), (12, 18), (20, 30)], runs=12)),
+    "path-hostile": lambda: sequential_path(decision(), HOSTILE, HOSTILE),
+    "profiles-1": lambda: performance_profiles(profiles(1)),
+    "profiles-3": lambda: performance_profiles(profiles(3), "normalised score"),
+    "profiles-12-long": lambda: performance_profiles(profiles(12, "long")),
+    "profiles-hostile": lambda: performance_profiles(profiles(2, "hostile"), HOSTILE),
+}
+"""Built on demand: each takes a moment."""
