@@ -14,6 +14,7 @@ LAYERS = [
     {"deciding"},
     {"questions"},
     {"workflow"},
+    {"desk"},
     {"registry", "repair", "zoo"},
     {"report", "diagnose"},
     {"execution", "store", "analysis"},

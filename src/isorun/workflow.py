@@ -9,26 +9,23 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from isorun.desk import Desk
 from isorun.errors import NothingRecorded, StoreError, StudyError, known_names
-from isorun.execution.base import AbstractExecutor, Job
-from isorun.execution.scheduler import Observer, Outcome, Scheduler, Ticket
-from isorun.store.base import AbstractStore, Claim
-from isorun.study import placeholders
+from isorun.execution.base import AbstractExecutor
+from isorun.execution.scheduler import Observer, Outcome, Scheduler
+from isorun.store.base import AbstractStore
 from isorun.study.cells import Cell
 from isorun.study.design import Study
 from isorun.study.document import without_secrets
 from isorun.study.plan import cells_of
-from isorun.study.records import RunRecord, RunState
+from isorun.study.records import RunRecord
 from isorun.study.toml import load_study, study_from_document
-from isorun.worker.redaction import REDACTED
 
 if TYPE_CHECKING:
     from isorun.analysis.study_result import StudyResult
@@ -98,6 +95,7 @@ def run(
     """
     study = load(study, store=store)
     with open_store(study, store) as opened, _executor(executor, jobs, launch) as carrier:
+        opened.pack()
         cells = [cell for cell in missing(study, opened) if only is None or only(cell)]
         scheduler = Scheduler(carrier, Desk(study, opened), study.policy, observer or Observer())
         try:
@@ -190,74 +188,3 @@ def _executor(given: AbstractExecutor | None, jobs: int, launch: str) -> Iterato
         yield executor
     finally:
         executor.close()
-
-
-class Desk:
-    """Between scheduler and store: rights, jobs with their placeholders filled, and a place for records."""
-
-    def __init__(self, study: Study, store: AbstractStore, draw_seed: Callable[[], int] | None = None) -> None:
-        self._study = study
-        self._store = store
-        self._draw_seed = draw_seed or (lambda: secrets.randbelow(2**31))
-        self._own: set[str] = set()
-        self._tried_before = {record.run_id for record in store.records() if record.state is not RunState.FINISHED}
-
-    def claim(self, cell: Cell) -> Claim | None:
-        """The right to carry out the cell; None when it is done, or somebody else has the right now."""
-        claim = self._store.claim(cell.id)
-        if claim is not None and self._tried_elsewhere(cell):
-            claim.release()
-            return None
-        return claim
-
-    def is_done(self, cell: Cell) -> bool:
-        """Whether the cell is finished, or another scheduler tried it since this one began."""
-        return cell.id in self._store.finished_cells() or self._tried_elsewhere(cell)
-
-    def job(self, cell: Cell, ticket: Ticket) -> Job:
-        """What to carry out for the cell."""
-        assert isinstance(ticket, Claim)
-        folder = self._store.run_folder(ticket)
-        environment = self._study.environments[cell.environment]
-        approach = self._study.approaches[cell.approach]
-        seed = self._draw_seed() if cell.seed is None else cell.seed
-        where = f"approaches.{cell.approach}"
-        _refuse_redacted(approach.command, environment.env.values(), where)
-        fixed = {"seed": str(seed), "repeat": str(cell.repeat), "level": str(cell.level), "run_dir": str(folder)}
-        return Job(
-            cell=cell,
-            attempt=ticket.attempt,
-            folder=folder,
-            command=placeholders.fill(approach.command, fixed, cell.config_values, where),
-            working_folder=Path(self._study.folder).resolve(),
-            seed=seed,
-            python=environment.python,
-            env=environment.env,
-            threads=environment.threads,
-            preload=environment.preload,
-            time_limit_seconds=self._study.policy.time_limit_seconds,
-            sources=replace(
-                approach.sources,
-                files=placeholders.fill(approach.sources.files, fixed, cell.config_values, f"{where}.sources"),
-                tensorboard=placeholders.fill(
-                    approach.sources.tensorboard, fixed, cell.config_values, f"{where}.sources"
-                ),
-            ),
-        )
-
-    def keep(self, record: RunRecord) -> None:
-        """Make the record durable."""
-        self._own.add(record.run_id)
-        self._store.finish(record)
-
-    def _tried_elsewhere(self, cell: Cell) -> bool:
-        known = self._own | self._tried_before
-        return any(record.run_id not in known for record in self._store.records([cell.id]))
-
-
-def _refuse_redacted(command: Iterable[str], variables: Iterable[str], where: str) -> None:
-    if any(REDACTED in text for text in (*command, *variables)):
-        raise StudyError(
-            f"{where}: a secret in it was not kept, so it cannot be run by its name",
-            hint="type the command again; finished runs are kept",
-        )

@@ -75,8 +75,8 @@ def pairs(count, seed=3):
     return Pairs(first, first + np.round(generator.normal(0.2, 0.5, count), 1), ("seed 99",) if count > 1 else ())
 
 
-def decision(runs=18, shift=0.6, **plan):
-    generator = np.random.default_rng(1)
+def decision(runs=18, shift=0.6, seed=1, **plan):
+    generator = np.random.default_rng(seed)
     return decide(generator.normal(shift, 1, runs), generator.normal(0, 1, runs), direction="higher", **plan)
 
 
@@ -133,12 +133,12 @@ EXAMPLES = {
     "paired-hostile": lambda: paired_change(pairs(3), HOSTILE, HOSTILE, HOSTILE, labels=[HOSTILE] * 3),
     "path-open": lambda: sequential_path(decision(), "new", "base"),
     "path-claimed": lambda: sequential_path(decision(30, 1.2)),
-    "path-hopeless": lambda: sequential_path(decision(24, 0.0)),
+    "path-hopeless": lambda: sequential_path(decision(24, 0.0, seed=5)),
     "path-too-few": lambda: sequential_path(decision(3)),
     "path-constant": lambda: sequential_path(decide([1.0] * 8, [1.0] * 8, direction="higher")),
     "path-e-process": lambda: sequential_path(decision(40, max_runs=None), LONG, "base"),
     "path-fixed": lambda: sequential_path(decision(method="fixed")),
-    "path-few-looks": lambda: sequential_path(decision(looks=[(6, 9), (12, 18), (20, 30)], runs=12)),
+    "path-few-looks": lambda: sequential_path(decision(looks=[(6, 9), (12, 18), (20, 30)])),
     "path-hostile": lambda: sequential_path(decision(), HOSTILE, HOSTILE),
     "profiles-1": lambda: performance_profiles(profiles(1)),
     "profiles-3": lambda: performance_profiles(profiles(3), "normalised score"),

@@ -39,7 +39,8 @@ def critical_difference(
     first_bar = len(ranks)
     below = ["not told apart" if place == 0 else "" for place in range(len(shown))]
     below += [] if unit is None else [f"critical difference {fixed(unit, 2)}"]
-    ends = [1.0, float(len(ranks)), *ranks.values(), *([] if unit is None else [1.0 + unit])]
+    of_blocks = [1.0, float(len(ranks))] if compared.test == "friedman" else []
+    ends = [*of_blocks, *ranks.values(), *([] if unit is None else [1.0 + unit])]
     return Figure(
         name=name,
         title=title,

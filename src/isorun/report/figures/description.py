@@ -59,13 +59,14 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One value. title: what a pointer resting on it tells."""
+    """One value. title: what a pointer resting on it tells. small: one of so many that large ones would hide all."""
 
     x: float
     y: float
     shape: Shape
     series: int
     title: str
+    small: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from isorun.analysis.samples import FloatArray
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Axis, Figure, Legend, Line, Tick
 from isorun.report.figures.groups import GroupsLike, evenly_spaced, first_lines, left_out, values_by_name
-from isorun.report.numbers import significant
+from isorun.report.numbers import count, significant
 from isorun.report.tables import Column, Table
 
 __all__ = ["ecdf"]
@@ -57,6 +57,8 @@ def _steps(sample: FloatArray, x: Axis) -> tuple[tuple[float, float], ...]:
 def _sentence(values: Mapping[str, FloatArray], value: str) -> str:
     if len(values) == 1:
         (name, sample), *_ = values.items()
+        if sample.min() == sample.max():
+            return f"{name}: {value} is {significant(float(sample[0]), 4)} in {count(sample.size, 'run')}."
         low, high = (significant(float(end), 4) for end in np.quantile(sample, (0.1, 0.9)))
         return f"The middle 80 % of {name} lie between {low} and {high} of {value}."
     return (

@@ -126,6 +126,8 @@ def _sentence(rows: Sequence[ForestRow], reference: float, level: float) -> str:
     if len(rows) == 1 and known:
         sentence = f"{_words(rows[0])}; the interval {'leaves' if clear else 'holds'} {reference:g}"
         sentence += " out." if clear else "."
+    elif not known:
+        return "No interval can be given: too few runs, or runs that do not vary."
     else:
         sentence = f"{clear} of {known} intervals leave {reference:g} out"
         sentence += f" ({100 * level:g} % each, not widened for their number)."

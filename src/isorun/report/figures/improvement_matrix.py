@@ -94,7 +94,9 @@ def _cells(chances: Mapping[Pair, _Chance], names: list[str]) -> Iterator[Cell]:
         for column, second in enumerate(names):
             chance = chances.get((first, second))
             x, y = (column - 0.5, column + 0.5), (row - 0.5, row + 0.5)
-            if chance is not None:
+            if first == second:
+                yield Cell(x, y, _BETTER, 0.0, f"{first} itself", "–")
+            elif chance is not None:
                 text = f"{100 * chance.estimate:.0f}" if len(names) <= _MOST_WRITTEN else ""
                 series = _BETTER if chance.estimate >= 0.5 else _WORSE
                 strength = abs(2.0 * chance.estimate - 1.0)

@@ -94,6 +94,8 @@ def _draw_dot(axes: Any, dot: Dot) -> None:
         style = {"facecolor": "white", "edgecolor": "black", "s": 42, "linewidth": 1.1, "zorder": 4}
     elif dot.shape is Shape.CROSS:
         style = {"color": colour, "s": 32, "linewidth": 1.6, "zorder": 3}
+    elif dot.small:
+        style = {"facecolor": colour, "edgecolor": "none", "s": 7, "alpha": 0.5, "zorder": 3}
     else:
         style = {"facecolor": colour, "edgecolor": "white", "s": 24, "linewidth": 0.5, "zorder": 3}
     axes.scatter([dot.x], [dot.y], marker=_MARKERS[dot.shape], **style)

@@ -11,7 +11,7 @@ from isorun.analysis.pairing import Pairs
 from isorun.errors import InputError
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape, Tick
-from isorun.report.numbers import significant
+from isorun.report.numbers import count, significant
 from isorun.report.tables import Column, Table
 
 __all__ = ["paired_change"]
@@ -71,7 +71,7 @@ def _ends(
 ) -> Iterator[Dot]:
     for pair, series, label in zip(both, changes, called, strict=True):
         for place, (value, side) in enumerate(zip(pair, sides, strict=True)):
-            yield Dot(value, float(place), Shape.CIRCLE, series, f"{label} under {side}: {significant(value, 4)}")
+            yield Dot(float(place), value, Shape.CIRCLE, series, f"{label} under {side}: {significant(value, 4)}")
 
 
 def _means(pairs: Pairs) -> tuple[float, float]:
@@ -85,7 +85,7 @@ def _mean_line(pairs: Pairs) -> Line:
 
 def _mean_dots(pairs: Pairs, sides: tuple[str, str]) -> Iterator[Dot]:
     for place, (mean, side) in enumerate(zip(_means(pairs), sides, strict=True)):
-        yield Dot(mean, float(place), Shape.TRIANGLE, _MEAN, f"mean under {side}: {significant(mean, 4)}")
+        yield Dot(float(place), mean, Shape.TRIANGLE, _MEAN, f"mean under {side}: {significant(mean, 4)}")
 
 
 def _legend(changes: Sequence[int], b: str) -> Iterator[Legend]:
@@ -98,10 +98,10 @@ def _legend(changes: Sequence[int], b: str) -> Iterator[Legend]:
 def _sentence(pairs: Pairs, changes: Sequence[int], a: str, b: str) -> str:
     first, second = _means(pairs)
     counted = [f"{changes.count(series)} {words}" for series, words in _NAMES.items() if series in changes]
-    sentence = f"Of {len(changes)} pairs, under {b} against {a}: {', '.join(counted)}"
+    sentence = f"Of {count(len(changes), 'pair')}, under {b} against {a}: {', '.join(counted)}"
     sentence += f"; the mean changes from {significant(first, 4)} to {significant(second, 4)}."
     if pairs.unmatched:
-        sentence += f" {len(pairs.unmatched)} runs have no partner and are not drawn."
+        sentence += f" Not drawn, for want of a partner: {count(len(pairs.unmatched), 'run')}."
     return sentence
 
 

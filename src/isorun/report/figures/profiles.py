@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from isorun.analysis.performance_profile import PerformanceProfile
 from isorun.errors import InputError
@@ -14,6 +15,9 @@ from isorun.report.numbers import UNKNOWN, percentage, significant
 from isorun.report.tables import Column, Table
 
 __all__ = ["performance_profiles"]
+
+_MOST_BANDS: Final = 4
+"""More bands than these hide the lines; the table has the limits of all."""
 
 
 def performance_profiles(
@@ -28,15 +32,17 @@ def performance_profiles(
         raise InputError("there is nothing to draw", found="no profile", allowed="at least one approach")
     ordered = {approach: _in_order(profile) for approach, profile in profiles.items()}
     shown = first_lines(ordered)
+    banded = shown if len(ordered) <= _MOST_BANDS else []
+    bands = [band for _, profile, series, _ in banded for band in _bands(profile, series)]
     return Figure(
         name=name,
         title=title,
-        sentence=_sentence(profiles) + left_out(len(profiles), "approach"),
+        sentence=_sentence(bool(bands)) + left_out(len(profiles), "approach"),
         x=value_axis(score, [threshold for profile in profiles.values() for threshold in profile.thresholds]),
         y=Axis("share of runs above", -0.03, 1.03, SHARE_TICKS),
         data=_data_table(name, title, ordered),
         lines=tuple(Line(_line(profile), series, dashed=dashed) for _, profile, series, dashed in shown),
-        bands=tuple(band for _, profile, series, _ in shown for band in _bands(profile, series)),
+        bands=tuple(bands),
         legend=tuple(Legend(approach, None, series, dashed) for approach, _, series, dashed in shown),
     )
 
@@ -65,11 +71,10 @@ def _bands(profile: PerformanceProfile, series: int) -> Iterator[Band]:
         yield Band(tuple(zip(profile.thresholds, profile.lower, profile.upper, strict=True)), series)
 
 
-def _sentence(profiles: Mapping[str, PerformanceProfile]) -> str:
+def _sentence(banded: bool) -> str:
     sentence = (
         "A line that is higher everywhere belongs to the better approach; lines that cross rank differently by score"
     )
-    banded = any(profile.lower is not None for profile in profiles.values())
     return f"{sentence}; bands hold 95 % at each score." if banded else f"{sentence}."
 
 

@@ -99,7 +99,8 @@ def _boundaries(path: Sequence[PathPoint], scale: _Scale) -> Iterator[Line]:
     ahead = path[max(len(made) - 1, 0) :]
     sides: tuple[tuple[Pick, int], ...] = ((_upper, _A), (_lower, _B))
     for pick, series in sides:
-        if any(pick(point) is not None for point in made):
+        seen = sum(pick(point) is not None for point in made)
+        if seen > 1 or (seen and len(ahead) == 1):
             yield Line(tuple(_steps(made, scale, pick)), series)
         if len(ahead) > 1 or not made:
             yield Line(tuple(_steps(ahead, scale, pick)), series, dashed=True)

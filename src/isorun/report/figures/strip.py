@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.spread import Spread, spread
 from isorun.report.figures.boxplot import BoxRow, RunValue, box_figure
-from isorun.report.figures.description import Figure
+from isorun.report.figures.description import Figure, Shape
 from isorun.report.figures.groups import COLOURS, GroupsLike, evenly_spaced, values_by_name
-from isorun.report.numbers import decimals_for, significant
+from isorun.report.numbers import count, decimals_for, significant
 
 __all__ = ["strip"]
 
+_MOST_LARGE: Final = 40
 _MOST_DOTS: Final = 300
 """A row with more dots is a bar."""
 
@@ -31,7 +33,7 @@ def strip(groups: GroupsLike, value: str = "value", *, name: str = "strip", titl
     sentence = _sentence({row.name: row.spread for row in rows}, value) + _thinned(values)
     figure = box_figure(name, title or f"{value} of every group", value, rows, sentence, decimals=_decimals(rows))
     assert figure is not None
-    return figure
+    return _with_small_dots(figure) if any(len(row.runs) > _MOST_LARGE for row in rows) else figure
 
 
 def _dots(sample: FloatArray) -> tuple[RunValue, ...]:
@@ -42,13 +44,22 @@ def _dots(sample: FloatArray) -> tuple[RunValue, ...]:
     return tuple(RunValue(f"at {100 * place / (_MOST_DOTS - 1):.0f} %", value) for place, value in enumerate(drawn))
 
 
+def _with_small_dots(figure: Figure) -> Figure:
+    """Every value small, so that boxes stay visible; the means as large as ever."""
+    return replace(figure, dots=tuple(replace(dot, small=dot.shape is Shape.CIRCLE) for dot in figure.dots))
+
+
 def _sentence(spreads: Mapping[str, Spread], value: str) -> str:
     medians = {name: seen.median for name, seen in spreads.items() if seen.median is not None}
     best, worst = max(medians, key=lambda name: medians[name]), min(medians, key=lambda name: medians[name])
     if len(medians) == 1:
         seen = spreads[best]
+        if seen.minimum == seen.maximum:
+            return f"{best}: {value} is {significant(seen.median, 4)} in {count(seen.n, 'run')}."
         low, high = significant(seen.minimum, 4), significant(seen.maximum, 4)
         return f"{best}: {value} lies between {low} and {high}, in the middle at {significant(seen.median, 4)}."
+    if medians[best] == medians[worst]:
+        return f"The median of {value} is {significant(medians[best], 4)} in all groups."
     return (
         f"The median of {value} is highest for {best} ({significant(medians[best], 4)}) "
         f"and lowest for {worst} ({significant(medians[worst], 4)})."

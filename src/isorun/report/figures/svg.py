@@ -25,6 +25,7 @@ from isorun.report.figures.svg_marks import (
     series_class,
     shape_mark,
 )
+from isorun.report.figures.text_width import text_width
 from isorun.report.plain_text import escaped
 
 __all__ = ["STYLE", "render"]
@@ -36,7 +37,6 @@ _CELL_ROW: Final = 32
 _LABEL_LINE: Final = 15
 _LONGEST_LABEL: Final = 34
 _CURVE_HEIGHT: Final = 300
-_CHARACTER: Final = 6.9
 _TOP: Final = 8
 _BOTTOM: Final = 46
 _RIGHT: Final = 16
@@ -78,7 +78,7 @@ def render(figure: Figure, *, standalone: bool = False) -> str:
 def _frame(figure: Figure) -> Frame:
     rows = figure.y.rows
     labels = [line for tick in figure.y.ticks for line in _label_lines(tick.label)]
-    left = 14 + _CHARACTER * max((len(line) for line in labels), default=0) + (0 if rows else 20)
+    left = 14 + max(map(text_width, labels), default=0.0) + (0 if rows else 20)
     row = _ROW if figure.boxes else _CELL_ROW if figure.cells else _DOT_ROW
     row = max(row, 9 + _LABEL_LINE * max((len(_label_lines(tick.label)) for tick in figure.y.ticks), default=1))
     height = row * len(figure.y.ticks) if rows else _CURVE_HEIGHT
@@ -124,7 +124,7 @@ def _legend_places(legend: Sequence[Legend]) -> list[tuple[float, int, Legend]]:
     places: list[tuple[float, int, Legend]] = []
     x, line = 14.0, 0
     for entry in legend:
-        length = 36 + _CHARACTER * len(entry.label)
+        length = 36 + text_width(entry.label)
         if places and x + length > _WIDTH:
             x, line = 14.0, line + 1
         places.append((x, line, entry))

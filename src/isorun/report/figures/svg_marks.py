@@ -24,6 +24,7 @@ __all__ = [
 
 _SERIES: Final = 6
 _RADIUS: Final = 4.2
+_SMALL_RADIUS: Final = 2.2
 _STRONGEST: Final = 0.6
 """The opacity of the strongest cell: text on it stays readable."""
 
@@ -82,6 +83,9 @@ def box_marks(box: Box, frame: Frame) -> Iterator[str]:
 def dot_mark(dot: Dot, frame: Frame) -> str:
     """The dot with a title that a pointer shows."""
     title = element("title", escaped(dot.title))
+    if dot.small:
+        kind = f"dot small {series_class(dot.series)}"
+        return element("circle", title, class_=kind, cx=frame.x(dot.x), cy=frame.y(dot.y), r=_SMALL_RADIUS)
     return shape_mark(dot.shape, frame.x(dot.x), frame.y(dot.y), dot.series, title)
 
 
