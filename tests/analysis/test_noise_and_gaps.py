@@ -94,8 +94,9 @@ def test_a_gap_that_chance_gives_is_told_from_one_that_it_does_not():
     assert not usual.exceeds_chance
     assert large.exceeds_chance
     assert usual.step == pytest.approx(0.0476, abs=1e-4)
-    assert "no more than what chance gives" in usual.sentence
-    assert "40.0 points, more than" in large.sentence
+    assert "chance explains it" in usual.sentence
+    assert "40.0 points;" in large.sentence
+    assert "more than chance explains" in large.sentence
 
 
 def test_chance_alone_rarely_exceeds_the_floor():

@@ -58,7 +58,7 @@ def test_noise_of_the_test_set_is_told_in_one_sentence(troubled):
 
 def test_the_widest_gap_is_held_against_chance(troubled):
     text = " ".join(terminal.render(troubled, colour=False, width=80).split())
-    assert "what chance gives with 1 examples" in text
+    assert "on average with 1 example," in text
 
 
 def test_tables_left_out_are_named(sound):

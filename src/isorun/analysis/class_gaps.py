@@ -18,6 +18,7 @@ from scipy.special import bdtr
 
 from isorun.analysis.multiplicity import adjusted
 from isorun.analysis.samples import FloatArray, finite_sample
+from isorun.analysis.warning import some
 from isorun.errors import InputError
 
 __all__ = ["ClassGap", "class_gaps", "range_tail"]
@@ -51,12 +52,19 @@ class ClassGap:
     @property
     def sentence(self) -> str:
         """The finding in words, in points."""
-        verdict = "more than" if self.exceeds_chance else "no more than"
         return (
-            f"class {self.name}: the best and the worst of {self.runs} runs differ by {100 * self.gap:.1f} points, "
-            f"{verdict} what chance gives with {self.examples} examples "
-            f"({100 * self.chance_gap:.1f} on average, up to {100 * self.chance_gap_95:.1f})"
+            f"class {self.name}: the best and the worst of {self.runs} runs differ by {100 * self.gap:.1f} points; "
+            f"chance alone gives {100 * self.chance_gap:.1f} on average with {some(self.examples, 'example')}, up to "
+            f"{100 * self.chance_gap_95:.1f} in 95 % of cases: {self._verdict}"
         )
+
+    @property
+    def _verdict(self) -> str:
+        if self.exceeds_chance:
+            return "this is more than chance explains"
+        if self.gap > self.chance_gap_95:
+            return "with so many classes looked at, chance still explains the largest gap"
+        return "chance explains it"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""

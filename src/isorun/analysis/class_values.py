@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from collections.abc import Mapping
 
@@ -80,8 +81,10 @@ def _labels(record: RunRecord, predicted: Predictions) -> NDArray[np.int64] | No
 
 
 def _unpacked(packed: Predictions) -> NDArray[np.int64]:
-    raw = zlib.decompress(base64.b64decode(packed.data))
     little_endian = np.dtype(packed.dtype).newbyteorder("<")
+    expected = math.prod(packed.shape) * little_endian.itemsize
+    # No more than was announced: a small record must not be able to fill the memory.
+    raw = zlib.decompressobj().decompress(base64.b64decode(packed.data), max(expected, 1))
     return np.frombuffer(raw, dtype=little_endian).astype(np.int64).reshape(packed.shape)
 
 

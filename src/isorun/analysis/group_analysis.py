@@ -54,7 +54,7 @@ def analyse_group(
         cost=_cost(finished),
         curves=tuple(curve for curve in curves if curve is not None),
         failed=_failed(records),
-        noise=group_noise(finished),
+        noise=group_noise(finished, {run.run_id: run.selected.step for run in judged[0].runs}),
         gaps=_gaps(judged[0], finished, metrics[0]) if metrics else (),
     )
 

@@ -13,6 +13,7 @@ from isorun.analysis.performance_profile import performance_profile
 from isorun.analysis.verdict import decide
 from isorun.report.figures.critical_difference import critical_difference
 from isorun.report.figures.ecdf import ecdf
+from isorun.report.figures.equivalence_path import equivalence_path
 from isorun.report.figures.forest import ForestRow, forest
 from isorun.report.figures.improvement_matrix import improvement_matrix
 from isorun.report.figures.paired_change import paired_change
@@ -140,6 +141,11 @@ EXAMPLES = {
     "path-fixed": lambda: sequential_path(decision(method="fixed")),
     "path-few-looks": lambda: sequential_path(decision(looks=[(6, 9), (12, 18), (20, 30)])),
     "path-hostile": lambda: sequential_path(decision(), HOSTILE, HOSTILE),
+    "path-infinite": lambda: sequential_path(decide([2.0] * 8, [1.0] * 8, direction="higher", max_runs=None)),
+    "equivalence-claimed": lambda: equivalence_path(decision(30, 0.0, seed=5, margin=1.2)),
+    "equivalence-open": lambda: equivalence_path(decision(12, 0.0, seed=5, margin=0.8)),
+    "equivalence-fixed": lambda: equivalence_path(decision(12, 0.0, margin=0.8, method="fixed")),
+    "equivalence-constant": lambda: equivalence_path(decide([1.0] * 8, [1.0] * 8, direction="lower", margin=0.1)),
     "profiles-1": lambda: performance_profiles(profiles(1)),
     "profiles-3": lambda: performance_profiles(profiles(3), "normalised score"),
     "profiles-12-long": lambda: performance_profiles(profiles(12, "long")),

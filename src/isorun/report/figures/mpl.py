@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import textwrap
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,9 @@ FORMATS: Final = ("pdf", "png", "svg", "eps")
 _COLOURS: Final = ("#0b62a4", "#b4530a", "#0a7a55", "#7a3e9d", "#8a6d00", "#5b6472")
 _MARKERS: Final = {Shape.CIRCLE: "o", Shape.SQUARE: "s", Shape.DIAMOND: "D", Shape.TRIANGLE: "^", Shape.CROSS: "x"}
 _WIDTH_INCHES: Final = 6.5
+_CURVE_INCHES: Final = 2.6
+_LINE_INCHES: Final = 0.16
+_LEGEND_COLUMNS: Final = 2
 _LONGEST_LABEL: Final = 34
 _STRONGEST: Final = 0.6
 """The opacity of the strongest cell: text on it stays readable."""
@@ -58,10 +62,16 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def _new_axes(figure: Figure) -> Any:
-    lines = max((len(_wrapped(tick.label).splitlines()) for tick in figure.y.ticks), default=1)
-    row = max(0.42 if figure.boxes else 0.32 if figure.cells else 0.24, 0.08 + 0.16 * lines)
-    height = 1.0 + row * len(figure.y.ticks) if figure.y.rows else 3.2
-    return _module("matplotlib.figure").Figure(figsize=(_WIDTH_INCHES, height), layout="constrained").add_subplot()
+    height = _rows_height(figure) if figure.y.rows else _CURVE_INCHES
+    legend = sum(_line_count(entry.label) for entry in figure.legend) / _LEGEND_COLUMNS
+    size = (_WIDTH_INCHES, height + 0.7 + _LINE_INCHES * math.ceil(legend))
+    return _module("matplotlib.figure").Figure(figsize=size, layout="constrained").add_subplot()
+
+
+def _rows_height(figure: Figure) -> float:
+    row = 0.42 if figure.boxes else 0.32 if figure.cells else 0.24
+    lines = max((_line_count(tick.label) for tick in figure.y.ticks), default=1)
+    return max(row, 0.12 + _LINE_INCHES * lines) * len(figure.y.ticks)
 
 
 def _module(name: str) -> Any:
@@ -118,6 +128,8 @@ def _set_axes(axes: Any, figure: Figure) -> None:
         axes.set_ylim(figure.y.high, figure.y.low)
     for which, axis in (("x", figure.x), ("y", figure.y)):
         axes.grid(visible=not axis.rows, axis=which, **({} if axis.rows else {"linewidth": 0.5, "alpha": 0.5}))
+        if axis.rows:
+            axes.tick_params(axis=which, length=0)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -143,7 +155,7 @@ def _draw_legend(axes: Any, figure: Figure) -> None:
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
         bbox_transform=below,
-        ncols=2,
+        ncols=_LEGEND_COLUMNS,
         frameon=False,
         fontsize="small",
     )
@@ -164,7 +176,11 @@ def _legend_handle(entry: Legend) -> Any:
 
 def _wrapped(label: str) -> str:
     """A label on as many lines as it takes."""
-    return "\n".join(textwrap.wrap(_plain(label), _LONGEST_LABEL))
+    return "\n".join(_plain(line) for line in textwrap.wrap(harmless(label), _LONGEST_LABEL))
+
+
+def _line_count(label: str) -> int:
+    return max(1, len(_wrapped(label).splitlines()))
 
 
 def _plain(text: str) -> str:

@@ -19,7 +19,7 @@ __all__ = ["paired_change"]
 _UP, _DOWN, _SAME, _MEAN = 0, 1, 5, 3
 _NAMES: Final = {_UP: "higher", _DOWN: "lower", _SAME: "the same"}
 _FEW: Final = 12
-"""So many slopes are drawn strong; more are drawn faint, so that dots stay visible."""
+"""So many slopes are drawn strong; more are drawn faint with small dots, so that each can be seen."""
 
 
 def paired_change(
@@ -69,9 +69,12 @@ def _slopes(both: Sequence[tuple[float, float]], changes: Sequence[int]) -> Iter
 def _ends(
     both: Sequence[tuple[float, float]], changes: Sequence[int], called: Sequence[str], sides: tuple[str, str]
 ) -> Iterator[Dot]:
+    small = len(both) > _FEW
     for pair, series, label in zip(both, changes, called, strict=True):
         for place, (value, side) in enumerate(zip(pair, sides, strict=True)):
-            yield Dot(float(place), value, Shape.CIRCLE, series, f"{label} under {side}: {significant(value, 4)}")
+            yield Dot(
+                float(place), value, Shape.CIRCLE, series, f"{label} under {side}: {significant(value, 4)}", small
+            )
 
 
 def _means(pairs: Pairs) -> tuple[float, float]:

@@ -70,7 +70,7 @@ def _sentence(shares: Sequence[VarianceShare]) -> str:
     largest = max(shares, key=lambda row: row.share)
     what = "what no effect explains" if largest.group == "Residual" else largest.group
     interval = f"interval {percentage(largest.lower)} to {percentage(largest.upper)} %"
-    return f"Most of the variance, {percentage(largest.share)} % ({interval}), comes from {what}."
+    return f"The largest share of the variance, {percentage(largest.share)} % ({interval}), comes from {what}."
 
 
 def _data_table(name: str, title: str, shares: Sequence[VarianceShare]) -> Table:
