@@ -131,14 +131,14 @@ class Workplace:
         self.repeats += repeats
         self.study.write_text(STUDY.format(repeats=self.repeats))
 
-    def start(self, *options: object) -> Invocation:
-        """Start `isorun run` on the study."""
+    def start(self, *options: object, under: Sequence[object] = ()) -> Invocation:
+        """Start `isorun run` on the study. under: the words of a program that is to start it."""
         self._calls += 1
         said, result = (self.folder / f"call-{self._calls}.{name}" for name in ("stderr", "stdout"))
         store = ["--store", str(self.store)] if self.store else []
         with said.open("wb") as stderr, result.open("wb") as stdout:
             process = subprocess.Popen(
-                [sys.executable, "-m", "isorun", "run", "study.toml", *store, *map(str, options)],
+                [*map(str, under), sys.executable, "-m", "isorun", "run", "study.toml", *store, *map(str, options)],
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,

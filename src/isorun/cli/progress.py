@@ -112,7 +112,7 @@ class Progress(Observer):
 
     def _announce_sources(self, record: RunRecord) -> None:
         """Show which metrics were found in the output before anybody relies on them."""
-        found = {name: origin for name, origin in record.sources.items() if origin != "log"}
+        found = {} if "log" in record.sources.values() else dict(record.sources)
         new = {name: origin for name, origin in found.items() if name not in self._sources}
         if new and record.state is RunState.FINISHED:
             self._sources.update(new)

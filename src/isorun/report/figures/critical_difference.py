@@ -8,7 +8,7 @@ from typing import Final
 from isorun.analysis.many import ManyComparison
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.cliques import maximal_cliques
-from isorun.report.figures.description import Dot, Figure, Legend, Line, Shape
+from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape
 from isorun.report.numbers import count, fixed, p_value
 from isorun.report.tables import Column, Table
 
@@ -16,6 +16,9 @@ __all__ = ["critical_difference"]
 
 _APPROACH, _CLIQUE, _UNIT = 0, 1, 5
 _MOST_BARS: Final = 12
+_CORRECTIONS: Final = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
+_UNIT_ALPHA: Final = 0.05
+"""The level of the critical difference that a comparison carries."""
 
 Clique = tuple[str, ...]
 
@@ -29,33 +32,42 @@ def critical_difference(
 ) -> Figure:
     """The approaches by mean rank, the best on top; below them a bar for each set without a significant difference.
 
-    A dot on a bar is a member. Where the test is Nemenyi's, a line as long as the critical difference is shown too.
+    A dot on a bar is a member. Where the test is Nemenyi's at 0.05, a line as long as the critical difference is
+    shown too.
     """
     ranks = dict(sorted(compared.mean_ranks.items(), key=lambda item: (item[1], item[0])))
     alike = [(pair.a, pair.b) for pair in compared.pairs if pair.p_adjusted > alpha]
     cliques = maximal_cliques(list(ranks), alike)
     shown = _largest(cliques)
-    unit = compared.critical_difference if compared.post_hoc == "nemenyi" else None
-    first_bar = len(ranks)
-    below = ["not told apart" if place == 0 else "" for place in range(len(shown))]
-    below += [] if unit is None else [f"critical difference {fixed(unit, 2)}"]
-    of_blocks = [1.0, float(len(ranks))] if compared.test == "friedman" else []
-    ends = [*of_blocks, *ranks.values(), *([] if unit is None else [1.0 + unit])]
+    unit = compared.critical_difference if compared.post_hoc == "nemenyi" and alpha == _UNIT_ALPHA else None
     return Figure(
         name=name,
         title=title,
         sentence=_sentence(compared, ranks, cliques, alpha),
-        x=value_axis("mean rank (1 is best)" if compared.test == "friedman" else "mean rank of runs", ends),
-        y=row_axis("", [*(f"{approach} ({fixed(rank, 2)})" for approach, rank in ranks.items()), *below]),
+        x=_rank_axis(compared, unit),
+        y=row_axis("", list(_row_names(ranks, len(shown), unit))),
         data=_data_table(name, title, compared),
-        lines=(
-            *_drops(ranks, shown),
-            *_bars(ranks, shown, first_bar),
-            *([] if unit is None else [_unit_line(unit, first_bar + len(shown))]),
-        ),
-        dots=(*_rank_dots(ranks), *_members(ranks, shown, first_bar)),
+        lines=(*_drops(ranks, shown), *_bars(ranks, shown), *_unit_line(unit, len(ranks) + len(shown))),
+        dots=(*_rank_dots(ranks), *_members(ranks, shown)),
         legend=tuple(_legend(shown)),
     )
+
+
+def _rank_axis(compared: ManyComparison, unit: float | None) -> Axis:
+    """Ranks within blocks go from 1 to the number of approaches; those among all runs, to the number of runs."""
+    blocks = compared.test == "friedman"
+    ends = [1.0, float(len(compared.mean_ranks))] if blocks else []
+    ends += [] if unit is None else [1.0 + unit]
+    return value_axis(
+        "mean rank (1 is best)" if blocks else "mean rank of runs", [*ends, *compared.mean_ranks.values()]
+    )
+
+
+def _row_names(ranks: Mapping[str, float], bars: int, unit: float | None) -> Iterator[str]:
+    yield from (f"{name} ({fixed(rank, 2)})" for name, rank in ranks.items())
+    yield from ("" if bar else "not told apart" for bar in range(bars))
+    if unit is not None:
+        yield f"critical difference {fixed(unit, 2)}"
 
 
 def _largest(cliques: Sequence[Clique]) -> list[Clique]:
@@ -72,14 +84,15 @@ def _drops(ranks: Mapping[str, float], cliques: Sequence[Clique]) -> Iterator[Li
             yield Line(((rank, float(row)), (rank, float(len(ranks) + bars[-1]))), _UNIT, faint=True)
 
 
-def _bars(ranks: Mapping[str, float], cliques: Sequence[Clique], first: int) -> Iterator[Line]:
-    for place, clique in enumerate(cliques):
+def _bars(ranks: Mapping[str, float], cliques: Sequence[Clique]) -> Iterator[Line]:
+    for row, clique in enumerate(cliques, start=len(ranks)):
         ends = (min(ranks[name] for name in clique), max(ranks[name] for name in clique))
-        yield Line(tuple((end, float(first + place)) for end in ends), _CLIQUE)
+        yield Line(tuple((end, float(row)) for end in ends), _CLIQUE)
 
 
-def _unit_line(unit: float, row: int) -> Line:
-    return Line(((1.0, float(row)), (1.0 + unit, float(row))), _UNIT)
+def _unit_line(unit: float | None, row: int) -> Iterator[Line]:
+    if unit is not None:
+        yield Line(((1.0, float(row)), (1.0 + unit, float(row))), _UNIT)
 
 
 def _rank_dots(ranks: Mapping[str, float]) -> Iterator[Dot]:
@@ -87,11 +100,11 @@ def _rank_dots(ranks: Mapping[str, float]) -> Iterator[Dot]:
         yield Dot(rank, float(row), Shape.CIRCLE, _APPROACH, f"{name}: mean rank {fixed(rank, 2)}")
 
 
-def _members(ranks: Mapping[str, float], cliques: Sequence[Clique], first: int) -> Iterator[Dot]:
-    for place, clique in enumerate(cliques):
+def _members(ranks: Mapping[str, float], cliques: Sequence[Clique]) -> Iterator[Dot]:
+    for row, clique in enumerate(cliques, start=len(ranks)):
         words = f"not told apart: {', '.join(clique)}"
         for name in clique:
-            yield Dot(ranks[name], float(first + place), Shape.SQUARE, _CLIQUE, words)
+            yield Dot(ranks[name], float(row), Shape.SQUARE, _CLIQUE, words)
 
 
 def _legend(cliques: Sequence[Clique]) -> Iterator[Legend]:
@@ -106,13 +119,17 @@ def _sentence(compared: ManyComparison, ranks: Mapping[str, float], cliques: Seq
     differ = sum(pair.p_adjusted <= alpha for pair in compared.pairs)
     sentence = f"{best} has the best mean rank"
     sentence += f"; {count(len(rivals), 'other')} cannot be told from it" if rivals else ", and differs from all others"
-    correction = "" if compared.correction == "none" else f", {compared.correction} correction"
-    sentence += (
-        f". {differ} of {count(len(compared.pairs), 'pair')} differ at {alpha:g} ({compared.post_hoc}{correction})."
-    )
+    sentence += f". {differ} of {count(len(compared.pairs), 'pair')} differ at {alpha:g} ({_test(compared)})."
     if len(cliques) > _MOST_BARS:
         sentence += f" Drawn are the {_MOST_BARS} largest of {len(cliques)} sets."
     return sentence
+
+
+def _test(compared: ManyComparison) -> str:
+    name = compared.post_hoc.title()
+    if compared.correction == "none":
+        return name
+    return f"{name}, corrected by {_CORRECTIONS.get(compared.correction, compared.correction)}"
 
 
 def _data_table(name: str, title: str, compared: ManyComparison) -> Table:

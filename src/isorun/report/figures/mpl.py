@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,8 +42,8 @@ def draw(figure: Figure, axes: Any = None) -> Any:
         target.plot(xs, ys, color=_colour(line.series), linewidth=width, alpha=alpha, linestyle=style)
     for box in figure.boxes:
         _draw_box(target, box)
-    for dot in figure.dots:
-        _draw_dot(target, dot)
+    for alike in _alike(figure.dots):
+        _draw_dots(target, alike)
     _set_axes(target, figure)
     _draw_legend(target, figure)
     return target
@@ -98,7 +99,16 @@ def _draw_box(axes: Any, box: Box) -> None:
     drawn["medians"][0].set_linewidth(2.2)
 
 
-def _draw_dot(axes: Any, dot: Dot) -> None:
+def _alike(dots: Sequence[Dot]) -> list[list[Dot]]:
+    """Dots that look the same together: one call for each dot would take seconds."""
+    kinds: dict[tuple[Shape, int, bool], list[Dot]] = {}
+    for dot in dots:
+        kinds.setdefault((dot.shape, dot.series, dot.small), []).append(dot)
+    return list(kinds.values())
+
+
+def _draw_dots(axes: Any, dots: Sequence[Dot]) -> None:
+    dot = dots[0]
     colour = _colour(dot.series)
     if dot.shape is Shape.TRIANGLE:
         style = {"facecolor": "white", "edgecolor": "black", "s": 42, "linewidth": 1.1, "zorder": 4}
@@ -108,7 +118,7 @@ def _draw_dot(axes: Any, dot: Dot) -> None:
         style = {"facecolor": colour, "edgecolor": "none", "s": 7, "alpha": 0.5, "zorder": 3}
     else:
         style = {"facecolor": colour, "edgecolor": "white", "s": 24, "linewidth": 0.5, "zorder": 3}
-    axes.scatter([dot.x], [dot.y], marker=_MARKERS[dot.shape], **style)
+    axes.scatter([one.x for one in dots], [one.y for one in dots], marker=_MARKERS[dot.shape], **style)
 
 
 def _draw_cell(axes: Any, cell: Cell) -> None:

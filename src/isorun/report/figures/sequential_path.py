@@ -82,7 +82,7 @@ def _legend(path: Sequence[PathPoint], a: str, b: str) -> Iterator[Legend]:
 def _sentence(decision: Decision, a: str, b: str) -> str:
     names = "" if (a, b) == ("A", "B") else f" (A is {a}, B is {b})"
     why = f"{decision.why[:1].upper()}{decision.why[1:]}{names}."
-    return f"{why} A claim is made at the first look in a coloured zone."
+    return f"{why} A claim is made at the first look in the zone of either side."
 
 
 def _data_table(name: str, title: str, scale: LookScale) -> Table:

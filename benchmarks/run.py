@@ -1,0 +1,97 @@
+"""Run all benchmarks, or those named, and write benchmarks/RESULTS.md: `python benchmarks/run.py [NAME …]`.
+
+Peers are measured in the same run, in environments of their own; every figure is a ratio or a count where that is
+possible, because times depend on the machine. Results of benchmarks that are not run again are kept.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+HERE: Final = Path(__file__).parent
+NAMES: Final = (
+    "launch",
+    "overhead",
+    "logging_cost",
+    "store",
+    "command_line",
+    "mixed",
+    "bootstrap",
+    "sequential",
+)
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        print(f"no benchmark {unknown[0]!r}; there are: {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    results = _kept()
+    for name in names or NAMES:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        rows = importlib.import_module(name).measure()
+        results[name] = {"date": dt.date.today().isoformat(), "machine": _machine(), "rows": rows}
+        for row in rows:
+            print(_line(row), file=sys.stderr, flush=True)
+    (HERE / "results.json").write_text(json.dumps(results, indent=1, default=str) + "\n")
+    (HERE / "RESULTS.md").write_text(_page(results))
+    return 0 if all(row["ok"] for result in results.values() for row in result["rows"]) else 1
+
+
+def _kept() -> dict[str, Any]:
+    path = HERE / "results.json"
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    return {name: kept[name] for name in NAMES if name in kept}
+
+
+def _machine() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown CPU")
+    cpus = len(os.sched_getaffinity(0))
+    return f"{model}, {cpus} CPUs, {platform.system()} {platform.release()}, Python {platform.python_version()}"
+
+
+def _line(row: dict[str, Any]) -> str:
+    return f"  {'ok  ' if row['ok'] else 'MISS'} {row['name']}: {_number(row['measured'])} {row['unit']}"
+
+
+def _number(value: Any) -> str:
+    return f"{value:,.4g}" if isinstance(value, (int, float)) else str(value)
+
+
+def _page(results: dict[str, Any]) -> str:
+    parts = [
+        "# Benchmark results",
+        "",
+        "Written by `make bench`; see the modules here for what is measured and how.",
+        "",
+    ]
+    for name in [name for name in NAMES if name in results]:
+        result = results[name]
+        parts += [f"## {name}", "", f"{result['date']}, {result['machine']}", ""]
+        parts += ["| what | measured | target | | detail |", "|---|---|---|---|---|"]
+        parts += [_table_row(row) for row in result["rows"]]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _table_row(row: dict[str, Any]) -> str:
+    cells = (
+        row["name"],
+        f"{_number(row['measured'])} {row['unit']}",
+        _number(row["target"]),
+        "met" if row["ok"] else "**missed**",
+        row["detail"],
+    )
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

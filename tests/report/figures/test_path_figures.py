@@ -1,0 +1,104 @@
+"""Figures of sequential decisions: the path to a verdict, and the path to equivalence."""
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from figure_examples import decision
+
+from isorun.analysis.sequential.decision import Verdict
+from isorun.analysis.verdict import decide
+from isorun.errors import InputError
+from isorun.report.figures.equivalence_path import equivalence_path
+from isorun.report.figures.sequential_path import sequential_path
+
+
+@cache
+def open_decision():
+    return decision()
+
+
+@cache
+def equivalent():
+    return decision(30, 0.0, seed=5, margin=1.2)
+
+
+def test_every_look_made_is_a_dot_at_its_number_of_runs():
+    figure = sequential_path(open_decision())
+    made = [point for point in open_decision().path if not point.planned]
+    assert [dot.x for dot in figure.dots] == [point.n_a for point in made] == list(range(5, 19))
+
+
+def test_rank_statistics_are_shown_in_standard_deviations():
+    point = open_decision().path[0]
+    sd = (5 * 5 * 11 / 12) ** 0.5
+    assert sequential_path(open_decision()).dots[0].y == pytest.approx(point.statistic / sd)
+
+
+def test_a_dot_is_in_a_zone_exactly_when_a_claim_is_made():
+    claimed = decision(30, 1.2)
+    figure = sequential_path(claimed)
+    upper = {x: low for x, low, _ in figure.bands[0].points}
+    inside = [dot.x for dot in figure.dots if dot.x in upper and dot.y >= upper[dot.x]]
+    assert claimed.verdict is Verdict.A_BETTER
+    assert claimed.why.startswith(f"A better after {inside[0]:.0f} runs")
+
+
+def test_boundaries_are_solid_where_looks_were_made_and_dashed_ahead():
+    upper_made, upper_ahead, *_ = sequential_path(open_decision()).lines
+    assert (upper_made.dashed, upper_ahead.dashed) == (False, True)
+    assert upper_made.points[-1] == upper_ahead.points[0]
+    assert upper_ahead.points[-1][0] == 30
+
+
+def test_without_looks_ahead_nothing_is_dashed():
+    figure = sequential_path(decision(30, 1.2))
+    assert not any(line.dashed for line in figure.lines)
+    assert not any(entry.dashed for entry in figure.legend)
+
+
+def test_the_futility_zone_is_there_while_it_may_be_used():
+    assert sequential_path(open_decision()).bands[2].points[0][0] == 17
+    assert not sequential_path(decision(futility=False)).bands[2].points
+
+
+def test_before_the_first_look_only_boundaries_are_drawn():
+    figure = sequential_path(decision(3))
+    assert not figure.dots
+    assert figure.lines[0].dashed
+
+
+def test_a_statistic_beyond_all_bounds_stands_at_the_edge():
+    figure = sequential_path(decide([2.0] * 8, [1.0] * 8, direction="higher", max_runs=None))
+    assert {dot.y for dot in figure.dots} == {figure.y.high}
+
+
+def test_names_replace_the_letters():
+    figure = sequential_path(open_decision(), "new", "base")
+    assert [entry.label for entry in figure.legend][1:3] == ["new better", "base better"]
+    assert "(A is new, B is base)" in figure.sentence
+
+
+def test_unequal_sides_count_all_runs():
+    figure = sequential_path(decision(looks=[(6, 9), (12, 18)]))
+    assert figure.x.label == "runs of both sides"
+    assert [dot.x for dot in figure.dots] == [15, 30]
+
+
+def test_equivalence_is_claimed_where_its_path_reaches_the_boundary():
+    figure = equivalence_path(equivalent())
+    boundary = {x: low for x, low, _ in figure.bands[0].points}
+    assert equivalent().verdict is Verdict.EQUIVALENT
+    assert any(dot.y >= boundary[dot.x] for dot in figure.dots)
+    assert "are within ±1.2 of each other" in figure.sentence
+
+
+def test_equivalence_needs_a_margin():
+    with pytest.raises(InputError, match="margin"):
+        equivalence_path(open_decision())
+
+
+@pytest.mark.parametrize("draw", [sequential_path, equivalence_path])
+def test_a_decision_without_looks_is_refused(draw):
+    with pytest.raises(InputError, match="without looks"):
+        draw(replace(equivalent(), path=()))

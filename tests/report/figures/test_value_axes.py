@@ -1,0 +1,26 @@
+"""Ticks say where they are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isorun.report.figures.axes import value_axis
+from isorun.report.figures.text_width import text_width
+
+
+@pytest.mark.parametrize(
+    ("high", "labels"), [(15.0, ["0.0", "2.5", "5.0"]), (150.0, ["0", "25", "50"]), (1.5, ["0.00", "0.25", "0.50"])]
+)
+def test_steps_of_two_and_a_half_have_their_decimals(high, labels):
+    assert [tick.label for tick in value_axis("x", [0.0, high]).ticks][:3] == labels
+
+
+@given(st.floats(min_value=-1e6, max_value=1e6), st.floats(min_value=1e-4, max_value=1e6))
+def test_a_tick_s_label_is_its_place(low, width):
+    for tick in value_axis("x", [low, low + width]).ticks:
+        assert float(tick.label.replace(",", "")) == pytest.approx(tick.at, abs=1e-9 * max(1.0, abs(low), width))
+
+
+def test_wide_letters_take_more_room():
+    assert text_width("iiii") < text_width("nnnn") < text_width("WWWW")
+    assert text_width("漢字") == 26
