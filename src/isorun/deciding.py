@@ -14,8 +14,8 @@ import numpy as np
 from isorun import workflow
 from isorun.analysis.sequential.decision import Decision
 from isorun.analysis.sequential.looks import FEWEST_RUNS
-from isorun.analysis.verdict import decide as decide_runs
-from isorun.analysis.verdict import next_action
+from isorun.analysis.sequential.verdict import decide as decide_runs
+from isorun.analysis.sequential.verdict import next_action
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.execution.base import AbstractExecutor
 from isorun.execution.scheduler import Observer
@@ -136,7 +136,7 @@ def decide_study(
     on_look: Callable[[Decision], None] | None = None,
     **options: Any,
 ) -> StudyDecision:
-    """Make runs of the two sides until the rule says to stop; options as in `isorun.analysis.verdict.decide`."""
+    """Make runs of the two sides until the rule says to stop; options as in `verdict.decide`."""
     study = workflow.load(study, store=store)
     sides = sides_of(study, by, a, b, where)
     units, made = int(options.get("min_runs", FEWEST_RUNS)), 0

@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from isorun import workflow
-from isorun.analysis.compare import compare as compare_table
-from isorun.analysis.comparison import Comparison
+from isorun.analysis.inputs.tables import Table, read_table
 from isorun.analysis.mixed.model import DegreesOfFreedom
 from isorun.analysis.mixed.model import mixed_model as fit_model
 from isorun.analysis.mixed.result import MixedResult
-from isorun.analysis.power import power as power_from_runs
-from isorun.analysis.power_question import PowerResult
-from isorun.analysis.run_table import run_table
-from isorun.analysis.study_result import StudyResult
-from isorun.analysis.summary import GroupSummary
-from isorun.analysis.summary import summarize as summarize_table
-from isorun.analysis.tables import Table, read_table
+from isorun.analysis.pairwise.compare import compare as compare_table
+from isorun.analysis.pairwise.comparison import Comparison
+from isorun.analysis.planning.power import power as power_from_runs
+from isorun.analysis.planning.power_question import PowerResult
+from isorun.analysis.spreads.summary import GroupSummary
+from isorun.analysis.spreads.summary import summarize as summarize_table
+from isorun.analysis.studies.run_table import run_table
+from isorun.analysis.studies.study_result import StudyResult
 from isorun.errors import InputError, known_names
 from isorun.study.design import Study
 
@@ -107,7 +107,7 @@ def compare(
     direction: str | None = None,
     **options: Any,
 ) -> Comparison:
-    """Is A better than B? Two lists of results, a table, or a study; options as in `isorun.analysis.compare`."""
+    """Is A better than B? Two lists of results, a table, or a study; options as in `pairwise.compare`."""
     if second is not None:
         return compare_table(data, second, direction=direction or "higher", **options)
     found = results(data)
@@ -155,7 +155,7 @@ def power(
     drop_missing: bool = False,
     **options: Any,
 ) -> PowerResult:
-    """How many runs for a difference of this size, or what these runs could see; options as in `isorun.analysis.power`.
+    """How many runs for a difference of this size, or what these runs could see; options as in `planning.power`.
 
     data, second: two lists of results to simulate from; or a table or study of which a and b name the sides.
     """

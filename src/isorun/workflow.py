@@ -28,7 +28,7 @@ from isorun.study.records import RunRecord
 from isorun.study.toml import load_study, study_from_document
 
 if TYPE_CHECKING:
-    from isorun.analysis.study_result import StudyResult
+    from isorun.analysis.studies.study_result import StudyResult
 
 __all__ = [
     "Desk",
@@ -120,7 +120,7 @@ def records(study: Study | str | Path, *, store: str | Path | None = None) -> Se
 
 def analyse(study: Study | str | Path, *, store: str | Path | None = None) -> StudyResult:
     """Everything a report needs to know of the study's runs."""
-    from isorun.analysis.study_result import analyse_study  # noqa: PLC0415 - numpy and scipy load when needed
+    from isorun.analysis.studies.study_result import analyse_study  # noqa: PLC0415 - numpy and scipy load when needed
 
     study = load(study, store=store)
     found = records(study, store=store)

@@ -258,7 +258,7 @@ def _role(pid: int, parents: dict[int, int], lines: dict[int, str]) -> str:
 
 
 def _pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
 
 
 def _carries(pid: int, mark: str) -> bool:

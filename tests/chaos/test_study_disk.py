@@ -10,6 +10,8 @@ import pytest
 from oracle import Oracle, Workplace
 from test_store_disk import mount, small_disk
 
+from isorun.study.records import RunState
+
 pytestmark = pytest.mark.chaos
 
 PAGE = 4096
@@ -36,6 +38,42 @@ def test_a_full_disk_ends_the_study_with_one_message_and_room_completes_it(balla
             assert 0 < len(oracle.check()) < 20
         mount("-o", "remount,size=16m", disk)
         oracle.check_completed(oracle.workplace.run(*options))
+
+
+FULL_WHILE_IT_LOGS = """
+import isorun, os, pathlib, subprocess, sys
+ballast = pathlib.Path(os.environ["ISORUN_RUN_DIR"]).parents[1] / "ballast"
+isorun.log(epoch=1, acc=0.5)
+if not ballast.exists():
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            pass
+    for epoch in range(2, 100):
+        isorun.log(epoch=epoch, acc=0.5)
+    # Room is made just after this process has gone, and before its record is written.
+    subprocess.Popen(["bash", "-c", 'while [ -d /proc/$0 ]; do :; done; : > "$1"', str(os.getpid()), str(ballast)])
+isorun.result(test_acc=0.75)
+"""
+
+
+@pytest.mark.parametrize("launch", ["fresh", "warm"])
+def test_a_run_whose_metrics_were_lost_on_a_full_disk_does_not_count_as_finished(launch: str, tmp_path: Path):
+    with small_disk(tmp_path / "disk", "4m") as disk:
+        workplace = Workplace(tmp_path / "work", repeats=1, store=disk / "store")
+        (workplace.folder / "train.py").write_text(FULL_WHILE_IT_LOGS)
+        hurt = workplace.run("--launch", launch)
+        assert hurt.process.returncode == 1, hurt.stdout
+        first, *others = sorted(workplace.records(), key=lambda record: record.started_at)
+        assert first.state is RunState.FAILED
+        assert "the disk was full" in first.reason
+        assert [record.state for record in others] == [RunState.FINISHED] * 3
+        again = workplace.run("--launch", launch)
+        assert again.process.returncode == 0, again.stdout
+        finished = [record for record in workplace.records() if record.state is RunState.FINISHED]
+        assert [record.results for record in finished] == [{"test_acc": 0.75}] * 4
 
 
 def test_a_store_of_a_newer_isorun_is_refused_and_left_as_it_is(tmp_path: Path):

@@ -1,19 +1,14 @@
 """Results to render: a sound study, one with weak and failed runs, and one full of hostile names."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))  # the builder of records is shared with analysis
-
-from record_builder import make_cell, make_record, make_study, packed, trained_records
-
-from isorun.analysis.study_result import analyse_study
+from isorun.analysis.studies.study_result import analyse_study
 from isorun.study.design import Metric
 from isorun.study.levels import Level
 from isorun.study.records import RunState, Seeded
+from record_builder import make_cell, make_record, make_study, packed, trained_records
 
 HOSTILE = "<script>alert('x')</script>&\"|_#%$\\{}~^\x1b[31m"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from isorun.analysis import run_conditions, study_warnings
+from isorun.analysis.studies import run_conditions, study_warnings
 from isorun.report import json_report
 
 DESCRIPTION = (Path(__file__).parents[2] / "docs" / "report-json.md").read_text()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isorun.analysis.group_result import GroupKey
+from isorun.analysis.studies.group_result import GroupKey
 from isorun.report.row_keys import GROUP_COLUMNS, named_rows
 from isorun.report.tables import Column, Table, without_constant_columns
 from isorun.study.levels import Level

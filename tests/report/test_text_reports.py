@@ -2,13 +2,12 @@
 
 import re
 
-from record_builder import make_study, trained_records
-
-from isorun.analysis.study_result import analyse_study
+from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import latex, markdown
 from isorun.report.verdict import verdict
 from isorun.study.design import Approach
 from isorun.study.levels import Level
+from record_builder import make_study, trained_records
 
 
 def test_verdicts_say_what_every_plus_minus_is(any_result):

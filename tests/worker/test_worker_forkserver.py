@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import OTHER_PYTHONS, Trained, run_environment
 from forkserver_client import ForkServer, ForkServerError, WarmRun
 from test_worker_torch import CNN
 
+from conftest import OTHER_PYTHONS, Trained, run_environment
 from isorun.worker import forkserver, programs
 from isorun.worker.programs import Program
 from isorun.worker.warmchild import Launch

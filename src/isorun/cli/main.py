@@ -49,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _silence_stdout()
         return 0
+    except OSError as error:
+        _silence_stdout()
+        print(f"isorun: {_refused(error).message()}", file=sys.stderr)
+        return 1
 
 
 def _dispatch(words: list[str]) -> int:
@@ -104,6 +108,16 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\n  next:    {hint}\n")
 
 
+def _refused(error: OSError) -> IsorunError:
+    """What no part of isorun had an answer to, most often a result that could not be printed."""
+    where = f" for {error.filename}" if error.filename else ""
+    return IsorunError(
+        f"the system refused an operation{where}",
+        found=error.strerror or str(error),
+        hint="check the disk and where the output goes, then run the same command again; finished runs are kept",
+    )
+
+
 def _silence_stdout() -> None:
-    # The reader has gone (isorun report | head): without this Python would complain while shutting down.
+    # The reader has gone (isorun report | head), or the disk is full: Python would complain while shutting down.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,6 +6,7 @@ import statistics
 import threading
 import time
 from collections import defaultdict
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -50,8 +51,7 @@ class Progress(Observer):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live and self._total:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+            self._write("\r\x1b[K")
 
     def work_planned(self, runs: int) -> None:
         """How many runs are to come."""
@@ -94,7 +94,7 @@ class Progress(Observer):
         return f"{self._metric} {value:.4g}{spread}, n = {len(values)})"
 
     def _value(self, record: RunRecord) -> float | None:
-        from isorun.analysis.judged import judged_metrics
+        from isorun.analysis.studies.judged import judged_metrics
 
         judged = judged_metrics(self._study.metrics, [record])
         self._metric = judged[0].name if judged else ""
@@ -127,9 +127,13 @@ class Progress(Observer):
         return [f"  metrics read from output or files: {names}; isorun report shows the lines they came from"]
 
     def _rewrite(self, line: str) -> None:
-        self._stream.write(f"\r\x1b[K{line[:160]}")
-        self._stream.flush()
+        self._write(f"\r\x1b[K{line[:160]}")
 
     def _say(self, line: str) -> None:
-        self._stream.write(f"\r\x1b[K{line}\n" if self._live else f"{line}\n")
-        self._stream.flush()
+        self._write(f"\r\x1b[K{line}\n" if self._live else f"{line}\n")
+
+    def _write(self, text: str) -> None:
+        """Progress that cannot be shown (a log on a full disk, a reader that has gone) must not end the study."""
+        with suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()

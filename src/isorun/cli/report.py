@@ -14,7 +14,7 @@ from isorun.cli import output
 from isorun.errors import NothingRecorded, UsageError
 
 if TYPE_CHECKING:
-    from isorun.analysis.study_result import StudyResult
+    from isorun.analysis.studies.study_result import StudyResult
 
 __all__ = ["declare", "execute"]
 

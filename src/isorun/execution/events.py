@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from isorun.study.records import Note, Predictions, Seeded, Series, number_from_json
 
 __all__ = ["EventLog", "Points"]
 
 Event = Mapping[str, Any]
+
+_GAPS: Final = {"torn-events", "events-lost"}
 
 
 @dataclass
@@ -79,6 +81,11 @@ class EventLog:
     def series(self) -> dict[str, Series]:
         """The series by metric, in the order in which the metrics first came."""
         return {name: points.series() for name, points in self._points.items()}
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether something that the training logged is missing, because the disk was full or failed."""
+        return any(note.code in _GAPS for note in self.notes)
 
     def _take_unknown(self, event: Event) -> None:
         self._leave_out(event, "this kind is not known")

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Final
 
-from isorun.analysis.study_result import StudyResult
-from isorun.analysis.warning import StudyWarning
+from isorun.analysis.studies.study_result import StudyResult
+from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.figures import svg
 from isorun.report.figures.description import Figure
 from isorun.report.html_table import render_table

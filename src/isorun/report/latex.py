@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from isorun.analysis.study_result import StudyResult
+from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.plain_text import harmless
 from isorun.report.sections import study_tables
 from isorun.report.tables import Table

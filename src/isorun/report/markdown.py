@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from isorun.analysis.study_result import StudyResult
-from isorun.analysis.warning import StudyWarning
+from isorun.analysis.studies.study_result import StudyResult
+from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.plain_text import harmless
 from isorun.report.sections import study_tables
 from isorun.report.tables import Column, Table

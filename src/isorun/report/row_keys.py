@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from isorun.analysis.group_result import GroupKey
-from isorun.analysis.spread import Spread
+from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.studies.group_result import GroupKey
 from isorun.report.numbers import UNKNOWN, NumberStyle
 from isorun.report.tables import Column, Table, without_constant_columns
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isorun.analysis.group_result import GroupResult
-from isorun.analysis.study_result import StudyResult
+from isorun.analysis.studies.group_result import GroupResult
+from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.numbers import memory, seconds
 from isorun.report.row_keys import GROUP_COLUMNS, group_cells
 from isorun.report.tables import Column, Table

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from isorun.analysis.study_result import StudyResult
+from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.class_tables import class_tables
 from isorun.report.figures.description import Figure
 from isorun.report.figures.study_figures import class_figures, curve_figures, overall_figures, time_figures

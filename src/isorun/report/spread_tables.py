@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from isorun.analysis.judged import JudgedMetric
-from isorun.analysis.selection import FINAL
-from isorun.analysis.spread import Spread
-from isorun.analysis.study_result import StudyResult
+from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.studies.judged import JudgedMetric
+from isorun.analysis.studies.selection import FINAL
+from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.numbers import count, significant, style_for
 from isorun.report.row_keys import GROUP_COLUMNS, group_cells, interval_cell
 from isorun.report.tables import Column, Table

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isorun.analysis.group_result import RuleSpread
-from isorun.analysis.spread import Spread
-from isorun.analysis.study_result import StudyResult
+from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.studies.group_result import RuleSpread
+from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.numbers import percentage, seconds, whole
 from isorun.report.row_keys import GROUP_COLUMNS, group_cells
 from isorun.report.tables import Column, Table

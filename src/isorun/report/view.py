@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isorun.analysis.warning import StudyWarning
+from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.figures.description import Figure
 from isorun.report.tables import Table
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from isorun.analysis.group_result import RuleResult, RuleSpread
-from isorun.analysis.study_result import StudyResult
+from isorun.analysis.studies.group_result import RuleResult, RuleSpread
+from isorun.analysis.studies.study_result import StudyResult
 
 __all__ = ["has_weak", "view"]
 

@@ -1,4 +1,7 @@
-"""One process's event file: one `os.write` an event, no half line even when the disk is full.
+"""One process's event file: one `os.write` an event, nothing ever behind a half line.
+
+While events wait for a disk that is full, the file ends in bytes that do not check: should the process end before
+they are written, in whatever way, a reader knows that something is missing.
 
 No fsync: the file survives the death of the process, and the executor makes the run durable when it has ended.
 """
@@ -59,13 +62,21 @@ class EventFile:
         if self._half_line and not self._cut_half_line():
             return False
         try:
-            self._half_line = os.write(self._descriptor, line) != len(line)
+            written = os.write(self._descriptor, line)
+        except OSError:
+            written = 0
+        if written == len(line):
+            self._size += written
+            return True
+        self._half_line = written > 0 or self._lengthen()
+        return False
+
+    def _lengthen(self) -> bool:
+        """Leave a byte that does not check; lengthening a file takes no room, so a full disk allows it."""
+        try:
+            os.ftruncate(self._descriptor, self._size + 1)
         except OSError:
             return False
-        if self._half_line:
-            self._cut_half_line()
-            return False
-        self._size += len(line)
         return True
 
     def _cut_half_line(self) -> bool:

@@ -159,7 +159,7 @@ class Recorder:
         with self._lock:
             if self._file is None:
                 return
-            if not self._file.flush() or self._file.lost:
+            if self._file.lost:
                 self.note("events-lost", f"the disk was full; {self._file.lost} events were given up")
             self._file.append(event)
 

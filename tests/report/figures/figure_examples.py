@@ -4,13 +4,13 @@ from itertools import combinations
 
 import numpy as np
 
-from isorun.analysis.compare import compare
-from isorun.analysis.improvement import probability_of_improvement
-from isorun.analysis.many import compare_many
+from isorun.analysis.inputs.pairing import Pairs
+from isorun.analysis.leaderboards.compare_many import compare_many
+from isorun.analysis.leaderboards.performance_profile import performance_profile
 from isorun.analysis.mixed.result import Difference, VarianceShare
-from isorun.analysis.pairing import Pairs
-from isorun.analysis.performance_profile import performance_profile
-from isorun.analysis.verdict import decide
+from isorun.analysis.pairwise.compare import compare
+from isorun.analysis.pairwise.improvement import probability_of_improvement
+from isorun.analysis.sequential.verdict import decide
 from isorun.report.figures.critical_difference import critical_difference
 from isorun.report.figures.ecdf import ecdf
 from isorun.report.figures.equivalence_path import equivalence_path

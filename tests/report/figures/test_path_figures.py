@@ -7,7 +7,7 @@ import pytest
 from figure_examples import decision
 
 from isorun.analysis.sequential.decision import Verdict
-from isorun.analysis.verdict import decide
+from isorun.analysis.sequential.verdict import decide
 from isorun.errors import InputError
 from isorun.report.figures.equivalence_path import equivalence_path
 from isorun.report.figures.sequential_path import sequential_path

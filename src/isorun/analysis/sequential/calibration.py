@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isorun.analysis.samples import FloatArray
+from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.sequential.looks import Schedule
 from isorun.analysis.sequential.paths import RunArray
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isorun.analysis.samples import FloatArray
+from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.sequential.looks import Look
 
 __all__ = ["critical_t", "e_value"]

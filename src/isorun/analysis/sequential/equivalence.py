@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from isorun.analysis.samples import FloatArray
+from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.sequential.calibration import calibrate, null_paths
 from isorun.analysis.sequential.e_process import critical_t
 from isorun.analysis.sequential.looks import Schedule, fractions

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from isorun.analysis.mann_whitney import EXACT_BELOW, rank_sum_law
-from isorun.analysis.ranks import midranks
-from isorun.analysis.samples import FloatArray
+from isorun.analysis.inputs.ranks import midranks
+from isorun.analysis.inputs.samples import FloatArray
+from isorun.analysis.pairwise.mann_whitney import EXACT_BELOW, rank_sum_law
 
 __all__ = ["NullLaw", "continuous_law", "law_given_ties"]
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.mann_whitney import u_statistic
-from isorun.analysis.samples import FloatArray
+from isorun.analysis.inputs.samples import FloatArray
+from isorun.analysis.pairwise.mann_whitney import u_statistic
 from isorun.analysis.sequential.looks import Schedule
 
 __all__ = ["Moments", "RunArray", "centred_u", "centred_u_of_all", "moments", "pooled_t", "welch_t"]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from isorun.analysis.mann_whitney import u_statistic
-from isorun.analysis.samples import FloatArray
+from isorun.analysis.inputs.samples import FloatArray
+from isorun.analysis.pairwise.mann_whitney import u_statistic
 from isorun.analysis.sequential.looks import looks_within
 from isorun.analysis.sequential.rules import Rule
 from isorun.analysis.sequential.trace import Trace, ends, trace

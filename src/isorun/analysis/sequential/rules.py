@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isorun.analysis.samples import FloatArray
+from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.sequential.calibration import Calibration, calibrate, null_paths, rejected_by
 from isorun.analysis.sequential.e_process import critical_t
 from isorun.analysis.sequential.equivalence import EquivalenceRule

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.samples import FloatArray
+from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.sequential.equivalence import EquivalenceRule
 from isorun.analysis.sequential.looks import Schedule
 from isorun.analysis.sequential.paths import RunArray, moments

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from isorun.analysis.spread import Spread
+from isorun.analysis.spreads.spread import Spread
 from isorun.report.figures.axes import row_axis, side_by_side, value_axis
 from isorun.report.figures.description import Axis, Box, Dot, Figure, Legend, Shape
 from isorun.report.numbers import fixed

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from isorun.analysis.group_result import RuleResult
-from isorun.analysis.judged import JudgedMetric
-from isorun.analysis.study_result import StudyResult
+from isorun.analysis.studies.group_result import RuleResult
+from isorun.analysis.studies.judged import JudgedMetric
+from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Dot, Figure, Legend
 from isorun.report.figures.series import distinct_series, row_name, shape_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from isorun.analysis.many import ManyComparison
+from isorun.analysis.leaderboards.compare_many import ManyComparison
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.cliques import maximal_cliques
 from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from isorun.analysis.curves import LearningCurves
-from isorun.analysis.group_result import GroupResult
-from isorun.analysis.judged import JudgedMetric
-from isorun.analysis.study_result import StudyResult
+from isorun.analysis.studies.curves import LearningCurves
+from isorun.analysis.studies.group_result import GroupResult
+from isorun.analysis.studies.judged import JudgedMetric
+from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Band, Figure, Legend, Line
 from isorun.report.figures.series import series_of

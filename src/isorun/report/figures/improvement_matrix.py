@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from isorun.analysis.aggregate import Aggregate
-from isorun.analysis.improvement import Improvement
+from isorun.analysis.leaderboards.aggregate import Aggregate
+from isorun.analysis.pairwise.improvement import Improvement
 from isorun.errors import InputError
 from isorun.report.figures.axes import row_axis
 from isorun.report.figures.description import Axis, Cell, Figure, Legend, Shape, Tick

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isorun.analysis.group_result import GroupKey
+from isorun.analysis.studies.group_result import GroupKey
 from isorun.report.figures.description import Shape
 from isorun.study.levels import Level
 

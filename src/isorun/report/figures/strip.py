@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from isorun.analysis.samples import FloatArray
-from isorun.analysis.spread import Spread, spread
+from isorun.analysis.inputs.samples import FloatArray
+from isorun.analysis.spreads.spread import Spread, spread
 from isorun.report.figures.boxplot import BoxRow, RunValue, box_figure
 from isorun.report.figures.description import Figure, Shape
 from isorun.report.figures.groups import COLOURS, GroupsLike, evenly_spaced, values_by_name

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from isorun.analysis.group_result import GroupResult, JudgedRun, RuleResult
-from isorun.analysis.judged import JudgedMetric
-from isorun.analysis.spread import Spread
-from isorun.analysis.study_result import StudyResult
+from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.studies.group_result import GroupResult, JudgedRun, RuleResult
+from isorun.analysis.studies.judged import JudgedMetric
+from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.figures.boxplot import BoxRow, RunValue, box_figure
 from isorun.report.figures.classes import class_figure
 from isorun.report.figures.curves import curve_figures

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from isorun.analysis.comparison import Comparison
-from isorun.analysis.samples import Interval, Outcome
-from isorun.analysis.warning import StudyWarning
+from isorun.analysis.inputs.samples import Interval, Outcome
+from isorun.analysis.pairwise.comparison import Comparison
+from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.numbers import UNKNOWN, decimals_for, fixed, p_value, significant
 from isorun.report.tables import Column, Table
 from isorun.report.view import View

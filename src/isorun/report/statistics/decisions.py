@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from isorun.analysis.power_question import PowerResult
+from isorun.analysis.planning.power_question import PowerResult
 from isorun.analysis.sequential.decision import Decision, PathPoint
-from isorun.analysis.warning import StudyWarning
+from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.numbers import UNKNOWN, fixed, p_value, significant
 from isorun.report.tables import Column, Table
 from isorun.report.view import View

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from isorun.analysis.mixed.hypotheses import Hypotheses
 from isorun.analysis.mixed.result import MixedResult, VarianceShare
-from isorun.analysis.warning import StudyWarning
+from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.numbers import UNKNOWN, fixed, p_value, percentage, significant
 from isorun.report.tables import Column, Table
 from isorun.report.view import View

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isorun.analysis.summary import GroupSummary
-from isorun.analysis.warning import StudyWarning
+from isorun.analysis.spreads.summary import GroupSummary
+from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.numbers import UNKNOWN, count, decimals_for, fixed, percentage, whole
 from isorun.report.tables import Column, Table
 from isorun.report.view import View

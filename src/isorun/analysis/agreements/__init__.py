@@ -1,0 +1,1 @@
+"""Do metrics, devices or environments agree, and how many digits does the noise support?"""

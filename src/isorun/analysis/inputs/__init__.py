@@ -1,0 +1,1 @@
+"""What statistics are made from: samples, tables of results, pairs, ranks."""

@@ -1,0 +1,1 @@
+"""Many approaches and tasks: omnibus tests, ranks, aggregates with bootstrap intervals."""

@@ -1,0 +1,158 @@
+"""Aggregates over many tasks with stratified bootstrap intervals (Agarwal et al., NeurIPS 2021; rliable).
+
+Runs are drawn again within each task. Means are linear in how often each run was drawn; the interquartile mean needs
+the order of the drawn runs. The estimate itself is the statistic of the draw that takes each run once. Tasks weigh the
+same, whatever their number of runs; with equal numbers the values are rliable's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from isorun.analysis.inputs.samples import FloatArray, Interval
+from isorun.analysis.leaderboards.bootstrap import percentile_interval
+from isorun.analysis.leaderboards.resampling import Counts, Draws, count_replicates, label_type, replicates
+from isorun.analysis.leaderboards.task_scores import ScoresLike, TaskScores, task_scores
+from isorun.errors import InputError, known_names
+
+__all__ = ["STATISTICS", "Aggregate", "aggregate", "aggregate_replicates"]
+
+DEFAULT_REPETITIONS: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An estimate over all tasks with its 95 % percentile interval; no interval when any task has one run only."""
+
+    statistic: str
+    estimate: float
+    ci95: Interval | None
+    tasks: int
+    runs: int
+    repetitions: int
+    replicates: FloatArray = field(repr=False, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, without the replicates."""
+        return {
+            "statistic": self.statistic,
+            "estimate": self.estimate,
+            "ci95": None if self.ci95 is None else list(self.ci95),
+            "tasks": self.tasks,
+            "runs": self.runs,
+            "repetitions": self.repetitions,
+        }
+
+
+def aggregate(
+    scores: ScoresLike,
+    generator: np.random.Generator,
+    *,
+    statistic: str = "iqm",
+    repetitions: int = DEFAULT_REPETITIONS,
+    target: float = 1.0,
+    confidence: float = 0.95,
+) -> Aggregate:
+    """One of `STATISTICS` over all runs and tasks; `target` is the score beyond which the optimality gap is zero."""
+    data = task_scores(scores)
+    drawn = aggregate_replicates(data, generator, statistic=statistic, repetitions=repetitions, target=target)
+    return Aggregate(
+        statistic=statistic,
+        estimate=float(drawn[0]),
+        ci95=percentile_interval(drawn[1:], confidence) if min(data.sizes) > 1 else None,
+        tasks=len(data.tasks),
+        runs=data.values.size,
+        repetitions=repetitions,
+        replicates=drawn[1:],
+    )
+
+
+def aggregate_replicates(
+    data: TaskScores,
+    generator: np.random.Generator,
+    *,
+    statistic: str = "iqm",
+    repetitions: int = DEFAULT_REPETITIONS,
+    target: float = 1.0,
+) -> FloatArray:
+    """The statistic of the runs as they are, and then of each repetition of the bootstrap."""
+    if statistic not in STATISTICS:
+        raise InputError("unknown aggregate", found=repr(statistic), allowed=known_names(statistic, STATISTICS))
+    return STATISTICS[statistic](data, target, repetitions, generator)
+
+
+def _iqm(data: TaskScores, _: float, repetitions: int, generator: np.random.Generator) -> FloatArray:
+    """The mean of the middle half.
+
+    Runs are labelled by their rank among all runs: sorting small integers is several times faster than sorting values.
+    """
+    order = np.argsort(data.values, kind="stable")
+    ranks = np.empty(order.size, dtype=label_type(order.size))
+    ranks[order] = np.arange(order.size)
+    values, weights = data.values[order], data.weights[order]
+    cut = order.size // 4
+
+    def balanced(draws: Draws) -> FloatArray:
+        draws.sort(axis=1)
+        return np.asarray(values.take(draws[:, cut : order.size - cut]).mean(axis=1))
+
+    def weighted(draws: Draws) -> FloatArray:
+        draws.sort(axis=1)
+        reached = np.cumsum(weights[draws], axis=1).clip(cut / order.size, 1.0 - cut / order.size)
+        kept = np.diff(reached, axis=1, prepend=cut / order.size)
+        return np.asarray((kept * values[draws]).sum(axis=1) / kept.sum(axis=1))
+
+    of_draws = balanced if data.balanced else weighted
+    drawn = replicates(np.split(ranks, data.starts[1:]), of_draws, repetitions, generator)
+    return np.concatenate([of_draws(ranks[None, :].copy()), drawn])
+
+
+def _of_task_means(
+    data: TaskScores,
+    values: FloatArray,
+    of_means: Callable[[FloatArray], FloatArray],
+    repetitions: int,
+    generator: np.random.Generator,
+) -> FloatArray:
+    """of_means takes the tasks' means, tasks as columns."""
+
+    def of_counts(counts: Counts) -> FloatArray:
+        sums = np.add.reduceat(counts * values, data.starts, axis=1)
+        return of_means(sums / np.array(data.sizes, dtype=np.float64))
+
+    each_once = np.ones((1, values.size), dtype=np.float32)
+    return np.concatenate([of_counts(each_once), count_replicates(data.sizes, of_counts, repetitions, generator)])
+
+
+def _mean(data: TaskScores, _: float, repetitions: int, generator: np.random.Generator) -> FloatArray:
+    return _of_task_means(data, data.values, _row_means, repetitions, generator)
+
+
+def _median(data: TaskScores, _: float, repetitions: int, generator: np.random.Generator) -> FloatArray:
+    """The median over tasks of the tasks' means."""
+    return _of_task_means(data, data.values, _row_medians, repetitions, generator)
+
+
+def _optimality_gap(data: TaskScores, target: float, repetitions: int, generator: np.random.Generator) -> FloatArray:
+    """How far the scores fall short of the target on average; what goes beyond it earns nothing."""
+    return target - _of_task_means(data, np.minimum(data.values, target), _row_means, repetitions, generator)
+
+
+def _row_means(means: FloatArray) -> FloatArray:
+    return np.asarray(means.mean(axis=1))
+
+
+def _row_medians(means: FloatArray) -> FloatArray:
+    return np.asarray(np.median(means, axis=1))
+
+
+STATISTICS: Final[dict[str, Callable[[TaskScores, float, int, np.random.Generator], FloatArray]]] = {
+    "iqm": _iqm,
+    "mean": _mean,
+    "median": _median,
+    "optimality-gap": _optimality_gap,
+}

@@ -1,0 +1,1 @@
+"""Two approaches: every test, effect and interval."""

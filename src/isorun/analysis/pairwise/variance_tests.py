@@ -1,0 +1,87 @@
+"""Tests of equal spread: Levene (median- or mean-centred), Fligner-Killeen, and the F test of two variances.
+
+Levene's median-centred form (Brown and Forsythe 1974) is the default: it holds its error rate for skewed results. The
+F test is for normal values only and is given for comparison with the literature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from scipy.special import chdtrc, fdtr, fdtrc, ndtri
+
+from isorun.analysis.inputs.ranks import midranks
+from isorun.analysis.inputs.samples import FloatArray, Outcome
+from isorun.errors import InputError
+
+__all__ = ["f_test", "fligner", "levene"]
+
+
+def _median(sample: FloatArray) -> float:
+    return float(np.median(sample))
+
+
+def _mean(sample: FloatArray) -> float:
+    return float(sample.mean())
+
+
+_CENTRES: Final = {"median": _median, "mean": _mean}
+_UNTESTABLE: Final = Outcome(None, None)
+
+
+def levene(samples: Sequence[FloatArray], *, centre: str = "median") -> Outcome:
+    """The analysis of variance of the distances to the centre; None where those do not vary within any sample."""
+    if centre not in _CENTRES:
+        raise InputError("unknown centre of Levene's test", found=repr(centre), allowed=", ".join(_CENTRES))
+    distances = [np.abs(sample - _CENTRES[centre](sample)) for sample in samples]
+    return one_way_anova(distances)
+
+
+def one_way_anova(samples: Sequence[FloatArray]) -> Outcome:
+    """The F test of equal means of two or more samples."""
+    pooled = np.concatenate(list(samples))
+    between_df, within_df = len(samples) - 1, pooled.size - len(samples)
+    if between_df < 1 or within_df < 1:
+        return _UNTESTABLE
+    within = sum(float(((sample - sample.mean()) ** 2).sum()) for sample in samples)
+    if within <= _rounding(pooled):
+        return _UNTESTABLE
+    grand = pooled.mean()
+    between = sum(sample.size * float(sample.mean() - grand) ** 2 for sample in samples)
+    statistic = (between / between_df) / (within / within_df)
+    return Outcome(statistic, float(fdtrc(between_df, within_df, statistic)))
+
+
+def _rounding(pooled: FloatArray) -> float:
+    """The sum of squares that rounding alone leaves of equal numbers."""
+    return float(pooled.size * (4.0 * np.finfo(np.float64).eps * np.abs(pooled).max()) ** 2)
+
+
+def fligner(samples: Sequence[FloatArray]) -> Outcome:
+    """Fligner and Killeen's rank test (1976), median-centred as in R's `fligner.test`."""
+    pooled = np.concatenate([np.abs(sample - _median(sample)) for sample in samples])
+    if len(samples) < 2 or pooled.size < 3:
+        return _UNTESTABLE
+    scores = ndtri(0.5 + midranks(pooled) / (2.0 * (pooled.size + 1)))
+    variance = float(scores.var(ddof=1))
+    if variance == 0.0:
+        return _UNTESTABLE
+    parts = np.split(scores, np.cumsum([sample.size for sample in samples])[:-1])
+    statistic = sum(part.size * float(part.mean() - scores.mean()) ** 2 for part in parts) / variance
+    return Outcome(statistic, float(chdtrc(len(samples) - 1, statistic)))
+
+
+def f_test(first: FloatArray, second: FloatArray) -> Outcome:
+    """The ratio of the two variances and its two-sided p, for normal values (R's `var.test`)."""
+    if min(first.size, second.size) < 2:
+        return _UNTESTABLE
+    above, below = float(first.var(ddof=1)), float(second.var(ddof=1))
+    if above == 0.0 or below == 0.0:
+        return _UNTESTABLE
+    ratio, freedom = above / below, (first.size - 1, second.size - 1)
+    if not np.isfinite(ratio):
+        return _UNTESTABLE
+    tail = min(float(fdtr(*freedom, ratio)), float(fdtrc(*freedom, ratio)))
+    return Outcome(ratio, min(1.0, 2.0 * tail))

@@ -1,0 +1,1 @@
+"""How many runs a difference takes, and what so many runs can see."""

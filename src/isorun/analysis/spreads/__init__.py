@@ -1,0 +1,1 @@
+"""How much the runs of one group vary."""

@@ -1,0 +1,1 @@
+"""What a study's records say: from runs to the result that every report shows."""

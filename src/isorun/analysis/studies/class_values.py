@@ -1,0 +1,92 @@
+"""Per-class values of one run at one epoch, from wherever the run left them."""
+
+from __future__ import annotations
+
+import base64
+import math
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isorun.analysis.studies.metric_names import Kind, kind_of
+from isorun.study.records import Predictions, RunRecord, Series
+
+__all__ = ["class_values", "predicted_and_labels", "value_at"]
+
+
+def class_values(record: RunRecord, metric: str, step: float | None) -> Mapping[str, float]:
+    """Class to value at `step` (None: the end of the run).
+
+    Taken from the series "metric[class]"; else from the final per-class values; else, for an accuracy, counted from
+    the predictions and labels of that epoch. A run that kept its classes under another accuracy's name (`accuracy`
+    beside `test_acc`) has those taken when there is only one such name.
+    """
+    name = _class_metric(record, metric)
+    if name is not None:
+        logged = {} if step is None else _from_series(record, name, step)
+        return logged or dict(record.per_class.get(name, {}))
+    return _from_predictions(record, step) if kind_of(metric) is Kind.ACCURACY else {}
+
+
+def value_at(series: Series, step: float) -> float | None:
+    """The value logged last at exactly `step`; None when nothing was logged there."""
+    places = [place for place, logged in enumerate(series.steps) if logged == step]
+    return series.values[places[-1]] if places else None
+
+
+def _class_metric(record: RunRecord, metric: str) -> str | None:
+    in_series = {name[: name.index("[")] for name in record.series if name.endswith("]") and "[" in name}
+    names = in_series | {name for name, values in record.per_class.items() if values}
+    if metric in names:
+        return metric
+    alike = [name for name in names if kind_of(name) is Kind.ACCURACY]
+    return alike[0] if len(alike) == 1 and kind_of(metric) is Kind.ACCURACY else None
+
+
+def _from_series(record: RunRecord, metric: str, step: float) -> dict[str, float]:
+    start = f"{metric}["
+    found = {
+        name[len(start) : -1]: value_at(series, step)
+        for name, series in record.series.items()
+        if name.startswith(start) and name.endswith("]")
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def predicted_and_labels(record: RunRecord, step: float | None) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """The predicted and the true class of every example at `step` (None: the end of the run), if both were logged."""
+    for predicted in record.predictions:
+        if predicted.kind == "class" and not predicted.name.endswith(".labels") and predicted.step == step:
+            labels = _labels(record, predicted)
+            if labels is not None:
+                return _unpacked(predicted), labels
+    return None
+
+
+def _from_predictions(record: RunRecord, step: float | None) -> dict[str, float]:
+    found = predicted_and_labels(record, step)
+    if found is not None:
+        return _class_accuracies(*found)
+    return {} if step is None else _from_predictions(record, None)
+
+
+def _labels(record: RunRecord, predicted: Predictions) -> NDArray[np.int64] | None:
+    """The labels logged with these predictions, else those logged once for the run."""
+    named = [item for item in record.predictions if item.name == f"{predicted.name}.labels"]
+    named.sort(key=lambda item: item.step != predicted.step)
+    fitting = [item for item in named if item.shape == predicted.shape]
+    return _unpacked(fitting[0]) if fitting else None
+
+
+def _unpacked(packed: Predictions) -> NDArray[np.int64]:
+    little_endian = np.dtype(packed.dtype).newbyteorder("<")
+    expected = math.prod(packed.shape) * little_endian.itemsize
+    # No more than was announced: a small record must not be able to fill the memory.
+    raw = zlib.decompressobj().decompress(base64.b64decode(packed.data), max(expected, 1))
+    return np.frombuffer(raw, dtype=little_endian).astype(np.int64).reshape(packed.shape)
+
+
+def _class_accuracies(predicted: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, float]:
+    return {str(name): float((predicted[labels == name] == name).mean()) for name in np.unique(labels)}

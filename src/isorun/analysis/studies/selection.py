@@ -1,0 +1,134 @@
+"""Model selection after the fact: the epoch a finished run is judged at, and its values there.
+
+Two rules are common (Pham et al., ASE 2020, section 3.3): the epoch with the best validation loss, and the one with the
+best validation accuracy. Seconds to that epoch are the paper's Time_loss and Time_acc.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from isorun.analysis.studies.class_values import class_values, value_at
+from isorun.analysis.studies.metric_names import Kind, Split, direction_of, kind_of, split_of
+from isorun.study.design import Selection
+from isorun.study.records import RunRecord, Series
+
+__all__ = ["FINAL", "Selected", "best_place", "select", "selection_rules"]
+
+FINAL: Final = Selection("final", "", "higher")
+_VALIDATION: Final = (Split.VALIDATION, Split.EVALUATION)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The point one run is judged at.
+
+    step: the epoch (or step) picked; None for the end of the run. epochs / seconds: how much training led there.
+    values: metric to value. at_end: metrics that were not logged at that epoch, so that the run's final value
+    stands for them. problem: why nothing could be picked, "" when something was.
+    """
+
+    step: float | None
+    epochs: int | None
+    seconds: float | None
+    values: Mapping[str, float] = field(default_factory=dict)
+    per_class: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    at_end: frozenset[str] = frozenset()
+    problem: str = ""
+
+
+def selection_rules(declared: Mapping[str, Selection], records: Sequence[RunRecord]) -> tuple[Selection, ...]:
+    """The declared rules; without any, best-loss and best-accuracy where validation series allow; else `final`."""
+    if declared:
+        return tuple(declared.values())
+    kinds = (("best-loss", Kind.LOSS), ("best-accuracy", Kind.ACCURACY))
+    found = [(name, _validation_series(kind, records)) for name, kind in kinds]
+    rules = tuple(Selection(name, metric, direction_of(metric)) for name, metric in found if metric)
+    return rules or (FINAL,)
+
+
+def select(record: RunRecord, rule: Selection, metrics: Sequence[str]) -> Selected:
+    """Where the rule judges this run, with the values of `metrics` there."""
+    if rule == FINAL:
+        return _at_end(record, metrics)
+    series = record.series.get(rule.metric)
+    if series is None or not series.values:
+        return Selected(None, None, None, problem=f"{rule.metric} was not logged")
+    place = best_place(series.values, higher_is_better=rule.higher_is_better)
+    if place is None:
+        return Selected(None, None, None, problem=f"all {len(series.values)} values of {rule.metric} are NaN")
+    return _at_epoch(record, series, place, metrics)
+
+
+def best_place(values: Sequence[float], *, higher_is_better: bool) -> int | None:
+    """The place of the best value, the first on ties; NaN is never best; None when there is nothing but NaN."""
+    usable = [place for place, value in enumerate(values) if not math.isnan(value)]
+    sign = -1.0 if higher_is_better else 1.0
+    return min(usable, key=lambda place: (sign * values[place], place), default=None)
+
+
+def _validation_series(kind: Kind, records: Sequence[RunRecord]) -> str:
+    """The validation series of this kind that most runs have; the shortest name on ties."""
+    counts = Counter(
+        name
+        for record in records
+        for name in record.series
+        if kind_of(name) is kind and split_of(name) in _VALIDATION and not name.endswith("]")
+    )
+
+    def rank(name: str) -> tuple[int, bool, int, str]:
+        return (-counts[name], split_of(name) is not Split.VALIDATION, len(name), name)
+
+    return min(counts, key=rank, default="")
+
+
+def _at_epoch(record: RunRecord, series: Series, place: int, metrics: Sequence[str]) -> Selected:
+    step = series.steps[place]
+    logged = {name: _logged_at(record, name, step) for name in metrics}
+    values = {name: value for name, value in logged.items() if value is not None}
+    final = {name: _final_value(record, name) for name in metrics if name not in values}
+    at_end = {name: value for name, value in final.items() if value is not None}
+    return Selected(
+        step=step,
+        epochs=len(set(series.steps[: place + 1])),
+        seconds=series.seconds[place],
+        values={name: {**values, **at_end}[name] for name in metrics if name in values or name in at_end},
+        per_class={name: class_values(record, name, step) for name in metrics},
+        at_end=frozenset(at_end),
+    )
+
+
+def _logged_at(record: RunRecord, metric: str, step: float) -> float | None:
+    series = record.series.get(metric)
+    return None if series is None else value_at(series, step)
+
+
+def _at_end(record: RunRecord, metrics: Sequence[str]) -> Selected:
+    found = {name: _final_value(record, name) for name in metrics}
+    lengths = [len(set(record.series[name].steps)) for name in metrics if name in record.series]
+    return Selected(
+        step=None,
+        epochs=max(lengths, default=None),
+        seconds=record.wall_seconds,
+        values={name: value for name, value in found.items() if value is not None},
+        per_class={name: _final_classes(record, name) for name in metrics},
+        at_end=frozenset(name for name, value in found.items() if value is not None),
+    )
+
+
+def _final_value(record: RunRecord, metric: str) -> float | None:
+    if metric in record.results:
+        return record.results[metric]
+    series = record.series.get(metric)
+    return series.values[-1] if series is not None and series.values else None
+
+
+def _final_classes(record: RunRecord, metric: str) -> Mapping[str, float]:
+    """The classes at the end: the run's own final ones, else those of the last epoch that was logged."""
+    final = class_values(record, metric, None)
+    last = [series.steps[-1] for series in record.series.values() if series.steps]
+    return final or (class_values(record, metric, max(last)) if last else {})

@@ -1,0 +1,216 @@
+"""Warnings: what a reader has to know before trusting a study's numbers.
+
+Each rule is one function that looks at the whole study and yields warnings; RULES is the order they are shown in.
+Codes are stable, so that scripts can rely on them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, RuleResult
+from isorun.analysis.studies.judged import JudgedMetric
+from isorun.analysis.studies.run_conditions import CONDITION_RULES
+from isorun.analysis.studies.selection import FINAL
+from isorun.analysis.studies.warning import StudyWarning, some
+from isorun.errors import known_names
+from isorun.study.records import RunRecord
+
+__all__ = ["FEWEST_RUNS", "Evidence", "find_warnings"]
+
+FEWEST_RUNS: Final = 5
+"""Below this many runs a standard deviation says next to nothing: its 90 % interval at n = 4 is 0.6 to 2.9 times sd."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the rules look at. records: the finished runs by group."""
+
+    groups: Sequence[GroupResult]
+    records: Mapping[GroupKey, Sequence[RunRecord]]
+    metrics: Sequence[JudgedMetric]
+    logged: Sequence[str]
+
+
+def find_warnings(evidence: Evidence) -> tuple[StudyWarning, ...]:
+    """All warnings, those on how the runs were made first; the same warning of several groups is one."""
+    in_groups = (
+        warning
+        for rule in CONDITION_RULES
+        for key, records in evidence.records.items()
+        if records
+        for warning in rule(key, records)
+    )
+    return (*_merged(in_groups), *(warning for rule in RULES for warning in rule(evidence)))
+
+
+def _merged(warnings: Iterable[StudyWarning]) -> Iterable[StudyWarning]:
+    merged: dict[tuple[str, str], StudyWarning] = {}
+    for warning in warnings:
+        same = merged.get((warning.code, warning.message), replace(warning, groups=()))
+        merged[warning.code, warning.message] = replace(same, groups=(*same.groups, *warning.groups))
+    return merged.values()
+
+
+def _runs_failed(evidence: Evidence) -> Iterator[StudyWarning]:
+    failed = [run for group in evidence.groups for run in group.failed if not run.finished_later]
+    if failed:
+        yield StudyWarning(
+            "runs-failed",
+            f"{some(len(failed), 'run')} left no result ({failed[0].reason or failed[0].state}); "
+            "the tables show only those that finished",
+            "isorun run with the same study: only what is missing or failed is run",
+        )
+
+
+def _runs_missing(evidence: Evidence) -> Iterator[StudyWarning]:
+    missing = sum(max(group.planned - sum(group.states.values()), 0) for group in evidence.groups)
+    if missing:
+        planned = sum(group.planned for group in evidence.groups)
+        yield StudyWarning(
+            "runs-missing",
+            f"{some(missing, 'run')} of the {planned} in the study have not been made yet",
+            "isorun run with the same study: only what is missing is run",
+        )
+
+
+def _metric_not_logged(evidence: Evidence) -> Iterator[StudyWarning]:
+    finished = any(evidence.records.values())
+    for metric in evidence.metrics if finished else ():
+        if metric.name not in evidence.logged:
+            yield StudyWarning(
+                "metric-not-logged",
+                f"no run logged the metric {metric.name!r}; logged were: {known_names(metric.name, evidence.logged)}",
+                f"rename [metrics.{metric.name}] in the study, or log it: isorun.result({metric.name}=...)",
+            )
+    if finished and not evidence.metrics:
+        yield StudyWarning(
+            "no-metric",
+            "no run logged a metric, so there is nothing to judge by",
+            "isorun.result(test_acc=...) in the training, or print lines such as 'test_acc: 0.98'",
+        )
+
+
+def _metric_chosen(evidence: Evidence) -> Iterator[StudyWarning]:
+    for metric in evidence.metrics:
+        if not metric.declared:
+            yield StudyWarning(
+                "metric-chosen",
+                f"{metric.name} ({metric.direction} is better) was chosen: {metric.chosen_because}",
+                f'declare it: [metrics.{metric.name}] direction = "{metric.direction}"',
+            )
+
+
+def _few_runs(evidence: Evidence) -> Iterator[StudyWarning]:
+    few = [group for group in evidence.groups if group.finished < FEWEST_RUNS]
+    if few:
+        listing = "; ".join(f"{group.key.label}: {group.finished}" for group in few)
+        yield StudyWarning(
+            "few-runs",
+            f"fewer than {FEWEST_RUNS} finished runs ({listing}): the spread is hardly known",
+            "raise repeats in the study (or -n) and run again: finished runs are kept",
+            tuple(group.key.label for group in few),
+        )
+
+
+def _not_finite(evidence: Evidence) -> Iterator[StudyWarning]:
+    for metric in evidence.metrics:
+        runs = {run.run_id for group in evidence.groups for run in _runs_with_gaps(group, metric.name)}
+        if runs:
+            named = ", ".join(sorted(runs)[:3]) + (", …" if len(runs) > 3 else "")
+            yield StudyWarning(
+                "metric-not-finite",
+                f"{metric.name} is NaN or infinite in {some(len(runs), 'run')} ({named}), left out of its figures",
+                f"look at runs/{min(runs)}/output.log in the store",
+            )
+
+
+def _runs_with_gaps(group: GroupResult, metric: str) -> Iterator[JudgedRun]:
+    for rule in group.rules:
+        for run in rule.runs:
+            if not math.isfinite(run.selected.values.get(metric, 0.0)):
+                yield run
+
+
+def _unjudged(evidence: Evidence) -> Iterator[StudyWarning]:
+    for number, rule in enumerate(evidence.groups[0].rules if evidence.groups else ()):
+        problems = [problem for group in evidence.groups for problem in group.rules[number].unjudged.values()]
+        if problems:
+            yield StudyWarning(
+                "rule-without-epoch",
+                f"the rule {rule.rule.name} picked no epoch in {some(len(problems), 'run')} ({problems[0]}); "
+                "they are missing from its rows",
+                f"log {rule.rule.metric} every epoch, or change [selections.{rule.rule.name}]",
+            )
+
+
+def _selected_on_itself(evidence: Evidence) -> Iterator[StudyWarning]:
+    rules = evidence.groups[0].rules if evidence.groups else ()
+    names = {metric.name for metric in evidence.metrics}
+    both = [rule.rule for rule in rules if rule.rule.metric in names]
+    if both:
+        yield StudyWarning(
+            "selected-on-itself",
+            f"{both[0].metric} both picks the epoch and is the result: the best of many epochs is too good",
+            "log a value on data that picks nothing: isorun.log(epoch=..., test_acc=...)",
+        )
+
+
+def _judged_at_end(evidence: Evidence) -> Iterator[StudyWarning]:
+    for metric in evidence.metrics:
+        rules = {rule.rule.name for group in evidence.groups for rule in group.rules if _at_end(rule, metric.name)}
+        rules.discard(FINAL.name)
+        if rules:
+            yield StudyWarning(
+                "final-value-used",
+                f"{metric.name} was not logged at the epoch picked by {' and '.join(sorted(rules))}: "
+                "its value at the end of the run is shown",
+                f"log it every epoch: isorun.log(epoch=..., {metric.name}=...)",
+            )
+
+
+def _at_end(rule: RuleResult, metric: str) -> bool:
+    return any(metric in run.selected.at_end for run in rule.runs)
+
+
+def _from_output(evidence: Evidence) -> Iterator[StudyWarning]:
+    """Metrics read in the same way, from the same line where one is still known, are one warning."""
+    judged = {metric.name for metric in evidence.metrics}
+    judged |= {rule.rule.metric for group in evidence.groups for rule in group.rules}
+    records = [record for group in evidence.records.values() for record in group]
+    alike: dict[str, list[str]] = {}
+    for metric in sorted(judged):
+        origins = (record.sources.get(metric, "") for record in records)
+        origin = next((origin for origin in origins if origin.startswith("stdout")), "")
+        if origin:
+            alike.setdefault(f"({origin}){_example(records, metric)}", []).append(metric)
+    for where, metrics in alike.items():
+        yield StudyWarning(
+            "metric-from-output",
+            f"{' and '.join(metrics)} read from the training's output {where}",
+            f"check the values; to be sure, log them: isorun.log(epoch=..., {metrics[0]}=...), or declare a pattern",
+        )
+
+
+def _example(records: Sequence[RunRecord], metric: str) -> str:
+    """The first line of the log that names the metric, where the kept end of the log still has one."""
+    lines = (line.strip() for record in records for line in record.log_tail.splitlines())
+    line = next((line for line in lines if metric in line), "")
+    return f', as in "{line[:100]}"' if line else ""
+
+
+RULES: Final[Sequence[Callable[[Evidence], Iterator[StudyWarning]]]] = (
+    _metric_not_logged,
+    _not_finite,
+    _runs_failed,
+    _runs_missing,
+    _few_runs,
+    _unjudged,
+    _selected_on_itself,
+    _judged_at_end,
+    _from_output,
+    _metric_chosen,
+)

@@ -1,0 +1,124 @@
+"""Which metric is judged when the study names none, and when a run is weak."""
+
+import pytest
+
+from isorun.analysis.studies.judged import judged_metrics, logged_metrics
+from isorun.analysis.studies.metric_names import Kind, direction_of, is_bookkeeping, kind_of
+from isorun.analysis.studies.weak import weak_rule
+from isorun.study.design import Metric
+from record_builder import make_record, make_series, with_results
+
+
+def chosen(*names):
+    (metric,) = judged_metrics({}, [make_record(results=dict.fromkeys(names, 0.5))])
+    return metric
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("val_acc", "test_acc", "test_loss"), "test_acc"),
+        (("eval_accuracy", "val_acc"), "eval_accuracy"),
+        (("accuracy", "val_acc"), "val_acc"),
+        (("accuracy", "train_acc"), "accuracy"),
+        (("test_loss", "val_f1"), "val_f1"),
+        (("test_loss", "train_acc"), "test_loss"),
+        (("epoch", "lr", "throughput"), "throughput"),
+    ],
+)
+def test_the_metric_is_chosen_by_a_stated_order(names, expected):
+    metric = chosen(*names)
+    assert metric.name == expected
+    assert not metric.declared
+    assert "accuracies before other scores before losses" in metric.chosen_because
+
+
+@pytest.mark.parametrize(
+    ("name", "direction"),
+    [
+        ("val_loss", "lower"),
+        ("perplexity", "lower"),
+        ("test/mse", "lower"),
+        ("top1_err", "lower"),
+        ("accuracy_error", "lower"),
+        ("glossary", "higher"),
+        ("Acc@1", "higher"),
+    ],
+)
+def test_the_direction_is_read_from_the_words_of_the_name(name, direction):
+    assert direction_of(name) == direction
+
+
+def test_counters_and_clocks_are_no_results():
+    assert is_bookkeeping("epoch")
+    assert is_bookkeeping("train_runtime")
+    assert not is_bookkeeping("val_loss")
+    assert judged_metrics({}, [make_record(results={"epoch": 3.0, "lr": 0.1})]) == ()
+
+
+def test_kinds_are_told_apart():
+    assert [kind_of(name) for name in ("valAcc", "f1", "nll", "foo")] == [
+        Kind.ACCURACY,
+        Kind.SCORE,
+        Kind.LOSS,
+        Kind.OTHER,
+    ]
+
+
+def test_declared_metrics_stay_in_their_order_and_need_no_reason():
+    metrics = judged_metrics({"f1": Metric("f1"), "test_acc": Metric("test_acc", chance=0.1)}, with_results([0.5]))
+    assert [metric.name for metric in metrics] == ["f1", "test_acc"]
+    assert all(metric.declared for metric in metrics)
+    assert (metrics[1].chance, metrics[1].chance_from) == (0.1, "declared")
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"), [([0.5, 1.0], "fraction"), ([55.0, 97.0], "percent"), ([140.0], ""), ([-0.5], "")]
+)
+def test_the_scale_of_an_accuracy_is_read_from_its_values(values, scale):
+    assert judged_metrics({}, with_results(values))[0].scale == scale
+
+
+def test_chance_follows_from_the_number_of_classes():
+    per_class = {"test_acc": {str(name): 0.5 for name in range(4)}}
+    (metric,) = judged_metrics({}, [make_record(results={"test_acc": 0.5}, per_class=per_class)])
+    assert (metric.chance, metric.chance_from) == (0.25, "4 classes")
+
+
+def test_per_class_series_are_no_metrics_of_their_own():
+    run = make_record(series={"test_acc": make_series([0.5]), "test_acc[0]": make_series([0.5])})
+    assert logged_metrics([run]) == ("test_acc",)
+
+
+def judged(chance, **changes):
+    (metric,) = judged_metrics({"test_acc": Metric("test_acc", chance=chance, **changes)}, with_results([0.5]))
+    return metric
+
+
+def test_a_run_is_weak_below_twenty_percent_with_ten_classes_as_in_the_paper():
+    rule = weak_rule(judged(0.1))
+    assert [rule.is_weak(value) for value in (0.086, 0.099, 0.106, 0.197, 0.2, 0.878)] == [True] * 4 + [False] * 2
+
+
+def test_twice_chance_does_not_condemn_every_model_of_two_classes():
+    rule = weak_rule(judged(0.5))
+    assert rule.below == pytest.approx(0.5 + 0.5 / 9)
+    assert not rule.is_weak(0.9)
+
+
+def test_many_classes_have_their_bound_at_twice_chance():
+    assert weak_rule(judged(0.01)).below == 0.02
+
+
+def test_no_run_is_weak_when_chance_is_unknown_and_the_rule_says_how_to_declare_it():
+    rule = weak_rule(judged(None))
+    assert not rule.is_weak(0.0)
+    assert "metrics.test_acc.chance" in rule.reason
+
+
+def test_losses_have_no_weak_runs():
+    assert weak_rule(judged(2.3, direction="lower")).below is None
+
+
+def test_a_missing_value_is_not_weak():
+    assert not weak_rule(judged(0.1)).is_weak(float("nan"))

@@ -1,0 +1,105 @@
+"""Model selection after the fact."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isorun.analysis.studies.selection import FINAL, best_place, select, selection_rules
+from isorun.study.design import Selection
+from isorun.study.records import Series
+from record_builder import make_record, make_series
+
+BEST_LOSS = Selection("best-loss", "val_loss", "lower")
+BEST_ACCURACY = Selection("best-accuracy", "val_acc", "higher")
+
+
+def trained(**series):
+    return make_record(series={name: make_series(values, 2.0) for name, values in series.items()})
+
+
+def test_the_epoch_with_the_lowest_validation_loss_is_judged():
+    run = trained(val_loss=[0.9, 0.4, 0.5], test_acc=[0.5, 0.8, 0.9])
+    selected = select(run, BEST_LOSS, ["test_acc"])
+    assert (selected.step, selected.epochs, selected.seconds) == (2.0, 2, 4.0)
+    assert selected.values == {"test_acc": 0.8}
+    assert not selected.at_end
+
+
+def test_the_first_of_equally_good_epochs_is_taken():
+    run = trained(val_acc=[0.7, 0.9, 0.9], test_acc=[0.1, 0.2, 0.3])
+    assert select(run, BEST_ACCURACY, ["test_acc"]).values == {"test_acc": 0.2}
+
+
+def test_nan_is_never_best():
+    run = trained(val_loss=[math.nan, 0.5, math.nan], test_acc=[0.1, 0.2, 0.3])
+    assert select(run, BEST_LOSS, ["test_acc"]).values == {"test_acc": 0.2}
+
+
+def test_nothing_but_nan_is_said():
+    selected = select(trained(val_loss=[math.nan, math.nan]), BEST_LOSS, ["test_acc"])
+    assert selected.problem == "all 2 values of val_loss are NaN"
+    assert selected.values == {}
+
+
+def test_a_missing_validation_metric_is_said():
+    assert select(trained(test_acc=[0.5]), BEST_LOSS, ["test_acc"]).problem == "val_loss was not logged"
+
+
+def test_a_metric_known_only_at_the_end_stands_for_every_epoch_and_is_marked():
+    run = make_record(series={"val_loss": make_series([0.9, 0.4])}, results={"test_acc": 0.93})
+    selected = select(run, BEST_LOSS, ["test_acc"])
+    assert selected.values == {"test_acc": 0.93}
+    assert selected.at_end == {"test_acc"}
+
+
+def test_a_metric_that_was_never_logged_has_no_value():
+    assert select(trained(val_loss=[0.9]), BEST_LOSS, ["test_acc"]).values == {}
+
+
+def test_validation_several_times_an_epoch_counts_epochs_not_values():
+    series = Series((1.0, 1.0, 2.0, 2.0), (1.0, 2.0, 3.0, 4.0), (0.9, 0.8, 0.7, 0.95))
+    selected = select(make_record(series={"val_loss": series}), BEST_LOSS, [])
+    assert (selected.epochs, selected.seconds) == (2, 3.0)
+
+
+def test_the_end_of_a_run_is_its_result_or_its_last_value():
+    run = make_record(results={"test_acc": 0.9}, series={"test_acc": make_series([0.1, 0.2]), "f1": make_series([0.3])})
+    selected = select(run, FINAL, ["test_acc", "f1"])
+    assert selected.values == {"test_acc": 0.9, "f1": 0.3}
+    assert (selected.seconds, selected.epochs) == (run.wall_seconds, 2)
+
+
+def test_rules_follow_from_the_validation_metrics_that_were_logged():
+    rules = selection_rules({}, [trained(val_loss=[1.0], val_acc=[0.5], test_acc=[0.5], train_loss=[1.0])])
+    assert rules == (BEST_LOSS, BEST_ACCURACY)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("eval_loss", "best-loss"), ("validation/accuracy", "best-accuracy"), ("valLoss", "best-loss")],
+)
+def test_validation_metrics_are_known_by_many_names(name, rule):
+    (found,) = selection_rules({}, [make_record(series={name: make_series([1.0, 2.0])})])
+    assert (found.name, found.metric) == (rule, name)
+
+
+def test_without_validation_metrics_the_end_is_judged():
+    assert selection_rules({}, [trained(test_acc=[0.5], train_loss=[0.1])]) == (FINAL,)
+
+
+def test_declared_rules_win():
+    own = Selection("mine", "val_f1", "higher")
+    assert selection_rules({"mine": own}, [trained(val_loss=[1.0])]) == (own,)
+
+
+@given(st.lists(st.one_of(st.floats(), st.just(math.nan)), max_size=12), st.booleans())
+def test_the_best_place_beats_or_ties_every_other(values, higher):
+    place = best_place(values, higher_is_better=higher)
+    usable = [value for value in values if not math.isnan(value)]
+    if place is None:
+        assert not usable
+    else:
+        assert values[place] == (max(usable) if higher else min(usable))
+        assert values[place] not in values[:place]

@@ -1,0 +1,174 @@
+"""Every warning, and that it keeps quiet when there is nothing to warn about."""
+
+from dataclasses import replace
+
+import pytest
+
+from isorun.analysis.studies.study_result import analyse_study
+from isorun.study.design import Metric
+from isorun.study.levels import Level
+from isorun.study.records import Note, RunState, Seeded
+from record_builder import ENVIRONMENT, make_cell, make_record, make_series, make_study, trained_records, with_results
+
+DECLARED = {"test_acc": Metric("test_acc")}
+
+
+@pytest.fixture(scope="module")
+def study():
+    return make_study(metrics=DECLARED)
+
+
+@pytest.fixture(scope="module")
+def records(study):
+    return trained_records(study)
+
+
+def warnings_of(study, records):
+    return {warning.code: warning for warning in analyse_study(study, records).warnings}
+
+
+def changed(records, level, **changes):
+    """The records with one run of the level changed."""
+    place = next(place for place, record in enumerate(records) if record.cell.level is level)
+    return [replace(record, **changes) if at == place else record for at, record in enumerate(records)]
+
+
+def test_a_sound_study_has_no_warnings(study, records):
+    assert warnings_of(study, records) == {}
+
+
+def test_a_seed_fixed_by_the_script_makes_default_runs_dependent(study, records):
+    seeded = changed(records, Level.DEFAULT, seeded=(Seeded("torch.manual_seed", "42", "train.py:17"),))
+    warning = warnings_of(study, seeded)["default-not-independent"]
+    assert "torch.manual_seed(42) at train.py:17" in warning.message
+    assert warning.groups == ("LeNet at level default",)
+
+
+@pytest.mark.parametrize("name", ["weights.initial", "weights.final"])
+def test_equal_weights_make_default_runs_dependent(study, records, name):
+    same = [
+        replace(record, digests=record.digests | {name: "aa"}) if record.cell.level is Level.DEFAULT else record
+        for record in records
+    ]
+    assert "8 of 8 runs" in warnings_of(study, same)["default-not-independent"].message
+
+
+def test_seeds_that_change_nothing_are_told():
+    study = make_study(levels=(Level.FIXED_SEED,), seeds=(1, 2), repeats=5, metrics=DECLARED)
+    same = [replace(record, digests={"weights.initial": "aa"}) for record in trained_records(study)]
+    assert "2 different seeds" in warnings_of(study, same)["seed-without-effect"].message
+
+
+def test_a_worker_that_never_started_is_told(study, records):
+    silent = changed(records, Level.FIXED_SEED, notes=(Note("no-worker", "…"),))
+    assert "1 of 8 runs" in warnings_of(study, silent)["hook-never-started"].message
+
+
+def test_deterministic_runs_that_differ_are_told(study, records):
+    differing = changed(records, Level.DETERMINISTIC, digests={"weights.initial": "aa", "weights.final": "bb"})
+    assert "2 different initial weights" in warnings_of(study, differing)["deterministic-differs"].message
+
+
+def test_seeds_that_ran_once_are_no_identical_runs():
+    study = make_study(levels=(Level.FIXED_SEED,), seeds=tuple(range(6)), repeats=1, metrics=DECLARED)
+    assert "6 seeds" in warnings_of(study, trained_records(study))["no-identical-runs"].message
+
+
+def test_threads_that_differ_are_told(study, records):
+    effective = ENVIRONMENT["effective"] | {"torch": {"threads": 1}}
+    differing = changed(records, Level.DETERMINISTIC, environment={"effective": effective})
+    assert "torch.threads 1 / 2" in warnings_of(study, differing)["threads-differ"].message
+
+
+def test_machines_that_differ_are_told(study, records):
+    effective = ENVIRONMENT["effective"] | {"cpu": {"affinity": 2, "model": "Xeon"}}
+    differing = changed(records, Level.DETERMINISTIC, environment={"effective": effective})
+    assert "cpu.model" in warnings_of(study, differing)["machine-differs"].message
+
+
+def test_versions_of_the_code_that_differ_are_told(study, records):
+    warning = warnings_of(study, changed(records, Level.DEFAULT, code={"script": "other"}))["code-differs"]
+    assert "2 versions of the code (script differ)" in warning.message
+
+
+def test_mixed_launch_modes_are_told(study, records):
+    assert "fresh, warm" in warnings_of(study, changed(records, Level.DEFAULT, launch="fresh"))["launch-mixed"].message
+
+
+def test_a_metric_that_no_run_logged_lists_those_that_exist():
+    study = make_study(metrics={"test_ac": Metric("test_ac")}, levels=(Level.DEFAULT,))
+    warning = warnings_of(study, with_results([0.5] * 8))["metric-not-logged"]
+    assert "'test_ac'" in warning.message
+    assert "did you mean 'test_acc'?" in warning.message
+
+
+def test_no_metric_at_all_is_told():
+    found = warnings_of(
+        make_study(levels=(Level.DEFAULT,)), [make_record(make_cell(repeat=place)) for place in range(8)]
+    )
+    assert "isorun.result(" in found["no-metric"].next_step
+
+
+def test_a_chosen_metric_is_told_with_the_way_to_declare_it():
+    found = warnings_of(make_study(levels=(Level.DEFAULT,)), with_results([0.5] * 8))
+    assert "[metrics.test_acc]" in found["metric-chosen"].next_step
+
+
+def test_values_that_are_not_finite_are_named():
+    study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
+    records = with_results([0.5] * 7 + [float("nan")])
+    assert records[7].run_id in warnings_of(study, records)["metric-not-finite"].message
+
+
+def test_few_runs_are_told():
+    study = make_study(levels=(Level.DEFAULT,), repeats=4, metrics=DECLARED)
+    assert "LeNet at level default: 4" in warnings_of(study, with_results([0.5, 0.6, 0.7, 0.8]))["few-runs"].message
+
+
+def test_runs_that_failed_or_are_missing_are_told():
+    study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
+    failed = replace(make_record(make_cell(repeat=6)), state=RunState.FAILED, reason="exit code 3")
+    found = warnings_of(study, [*with_results([0.1, 0.2, 0.3, 0.4, 0.5]), failed])
+    assert "1 run left no result (exit code 3)" in found["runs-failed"].message
+    assert "2 runs of the 8" in found["runs-missing"].message
+
+
+def test_a_rule_that_picks_nothing_in_some_runs_is_told(study, records):
+    gone = {name: series for name, series in records[0].series.items() if name != "val_loss"}
+    found = warnings_of(study, changed(records, Level.DEFAULT, series=gone))
+    assert "best-loss picked no epoch in 1 run (val_loss was not logged)" in found["rule-without-epoch"].message
+
+
+def test_a_metric_that_picks_its_own_epoch_is_told():
+    study = make_study(levels=(Level.DEFAULT,), metrics={"val_acc": Metric("val_acc")})
+    assert "too good" in warnings_of(study, trained_records(study))["selected-on-itself"].message
+
+
+def test_final_values_in_place_of_those_of_the_epoch_are_told():
+    study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
+    records = [replace(run, series={"val_loss": make_series([1.0, 0.5])}) for run in with_results([0.5] * 8)]
+    assert (
+        "test_acc was not logged at the epoch picked by best-loss"
+        in warnings_of(study, records)["final-value-used"].message
+    )
+
+
+def test_metrics_read_from_the_output_are_shown_with_a_line():
+    study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
+    records = [
+        replace(run, sources={"test_acc": "stdout: name: value"}, log_tail="epoch 3\ntest_acc: 0.5 done\n")
+        for run in with_results([0.5] * 8)
+    ]
+    assert '"test_acc: 0.5 done"' in warnings_of(study, records)["metric-from-output"].message
+
+
+def test_the_same_warning_of_several_groups_is_one(study, records):
+    mixed = [replace(record, launch="fresh") if record.cell.repeat == 0 else record for record in records]
+    assert len(warnings_of(study, mixed)["launch-mixed"].groups) == 3
+
+
+def test_every_warning_says_what_to_do_next(study, records):
+    silent = [replace(record, notes=(Note("no-worker", ""),), launch=record.cell.id) for record in records[:9]]
+    found = analyse_study(make_study(), silent).warnings
+    assert len(found) >= 5
+    assert all(warning.next_step and warning.message for warning in found)
