@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from isorun import workflow
-from isorun.analysis.inputs.tables import Table, read_table
+from isorun.analysis.inputs.tables import Group, Table, read_table
 from isorun.analysis.mixed.model import DegreesOfFreedom
 from isorun.analysis.mixed.model import mixed_model as fit_model
 from isorun.analysis.mixed.result import MixedResult
@@ -24,14 +24,14 @@ from isorun.analysis.pairwise.compare import compare as compare_table
 from isorun.analysis.pairwise.comparison import Comparison
 from isorun.analysis.planning.power import power as power_from_runs
 from isorun.analysis.planning.power_question import PowerResult
-from isorun.analysis.spreads.summary import GroupSummary
+from isorun.analysis.spreads.summary import GroupSummary, column_names
 from isorun.analysis.spreads.summary import summarize as summarize_table
 from isorun.analysis.studies.run_table import run_table
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.errors import InputError, known_names
 from isorun.study.design import Study
 
-__all__ = ["Results", "compare", "mixed_model", "power", "results", "summarize"]
+__all__ = ["Results", "compare", "groups_of", "mixed_model", "power", "results", "summarize"]
 
 _GROUPING = ("approach", "config", "environment", "level")
 
@@ -93,8 +93,27 @@ def summarize(
 ) -> tuple[GroupSummary, ...]:
     """How the runs of each group look: n, mean, sd with its interval, median, IQM, extremes."""
     found = results(data)
-    grouping = by if by is not None else (_GROUPING if found.study else ())
+    grouping = _grouping(found, by)
     return summarize_table(found.table, value=found.value(value), by=grouping, where=where, drop_missing=drop_missing)
+
+
+def groups_of(
+    data: Any,
+    value: str | None = None,
+    by: str | Sequence[str] | None = None,
+    *,
+    where: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
+) -> tuple[Group, ...]:
+    """The values of each group, for figures."""
+    found = results(data)
+    table = found.table.where(where or {})
+    columns = column_names(_grouping(found, by), tuple(table.columns))
+    return table.groups(found.value(value), columns, drop_missing=drop_missing)
+
+
+def _grouping(found: Results, by: str | Sequence[str] | None) -> str | Sequence[str]:
+    return by if by is not None else (_GROUPING if found.study else ())
 
 
 def compare(

@@ -32,6 +32,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exit-code", action="store_true", help="exit with 3 when a difference was found, for use in scripts"
     )
+    output.declare_figure(parser, "the runs of both sides as boxes and points")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -52,6 +53,12 @@ def execute(options: argparse.Namespace) -> int:
         drop_missing=options.drop_missing,
         margin=options.margin,
     )
+    if options.figure:
+        from isorun.report.figures.files import save_figure
+        from isorun.report.figures.strip import strip
+
+        sides = {side.name: side.values for side in (result.a, result.b)}
+        save_figure(strip(sides, found.value(options.value)), options.figure)
     if options.json:
         output.print_json(result.to_json())
     else:

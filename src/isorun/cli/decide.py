@@ -46,6 +46,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
     parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun beside the study)")
     parser.add_argument("--exit-code", action="store_true", help="exit with 3 when a difference was found")
+    output.declare_figure(parser, "the path of the statistic between its boundaries")
     output.declare(parser)
 
 
@@ -79,6 +80,11 @@ def execute(options: argparse.Namespace) -> int:
             alpha=options.alpha,
             futility=not options.no_futility,
         )
+    if options.figure:
+        from isorun.report.figures.files import save_figure
+        from isorun.report.figures.sequential_path import sequential_path
+
+        save_figure(sequential_path(result.decision, result.a, result.b), options.figure)
     if options.json:
         output.print_json(result.to_json())
     else:

@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, NoReturn
 
 from isorun import __version__
@@ -41,17 +42,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except IsorunError as error:
-        print(f"isorun: {error.message()}", file=sys.stderr)
+        _complain(error.message())
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
-        print("isorun: interrupted", file=sys.stderr)
+        _complain("interrupted")
         return 130
     except BrokenPipeError:
         _silence_stdout()
         return 0
     except OSError as error:
         _silence_stdout()
-        print(f"isorun: {_refused(error).message()}", file=sys.stderr)
+        _complain(_refused(error).message())
         return 1
 
 
@@ -106,6 +107,12 @@ class _Parser(argparse.ArgumentParser):
         forgotten = self.get_default("takes_command") and message.startswith("unrecognized arguments")
         hint = f"{self.prog} [options] -- COMMAND …" if forgotten else f"{self.prog} --help"
         self.exit(2, f"{self.prog}: {message}\n  next:    {hint}\n")
+
+
+def _complain(message: str) -> None:
+    # Where the message cannot be written either, the exit code has to say it.
+    with suppress(OSError):
+        print(f"isorun: {message}", file=sys.stderr)
 
 
 def _refused(error: OSError) -> IsorunError:

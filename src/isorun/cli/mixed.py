@@ -34,6 +34,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rerun", action="append", default=[], metavar="A=B", help="levels that are reruns of each other, for H3"
     )
+    output.declare_figure(parser, "every source's share of the variance")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -53,6 +54,11 @@ def execute(options: argparse.Namespace) -> int:
     )
     shares = variance_shares(result) if result.random else ()
     judged = _hypotheses(result, options) if options.hypotheses else None
+    if options.figure and shares:
+        from isorun.report.figures.files import save_figure
+        from isorun.report.figures.shares import variance_shares as shares_figure
+
+        save_figure(shares_figure(shares), options.figure)
     if options.json:
         output.print_json(_json(result, shares, judged))
     else:

@@ -14,12 +14,26 @@ from typing import Any
 
 from isorun.errors import InputError
 
-__all__ = ["declare", "file_name", "made_folder", "print_json", "terminal_width", "wants_colour", "write_file"]
+__all__ = [
+    "declare",
+    "declare_figure",
+    "file_name",
+    "made_folder",
+    "print_json",
+    "terminal_width",
+    "wants_colour",
+    "write_file",
+]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The option that every command has."""
     parser.add_argument("--json", action="store_true", help="print the result as JSON, for machines")
+
+
+def declare_figure(parser: argparse.ArgumentParser, what: str) -> None:
+    """The option of commands that can draw their result."""
+    parser.add_argument("--figure", metavar="FILE", help=f"draw {what}: .svg, or .pdf and .png with isorun[figures]")
 
 
 def print_json(value: Any) -> None:

@@ -7,8 +7,12 @@ isorun summarize study.toml
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from isorun.cli import output, tables
+
+if TYPE_CHECKING:
+    from isorun.questions import Results
 
 __all__ = ["declare", "execute"]
 
@@ -18,6 +22,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     tables.declare(parser)
     parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
     parser.add_argument("--by", metavar="COLUMNS", help="columns that tell groups apart, with commas between")
+    output.declare_figure(parser, "the runs of every group as boxes and points")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -33,8 +38,20 @@ def execute(options: argparse.Namespace) -> int:
         where=tables.conditions(options),
         drop_missing=options.drop_missing,
     )
+    if options.figure:
+        _draw(found, options)
     if options.json:
         output.print_json([item.to_json() for item in summaries])
     else:
         tables.show(summaries_view(summaries, found.value(options.value)))
     return 0
+
+
+def _draw(found: Results, options: argparse.Namespace) -> None:
+    from isorun.questions import groups_of
+    from isorun.report.figures.files import save_figure
+    from isorun.report.figures.strip import strip
+
+    conditions = tables.conditions(options)
+    groups = groups_of(found, options.value, options.by, where=conditions, drop_missing=options.drop_missing)
+    save_figure(strip(groups, found.value(options.value)), options.figure)

@@ -1,0 +1,163 @@
+"""The statistics commands as people type them: tables from elsewhere, studies, and mistakes."""
+
+import csv
+import json
+import random
+
+import pytest
+
+from isorun.cli.main import COMMANDS
+
+
+@pytest.fixture
+def table(shell):
+    generator = random.Random(3)
+    path = shell.folder / "runs.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["model", "setting", "seed", "repeat", "value"])
+        for model in ("base", "new"):
+            for seed in range(12):
+                effect = generator.gauss(0, 0.01)
+                for repeat in range(2):
+                    value = 0.90 + (0.05 if model == "new" else 0) + effect + generator.gauss(0, 0.005)
+                    writer.writerow([model, "s", seed, repeat, f"{value:.6f}"])
+    return shell
+
+
+def test_summarize_has_the_documented_keys(table):
+    entries = json.loads(table("summarize", "runs.csv", "--value", "value", "--by", "model,setting", "--json").stdout)
+    assert [entry["group"] for entry in entries] == [
+        {"model": "base", "setting": "s"},
+        {"model": "new", "setting": "s"},
+    ]
+    keys = "group n mean sd sd_ci90 median iqm min max max_diff rel_sd rel_max_diff"
+    assert list(entries[0]) == keys.split()
+    assert entries[0]["n"] == 24
+
+
+def test_compare_has_the_documented_keys_and_the_right_verdict(table):
+    words = ("compare", "runs.csv", "--value", "value", "--by", "model", "--a", "base", "--b", "new")
+    result = json.loads(table(*words, "--json").stdout)
+    keys = (
+        "a b n_a n_b mean_a mean_b difference difference_ci95 levene mann_whitney mann_whitney_one_sided_p welch_p "
+        "cohens_d hedges_g probability_of_improvement single_run_reversal wilcoxon_p paired_t_p verdict why"
+    )
+    assert list(result)[:20] == keys.split()
+    assert result["verdict"] == "B better"
+    assert result["wilcoxon_p"] is None
+    text = table(*words).stdout
+    assert text.startswith("new is better: ")
+    assert max(map(len, text.splitlines())) <= 80
+    assert table(*words, "--exit-code").returncode == 3
+    assert table(*words, "--direction", "lower", "--json").stdout.count('"A better"') == 1
+
+
+def test_mixed_has_the_documented_keys(table):
+    result = json.loads(table("mixed", "runs.csv", "value ~ model + (1|seed)", "--json").stdout)
+    keys = "loglik_reml loglik_ml aic fixed random residual_sd singular ranova anova differences"
+    assert list(result)[:10] == keys.split()
+    assert [row["name"] for row in result["fixed"]] == ["(Intercept)", "modelnew"]
+    assert result["random"][0]["group"] == "seed"
+
+
+def test_power_answers_whichever_is_asked(table):
+    assert json.loads(table("power", "--effect", "1", "--test", "welch", "--json").stdout)["runs"] == 17
+    assert 1.2 < json.loads(table("power", "--runs", "10", "--json").stdout)["effect_size"] < 1.6
+    own = ("power", "runs.csv", "--value", "value", "--by", "model", "--a", "base", "--difference", "0.01", "--json")
+    assert json.loads(table(*own).stdout)["runs"] > 5
+
+
+def test_figures_are_written(table):
+    words = ("compare", "runs.csv", "--value", "value", "--by", "model", "--figure", "sides.svg")
+    assert table(*words).returncode == 0
+    assert (table.folder / "sides.svg").read_text().startswith("<svg")
+    assert "allowed" in table(*words[:-1], "sides.gif").stderr
+
+
+TWO = """
+import random, sys
+import isorun
+isorun.result(acc=random.gauss(0.9 + float(sys.argv[1]), 0.01))
+"""
+STUDY = """
+[approaches.base]
+command = "python two.py 0"
+[approaches.new]
+command = "python two.py {gain}"
+[metrics.acc]
+direction = "higher"
+"""
+
+
+@pytest.fixture
+def study(shell):
+    def declare(gain):
+        shell.write("two.py", TWO)
+        shell.write("study.toml", STUDY.replace("{gain}", str(gain)))
+        return shell
+
+    return declare
+
+
+def test_decide_runs_until_the_verdict_is_in_and_no_longer(study):
+    shell = study(0.1)
+    done = shell("decide", "study.toml", "--json", "--figure", "path.svg")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["a"], result["b"], result["verdict"]) == ("base", "new", "B better")
+    assert 10 <= result["runs_made"] <= 24
+    again = json.loads(shell("decide", "study.toml", "--json").stdout)
+    assert again["runs_made"] == 0
+    assert again["verdict"] == "B better"
+    compared = json.loads(shell("compare", "study.toml", "--json").stdout)
+    assert compared["n_a"] == 1  # the file still declares one run; decide went beyond it
+
+
+def test_decide_stops_at_its_budget(study):
+    result = json.loads(study(0.001)("decide", "study.toml", "--max-runs", "6", "--json").stdout)
+    assert result["n_a"] <= 6
+    assert result["verdict"] in ("undecided", "A better", "B better")
+
+
+MISTAKES = {
+    "missing column": (("summarize", "runs.csv", "--value", "vlaue"), 1, "did you mean 'value'"),
+    "no value": (("compare", "runs.csv", "--by", "model"), 1, "--value"),
+    "unknown label": (
+        ("compare", "runs.csv", "--value", "value", "--by", "model", "--a", "bsae", "--b", "new"),
+        1,
+        "base",
+    ),
+    "text column": (("summarize", "runs.csv", "--value", "model"), 1, "text where a number is needed"),
+    "missing file": (("summarize", "none.csv", "--value", "x"), 1, "none.csv"),
+    "bad formula": (("mixed", "runs.csv", "value ~ model + (1|seed"), 1, "^"),
+    "unknown term": (("mixed", "runs.csv", "value ~ modl + (1|seed)"), 1, "modl"),
+    "nothing asked": (("power",), 2, "what is asked for?"),
+    "bad test": (("power", "--effect", "1", "--test", "anova"), 1, "anova"),
+    "bad where": (("summarize", "runs.csv", "--value", "value", "--where", "model"), 2, "COLUMN=LABEL"),
+    "no such label": (("summarize", "runs.csv", "--value", "value", "--where", "model=x"), 1, "base"),
+    "decide without a study": (("decide", "none.toml"), 1, "there is no study file"),
+    "no formula": (("mixed", "runs.csv"), 2, "FORMULA"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_clear_message(mistake, table):
+    words, code, message = MISTAKES[mistake]
+    done = table(*words)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_values_that_are_not_finite_are_named_and_only_dropped_when_asked(shell):
+    shell.write("runs.csv", "model,value\na,1\na,nan\na,2\nb,3\nb,inf\nb,4\n")
+    refused = shell("summarize", "runs.csv", "--value", "value", "--by", "model")
+    assert refused.returncode == 1
+    assert "1 missing or NaN and 1 infinite of 6" in refused.stderr
+    done = shell("summarize", "runs.csv", "--value", "value", "--by", "model", "--drop-missing")
+    assert "2 values not finite" in done.stdout
+
+
+def test_every_statistics_command_is_listed():
+    assert {"summarize", "compare", "mixed", "decide", "power"} <= set(COMMANDS)
