@@ -45,13 +45,18 @@ def decide(data: Any, second: Any = None, /, *, direction: str | None = None, **
 
 @dataclass(frozen=True, slots=True)
 class StudyDecision:
-    """A decision on a study, with the names of both sides and how many runs were made for it."""
+    """A decision on a study, with the names of both sides and how many runs were made for it.
+
+    stopped: why the work ended before the rule said so. to_keep: what to write into the study so that its reports show
+    the runs that were made beyond it.
+    """
 
     decision: Decision
     a: str
     b: str
     runs_made: int
     stopped: str = ""
+    to_keep: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: the sides, then the decision's own keys."""
@@ -154,8 +159,14 @@ def decide_study(
         stuck = outcome.count(RunState.FINISHED) == 0 and made > 0
         if action.stop or outcome.stopped or stuck:
             reason = outcome.stopped or ("the last runs all failed" if stuck and not action.stop else "")
-            return StudyDecision(decision, sides.a, sides.b, made, reason)
+            return StudyDecision(decision, sides.a, sides.b, made, reason, _beyond(study, larger))
         units = min(decision.n_a, decision.n_b) + max(action.runs_a, action.runs_b, 1)
+
+
+def _beyond(study: Study, larger: Study) -> str:
+    if larger.repeats > study.repeats:
+        return f"repeats = {larger.repeats}"
+    return f"seeds = {list(larger.seeds)}" if larger.seeds != study.seeds else ""
 
 
 def _look(found: Results, sides: Sides, value: str | None, options: Mapping[str, Any]) -> Decision:

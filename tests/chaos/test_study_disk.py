@@ -1,4 +1,4 @@
-"""Whole studies on a real disk that is full, and with a store that is too new."""
+"""Whole studies on a disk that is full, with output that goes nowhere, and with a store that is too new."""
 
 from __future__ import annotations
 
@@ -68,12 +68,30 @@ def test_a_run_whose_metrics_were_lost_on_a_full_disk_does_not_count_as_finished
         assert hurt.process.returncode == 1, hurt.stdout
         first, *others = sorted(workplace.records(), key=lambda record: record.started_at)
         assert first.state is RunState.FAILED
-        assert "the disk was full" in first.reason
+        assert "some of what the run logged is missing" in first.reason
         assert [record.state for record in others] == [RunState.FINISHED] * 3
         again = workplace.run("--launch", launch)
         assert again.process.returncode == 0, again.stdout
         finished = [record for record in workplace.records() if record.state is RunState.FINISHED]
         assert [record.results for record in finished] == [{"test_acc": 0.75}] * 4
+
+
+def test_progress_that_cannot_be_shown_does_not_end_the_study(tmp_path: Path):
+    oracle = Oracle(Workplace(tmp_path, repeats=1))
+    invocation = oracle.workplace.start(under=["bash", "-c", '"$@" 2> /dev/full', "bash"])
+    invocation.wait()
+    oracle.check_completed(invocation)
+    assert "4 finished" in invocation.stdout
+
+
+def test_a_result_that_cannot_be_printed_is_one_message_and_the_runs_are_kept(tmp_path: Path):
+    oracle = Oracle(Workplace(tmp_path, repeats=1))
+    invocation = oracle.workplace.start(under=["bash", "-c", '"$@" > /dev/full', "bash"])
+    assert invocation.wait() == 1
+    assert is_one_message(invocation.stderr), invocation.stderr
+    assert "found:   No space left on device" in invocation.stderr
+    oracle.hear(invocation)
+    assert len(oracle.check()) == 4
 
 
 def test_a_store_of_a_newer_isorun_is_refused_and_left_as_it_is(tmp_path: Path):

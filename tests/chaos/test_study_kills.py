@@ -15,7 +15,7 @@ from oracle import KEEPER, PARENT, SERVER, TRAINING, Invocation, Oracle, Workpla
 pytestmark = pytest.mark.chaos
 
 SEED = int(os.environ.get("ISORUN_CHAOS_SEED") or random.SystemRandom().randrange(2**32))
-KILLS = int(os.environ.get("ISORUN_CHAOS_KILLS", "14"))  # in each of four studies
+KILLS = int(os.environ.get("ISORUN_CHAOS_KILLS", "16"))  # in each of four studies
 LEAST_MISSING = 8
 GONE_SECONDS = 5.0  # on a machine that does much else; half of the times must be within a second
 

@@ -289,6 +289,22 @@ def test_a_full_disk_in_the_run_folder_leaves_a_record_with_notes(make_job, exec
     assert record.log_tail == "acc: 0.5"
 
 
+def test_a_run_whose_events_are_torn_has_failed_whatever_its_exit_code(make_job, executor):
+    script = """
+        import isorun, os, pathlib
+        isorun.log(epoch=1, acc=0.5)
+        isorun.result(test_acc=0.75)
+        events = pathlib.Path(os.environ["ISORUN_RUN_DIR"], "events.jsonl")
+        os.truncate(events, events.stat().st_size - 3)
+        os._exit(0)
+    """
+    record = executor.execute(make_job(script=textwrap.dedent(script)))
+    assert (record.state, record.exit_code) == (RunState.FAILED, 0)
+    assert "some of what the run logged is missing" in record.reason
+    assert "torn-events" in codes(record)
+    assert record.series["acc"].values == (0.5,)
+
+
 @pytest.mark.chaos
 @pytest.mark.parametrize("launch", ["fresh", "warm"])
 def test_killing_the_executor_leaves_no_process_behind(launch, tmp_path):

@@ -12,18 +12,19 @@ from isorun.report.view import View
 __all__ = ["decision_view", "power_view"]
 
 
-def decision_view(decision: Decision, a: str, b: str) -> View:
+def decision_view(decision: Decision, a: str, b: str, to_keep: str = "") -> View:
     """The verdict, its error rate, and the path that led there."""
     names = {"A better": f"{a} is better", "B better": f"{b} is better"}
     verdict = names.get(str(decision.verdict), str(decision.verdict).capitalize())
     more = f" About {decision.about_more_runs} more runs a side are needed." if decision.about_more_runs else ""
     sentences = (f"{verdict}: {decision.why}{more}", decision.error_statement)
-    return View(sentences, (_path(decision, a, b),) if decision.path else (), tuple(_warnings(decision)))
+    warnings = (*_warnings(decision), *_beyond_the_study(to_keep))
+    return View(sentences, (_path(decision, a, b),) if decision.path else (), warnings)
 
 
 def _path(decision: Decision, a: str, b: str) -> Table:
     seen = [point for point in decision.path if not point.planned]
-    ahead = [point for point in decision.path if point.planned][:1]
+    ahead = [] if decision.stop else [point for point in decision.path if point.planned][:1]
     return Table(
         name="path",
         title=f"every look, A = {a}, B = {b} ({decision.method})",
@@ -50,6 +51,13 @@ def _look(point: PathPoint) -> tuple[str, ...]:
 
 def _warnings(decision: Decision) -> list[StudyWarning]:
     return [StudyWarning("decision", text, "isorun power says how many runs are needed") for text in decision.warnings]
+
+
+def _beyond_the_study(to_keep: str) -> list[StudyWarning]:
+    if not to_keep:
+        return []
+    message = "runs were made beyond what the study declares; reports leave them out until the study declares them"
+    return [StudyWarning("beyond-the-study", message, f"write {to_keep} into the study")]
 
 
 def power_view(result: PowerResult) -> View:
