@@ -91,6 +91,12 @@ def test_versions_of_the_code_that_differ_are_told(study, records):
     assert "2 versions of the code (script differ)" in warning.message
 
 
+def test_levels_that_were_started_differently_do_not_compare_in_time(study, records):
+    fresh = [replace(record, launch="fresh") if record.cell.level is Level.DEFAULT else record for record in records]
+    message = warnings_of(study, fresh)["launch-differs"].message
+    assert "runs at default were started fresh, those at deterministic, fixed-seed warm" in message
+
+
 def test_mixed_launch_modes_are_told(study, records):
     assert "fresh, warm" in warnings_of(study, changed(records, Level.DEFAULT, launch="fresh"))["launch-mixed"].message
 

@@ -77,6 +77,19 @@ def _runs_missing(evidence: Evidence) -> Iterator[StudyWarning]:
         )
 
 
+def _launch_differs(evidence: Evidence) -> Iterator[StudyWarning]:
+    modes = {key: {record.launch for record in records} for key, records in evidence.records.items() if records}
+    fresh = sorted({str(key.level) for key, used in modes.items() if used == {"fresh"}})
+    warm = sorted({str(key.level) for key, used in modes.items() if used == {"warm"}})
+    if fresh and warm:
+        yield StudyWarning(
+            "launch-differs",
+            f"runs at {', '.join(fresh)} were started fresh, those at {', '.join(warm)} warm: the seconds of fresh "
+            "runs include importing frameworks, so compare times within a level only",
+            "isorun run --launch fresh in a new store, where times matter",
+        )
+
+
 def _metric_not_logged(evidence: Evidence) -> Iterator[StudyWarning]:
     finished = any(evidence.records.values())
     for metric in evidence.metrics if finished else ():
@@ -207,6 +220,7 @@ RULES: Final[Sequence[Callable[[Evidence], Iterator[StudyWarning]]]] = (
     _not_finite,
     _runs_failed,
     _runs_missing,
+    _launch_differs,
     _few_runs,
     _unjudged,
     _selected_on_itself,
