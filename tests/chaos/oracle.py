@@ -208,7 +208,7 @@ class Oracle:
         assert {record.cell.id for record in self.check()} == wanted
         assert sorted(path.name for path in (self.workplace.store_folder / "inbox").iterdir()) == []
         assert finished_rows(self.workplace.store_folder / "store.sqlite") == dict.fromkeys(wanted, 1)
-        assert not seconds_until_gone(self.workplace.mark, patience=5.0) > 5.0
+        assert seconds_until_gone(self.workplace.mark, patience=5.0) <= 5.0, "processes were left behind"
 
     def missing(self) -> int:
         return CELLS_A_REPEAT * self.workplace.repeats - len(self.check())

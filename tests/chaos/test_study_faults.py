@@ -100,13 +100,11 @@ CALLS = {"write": 32, "pwrite64": 70, "fsync": 8, "fdatasync": 11, "rename": 4, 
 SOME = [
     ("write", "error=ENOSPC", 1),
     ("write", "error=EIO", 4),
-    ("write", "error=ENOSPC", 6),
     ("write", "signal=SIGKILL", 9),
     ("pwrite64", "error=ENOSPC", 30),
     ("fsync", "error=EIO", 2),
     ("fdatasync", "error=EIO", 7),
     ("rename", "signal=SIGKILL", 2),
-    ("mkdir", "error=ENOSPC", 3),
     ("unlink", "error=EIO", 4),
 ]
 needs_strace = pytest.mark.skipif(
