@@ -7,7 +7,8 @@ STAMP  := $(VENV)/.installed
 .PHONY: demo test test-slow lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || { rm -rf $(VENV); \
+	  echo "no virtual environment could be made: apt-get install python3-venv, then run make again" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from isorun.deciding import decide
     from isorun.errors import IsorunError
-    from isorun.questions import compare, mixed_model, power, summarize
+    from isorun.questions import agree, compare, mixed_model, power, rank, summarize
     from isorun.study.design import Study
     from isorun.workflow import analyse, plan, records, run
 
@@ -21,6 +21,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "IsorunError",
     "Study",
+    "agree",
     "analyse",
     "compare",
     "decide",
@@ -29,6 +30,7 @@ __all__ = [
     "mixed_model",
     "plan",
     "power",
+    "rank",
     "records",
     "result",
     "run",
@@ -36,10 +38,12 @@ __all__ = [
 ]
 
 _LAZY = {
+    "agree": "isorun.questions",
     "compare": "isorun.questions",
     "decide": "isorun.deciding",
     "mixed_model": "isorun.questions",
     "power": "isorun.questions",
+    "rank": "isorun.questions",
     "summarize": "isorun.questions",
     "IsorunError": "isorun.errors",
     "Study": "isorun.study.design",

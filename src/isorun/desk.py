@@ -16,8 +16,8 @@ from isorun.store.base import AbstractStore, Claim
 from isorun.study import placeholders
 from isorun.study.cells import Cell
 from isorun.study.design import Study
-from isorun.study.records import RunRecord
-from isorun.worker.redaction import REDACTED
+from isorun.study.parts import is_withheld
+from isorun.study.records import RunRecord, RunState
 
 __all__ = ["Desk"]
 
@@ -47,8 +47,9 @@ class Desk:
         return claim
 
     def is_done(self, cell: Cell) -> bool:
-        """Whether the cell is finished, or another scheduler tried it since this one began."""
-        return cell.id in self._store.finished_cells() or self._tried_elsewhere(cell)
+        """Whether the cell is finished, or another scheduler tried it since this one began and was not interrupted."""
+        found = self._store.records([cell.id])
+        return any(record.state is RunState.FINISHED or self._is_from_elsewhere(record) for record in found)
 
     def job(self, cell: Cell, ticket: Ticket) -> Job:
         """What to carry out for the cell, with all placeholders filled."""
@@ -57,7 +58,7 @@ class Desk:
         environment = self._study.environments[cell.environment]
         approach = self._study.approaches[cell.approach]
         where = f"approaches.{cell.approach}"
-        _refuse_redacted(approach.command, environment.env.values(), where)
+        _refuse_withheld((*approach.command, *environment.env.values()), where)
         seed = self._draw_seed() if cell.seed is None else cell.seed
         fixed = {"seed": str(seed), "repeat": str(cell.repeat), "level": str(cell.level), "run_dir": str(folder)}
 
@@ -94,12 +95,15 @@ class Desk:
             self._store.pack()
 
     def _tried_elsewhere(self, cell: Cell) -> bool:
-        return any(record.run_id not in self._known for record in self._store.records([cell.id]))
+        return any(map(self._is_from_elsewhere, self._store.records([cell.id])))
+
+    def _is_from_elsewhere(self, record: RunRecord) -> bool:
+        return record.run_id not in self._known and record.state is not RunState.INTERRUPTED
 
 
-def _refuse_redacted(command: Iterable[str], variables: Iterable[str], where: str) -> None:
-    if any(REDACTED in text for text in (*command, *variables)):
+def _refuse_withheld(texts: Iterable[str], where: str) -> None:
+    if any(map(is_withheld, texts)):
         raise StudyError(
-            f"{where}: a secret in it was not kept, so it cannot be run by its name",
+            f"{where}: a variable or secret of it was not kept, so it cannot be run by its name",
             hint="type the command again; finished runs are kept",
         )

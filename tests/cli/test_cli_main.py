@@ -55,3 +55,20 @@ def test_a_reader_that_goes_away_is_no_error(toy):
 
 def test_version(shell):
     assert shell("--version").stdout.startswith("isorun 0.")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_standard_files_that_are_closed_stop_no_command(toy, closed):
+    for command in ("run -- python train.py", "report", "--help"):
+        line = f'"{sys.executable}" -m isorun {command} {closed}'
+        done = subprocess.run(["sh", "-c", line], cwd=toy.folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr
+    assert "1 finished" in toy("run", "--seed", "2", "--level", "fixed-seed", "--", "python", "train.py").stdout
+
+
+def test_what_an_encoding_lacks_is_printed_as_a_question_mark(toy):
+    toy("run", "-n", "2", "--", "python", "train.py")
+    done = toy("report", env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert " ? " in done.stdout

@@ -156,3 +156,50 @@ def test_a_mistake_gets_one_clear_message(mistake, toy):
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not done.stdout
+
+
+def test_what_a_training_prints_cannot_steer_the_terminal(shell):
+    shell.write("train.py", r"raise ValueError('\x1b[2J\x1b]0;title\x07 gone')")
+    done = shell("run", "--", "python", "train.py")
+    assert done.returncode == 1
+    assert "ValueError" in done.stdout
+    assert "ValueError" in done.stderr
+    assert not {"\x1b", "\x07"} & set(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize("words", [["python"], ["python", "-"], ["python", "-u", "-"]])
+def test_a_program_on_standard_input_is_refused_because_a_run_has_none(shell, words):
+    done = shell("run", "--", *words, stdin="print('val_acc: 0.5')")
+    assert done.returncode == 1
+    assert "standard input" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_secret_is_in_any_file_of_the_store(shell):
+    shell.write("train.py", "import os; print('val_acc: 0.5', os.environ['HUB_TOKEN'], os.environ['AWS_SECRET_KEY'])")
+    words = ["--env", "HUB_TOKEN=hidden-value-1", "--env", "DB=postgres://me:hidden-value-2@host/db"]
+    command = ["bash", "-c", "WANDB_API_KEY=hidden-value-3 python train.py --password=hidden-value-4 train.py"]
+    done = shell("run", *words, "--", *command, env={"AWS_SECRET_KEY": "hidden-value-5"})
+    assert done.returncode == 0, done.stderr
+    assert "hidden-value" not in done.stdout + done.stderr
+    files = [path for path in (shell.folder / ".isorun").rglob("*") if path.is_file()]
+    assert [path for path in files if b"hidden-value" in path.read_bytes()] == []
+
+
+def test_a_diverged_run_is_counted_and_ends_nothing(shell):
+    shell.write("t.py", "import isorun, os\nrun = os.environ['ISORUN_RUN_DIR']\nisorun.result(acc=float('nan'))\n")
+    done = shell("run", "-n", 3, "--", "python", "t.py")
+    assert done.returncode == 0, done.stderr
+    assert "n = 0, 3 not finite" in done.stderr
+    report = shell("report")
+    assert report.returncode == 0
+    assert "Traceback" not in report.stderr
+
+
+def test_a_changed_module_of_the_training_is_noticed_also_outside_git(shell):
+    shell.write("helper.py", "V = 0.5\n")
+    shell.write("t.py", "import isorun, helper\nisorun.result(acc=helper.V)\n")
+    shell("run", "-n", 2, "--", "python", "t.py")
+    shell.write("helper.py", "V = 0.9\n")
+    shell("run", "-n", 4, "--", "python", "t.py")
+    assert "[code-differs]" in shell("report").stdout

@@ -289,6 +289,13 @@ def test_a_full_disk_in_the_run_folder_leaves_a_record_with_notes(make_job, exec
     assert record.log_tail == "acc: 0.5"
 
 
+def test_a_run_whose_folder_was_removed_has_failed_whatever_its_exit_code(make_job, executor):
+    script = "import isorun, os, shutil; isorun.log(acc=0.5); shutil.rmtree(os.environ['ISORUN_RUN_DIR'])"
+    record = executor.execute(make_job(script=script))
+    assert record.state is RunState.FAILED
+    assert "folder was removed" in record.reason
+
+
 def test_a_run_whose_events_are_torn_has_failed_whatever_its_exit_code(make_job, executor):
     script = """
         import isorun, os, pathlib

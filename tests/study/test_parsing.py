@@ -150,6 +150,8 @@ BAD = {
     "bad distribution": ("configs.c.lr = {unifrom=[0,1]}", "not a distribution", "did you mean 'uniform'"),
     "reversed range": ("configs.c.lr = {uniform=[1,0]}", "low must be below high", "[1.0, 0.0]"),
     "log of zero": ("configs.c.lr = {log-uniform=[0,1]}", "numbers above 0", ""),
+    "secret by name": ("configs.c.api_key = 'hidden-value'", "configs.c.api_key: that looks like a secret", "env]"),
+    "secret by shape": ("configs.c.hub = 'hf_0123456789abcdef'", "configs.c.hub: that looks like a secret", "env]"),
     "unknown environment key": ("environments.e.pyhton = 'x'", "no key 'pyhton'", "did you mean 'python'"),
     "reserved variable": ("environments.e.env = {ISORUN_SEED='1'}", "'ISORUN_SEED' cannot be set", ""),
     "bad direction": ("metrics.m.direction = 'up'", "'up' is not known", "higher, lower"),

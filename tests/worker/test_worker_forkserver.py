@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from forkserver_client import ForkServer, ForkServerError, WarmRun
 from test_worker_torch import CNN
+from worker_trainings import OTHER_PYTHONS, Trained, run_environment
 
-from conftest import OTHER_PYTHONS, Trained, run_environment
 from isorun.worker import forkserver, programs
 from isorun.worker.programs import Program
 from isorun.worker.warmchild import Launch

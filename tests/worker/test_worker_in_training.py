@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from worker_trainings import OTHER_PYTHONS, run_environment
 
-from conftest import OTHER_PYTHONS, run_environment
 from isorun.worker import levels
 
 

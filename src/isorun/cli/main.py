@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final, NoReturn
 
 from isorun import __version__
@@ -26,6 +28,8 @@ COMMANDS: Final = {
     "mixed": "where the variance comes from: a mixed model, tested as R does",
     "decide": "run more until the verdict is in, or the budget is out",
     "power": "how many runs a difference takes, or what these runs could see",
+    "rank": "which of many approaches is best, over one task or many",
+    "agree": "do devices, environments or metrics put the same runs in the same order?",
     "scan": "show which metrics would be read from a training's output",
 }
 EXAMPLES: Final = """\
@@ -39,6 +43,7 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _prepare_standard_files()
     try:
         return _dispatch(words)
     except IsorunError as error:
@@ -54,6 +59,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _silence_stdout()
         _complain(_refused(error).message())
         return 1
+
+
+def _prepare_standard_files() -> None:
+    """Let every text be printed: to nowhere when the caller closed the file, with ? for what its encoding lacks.
+
+    A closed file would also lend its number to the next one that is opened, and what is printed would end up there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - until the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _dispatch(words: list[str]) -> int:

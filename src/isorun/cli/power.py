@@ -14,6 +14,8 @@ from isorun.errors import UsageError
 
 __all__ = ["declare", "execute"]
 
+_TESTS = "mann-whitney, welch, wilcoxon, paired-t or sequential (default: mann-whitney)"
+
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
@@ -22,11 +24,12 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", metavar="COLUMNS", help="the column that tells the approaches apart")
     parser.add_argument("--a", metavar="LABEL", help="the runs to simulate from (default: all)")
     parser.add_argument("--b", metavar="LABEL", help="the runs of the other side, when they differ in spread")
+    parser.add_argument("--pair", metavar="COLUMN", help="for paired tests: runs with the same label belong together")
     parser.add_argument("--difference", type=float, metavar="X", help="to be seen, in units of the metric")
     parser.add_argument("--effect", type=float, metavar="D", help="to be seen, in standard deviations")
     parser.add_argument("--runs", type=int, metavar="N", help="runs a side")
     parser.add_argument("--power", type=float, default=0.8, metavar="P", help="chance to see it (default: 0.8)")
-    parser.add_argument("--test", default="mann-whitney", metavar="NAME", help="mann-whitney, welch, …, sequential")
+    parser.add_argument("--test", default="mann-whitney", metavar="NAME", help=_TESTS)
     parser.add_argument("--alpha", type=float, default=0.05, metavar="P", help="error rate (default: 0.05)")
     parser.add_argument("--sd", type=float, metavar="X", help="of a run, when there are no runs to simulate from")
 
@@ -45,6 +48,7 @@ def execute(options: argparse.Namespace) -> int:
         by=options.by,
         a=options.a,
         b=options.b,
+        pair=options.pair,
         where=tables.conditions(options),
         drop_missing=options.drop_missing,
         runs=options.runs,

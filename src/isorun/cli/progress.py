@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import threading
 import time
@@ -11,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from isorun.execution.scheduler import Observer
+from isorun.report.plain_text import harmless
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
@@ -26,6 +28,16 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes, hours = seconds / 60, seconds / 3600
     return f"{minutes:.0f} min" if minutes < 99.5 else f"{hours:.1f} h"
+
+
+def _spread(values: list[float]) -> str:
+    """Mean and sd so far; a diverged run is counted, not averaged."""
+    finite = [value for value in values if math.isfinite(value)]
+    diverged = f", {len(values) - len(finite)} not finite" if len(finite) < len(values) else ""
+    if not finite:
+        return f"n = 0{diverged}"
+    sd = f" ± {statistics.stdev(finite):.2g} sd" if len(finite) > 1 else ""
+    return f"mean {statistics.fmean(finite):.4g}{sd}, n = {len(finite)}{diverged}"
 
 
 class Progress(Observer):
@@ -89,9 +101,7 @@ class Progress(Observer):
             return f"{duration(record.wall_seconds)}, no metric found"
         values = self._values[(*record.cell.group,)]
         values.append(value)
-        spread = f" (mean {statistics.fmean(values):.4g}"
-        spread += f" ± {statistics.stdev(values):.2g} sd" if len(values) > 1 else ""
-        return f"{self._metric} {value:.4g}{spread}, n = {len(values)})"
+        return f"{self._metric} {value:.4g} ({_spread(values)})"
 
     def _value(self, record: RunRecord) -> float | None:
         from isorun.analysis.studies.judged import judged_metrics
@@ -124,13 +134,14 @@ class Progress(Observer):
         if not self._sources:
             return []
         names = ", ".join(sorted(self._sources)[:12])
-        return [f"  metrics read from output or files: {names}; isorun report shows the lines they came from"]
+        return [f"  metrics read from output or files: {harmless(names)}; isorun report shows the lines they came from"]
 
     def _rewrite(self, line: str) -> None:
-        self._write(f"\r\x1b[K{line[:160]}")
+        self._write(f"\r\x1b[K{harmless(line)[:160]}")
 
     def _say(self, line: str) -> None:
-        self._write(f"\r\x1b[K{line}\n" if self._live else f"{line}\n")
+        shown = harmless(line)
+        self._write(f"\r\x1b[K{shown}\n" if self._live else f"{shown}\n")
 
     def _write(self, text: str) -> None:
         """Progress that cannot be shown (a log on a full disk, a reader that has gone) must not end the study."""

@@ -121,7 +121,11 @@ def _variable(text: str) -> tuple[str, str]:
 
 def _metric(text: str) -> tuple[str, str]:
     name, sign, direction = text.rpartition(":")
-    return (name, direction) if sign and direction in ("higher", "lower") else (text, "higher")
+    if not sign:
+        return text, "higher"
+    if direction not in ("higher", "lower") or not name:
+        raise UsageError("--metric needs NAME, NAME:higher or NAME:lower", found=text)
+    return name, direction
 
 
 def _policy_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -162,6 +166,8 @@ def _dry_run(study: Study, options: argparse.Namespace) -> int:
 
 
 def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Namespace) -> None:
+    from isorun.report.plain_text import harmless
+
     name = options.study or study.name
     if options.json:
         output.print_json(_summary(study, outcome, name))
@@ -170,9 +176,11 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
     for line in progress.metrics_found():
         print(line)
     for record in [record for record in outcome.records if record.state is not RunState.FINISHED][:5]:
-        print(f"  {record.state}: {record.cell.label}: {record.reason}")
+        print(f"  {record.state}: {record.cell.label}: {harmless(record.reason)}")
         for line in record.log_tail.rstrip().splitlines()[-3:]:
-            print(f"    | {line}")
+            print(f"    | {harmless(line)}")
+    if not outcome.records and not outcome.elsewhere:
+        print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
     if outcome.count(RunState.FINISHED) or not outcome.records:
         print(f"next: isorun report {name}{f' --store {options.store}' if options.store else ''}")
 

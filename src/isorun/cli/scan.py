@@ -26,6 +26,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Read the text and list the metrics found in it."""
     from isorun.execution.sources import describe, scan_text
+    from isorun.report.plain_text import harmless
     from isorun.study.parsing import sources
 
     found = scan_text(_read(options.log), sources({"patterns": options.patterns}, "--pattern"))
@@ -41,9 +42,9 @@ def execute(options: argparse.Namespace) -> int:
         )
         return 0
     names = ", ".join(sorted(found.series)) or "none"
-    print(f"{len(found.series)} metric{'s' if len(found.series) != 1 else ''} found: {names}")
+    print(f"{len(found.series)} metric{'s' if len(found.series) != 1 else ''} found: {harmless(names)}")
     for line in describe(found):
-        print(line)
+        print(harmless(line))
     if not found.series:
         print("next: isorun scan --pattern '(?P<val_acc>[\\d.]+)' LOG, or isorun.log(…) in the training")
     return 0

@@ -111,7 +111,7 @@ def state_and_reason(ended: Ended) -> tuple[RunState, str]:
     if ended.exit.exit_code != 0:
         return RunState.FAILED, f"exit code {ended.exit.exit_code}{_last_words(ended.log_tail)}"
     if ended.events.has_gaps:
-        return RunState.FAILED, "some of what the run logged is missing: the disk was full or failed"
+        return RunState.FAILED, "some of what the run logged is missing: the disk failed or the folder was removed"
     return RunState.FINISHED, ""
 
 

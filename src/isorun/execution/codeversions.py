@@ -40,6 +40,9 @@ class CodeVersions:
 
 
 def with_script(version: Mapping[str, Any], effective: Mapping[str, Any]) -> dict[str, Any]:
-    """The version, and the hash of the script as the worker found it."""
-    script = effective.get("script", {})
-    return {**version, "script_sha256": script["sha256"]} if "sha256" in script else dict(version)
+    """The version, and the hashes of the script and of all the training's own source files as the worker saw them."""
+    found = {
+        "script_sha256": effective.get("script", {}).get("sha256"),
+        "sources_sha256": effective.get("sources_sha256"),
+    }
+    return {**version, **{name: value for name, value in found.items() if value}}

@@ -84,7 +84,7 @@ class EventLog:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether something that the training logged is missing, because the disk was full or failed."""
+        """Whether something that the training logged is missing: the disk failed, or the folder was removed."""
         return any(note.code in _GAPS for note in self.notes)
 
     def _take_unknown(self, event: Event) -> None:

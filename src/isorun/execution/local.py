@@ -15,7 +15,8 @@ from isorun.execution.codeversions import CodeVersions, with_script
 from isorun.execution.events import EventLog
 from isorun.execution.interpreter import Interpreters
 from isorun.execution.launch import LAUNCH_MODES, Launcher
-from isorun.execution.output import BoundedLog, LineSplitter, readable_tail
+from isorun.execution.masking import Mask
+from isorun.execution.output import BoundedLog, LineSplitter, Output, readable_tail
 from isorun.execution.plan import Plan, plan
 from isorun.execution.process import GRACE_SECONDS, Exit
 from isorun.execution.runfolder import read_run_folder
@@ -24,6 +25,7 @@ from isorun.execution.sources import Found, LineMetrics, read_files
 from isorun.execution.strays import Marks, end_strays
 from isorun.execution.watch import Running, watch
 from isorun.study.records import Note, RunRecord
+from isorun.worker.redaction import secret_values
 
 __all__ = ["LocalExecutor"]
 
@@ -61,12 +63,13 @@ class LocalExecutor(AbstractExecutor):
         metrics = LineMetrics(job.sources)
         lines = LineSplitter(metrics.feed)
         log = BoundedLog(job.folder / "output.log")
+        output = Output(log, lines, Mask(secret_values(planned.env)))
         code = self._code_versions.ask(job.working_folder)
         try:
             began_unix = time.time()
             launched = self._launcher.start(planned)
             with self._registered(launched.running):
-                watched = watch(launched.running, log, lines, job.time_limit_seconds)
+                watched = watch(launched.running, output, job.time_limit_seconds)
                 asked_to_stop = self._stopping
             if not watched.exit.kept:
                 end_strays(Marks(job.folder))

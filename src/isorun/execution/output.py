@@ -11,7 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-__all__ = ["BoundedLog", "LineSplitter", "readable_tail"]
+from isorun.execution.masking import Mask
+
+__all__ = ["BoundedLog", "LineSplitter", "Output", "readable_tail"]
 
 HEAD_BYTES: Final = 1_000_000
 TAIL_BYTES: Final = 4_000_000
@@ -114,6 +116,28 @@ class LineSplitter:
         """Pass on a last line that had no end."""
         self._pass_on(self._pending, seconds)
         self._pending = b""
+
+
+class Output:
+    """Takes what a run prints: without secrets, into the log and line by line."""
+
+    def __init__(self, log: BoundedLog, lines: LineSplitter, mask: Mask) -> None:
+        self._log = log
+        self._lines = lines
+        self._mask = mask
+
+    def write(self, data: bytes, seconds: float) -> None:
+        """Take the next bytes, read `seconds` after the run's start."""
+        self._pass_on(self._mask.feed(data), seconds)
+
+    def close(self, seconds: float) -> None:
+        """Pass on what has no end. The log stays open."""
+        self._pass_on(self._mask.rest(), seconds)
+        self._lines.close(seconds)
+
+    def _pass_on(self, data: bytes, seconds: float) -> None:
+        self._log.write(data)
+        self._lines.write(data, seconds)
 
 
 def readable_tail(data: bytes) -> str:

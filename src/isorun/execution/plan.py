@@ -91,7 +91,20 @@ def _interpreter(job: Job, base: Mapping[str, str], interpreters: Interpreters) 
 def _python_program(job: Job) -> programs.Program | None:
     if job.command[0] == FUNCTION:
         return programs.Program(programs.FUNCTION, job.command[1], job.command[2:])
+    _refuse_standard_input(job)
     return programs.parse(job.command[1:])
+
+
+def _refuse_standard_input(job: Job) -> None:
+    """A run has no standard input: Python would find an empty program there and end well without training."""
+    program = next((word for word in job.command[1:] if word != "-u"), "-")
+    if program == "-":
+        raise ExecutionError(
+            f"approaches.{job.cell.approach}: python would read its program from standard input, which a run lacks",
+            found=" ".join(job.command),
+            allowed="python SCRIPT, python -m MODULE, python -c CODE",
+            hint="save the program to a file, and give that to python",
+        )
 
 
 def _argv(job: Job, interpreter: str, program: programs.Program | None, base: Mapping[str, str]) -> tuple[str, ...]:

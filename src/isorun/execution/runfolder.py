@@ -20,4 +20,6 @@ def read_run_folder(folder: Path) -> EventLog:
     if found.torn_bytes:
         message = f"the last {found.torn_bytes} bytes of the run's events are damaged and were left out"
         log.notes.append(Note("torn-events", message))
+    if not folder.is_dir():
+        log.notes.append(Note("events-lost", "the run's folder was removed while it ran, and what it logged with it"))
     return log

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from isorun.execution.output import BoundedLog, LineSplitter
+from isorun.execution.output import Output
 from isorun.execution.process import Exit
 
 __all__ = ["Running", "Watched", "watch"]
@@ -45,7 +45,7 @@ class Watched:
     timed_out: bool
 
 
-def watch(running: Running, log: BoundedLog, lines: LineSplitter, limit: float | None) -> Watched:
+def watch(running: Running, output: Output, limit: float | None) -> Watched:
     """Read the output of a run that was started just now until it has ended; stop it after `limit` seconds.
 
     The start of a fork server, which may have come before, counts neither for the limit nor for the times of lines.
@@ -59,10 +59,10 @@ def watch(running: Running, log: BoundedLog, lines: LineSplitter, limit: float |
     poll.register(running.status_fd, select.POLLIN)
     while True:
         ready = {fd for fd, _ in poll.poll(_milliseconds(deadline))}
-        if running.output_fd in ready and _read_once(running.output_fd, log, lines, began) == 0:
+        if running.output_fd in ready and _read_once(running.output_fd, output, began) == 0:
             poll.unregister(running.output_fd)
         if running.status_fd in ready and (ended := running.exit()):
-            _drain(running.output_fd, log, lines, began)
+            _drain(running.output_fd, output, began)
             return Watched(ended, timed_out)
         if deadline is not None and time.monotonic() >= deadline:
             running.ask_to_stop()
@@ -73,20 +73,19 @@ def _milliseconds(deadline: float | None) -> float | None:
     return None if deadline is None else max(deadline - time.monotonic(), 0.0) * 1000
 
 
-def _read_once(fd: int, log: BoundedLog, lines: LineSplitter, began: float) -> int | None:
+def _read_once(fd: int, output: Output, began: float) -> int | None:
     """How many bytes were read: 0 at the end, None when there is nothing now."""
     try:
         data = os.read(fd, _READ_BYTES)
     except BlockingIOError:
         return None
     if data:
-        log.write(data)
-        lines.write(data, time.monotonic() - began)
+        output.write(data, time.monotonic() - began)
     return len(data)
 
 
-def _drain(fd: int, log: BoundedLog, lines: LineSplitter, began: float) -> None:
+def _drain(fd: int, output: Output, began: float) -> None:
     left = _DRAIN_BYTES
-    while left > 0 and (count := _read_once(fd, log, lines, began)):
+    while left > 0 and (count := _read_once(fd, output, began)):
         left -= count
-    lines.close(time.monotonic() - began)
+    output.close(time.monotonic() - began)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,13 +67,14 @@ class Inbox:
             doing = f"recording run {record.run_id} ({record.cell.label}, {len(envelope):,} bytes)"
             raise file_error(error, doing, self.folder) from error
 
-    def run_ids(self, cell_id: str = "") -> list[str]:
-        """The ids of the waiting runs of one cell, or of all, ordered by cell and attempt."""
-        start = f"{cell_id}-" if cell_id else ""
+    def run_ids(self, cell_ids: Collection[str] | None = None) -> list[str]:
+        """The ids of the waiting runs of these cells, or of all, ordered by cell and attempt."""
         with reported("listing the inbox", self.folder):
-            names = [name for name in self._files.names(self.folder) if name.startswith(start)]
+            names = self._files.names(self.folder)
         ids = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
-        return sorted((run_id for run_id in ids if cell_of(run_id)), key=_place)
+        places = {run_id: place for run_id in ids if (place := cell_of(run_id))}
+        wanted = [run_id for run_id, (cell_id, _) in places.items() if cell_ids is None or cell_id in cell_ids]
+        return sorted(wanted, key=places.__getitem__)
 
     def read(self, run_id: str) -> WaitingRecord | DamagedFile | None:
         """The waiting record, or what is wrong with its file; None when it was packed in the meantime."""
@@ -85,9 +86,9 @@ class Inbox:
                 return None
         return _checked(data, run_id, path)
 
-    def read_all(self, cell_id: str = "") -> Iterator[WaitingRecord]:
-        """The records that can be trusted, of one cell or of all; `problems` names the others."""
-        for run_id in self.run_ids(cell_id):
+    def read_all(self, cell_ids: Collection[str] | None = None) -> Iterator[WaitingRecord]:
+        """The records that can be trusted, of these cells or of all; `problems` names the others."""
+        for run_id in self.run_ids(cell_ids):
             waiting = self.read(run_id)
             if isinstance(waiting, WaitingRecord):
                 yield waiting
@@ -185,10 +186,6 @@ def _refuse_newer(envelope: Mapping[str, Any], path: Path) -> None:
             allowed=f"record format {_FORMAT}",
             hint="pip install --upgrade isorun",
         )
-
-
-def _place(run_id: str) -> tuple[str, int]:
-    return cell_of(run_id) or (run_id, 0)
 
 
 def _is_aside(name: str) -> bool:

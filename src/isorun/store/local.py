@@ -92,8 +92,7 @@ class LocalStore(AbstractStore):
     def records(self, cell_ids: Iterable[str] | None = None) -> Sequence[RunRecord]:
         """All records of the inbox and the database, or those of the given cells."""
         wanted = None if cell_ids is None else set(cell_ids)
-        waiting = [item.record for item in self._inbox.read_all()]
-        found = {record.run_id: record for record in waiting if wanted is None or record.cell.id in wanted}
+        found = {item.record.run_id: item.record for item in self._inbox.read_all(wanted)}
         with self._reading() as connection:
             found |= {record.run_id: record for record in read_records(connection, wanted)}
         return sorted(found.values(), key=lambda record: (record.cell.id, record.attempt))
@@ -150,7 +149,7 @@ class LocalStore(AbstractStore):
     def _waiting_attempts(self, cell_id: str) -> list[KnownAttempt]:
         return [
             KnownAttempt(item.record.attempt, item.record.state is RunState.FINISHED, item.digest)
-            for item in self._inbox.read_all(cell_id)
+            for item in self._inbox.read_all({cell_id})
         ]
 
     def _packed_attempts(self, cell_id: str) -> list[KnownAttempt]:

@@ -11,6 +11,7 @@ from typing import Any
 from isorun.errors import StudyError
 from isorun.study.design import Study
 from isorun.study.levels import Level
+from isorun.worker.redaction import redacted_argv
 
 __all__ = ["adhoc_study"]
 
@@ -29,7 +30,7 @@ def adhoc_study(
     folder: Path,
 ) -> Study:
     """A study of one command; the same command gets the same name, so that running it again extends it."""
-    approach = _approach_name(command)
+    approach = _approach_name(redacted_argv(command, {}))
     return Study(
         _checked(name) if name else f"{approach}-{_short_hash(command)}",
         approaches={approach: list(command)},
@@ -50,7 +51,7 @@ def _approach_name(command: Sequence[str]) -> str:
     script = next((word for word in words if word.endswith(".py")), None)
     if script is None and "-m" in command[:-1]:
         script = command[command.index("-m") + 1]
-    stem = Path(script or (words[0] if words else "command")).name.removesuffix(".py")
+    stem = Path((script or (words[0] if words else "command")).split()[-1]).name.removesuffix(".py")
     return re.sub(r"[^\w.-]", "_", stem) or "command"
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from isorun.study.design import Approach, Config, Environment, Study
 from isorun.study.distributions import Distribution
-from isorun.study.parts import Sources
-from isorun.worker.redaction import REDACTED, names_secret, redacted_argv
+from isorun.study.parts import Sources, recordable
+from isorun.worker.redaction import redacted_argv
 
 __all__ = ["document_of", "without_secrets"]
 
@@ -33,14 +33,16 @@ def document_of(study: Study) -> dict[str, Any]:
 
 
 def without_secrets(study: Study) -> dict[str, Any]:
-    """The same document to be kept: values that look secret are left out. Its cells have the same ids."""
+    """The same document to be kept, without values that look secret and with variables as a record shows them.
+
+    Its cells have the same ids.
+    """
     document = document_of(study)
     for approach in document["approaches"].values():
         if "command" in approach:
             approach["command"] = redacted_argv(approach["command"], {})
     for environment in document["environments"].values():
-        variables = environment["env"]
-        environment["env"] = {name: REDACTED if names_secret(name) else value for name, value in variables.items()}
+        environment["env"] = {name: recordable(name, value) for name, value in environment["env"].items()}
     return document
 
 

@@ -35,6 +35,7 @@ from isorun.study.checks import (
 from isorun.study.distributions import KINDS, Distribution
 from isorun.study.levels import Level
 from isorun.study.parts import FUNCTION, Approach, Config, Environment, Metric, Policy, Selection, Sources
+from isorun.worker.redaction import redacted_argv
 
 __all__ = [
     "approaches",
@@ -257,11 +258,22 @@ def _config(name: str, value: Any) -> Config:
     for key in rest:
         if not re.fullmatch(r"[A-Za-z_][\w-]*", key):
             raise StudyError(f"{where}: {key!r} cannot be the name of a value", allowed="letters, digits, _ and -")
+        _refuse_secret(key, fixed.get(key), f"{where}.{key}")
     draws = as_whole(table.get("draws", 1), f"{where}.draws", 1, 100_000)
     if draws > 1 and not drawn:
         hint = "give a value a distribution, such as lr = { log-uniform = [1e-4, 1e-1] }"
         raise StudyError(f"{where}.draws: nothing is drawn, so all draws would be the same", hint=hint)
     return Config(name, fixed, drawn, draws, as_whole(table.get("draw_seed", 0), f"{where}.draw_seed", 0, _MAX_SEED))
+
+
+def _refuse_secret(key: str, value: ConfigValue | None, where: str) -> None:
+    """A config is recorded with every run and shared, so that a secret must reach the training in another way."""
+    if isinstance(value, str) and redacted_argv([f"--{key}={value}"], {}) != [f"--{key}={value}"]:
+        raise StudyError(
+            f"{where}: that looks like a secret, and configs are recorded",
+            allowed="values that anybody may read",
+            hint="set a variable in [environments.NAME.env], or in the shell that isorun is started from",
+        )
 
 
 def _config_value(value: Any, where: str) -> ConfigValue:

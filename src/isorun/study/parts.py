@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,17 +12,37 @@ from isorun.study.cells import ConfigValue
 from isorun.study.distributions import Distribution
 from isorun.worker.redaction import RECORDED_VARIABLES, REDACTED, names_secret
 
-__all__ = ["FUNCTION", "Approach", "Config", "Environment", "Metric", "Policy", "Selection", "Sources"]
+__all__ = [
+    "FUNCTION",
+    "Approach",
+    "Config",
+    "Environment",
+    "Metric",
+    "Policy",
+    "Selection",
+    "Sources",
+    "is_withheld",
+    "recordable",
+]
 
 
 FUNCTION: Final = "function"
 
 
+_HASHED: Final = re.compile(r"<sha256:[0-9a-f]{16}>")
+
+
 def recordable(name: str, value: str) -> str:
-    """What may be recorded of a variable."""
-    if name in RECORDED_VARIABLES:
+    """What may be recorded of a variable; what was recorded of one stays as it is."""
+    if name in RECORDED_VARIABLES or _HASHED.fullmatch(value):
         return value
-    return REDACTED if names_secret(name) else f"sha256:{hashlib.sha256(value.encode()).hexdigest()[:16]}"
+    hashed = hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest()[:16]
+    return REDACTED if names_secret(name) else f"<sha256:{hashed}>"
+
+
+def is_withheld(text: str) -> bool:
+    """Whether something was left out of the text when it was recorded, so that nothing can be run with it."""
+    return REDACTED in text or _HASHED.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

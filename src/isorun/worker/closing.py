@@ -57,6 +57,7 @@ class Closer:
         from . import fingerprint
 
         effective = fingerprint.effective_environment(self._script)
+        effective["sources_sha256"] = fingerprint.sources_digest(self._sources())
         self._recorder.write({"kind": "environment", "t": self._recorder.seconds, "effective": effective})
 
     def _sources(self) -> list[Path]:

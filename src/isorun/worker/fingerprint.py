@@ -11,7 +11,7 @@ import platform
 import sys
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from . import libraries, packages
 from .redaction import recorded_variables
@@ -130,3 +130,9 @@ def _gpu() -> dict[str, Any] | None:
 def _script(script: Path | None) -> dict[str, Any] | None:
     path = script or Path(getattr(sys.modules.get("__main__"), "__file__", None) or "")
     return {"path": str(path), "sha256": sha256(path.read_bytes()).hexdigest()} if path.is_file() else None
+
+
+def sources_digest(paths: Sequence[Path]) -> str:
+    """One hash of the training's own source files, wherever they lie: a changed module is a changed training."""
+    hashes = sorted(f"{path.name} {sha256(path.read_bytes()).hexdigest()}" for path in paths if path.is_file())
+    return sha256("\n".join(hashes).encode()).hexdigest() if hashes else ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Mapping, Sequence
+import zlib
+from typing import Callable, Mapping, Sequence
 
 REDACTED = "<redacted>"
 
@@ -104,15 +105,30 @@ RECORDED_VARIABLES = frozenset(
 
 # Words that name a secret wherever they stand, and words that do so at the end of a name ("--hub-token", "DB_PASS",
 # but not "--tokenizer", "--key-dim" or "--pin-memory").
-_SECRET_NAME = re.compile(
-    r"(?i)passwd|password|passphrase|secret|credential|api[_.-]?key|access[_.-]?key|private[_.-]?key|auth[_.-]?token|"
-    r"bearer|cookie|(^|[^a-z])(pass|pwd|token|keys?|auth|creds?|dsn|pat|webhook(_?url)?|salt|connection_?string)$"
+_TELLING_WORDS = (
+    r"passwd|password|passphrase|secret|credential|api[_.-]?key|access[_.-]?key|private[_.-]?key|auth[_.-]?token|"
+    r"bearer|cookie"
 )
-_SECRET_SHAPE = re.compile(
-    r"^(hf_|sk-|sk_live_|sk_test_|rk_live_|pk_live_|ghp_|gho_|ghs_|ghu_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|"
+_SECRET_NAME = re.compile(
+    rf"(?i){_TELLING_WORDS}|(^|[^a-z])(pass|pwd|token|keys?|auth|creds?|dsn|pat|webhook(_?url)?|salt|connection_?string)$"
+)
+_TELLING_STARTS = (
+    r"(?:hf_|sk-|sk_live_|sk_test_|rk_live_|pk_live_|ghp_|gho_|ghs_|ghu_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|"
     r"ya29\.|npm_|pypi-|dop_v1_|SG\.|eyJ[A-Za-z0-9_-]+\.|-----BEGIN )"
 )
-_URL_LOGIN = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/@\s]+@", re.IGNORECASE)
+_SECRET_SHAPE = re.compile(rf"^{_TELLING_STARTS}")
+_TELLING_NAME = re.compile(rf"(?i){_TELLING_WORDS}")
+_AMBIGUOUS_NAME = re.compile(r"(?i)(^|[^a-z])(keys?|token)$")
+# Secrets inside a longer text, such as code given by `-c` or a header. Only the words that always name a secret count
+# here: "key = …" is ordinary code. All repetitions are bounded, or a long argument would take minutes.
+_SECRET_INSIDE = re.compile(
+    rf"(?<![A-Za-z0-9]){_TELLING_STARTS}[\w.+/=-]{{12,}}"
+    r"|-----BEGIN [\s\S]+"
+    r"|(?P<header>(?i:bearer|authorization:\s{0,9}\w{1,20})\s{1,9})[\w.~+/=-]{8,}"
+    rf"|(?P<name>(?i:{_TELLING_WORDS})[\w.-]{{0,64}}[\"']?\s{{0,9}}[:=]\s{{0,9}})"
+    r"(?:\"[^\"]{1,999}\"|'[^']{1,999}'|[^\s\"'&;,(){}\[\]]{4,})"
+)
+_URL_LOGIN = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]{0,31}://)[^/@\s]+@", re.IGNORECASE)
 _SHORTEST_SECRET = 6
 _HARMLESS = frozenset(("PWD", "OLDPWD"))
 
@@ -127,22 +143,13 @@ def redacted_argv(argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
 
     They do so by their option's name, by their shape, or by being the value of a secret-looking variable.
     """
-    secrets = {value for name, value in environ.items() if _is_secret_variable(name, value)}
-    redacted: list[str] = []
-    value_follows = False
-    for argument in map(str, argv):
-        is_option = argument.startswith("-") and len(argument) > 1
-        if value_follows and not is_option:
-            redacted.append(REDACTED)
-            value_follows = False
-            continue
-        redacted.append(_redacted_argument(argument, secrets))
-        value_follows = is_option and "=" not in argument and names_secret(argument)
-    return redacted
+    secrets = secret_values(environ)
+    return _redacted_words(list(map(str, argv)), lambda argument: _redacted_argument(argument, secrets))
 
 
-def _is_secret_variable(name: str, value: str) -> bool:
-    return name not in RECORDED_VARIABLES and len(value) >= _SHORTEST_SECRET and names_secret(name)
+def secret_values(environ: Mapping[str, str]) -> set[str]:
+    """The values of the variables that hold secrets, by the look of their names."""
+    return {value for name, value in environ.items() if _is_secret_variable(name, value)}
 
 
 def names_secret(name: str) -> bool:
@@ -150,12 +157,68 @@ def names_secret(name: str) -> bool:
     return name not in _HARMLESS and _SECRET_NAME.search(name) is not None
 
 
+def without_secrets(text: str) -> str:
+    """The text without what has the shape of a secret, wherever it stands."""
+    text = _SECRET_INSIDE.sub(lambda found: f"{found['header'] or found['name'] or ''}{REDACTED}", text)
+    return _URL_LOGIN.sub(rf"\g<scheme>{REDACTED}@", text)
+
+
+def _is_secret_variable(name: str, value: str) -> bool:
+    return name not in RECORDED_VARIABLES and len(value) >= _SHORTEST_SECRET and names_secret(name)
+
+
+def _redacted_words(words: Sequence[str], redacted_word: Callable[[str], str]) -> list[str]:
+    """The words, without those that follow a secret-looking option, and each of the others as `redacted_word` says."""
+    redacted: list[str] = []
+    secret_option = ""
+    for word in words:
+        is_option = word.startswith("-") and len(word) > 1
+        is_secret = secret_option and not is_option
+        redacted.append(_stand_in(secret_option, word) if is_secret else redacted_word(word))
+        secret_option = word if is_option and "=" not in word and names_secret(word) else ""
+    return redacted
+
+
+def _stand_in(name: str, value: str) -> str:
+    """What is recorded in place of the value of a secret-looking option; what stands there already stays.
+
+    Where the name may be that of an ordinary setting ("--sort-key"), 16 bits tell two values apart: far too few to
+    find a token by, and without them two commands would count as one and the second would never be run.
+    """
+    if value.startswith(REDACTED):
+        return value
+    is_clear = _TELLING_NAME.search(name) or not _AMBIGUOUS_NAME.search(name)
+    return REDACTED if is_clear else f"{REDACTED}~{zlib.crc32(value.encode(errors='surrogateescape')) & 0xFFFF:04x}"
+
+
 def _redacted_argument(argument: str, secrets: set[str]) -> str:
-    name, equals, value = argument.partition("=")
-    if equals and (names_secret(name) or _SECRET_SHAPE.match(value)):
-        return f"{name}={REDACTED}"
-    if _SECRET_SHAPE.match(argument):
-        return REDACTED
     for secret in secrets:
         argument = argument.replace(secret, REDACTED)
-    return _URL_LOGIN.sub(rf"\g<scheme>{REDACTED}@", argument)
+    return _redacted_text(argument) if _is_text(argument) else _redacted_value(argument)
+
+
+def _is_text(argument: str) -> bool:
+    """Whether this is code or a shell command: of those only the secrets may go, or two of them would look alike."""
+    return re.search(r"\s", argument.partition("=")[0] if argument.startswith("-") else argument) is not None
+
+
+def _redacted_text(text: str) -> str:
+    pieces = re.split(r"(\s+)", text)
+    pieces[::2] = _redacted_words(pieces[::2], _redacted_piece)
+    return without_secrets("".join(pieces))
+
+
+def _redacted_piece(word: str) -> str:
+    """A word of a text: `key=…` is ordinary code there, `api_key=…` is not."""
+    name, equals, value = word.partition("=")
+    is_secret = names_secret(name) if name.startswith("-") else _TELLING_NAME.search(name)
+    return f"{name}={_stand_in(name, value)}" if equals and is_secret else word
+
+
+def _redacted_value(argument: str) -> str:
+    name, equals, value = argument.partition("=")
+    if equals and _SECRET_SHAPE.match(value):
+        return f"{name}={REDACTED}"
+    if equals and names_secret(name):
+        return f"{name}={_stand_in(name, value)}"
+    return REDACTED if _SECRET_SHAPE.match(argument) else without_secrets(argument)

@@ -12,7 +12,7 @@ from typing import Any, Callable
 from .recorder import Recorder
 from .values import shortened
 
-_WORKER = str(Path(__file__).resolve().parent)
+_ISORUN = str(Path(__file__).resolve().parents[1]) + os.sep
 _LIBRARY_PARTS = ("/site-packages/", "/dist-packages/")
 # Where the standard library lies, asked of one of its modules: `sysconfig` takes milliseconds to say the same.
 _STANDARD_LIBRARY = str(Path(os.__file__).parent) + os.sep
@@ -40,14 +40,14 @@ def caller() -> str:
         place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
         if is_users_file(frame.f_code.co_filename):
             return place
-        if not nearest and not place.startswith((_WORKER, "<frozen")):
+        if not nearest and not place.startswith((_ISORUN, "<frozen")):
             nearest = place
         frame = frame.f_back
     return nearest
 
 
 def is_users_file(filename: str) -> bool:
-    """Whether a source file belongs to the user rather than to Python, an installed library or the worker."""
-    if filename.startswith((_WORKER, "<")) or any(part in filename for part in _LIBRARY_PARTS):
+    """Whether a source file belongs to the user rather than to Python, an installed library or isorun."""
+    if filename.startswith((_ISORUN, "<")) or any(part in filename for part in _LIBRARY_PARTS):
         return False
     return not filename.startswith(_STANDARD_LIBRARY)

@@ -9,7 +9,7 @@ from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.inputs.tables import Table, Values
 from isorun.errors import InputError
 
-__all__ = ["Pairs", "matched"]
+__all__ = ["Pairs", "labelled", "matched"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,7 @@ class Pairs:
 
 def matched(table: Table, column: str, first: Values, second: Values) -> Pairs:
     """The runs of both sides that have the same label in `column`; a label that one side has twice is an error."""
-    labels = table.labels(column)
-    a, b = (_by_label(table, labels, column, side) for side in (first, second))
+    a, b = (labelled(table, column, side) for side in (first, second))
     shared = sorted(a.keys() & b.keys())
     if not shared:
         raise InputError(
@@ -43,8 +42,9 @@ def matched(table: Table, column: str, first: Values, second: Values) -> Pairs:
     )
 
 
-def _by_label(table: Table, labels: list[str], column: str, side: Values) -> dict[str, int]:
-    positions: dict[str, int] = {}
+def labelled(table: Table, column: str, side: Values) -> dict[str, int]:
+    """Where the run of each label in `column` stands among the side's values; a label that occurs twice is an error."""
+    labels, positions = table.labels(column), dict[str, int]()
     for position, row in enumerate(side.rows.tolist()):
         earlier = positions.setdefault(labels[row], position)
         if earlier != position:

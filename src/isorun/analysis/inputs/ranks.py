@@ -33,9 +33,10 @@ def has_ties(values: FloatArray) -> bool:
 def snapped(differences: FloatArray, largest: float) -> FloatArray:
     """Differences of values up to `largest`, without the noise of floating point.
 
-    0.85 - 0.80 and 0.80 - 0.75 are not the same double, but are the same difference, and have to share a rank.
+    0.85 - 0.80 and 0.80 - 0.75 are not the same double, but are the same difference, and have to share a rank. Fourteen
+    digits of the largest value are kept: beyond what writing numbers as doubles costs, and little else.
     """
     if largest == 0.0 or not differences.size:
         return differences
-    decimals = 12 - math.ceil(math.log10(largest))
+    decimals = 14 - math.ceil(math.log10(largest))
     return np.round(differences, decimals) if decimals < 300 else differences

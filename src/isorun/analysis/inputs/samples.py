@@ -10,12 +10,24 @@ import numpy.typing as npt
 
 from isorun.errors import InputError
 
-__all__ = ["FloatArray", "Interval", "Outcome", "finite_sample", "higher_is_better", "is_constant", "oriented"]
+__all__ = [
+    "FloatArray",
+    "Interval",
+    "Outcome",
+    "finite_sample",
+    "higher_is_better",
+    "is_constant",
+    "oriented",
+    "recentred",
+    "require_moderate",
+]
 
 FloatArray = npt.NDArray[np.float64]
 Interval = tuple[float, float]
 
 DIRECTIONS = ("higher", "lower")
+_LARGEST = 1e150
+"""The squares of larger values leave the range of floating point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,7 @@ def finite_sample(values: npt.ArrayLike, name: str, *, minimum: int = 1) -> Floa
     if sample.ndim != 1:
         raise InputError(f"{name} must be one list of numbers", found=f"an array of shape {sample.shape}")
     _require_finite(sample, name)
+    require_moderate(sample, name)
     if sample.size < minimum:
         raise InputError(f"{name} has too few values", found=f"{sample.size}", allowed=f"{minimum} or more")
     return sample
@@ -65,6 +78,24 @@ def _require_finite(sample: FloatArray, name: str) -> None:
         allowed="finite numbers",
         hint="find out why these runs have no result; leave them out only if that has nothing to do with the result",
     )
+
+
+def require_moderate(sample: FloatArray, name: str) -> None:
+    """An error for values whose squares leave the range of floating point."""
+    largest = float(np.abs(sample).max(initial=0.0))
+    if largest > _LARGEST:
+        raise InputError(
+            f"{name} has values that are too large to compute with",
+            found=f"{largest:g}",
+            allowed=f"values up to {_LARGEST:g}",
+            hint="such a run has diverged: look at it by itself",
+        )
+
+
+def recentred(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Both samples less the median of all values, so that means of values with a large common offset keep digits."""
+    centre = float(np.median(np.concatenate([first, second])))
+    return first - centre, second - centre
 
 
 def is_constant(sample: FloatArray) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isorun.analysis.inputs.samples import FloatArray
+from isorun.analysis.inputs.samples import FloatArray, require_moderate
 from isorun.analysis.inputs.table_files import Columns, columns_of_rows, read_file
 from isorun.errors import InputError, known_names
 
@@ -109,6 +109,7 @@ class Table:
         numbers = self.numbers(value)
         if not drop_missing:
             self._require_finite(value, numbers)
+        require_moderate(numbers[np.isfinite(numbers)], f"column {value!r} of {self.source}")
         members: dict[tuple[str, ...], list[int]] = {}
         keys = zip(*(self.labels(name) for name in by), strict=True) if by else ((),) * self.rows
         for row, key in enumerate(keys):
@@ -183,13 +184,15 @@ def _columns_of_frame(frame: Any) -> Columns:
     import narwhals as nw  # noqa: PLC0415  # a tenth of a second that tables from files need not wait for
 
     try:
-        native = nw.from_native(frame, eager_only=True)
+        native = nw.from_native(frame)
     except TypeError as error:
         raise InputError(
             "cannot read a table from this object",
             found=type(frame).__name__,
             allowed="a path, a pandas, Polars or PyArrow frame, a mapping of columns, a list of rows",
         ) from error
+    if isinstance(native, nw.LazyFrame):
+        native = native.collect()
     _require_unique([str(name) for name in native.columns], "the frame")
     return {str(name): native[name].to_numpy() for name in native.columns}
 

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtr, stdtr
 
+from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.ranks import midranks, tie_term
 from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.leaderboards.omnibus import block_ranks
@@ -69,7 +70,7 @@ def conover(samples: Sequence[FloatArray]) -> PairValues:
 
 def pairwise_wilcoxon(samples: Sequence[FloatArray]) -> PairValues:
     """Each pair by itself; approaches that are equal in every block do not differ."""
-    outcomes = [wilcoxon_signed_rank(a - b) for a, b in combinations(samples, 2)]
+    outcomes = [wilcoxon_signed_rank(Pairs(a, b).differences) for a, b in combinations(samples, 2)]
     return [1.0 if outcome.p is None else outcome.p for outcome in outcomes]
 
 

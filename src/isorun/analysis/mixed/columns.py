@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from isorun.analysis.inputs.samples import require_moderate
 from isorun.analysis.mixed.formula import Formula
 from isorun.errors import InputError, known_names
 
@@ -56,6 +57,9 @@ def read_table(data: Mapping[str, ArrayLike], formula: Formula, missing: Missing
     kept, notes = _complete_rows(raw, missing)
     if kept is not None:
         raw = {name: cells[kept] for name, cells in raw.items()}
+    for name, cells in raw.items():
+        if not _is_text(cells):
+            require_moderate(cells, f"column {name!r}")
     factors: dict[str, Factor] = {}
     return Table(
         response=_response(raw[formula.response], formula.response),
@@ -179,7 +183,7 @@ def _complete_rows(
             "the table has missing or infinite values",
             found=counts,
             allowed="finite numbers and non-empty text in every column of the formula",
-            hint="look at these rows, or drop them on purpose (missing='drop')",
+            hint="find out why; drop_missing (--drop-missing) leaves these rows out and says how many",
         )
     incomplete = np.logical_or.reduce(list(gaps.values()))
     if incomplete.all():

@@ -11,7 +11,7 @@ import numpy as np
 from isorun.analysis.inputs.pairing import Pairs, matched
 from isorun.analysis.inputs.samples import finite_sample, higher_is_better
 from isorun.analysis.inputs.tables import Group, read_table
-from isorun.analysis.pairwise.comparison import Comparison, Side, compared, require_moderate
+from isorun.analysis.pairwise.comparison import Comparison, Side, compared
 from isorun.analysis.sequential.verdict import decide
 from isorun.analysis.spreads.summary import column_names
 from isorun.errors import InputError, known_names
@@ -53,7 +53,6 @@ def compare(
         chosen = _Selection(value, by, (a, b), pair, where or {}, drop_missing)
         sides, pairs = _from_table(data, chosen)
     a_side, b_side = (_in_order_of_size(side) for side in sides)
-    require_moderate(a_side, b_side)
     decision = decide(a_side.values, b_side.values, direction=direction, margin=margin, method="fixed")
     return compared(a_side, b_side, pairs, direction, decision)
 

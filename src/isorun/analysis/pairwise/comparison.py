@@ -20,11 +20,8 @@ from isorun.analysis.pairwise.signed_rank import wilcoxon_signed_rank
 from isorun.analysis.pairwise.variance_tests import f_test, fligner, levene
 from isorun.analysis.sequential.decision import Decision
 from isorun.analysis.spreads.spread import spread
-from isorun.errors import InputError
 
-__all__ = ["Comparison", "PairedTests", "Side", "compared", "require_moderate"]
-
-_LARGEST = 1e150
+__all__ = ["Comparison", "PairedTests", "Side", "compared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ class Comparison:
     @property
     def difference(self) -> float:
         """Mean of A minus mean of B."""
-        return self.mean_a - self.mean_b
+        return self.means.difference
 
     @property
     def verdict(self) -> str:
@@ -162,19 +159,6 @@ def compared(a: Side, b: Side, pairs: Pairs | None, direction: str, decision: De
         decision=decision,
         notes=tuple(_notes(a, b, pairs)),
     )
-
-
-def require_moderate(*sides: Side) -> None:
-    """An error for values whose squares leave the range of floating point."""
-    for side in sides:
-        largest = float(abs(side.values).max())
-        if largest > _LARGEST:
-            raise InputError(
-                f"the values of {side.name!r} are too large to compute with",
-                found=f"{largest:g}",
-                allowed=f"values up to {_LARGEST:g}",
-                hint="such a run has diverged: look at it by itself",
-            )
 
 
 def _paired_tests(pairs: Pairs) -> PairedTests:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from scipy.special import gammaln, nctdtrinc
 
-from isorun.analysis.inputs.samples import FloatArray, Interval
+from isorun.analysis.inputs.samples import FloatArray, Interval, recentred
 
 __all__ = ["EffectSize", "effect_size"]
 
@@ -35,17 +35,14 @@ def effect_size(first: FloatArray, second: FloatArray, confidence: float = 0.95)
     freedom = n + m - 2
     if freedom < 1:
         return EffectSize(None, None, None)
+    largest = max(abs(float(first.mean())), abs(float(second.mean())))
+    first, second = recentred(first, second)
     within = float(((first - first.mean()) ** 2).sum() + ((second - second.mean()) ** 2).sum())
     pooled = math.sqrt(within / freedom)
-    if not _is_spread(pooled, first, second):
+    if pooled <= 1e-14 * largest or pooled == 0.0:
         return EffectSize(None, None, None)
     d = float(first.mean() - second.mean()) / pooled
     return EffectSize(d, d * _bias_factor(freedom), _interval(d, n, m, confidence))
-
-
-def _is_spread(pooled: float, first: FloatArray, second: FloatArray) -> bool:
-    largest = max(abs(float(first.mean())), abs(float(second.mean())))
-    return pooled > 1e-14 * largest and pooled > 0.0
 
 
 def _bias_factor(freedom: int) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from scipy.special import stdtr, stdtrit
 
-from isorun.analysis.inputs.samples import FloatArray, Interval
+from isorun.analysis.inputs.samples import FloatArray, Interval, recentred
 
 __all__ = ["MeanDifference", "paired_t", "welch"]
 
@@ -27,11 +27,12 @@ class MeanDifference:
 
 def welch(first: FloatArray, second: FloatArray, confidence: float = 0.95) -> MeanDifference:
     """Welch's test (1947), which lets the two spreads differ."""
+    size = max(abs(float(first.mean())), abs(float(second.mean())))
+    first, second = recentred(first, second)
     difference = float(first.mean() - second.mean())
     if min(first.size, second.size) < 2:
         return MeanDifference(difference)
     parts = [float(sample.var(ddof=1)) / sample.size for sample in (first, second)]
-    size = max(abs(float(first.mean())), abs(float(second.mean())))
     if not _varies(sum(parts), size):
         return MeanDifference(difference)
     shares = [part / sum(parts) for part in parts]

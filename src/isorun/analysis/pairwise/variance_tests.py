@@ -36,17 +36,17 @@ def levene(samples: Sequence[FloatArray], *, centre: str = "median") -> Outcome:
     if centre not in _CENTRES:
         raise InputError("unknown centre of Levene's test", found=repr(centre), allowed=", ".join(_CENTRES))
     distances = [np.abs(sample - _CENTRES[centre](sample)) for sample in samples]
-    return one_way_anova(distances)
+    return _one_way_anova(distances, _rounding(np.concatenate(list(samples))))
 
 
-def one_way_anova(samples: Sequence[FloatArray]) -> Outcome:
-    """The F test of equal means of two or more samples."""
+def _one_way_anova(samples: Sequence[FloatArray], rounding: float) -> Outcome:
+    """The F test of equal means of two or more samples; None where they vary within by no more than `rounding`."""
     pooled = np.concatenate(list(samples))
     between_df, within_df = len(samples) - 1, pooled.size - len(samples)
     if between_df < 1 or within_df < 1:
         return _UNTESTABLE
     within = sum(float(((sample - sample.mean()) ** 2).sum()) for sample in samples)
-    if within <= _rounding(pooled):
+    if within <= rounding:
         return _UNTESTABLE
     grand = pooled.mean()
     between = sum(sample.size * float(sample.mean() - grand) ** 2 for sample in samples)
@@ -55,7 +55,7 @@ def one_way_anova(samples: Sequence[FloatArray]) -> Outcome:
 
 
 def _rounding(pooled: FloatArray) -> float:
-    """The sum of squares that rounding alone leaves of equal numbers."""
+    """The sum of squares that rounding alone leaves of equal distances between numbers of this size."""
     return float(pooled.size * (4.0 * np.finfo(np.float64).eps * np.abs(pooled).max()) ** 2)
 
 

@@ -18,18 +18,19 @@ from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.planning.simulated_runs import AbstractSource, NormalRuns
 from isorun.analysis.sequential.looks import FEWEST_RUNS, Look, declared_looks
 from isorun.analysis.sequential.null_law import continuous_law
-from isorun.analysis.sequential.paths import centred_u, moments, welch_t
+from isorun.analysis.sequential.paths import centred_u, centred_u_of_all, moments, welch_t
 from isorun.analysis.sequential.rules import rank_rule
 from isorun.analysis.sequential.spending import DEFAULT_SPENDING
 from isorun.analysis.sequential.trace import ends, trace
 
-__all__ = ["PAIRED_TESTS", "TESTS", "Chance", "Curve", "Design", "power_curve"]
+__all__ = ["PAIRED_TESTS", "TESTS", "Chance", "Curve", "Design", "is_exact", "power_curve"]
 
 TESTS = ("mann-whitney", "welch", "wilcoxon", "paired-t", "sequential")
 PAIRED_TESTS = frozenset({"wilcoxon", "paired-t"})
 _COMPARISONS = 20_000
 _FEWEST_COMPARISONS = 2_000
 _PAIRS_COMPARED = 400_000_000  # about a second
+_SORTED_FROM = 100  # from so many runs on, sorting is faster than comparing all pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ Bools = NDArray[np.bool_]
 
 def power_curve(design: Design, runs: int, source: AbstractSource, rng: np.random.Generator) -> Curve:
     """The curve for `runs` runs a side, pairs, or at most that many for the sequential rule."""
-    if isinstance(source, NormalRuns) and design.test in {"welch", "paired-t"}:
+    if is_exact(design, source):
         return _normal_theory(design, runs, source.sd)
     comparisons = int(np.clip(_PAIRS_COMPARED // runs**2, _FEWEST_COMPARISONS, _COMPARISONS))
     a, b = source.sides(runs, comparisons, rng)
@@ -79,6 +80,11 @@ def power_curve(design: Design, runs: int, source: AbstractSource, rng: np.rando
         return Chance(float(claims(a + difference, b, design.alpha).mean()), runs, comparisons)
 
     return chance
+
+
+def is_exact(design: Design, source: AbstractSource) -> bool:
+    """Whether the curve is computed rather than simulated: the t tests of normal runs are."""
+    return isinstance(source, NormalRuns) and design.test in {"welch", "paired-t"}
 
 
 def _normal_theory(design: Design, runs: int, sd: float) -> Curve:
@@ -111,7 +117,8 @@ def _sequential(design: Design, runs: int, a: FloatArray, b: FloatArray) -> Curv
 
 def _mann_whitney_claims(a: FloatArray, b: FloatArray, alpha: float) -> Bools:
     look = Look(len(a), len(b))
-    return np.asarray(centred_u(a, b, (look,))[0] >= continuous_law(*look).critical(alpha))
+    statistic = centred_u if len(a) < _SORTED_FROM else centred_u_of_all
+    return np.asarray(statistic(a, b, (look,))[0] >= continuous_law(*look).critical(alpha))
 
 
 def _welch_claims(a: FloatArray, b: FloatArray, alpha: float) -> Bools:

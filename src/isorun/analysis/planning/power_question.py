@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from isorun.analysis.planning.power_curves import PAIRED_TESTS, TESTS, Chance, Design, power_curve
+from isorun.analysis.planning.power_curves import PAIRED_TESTS, TESTS, Chance, Design, is_exact, power_curve
 from isorun.analysis.planning.simulated_runs import AbstractSource, source_of
 from isorun.analysis.sequential.looks import MOST_RUNS
 from isorun.analysis.sequential.spending import spending_function
@@ -102,6 +102,11 @@ class Question:
         """The fewest runs that the test can work with."""
         return self.design.min_runs if self.design.test == "sequential" else 2
 
+    @property
+    def exact(self) -> bool:
+        """Whether the chance is computed rather than simulated."""
+        return is_exact(self.design, self.source)
+
     def difference(self, difference: float | None, effect_size: float | None) -> float:
         """The difference in units of the metric."""
         given = [value for value in (difference, effect_size) if value is not None]
@@ -132,7 +137,10 @@ class Question:
         return power_curve(self.design, runs, self.source, self._stream(runs))(difference)
 
     def fewest_runs(self, difference: float, target: float) -> int:
-        """Bisection between a number of runs that is too small and one that is enough."""
+        """Bisection between a number of runs that is too small and one that is enough.
+
+        A simulated number is found to half a percent, which is less than the simulation itself leaves open.
+        """
         most = MOST_RUNS if self.design.test == "sequential" else _MOST_PLANNED
         enough = min(most, max(self.fewest, self._guess(difference, target)))
         while self.chance(enough, difference).power < target:
@@ -143,8 +151,8 @@ class Question:
                     hint="look for a larger difference, or reduce the spread of the runs",
                 )
             enough = min(most, math.ceil(1.25 * enough) + 1)
-        too_few = self.fewest - 1
-        while enough - too_few > 1:
+        too_few = self._too_few(enough, difference, target)
+        while enough - too_few > self._closeness(enough):
             middle = (enough + too_few) // 2
             if self.chance(middle, difference).power >= target:
                 enough = middle
@@ -192,6 +200,18 @@ class Question:
         quantiles = float(special.ndtri(1 - self.design.alpha / 2) + special.ndtri(target))
         sides = 1 if self.design.test in PAIRED_TESTS else 2
         return math.ceil(sides * (quantiles * self.source.sd / difference) ** 2) + 1
+
+    def _too_few(self, enough: int, difference: float, target: float) -> int:
+        """A number of runs below `enough` that is too small, as near to it as is found quickly."""
+        fewer = enough
+        while fewer > self.fewest:
+            fewer = max(self.fewest, int(fewer / 1.25))
+            if self.chance(fewer, difference).power < target:
+                return fewer
+        return self.fewest - 1
+
+    def _closeness(self, runs: int) -> int:
+        return 1 if self.exact else max(1, runs // 200)
 
     def _stream(self, runs: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, runs])

@@ -95,7 +95,8 @@ def _own_runs(a: FloatArray, b: FloatArray) -> OwnRuns:
     sd = math.sqrt((float(a.var(ddof=1)) + float(b.var(ddof=1))) / 2)
     if is_constant(a) and is_constant(b):
         raise InputError("power cannot be simulated from runs that do not vary", found=f"every run gave {a[0]:g}")
-    return OwnRuns(a - a.mean(), b - b.mean(), sd, f"runs like the {a.size} of A and {b.size} of B")
+    given = f"{a.size} given" if a is b else f"{a.size} of A and {b.size} of B"
+    return OwnRuns(_in_order(a), _in_order(b), sd, f"runs like the {given}")
 
 
 def _own_pairs(a: FloatArray, b: FloatArray, *, both: bool) -> OwnPairs:
@@ -111,7 +112,13 @@ def _own_pairs(a: FloatArray, b: FloatArray, *, both: bool) -> OwnPairs:
             "power cannot be simulated from differences that do not vary", found=f"{differences[0]:g} always"
         )
     sd = float(differences.std(ddof=1))
-    return OwnPairs(differences - differences.mean(), sd, f"pairs like the {a.size} given")
+    return OwnPairs(_in_order(differences), sd, f"pairs like the {a.size} given")
+
+
+def _in_order(values: FloatArray) -> FloatArray:
+    """Centred, and sorted, so that the order of the rows of a table does not change what is drawn."""
+    ordered = np.sort(values)
+    return np.asarray(ordered - ordered.mean())
 
 
 def _checked_sd(sd: float) -> float:

@@ -54,6 +54,7 @@ class GroupSummary:
             "max_diff": self.max_diff,
             "rel_sd": self.rel_sd,
             "rel_max_diff": self.rel_max_diff,
+            "dropped": self.dropped,
         }
 
 

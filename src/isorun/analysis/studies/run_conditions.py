@@ -48,7 +48,7 @@ def _seed_fixed_by_script(records: Sequence[RunRecord]) -> str:
     if not seeded:
         return ""
     first = seeded[0]
-    where = f"{first.call}({first.value}) at {first.where}"
+    where = f"{first.call}({first.value})" + (f" at {first.where}" if first.where else "")
     return f"{len(seeded)} of {some(len(records), 'run')} fixed a seed themselves ({where})"
 
 

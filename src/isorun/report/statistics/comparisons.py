@@ -6,6 +6,7 @@ from isorun.analysis.inputs.samples import Interval, Outcome
 from isorun.analysis.pairwise.comparison import Comparison
 from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.numbers import UNKNOWN, decimals_for, fixed, p_value, significant
+from isorun.report.statistics.decisions import spoken
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
 
@@ -19,9 +20,7 @@ def comparison_view(result: Comparison, value: str = "") -> View:
 
 
 def _verdict(result: Comparison) -> list[str]:
-    names = {"A better": f"{result.a.name} is better", "B better": f"{result.b.name} is better"}
-    lead = names.get(result.verdict, result.verdict.capitalize())
-    sentences = [f"{lead}: {result.decision.why}"]
+    sentences = [spoken(result.decision, result.a.name, result.b.name)]
     if result.single_run_reversal is not None:
         share = result.single_run_reversal
         sentences.append(f"A comparison of single runs would have said the opposite in {share:.1%} of pairs.")

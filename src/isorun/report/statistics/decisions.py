@@ -9,17 +9,24 @@ from isorun.report.numbers import UNKNOWN, fixed, p_value, significant
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
 
-__all__ = ["decision_view", "power_view"]
+__all__ = ["decision_view", "power_view", "spoken"]
 
 
 def decision_view(decision: Decision, a: str, b: str, to_keep: str = "") -> View:
     """The verdict, its error rate, and the path that led there."""
-    names = {"A better": f"{a} is better", "B better": f"{b} is better"}
-    verdict = names.get(str(decision.verdict), str(decision.verdict).capitalize())
     more = f" About {decision.about_more_runs} more runs a side are needed." if decision.about_more_runs else ""
-    sentences = (f"{verdict}: {decision.why}{more}", decision.error_statement)
+    sentences = (f"{spoken(decision, a, b)}{more}", decision.error_statement)
     warnings = (*_warnings(decision), *_beyond_the_study(to_keep))
     return View(sentences, (_path(decision, a, b),) if decision.path else (), warnings)
+
+
+def spoken(decision: Decision, a: str, b: str) -> str:
+    """Why, with the names of the sides in the verdict that it begins with."""
+    verdict = str(decision.verdict)
+    names = {"A better": f"{a} is better", "B better": f"{b} is better"}
+    said = names.get(verdict, verdict.capitalize())
+    reason = decision.why.removeprefix(verdict)
+    return said + reason if reason != decision.why else f"{said}: {reason}"
 
 
 def _path(decision: Decision, a: str, b: str) -> Table:

@@ -1,0 +1,83 @@
+"""Scores of many approaches out of a table: by approach, and by task or by what pairs their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from isorun.analysis.inputs.pairing import labelled
+from isorun.analysis.inputs.samples import FloatArray
+from isorun.analysis.inputs.tables import Table
+from isorun.analysis.leaderboards.compare_many import ManyComparison, compare_many
+from isorun.analysis.leaderboards.task_scores import TaskScores, same_tasks, task_scores
+from isorun.errors import InputError
+
+__all__ = ["BoardScores", "board_scores"]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardScores:
+    """The runs of every approach by task, and the blocks that make approaches comparable one by one.
+
+    blocks: a value for each approach and block: tasks' means, or single runs that belong together; None without both.
+    """
+
+    scores: Mapping[str, TaskScores]
+    blocks: Mapping[str, FloatArray] | None
+    notes: tuple[str, ...]
+
+    def compared(self, *, direction: str, post_hoc: str | None, correction: str) -> ManyComparison:
+        """Friedman's test over blocks where there are any, else Kruskal's of all runs."""
+        samples = self.blocks or {name: runs.values for name, runs in self.scores.items()}
+        paired = self.blocks is not None
+        return compare_many(samples, paired=paired, direction=direction, post_hoc=post_hoc, correction=correction)
+
+
+def board_scores(
+    table: Table, value: str, by: str, *, task: str | None = None, pair: str | None = None, drop_missing: bool = False
+) -> BoardScores:
+    """The scores in column `value` of the approaches in column `by`."""
+    if task and pair:
+        hint = "task for several runs on each of many tasks; pair for one run of each approach in each block"
+        raise InputError("approaches are compared by task or by pair", found=f"task {task!r}, pair {pair!r}", hint=hint)
+    groups = table.groups(value, (by, task) if task else (by,), drop_missing=drop_missing)
+    by_task: dict[str, dict[str, FloatArray]] = {}
+    for group in groups:
+        by_task.setdefault(group.labels[by], {})[group.labels[task] if task else value] = group.values.finite
+    scores = _on_the_same_tasks(by_task)
+    dropped = sum(group.values.dropped for group in groups)
+    notes = [f"{dropped} values are not finite and were left out"] if dropped else []
+    if task:
+        return BoardScores(scores, _task_means(scores), tuple(notes))
+    if pair is None:
+        return BoardScores(scores, None, tuple(notes))
+    positions = {group.labels[by]: labelled(table, pair, group.values) for group in groups}
+    blocks, unmatched = _blocks(positions, {name: runs.values for name, runs in scores.items()}, pair)
+    notes += [f"{unmatched} runs have no partner in every approach and are not in the paired tests"] * (unmatched > 0)
+    return BoardScores(scores, blocks, tuple(notes))
+
+
+def _on_the_same_tasks(by_task: Mapping[str, Mapping[str, FloatArray]]) -> dict[str, TaskScores]:
+    if len(by_task) < 2:
+        found = ", ".join(map(repr, by_task))
+        raise InputError("there is nothing to rank", found=f"one approach: {found}", allowed="2 or more approaches")
+    data = {name: task_scores(tasks, f"the scores of {name!r}") for name, tasks in by_task.items()}
+    first = next(iter(data.values()))
+    return {name: same_tasks(first, runs)[1] for name, runs in data.items()}
+
+
+def _task_means(scores: Mapping[str, TaskScores]) -> dict[str, FloatArray]:
+    return {name: np.array([runs.of(task).mean() for task in runs.tasks]) for name, runs in scores.items()}
+
+
+def _blocks(
+    positions: Mapping[str, Mapping[str, int]], values: Mapping[str, FloatArray], pair: str
+) -> tuple[dict[str, FloatArray], int]:
+    """The runs whose label every approach has, in the order of labels; and how many others there are."""
+    shared = sorted(set.intersection(*(set(labels) for labels in positions.values())))
+    if not shared:
+        raise InputError(f"no label of {pair!r} occurs for every approach", found=", ".join(map(repr, positions)))
+    blocks = {name: values[name][[labels[label] for label in shared]] for name, labels in positions.items()}
+    return blocks, sum(len(labels) - len(shared) for labels in positions.values())

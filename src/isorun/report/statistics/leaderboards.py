@@ -1,0 +1,119 @@
+"""Leaderboards of many approaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from isorun.analysis.leaderboards.compare_many import PairOutcome
+from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing
+from isorun.analysis.studies.warning import StudyWarning
+from isorun.report.numbers import UNKNOWN, count, fixed, p_value, percentage, significant, whole
+from isorun.report.tables import Column, Table
+from isorun.report.view import View
+
+__all__ = ["leaderboard_view"]
+
+_MANY = 15
+_ALPHA = 0.05
+
+
+def leaderboard_view(board: Leaderboard, value: str) -> View:
+    """Who leads and whether that is sure, every approach, and every pair."""
+    return View(tuple(_verdict(board)), (_standings(board, value), _pairs(board)), tuple(_warnings(board)))
+
+
+def _verdict(board: Leaderboard) -> Iterator[str]:
+    first = board.standings[0]
+    if first.place.interval is None:
+        yield "No approach can be ranked: each has a single run on some task."
+    else:
+        low, high = first.place.interval
+        sure = "and surely" if high == 1 else f"but its rank may be {low} to {high}"
+        yield f"{first.approach} ranks first by {board.options.statistic}, {sure} (95 % bootstrap interval of ranks)."
+    yield _test(board)
+
+
+def _test(board: Leaderboard) -> str:
+    compared = board.compared
+    over = f" over {count(len(board.tasks), 'task')}" if len(board.tasks) > 1 else ""
+    if compared.outcome.p is None:
+        return f"All runs are equal{over}: there is nothing to test."
+    differ = sum(pair.p_adjusted < _ALPHA for pair in compared.pairs)
+    test = {"kruskal-wallis": "Kruskal-Wallis", "friedman": "Friedman"}[compared.test]
+    return (
+        f"{test}{over}: chi-square {fixed(compared.outcome.statistic, 2)}, p {_p(compared.outcome.p)}; "
+        f"{differ} of {count(len(compared.pairs), 'pair')} differ at {_ALPHA:g}."
+    )
+
+
+def _p(p: float) -> str:
+    return p_value(p) if p < 0.001 else f"= {p_value(p)}"
+
+
+def _standings(board: Leaderboard, value: str) -> Table:
+    best = f"expected best of {board.options.best_of}"
+    titles = ("95 % of rank", "runs", "mean", board.options.statistic, "95 % interval", "mean rank", best)
+    return Table(
+        name="standings",
+        title=f"{value} ({board.direction} is better)",
+        columns=(Column("rank", key=True), Column("approach", key=True), *(Column(title) for title in titles)),
+        rows=tuple(_row(standing) for standing in board.standings),
+        notes=(
+            f"Tasks weigh the same. Intervals: {board.options.repetitions:,} bootstrap repetitions within tasks.",
+            "Mean rank: as the test ranks, low is good. Expected best: of so many runs drawn from those made.",
+        ),
+    )
+
+
+def _row(standing: Standing) -> tuple[str, ...]:
+    place = standing.place
+    ranks = UNKNOWN if place.interval is None else "–".join(str(end) for end in place.interval)
+    return (
+        UNKNOWN if place.rank is None else str(place.rank),
+        standing.approach,
+        ranks,
+        whole(standing.n),
+        significant(standing.mean, 4),
+        significant(standing.score.estimate, 4),
+        _interval(standing.score.ci95),
+        fixed(standing.mean_rank, 2),
+        significant(standing.expected_best, 4),
+    )
+
+
+def _interval(interval: tuple[float, float] | None) -> str:
+    return UNKNOWN if interval is None else " to ".join(significant(end, 4) for end in interval)
+
+
+def _pairs(board: Leaderboard) -> Table:
+    titles = (Column("a - b"), Column("p"), Column("p adjusted"), Column("a beats b", "%"), Column("95 % interval"))
+    compared = board.compared
+    corrected = "which holds for all pairs" if compared.post_hoc == "nemenyi" else f"adjusted by {compared.correction}"
+    return Table(
+        name="pairs",
+        title="every pair",
+        columns=(Column("a", key=True), Column("b", key=True), *titles),
+        rows=tuple((pair.a, pair.b, *_tested(pair), *_wins(board, pair)) for pair in compared.pairs),
+        notes=(f"p: {compared.post_hoc} test, {corrected}.",),
+        folded=len(compared.pairs) > _MANY,
+    )
+
+
+def _tested(pair: PairOutcome) -> tuple[str, str, str]:
+    return significant(pair.difference), p_value(pair.p), p_value(pair.p_adjusted)
+
+
+def _wins(board: Leaderboard, pair: PairOutcome) -> tuple[str, str]:
+    found = board.improvements[pair.a, pair.b]
+    ends = UNKNOWN if found.ci95 is None else "–".join(percentage(end) for end in found.ci95)
+    return percentage(found.estimate), ends
+
+
+def _warnings(board: Leaderboard) -> Iterator[StudyWarning]:
+    unranked = [standing for standing in board.standings if standing.place.rank is None]
+    if unranked:
+        names = tuple(standing.approach for standing in unranked)
+        message = f"not ranked: {len(unranked)} of {len(board.standings)} approaches ({unranked[0].place.why})"
+        yield StudyWarning("unranked", message, "make more runs of these", names)
+    for note in board.notes:
+        yield StudyWarning("note", note, "see the data")
