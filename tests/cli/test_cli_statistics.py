@@ -32,7 +32,7 @@ def test_summarize_has_the_documented_keys(table):
         {"model": "new", "setting": "s"},
     ]
     keys = "group n mean sd sd_ci90 median iqm min max max_diff rel_sd rel_max_diff"
-    assert list(entries[0]) == keys.split()
+    assert list(entries[0]) == [*keys.split(), "dropped"]
     assert entries[0]["n"] == 24
 
 
@@ -47,7 +47,7 @@ def test_compare_has_the_documented_keys_and_the_right_verdict(table):
     assert result["verdict"] == "B better"
     assert result["wilcoxon_p"] is None
     text = table(*words).stdout
-    assert text.startswith("new is better: ")
+    assert text.startswith("new is better after 24 runs a side: ")
     assert max(map(len, text.splitlines())) <= 80
     assert table(*words, "--exit-code").returncode == 3
     assert table(*words, "--direction", "lower", "--json").stdout.count('"A better"') == 1
@@ -137,6 +137,28 @@ MISTAKES = {
     "bad where": (("summarize", "runs.csv", "--value", "value", "--where", "model"), 2, "COLUMN=LABEL"),
     "no such label": (("summarize", "runs.csv", "--value", "value", "--where", "model=x"), 1, "base"),
     "decide without a study": (("decide", "none.toml"), 1, "there is no study file"),
+    "pairs that are not named": (
+        ("power", "runs.csv", "--value", "value", "--by", "model", "--test", "wilcoxon", "--difference", "0.01"),
+        1,
+        "--pair",
+    ),
+    "a pair that is not unique": (
+        ("rank", "runs.csv", "--value", "value", "--by", "model", "--pair", "seed"),
+        1,
+        "'0'",
+    ),
+    "task and pair": (
+        ("rank", "runs.csv", "--value", "value", "--by", "model", "--task", "setting", "--pair", "seed"),
+        1,
+        "by task or by pair",
+    ),
+    "one approach": (("rank", "runs.csv", "--value", "value", "--by", "setting"), 1, "2 or more approaches"),
+    "unknown post-hoc test": (
+        ("rank", "runs.csv", "--value", "value", "--by", "model", "--post-hoc", "dun"),
+        1,
+        "did you mean 'dunn'",
+    ),
+    "agreement of what": (("agree", "runs.csv", "--value", "value", "--by", "model"), 1, "--pair"),
     "no formula": (("mixed", "runs.csv"), 2, "FORMULA"),
 }
 
@@ -157,6 +179,32 @@ def test_values_that_are_not_finite_are_named_and_only_dropped_when_asked(shell)
     assert "1 missing or NaN and 1 infinite of 6" in refused.stderr
     done = shell("summarize", "runs.csv", "--value", "value", "--by", "model", "--drop-missing")
     assert "2 values not finite" in done.stdout
+    entries = json.loads(
+        shell("summarize", "runs.csv", "--value", "value", "--by", "model", "--drop-missing", "--json").stdout
+    )
+    assert [entry["dropped"] for entry in entries] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("summarize", "runs.csv", "--value", "v", "--by", "m", "--json"),
+        ("summarize", "runs.csv", "--value", "v", "--by", "m", "--figure", "x.svg"),
+        ("compare", "runs.csv", "--value", "v", "--by", "m"),
+        ("mixed", "runs.csv", "v ~ 1 + (1|m)"),
+        ("power", "runs.csv", "--value", "v", "--difference", "1"),
+        ("rank", "runs.csv", "--value", "v", "--by", "m"),
+        ("agree", "runs.csv", "--value", "v", "--by", "m", "--pair", "s"),
+    ],
+    ids=lambda words: " ".join(words[::2]),
+)
+def test_values_of_a_diverged_run_are_refused_in_words(words, shell):
+    shell.write("runs.csv", "m,s,v\na,1,1e308\na,2,1.7e308\na,3,-1.7e308\nb,1,1\nb,2,2\nb,3,3\n")
+    done = shell(*words)
+    assert done.returncode == 1
+    assert "too large to compute with" in done.stderr
+    assert "Warning" not in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_every_statistics_command_is_listed():

@@ -165,6 +165,33 @@ def test_a_cell_that_somebody_else_finishes_is_left_to_them():
     assert outcome.elsewhere == 1
 
 
+def test_many_cells_of_another_scheduler_are_looked_at_together_and_not_one_after_the_other():
+    desk = StubDesk()
+    theirs = {cell.id for cell in cells(40)[1:]}
+    desk.held |= theirs
+    threading.Timer(0.2, desk.done.update, [theirs]).start()
+    began = time.monotonic()
+    outcome, _, _ = carry_out(40, desk=desk)
+    assert outcome.elsewhere == 39
+    assert time.monotonic() - began < 5
+
+
+def test_a_stop_while_waiting_for_another_scheduler_starts_nothing():
+    executor, desk = StubExecutor(), StubDesk()
+    theirs = cells(1)[0].id
+    desk.held.add(theirs)
+    scheduler = Scheduler(executor, desk, Policy(), Observer())
+
+    def stop():
+        desk.held.discard(theirs)
+        scheduler._halt("interrupted")
+
+    threading.Timer(0.2, stop).start()
+    outcome = scheduler.carry_out(cells(1))
+    assert outcome.stopped == "interrupted"
+    assert executor.executed == []
+
+
 def test_a_cell_whose_holder_died_is_taken_over():
     desk = StubDesk()
     theirs = cells(3)[2].id

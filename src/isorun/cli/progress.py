@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import statistics
 import threading
 import time
@@ -137,7 +138,8 @@ class Progress(Observer):
         return [f"  metrics read from output or files: {harmless(names)}; isorun report shows the lines they came from"]
 
     def _rewrite(self, line: str) -> None:
-        self._write(f"\r\x1b[K{harmless(line)[:160]}")
+        columns = shutil.get_terminal_size((80, 24)).columns
+        self._write(f"\r\x1b[K{harmless(line)[: columns - 1]}")
 
     def _say(self, line: str) -> None:
         shown = harmless(line)

@@ -8,6 +8,7 @@ and looked at again at the end, in case its holder died.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -88,7 +89,8 @@ class Scheduler:
         """Run the cells; return when each is done here or elsewhere, or something stopped the work."""
         self.observer.work_planned(len(cells))
         self._pending = deque(cells)
-        self._held_elsewhere: deque[Cell] = deque()
+        # Each with the time from which on another look is worth while; those of a long study are long due at its end.
+        self._held_elsewhere: deque[tuple[float, Cell]] = deque()
         self._records: list[RunRecord] = []
         self._elsewhere = 0
         self._failure: BaseException | None = None
@@ -135,10 +137,11 @@ class Scheduler:
         with self._lock:
             if self._pending:
                 return self._pending.popleft()
-            waiting = self._held_elsewhere.popleft() if self._held_elsewhere else None
-        if waiting is not None:
-            self._stop.wait(_LOOK_AGAIN_SECONDS)
-        return waiting
+            if not self._held_elsewhere:
+                return None
+            due, waiting = self._held_elsewhere.popleft()
+        stopped = self._stop.wait(max(due - time.monotonic(), 0.0))
+        return None if stopped else waiting
 
     def _serve(self, cell: Cell) -> None:
         ticket = self.desk.claim(cell)
@@ -177,7 +180,7 @@ class Scheduler:
             self._count_elsewhere()
             return
         with self._lock:
-            self._held_elsewhere.append(cell)
+            self._held_elsewhere.append((time.monotonic() + _LOOK_AGAIN_SECONDS, cell))
 
     def _count_elsewhere(self) -> None:
         with self._lock:

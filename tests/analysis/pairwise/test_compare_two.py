@@ -196,3 +196,18 @@ def test_values_left_out_are_counted_in_the_result():
 def test_where_selects_a_metric_before_comparing():
     table = [{"m": m, "s": s, "v": v} for m, v in (("acc", 1.0), ("loss", 9.0)) for s in "ab" for _ in range(2)]
     assert compare(table, value="v", by="s", where={"m": "acc"}).to_json()["n_a"] == 2
+
+
+def test_a_large_offset_changes_no_difference_and_no_test():
+    noise = np.random.default_rng(3).integers(-(2**20), 2**20, size=(2, 20)) / 2**21
+    plain, shifted = (compare(*(noise + offset), paired=True) for offset in (0.0, 2.0**30))
+    assert shifted.difference == pytest.approx(plain.difference, rel=1e-12)
+    assert shifted.means.p == pytest.approx(plain.means.p, rel=1e-9)
+    assert shifted.effect.cohens_d == pytest.approx(plain.effect.cohens_d, rel=1e-9)
+    assert shifted.paired.wilcoxon.p == plain.paired.wilcoxon.p
+
+
+def test_two_runs_of_a_side_give_levene_no_certainty():
+    compared = compare([-4.1], [-5.3000000000000001, -4.9])
+    assert compared.levene.p is None
+    assert compared.levene_mean.p is None

@@ -9,6 +9,8 @@ from scipy import stats
 from isorun.analysis.planning.power import TESTS, detectable_difference, power, power_of, runs_needed
 from isorun.analysis.planning.power_curves import Design, power_curve
 from isorun.analysis.planning.simulated_runs import NormalRuns
+from isorun.analysis.sequential.looks import Look
+from isorun.analysis.sequential.paths import centred_u, centred_u_of_all
 from isorun.errors import InputError
 
 
@@ -204,3 +206,19 @@ def test_runs_too_few_for_any_claim_are_refused():
 def test_a_power_that_cannot_be_asked_for_is_refused(chance):
     with pytest.raises(InputError, match="between alpha"):
         runs_needed(effect_size=1.0, power=chance)
+
+
+def test_the_order_of_the_runs_changes_no_plan():
+    runs = np.random.default_rng(4).normal(size=15)
+    assert runs_needed(runs, difference=1.0) == runs_needed(runs[::-1], difference=1.0)
+
+
+def test_thousands_of_runs_are_planned_by_the_same_u_as_few():
+    rng = np.random.default_rng(6)
+    a, b = np.round(rng.normal(size=(2, 150, 40)), 1)
+    look = (Look(150, 150),)
+    np.testing.assert_array_equal(centred_u(a, b, look), centred_u_of_all(a, b, look))
+    found = runs_needed(effect_size=0.15)
+    assert found.runs == pytest.approx(
+        731, rel=0.06
+    )  # Noether: (1.96 + 0.842)² / (6 (P - 1/2)²), P = Phi(0.15 / sqrt 2)

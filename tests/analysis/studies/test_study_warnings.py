@@ -117,7 +117,7 @@ def test_no_metric_at_all_is_told():
 
 def test_a_chosen_metric_is_told_with_the_way_to_declare_it():
     found = warnings_of(make_study(levels=(Level.DEFAULT,)), with_results([0.5] * 8))
-    assert "[metrics.test_acc]" in found["metric-chosen"].next_step
+    assert '[metrics."test_acc"]' in found["metric-chosen"].next_step
 
 
 def test_values_that_are_not_finite_are_named():
@@ -128,7 +128,8 @@ def test_values_that_are_not_finite_are_named():
 
 def test_few_runs_are_told():
     study = make_study(levels=(Level.DEFAULT,), repeats=4, metrics=DECLARED)
-    assert "LeNet at level default: 4" in warnings_of(study, with_results([0.5, 0.6, 0.7, 0.8]))["few-runs"].message
+    warning = warnings_of(study, with_results([0.5, 0.6, 0.7, 0.8]))["few-runs"]
+    assert warning.groups == ("LeNet at level default: 4",)
 
 
 def test_runs_that_failed_or_are_missing_are_told():

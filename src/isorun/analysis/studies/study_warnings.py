@@ -113,19 +113,19 @@ def _metric_chosen(evidence: Evidence) -> Iterator[StudyWarning]:
             yield StudyWarning(
                 "metric-chosen",
                 f"{metric.name} ({metric.direction} is better) was chosen: {metric.chosen_because}",
-                f'declare it: [metrics.{metric.name}] direction = "{metric.direction}"',
+                f'declare it: [metrics."{metric.name}"] direction = "{metric.direction}" in the study, or '
+                f"--metric {metric.name}:{metric.direction} with a command",
             )
 
 
 def _few_runs(evidence: Evidence) -> Iterator[StudyWarning]:
     few = [group for group in evidence.groups if group.finished < FEWEST_RUNS]
     if few:
-        listing = "; ".join(f"{group.key.label}: {group.finished}" for group in few)
         yield StudyWarning(
             "few-runs",
-            f"fewer than {FEWEST_RUNS} finished runs ({listing}): the spread is hardly known",
+            f"fewer than {FEWEST_RUNS} finished runs: the spread is hardly known",
             "raise repeats in the study (or -n) and run again: finished runs are kept",
-            tuple(group.key.label for group in few),
+            tuple(f"{group.key.label}: {group.finished}" for group in few),
         )
 
 

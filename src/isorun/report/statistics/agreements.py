@@ -47,7 +47,7 @@ def _orders(result: AgreementTable) -> Table:
     return Table(
         name="orders",
         title="do they put the same runs in the same order?",
-        columns=(Column("a", key=True), Column("b", key=True), *(Column(title) for title in numbers)),
+        columns=(Column("a and b", key=True), *(Column(title) for title in numbers)),
         rows=tuple(_order(shared) for shared in result.pairs),
         notes=("p: no agreement at all? exact for few runs. Change: from a to b.",),
     )
@@ -56,8 +56,7 @@ def _orders(result: AgreementTable) -> Table:
 def _order(shared: SharedRuns) -> tuple[str, ...]:
     found, change = shared.agreement, shared.to_json()
     return (
-        found.a,
-        found.b,
+        f"{found.a} and {found.b}",
         whole(found.n),
         *_correlation(found.kendall),
         *_correlation(found.spearman),

@@ -52,11 +52,11 @@ def _p(p: float) -> str:
 
 def _standings(board: Leaderboard, value: str) -> Table:
     best = f"expected best of {board.options.best_of}"
-    titles = ("95 % of rank", "runs", "mean", board.options.statistic, "95 % interval", "mean rank", best)
+    titles = ("rank", "95 % of rank", "runs", "mean", board.options.statistic, "95 % interval", "mean rank", best)
     return Table(
         name="standings",
         title=f"{value} ({board.direction} is better)",
-        columns=(Column("rank", key=True), Column("approach", key=True), *(Column(title) for title in titles)),
+        columns=(Column("approach", key=True), *(Column(title) for title in titles)),
         rows=tuple(_row(standing) for standing in board.standings),
         notes=(
             f"Tasks weigh the same. Intervals: {board.options.repetitions:,} bootstrap repetitions within tasks.",
@@ -69,8 +69,8 @@ def _row(standing: Standing) -> tuple[str, ...]:
     place = standing.place
     ranks = UNKNOWN if place.interval is None else "–".join(str(end) for end in place.interval)
     return (
-        UNKNOWN if place.rank is None else str(place.rank),
         standing.approach,
+        UNKNOWN if place.rank is None else str(place.rank),
         ranks,
         whole(standing.n),
         significant(standing.mean, 4),

@@ -1,0 +1,74 @@
+"""The questions in Python: every kind of table gives the same answer, and results cannot be changed."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import isorun
+
+RNG = np.random.default_rng(8)
+ROWS = [
+    {"model": model, "seed": seed, "value": float(round(RNG.normal(gain), 6))}
+    for model, gain in (("a", 0.0), ("b", 1.0))
+    for seed in range(8)
+]
+COLUMNS = {name: [row[name] for row in ROWS] for name in ROWS[0]}
+
+
+def csv_file(folder):
+    path = folder / "runs.csv"
+    pd.DataFrame(ROWS).to_csv(path, index=False)
+    return path
+
+
+TABLES = {
+    "csv": csv_file,
+    "pandas": lambda _: pd.DataFrame(ROWS),
+    "categories": lambda _: pd.DataFrame(ROWS).astype({"model": "category"}),
+    "polars": lambda _: pl.DataFrame(ROWS),
+    "lazy": lambda _: pl.DataFrame(ROWS).lazy(),
+    "columns": lambda _: COLUMNS,
+    "arrays": lambda _: {name: np.array(column) for name, column in COLUMNS.items()},
+    "rows": lambda _: ROWS,
+}
+QUESTIONS = {
+    "summarize": lambda data: isorun.summarize(data, value="value", by="model")[1],
+    "compare": lambda data: isorun.compare(data, value="value", by="model", pair="seed"),
+    "mixed_model": lambda data: isorun.mixed_model(data, "value ~ model + (1|seed)"),
+    "power": lambda data: isorun.power(data, value="value", by="model", a="a", difference=1.0),
+    "paired power": lambda data: isorun.power(
+        data, value="value", by="model", a="a", b="b", pair="seed", test="paired-t", difference=1.0
+    ),
+    "rank": lambda data: isorun.rank(data, value="value", by="model", repetitions=100),
+    "agree": lambda data: isorun.agree(data, value="value", by="model", pair="seed"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("kind", TABLES)
+def test_every_kind_of_table_gives_the_same_answer(kind, question, tmp_path):
+    expected, given = (QUESTIONS[question](data) for data in (ROWS, TABLES[kind](tmp_path)))
+    assert json.dumps(given.to_json(), allow_nan=False) == json.dumps(expected.to_json(), allow_nan=False)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(given, dataclasses.fields(given)[0].name, None)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series, pl.Series], ids=lambda kind: kind.__name__)
+def test_power_is_simulated_from_any_list_of_runs(kind):
+    runs = [row["value"] for row in ROWS[:8]]
+    assert isorun.power(kind(runs), difference=1.0) == isorun.power(runs, difference=1.0)
+
+
+def test_pairs_for_power_are_found_by_their_label_and_not_by_the_order_of_rows():
+    asked = {"value": "value", "by": "model", "a": "a", "b": "b", "pair": "seed", "test": "wilcoxon", "difference": 1.0}
+    assert isorun.power([*ROWS[:8], *ROWS[:7:-1]], **asked) == isorun.power(ROWS, **asked)
+
+
+@pytest.mark.parametrize("data", [5, [1, 2, 3], object(), [["a", 1]], [], {}], ids=repr)
+def test_what_is_no_table_is_refused_in_words(data):
+    with pytest.raises(isorun.IsorunError):
+        isorun.summarize(data, value="value")
