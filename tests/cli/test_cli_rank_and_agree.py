@@ -124,3 +124,10 @@ def test_metrics_of_the_same_runs_agree_without_an_order_among_them(shell):
     result = json.loads(done.stdout)
     assert result["agreements"][0]["kendall"] == {"estimate": -1.0, "p": pytest.approx(2 / 120), "exact": True}
     assert (result["decimals"], result["rank_changes"]) == (None, [])
+
+
+def test_equals_share_the_first_rank(shell):
+    rows = [(model, seed, 1) for model in "ab" for seed in range(5)]
+    done = write(shell, ("model", "seed", "score"), rows)(*RANK)
+    assert done.stdout.startswith("a and b share the first rank by iqm.")
+    assert "nothing to test" in done.stdout

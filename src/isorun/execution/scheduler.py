@@ -70,7 +70,7 @@ class Outcome:
 
     def count(self, state: RunState) -> int:
         """How many of the records ended in this state."""
-        return sum(record.state is state for record in self.records)
+        return sum(record.state == state for record in self.records)
 
 
 @dataclass

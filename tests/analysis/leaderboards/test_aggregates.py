@@ -205,3 +205,12 @@ def test_scores_are_read_from_arrays_and_mappings_alike():
     assert task_scores([1.0, 2.0]).sizes == (2,)
     with pytest.raises(InputError, match="runs x tasks"):
         task_scores(np.zeros((2, 2, 2)))
+
+
+def test_the_smallest_optimality_gap_ranks_first():
+    rng = np.random.default_rng(2)
+    scores = {"weak": {"t": [0.2, 0.3, 0.25]}, "strong": {"t": [0.8, 0.9, 0.85]}}
+    ranked = rank_intervals(scores, rng, statistic="optimality-gap", repetitions=200)
+    assert [one.approach for one in ranked] == ["strong", "weak"]
+    with pytest.raises(InputError, match="higher is better"):
+        rank_intervals(scores, rng, statistic="optimality-gap", direction="lower", repetitions=200)

@@ -59,7 +59,7 @@ def rank_intervals(
     data = _on_the_same_tasks(scores)
     names = [name for name, runs in data.items() if min(runs.sizes) > 1]
     unranked = [name for name in data if name not in names]
-    sign = -1.0 if higher_is_better(direction) else 1.0
+    sign = _sign(statistic, direction)
     drawn = {
         name: aggregate_replicates(runs, generator, statistic=statistic, repetitions=repetitions)
         for name, runs in data.items()
@@ -72,6 +72,16 @@ def rank_intervals(
     ranked.sort(key=lambda one: (one.rank or 0, one.approach))
     why = "a single run on a task: how far its result would move is unknown"
     return (*ranked, *(Ranked(name, float(drawn[name][0]), None, None, why) for name in unranked))
+
+
+def _sign(statistic: str, direction: str) -> float:
+    """What turns the statistic so that less is better: the gap of a good approach is small, its score is high."""
+    higher = higher_is_better(direction)
+    if statistic != "optimality-gap":
+        return -1.0 if higher else 1.0
+    if not higher:
+        raise InputError("an optimality gap is only known for scores of which higher is better", found=direction)
+    return 1.0
 
 
 def _on_the_same_tasks(scores: Mapping[str, ScoresLike]) -> dict[str, TaskScores]:

@@ -23,14 +23,20 @@ def leaderboard_view(board: Leaderboard, value: str) -> View:
 
 
 def _verdict(board: Leaderboard) -> Iterator[str]:
-    first = board.standings[0]
-    if first.place.interval is None:
+    leading = [standing for standing in board.standings if standing.place.rank == 1]
+    if not leading:
         yield "No approach can be ranked: each has a single run on some task."
+    elif len(leading) > 1:
+        yield f"{' and '.join(one.approach for one in leading)} share the first rank by {board.options.statistic}."
     else:
-        low, high = first.place.interval
-        sure = "and surely" if high == 1 else f"but its rank may be {low} to {high}"
-        yield f"{first.approach} ranks first by {board.options.statistic}, {sure} (95 % bootstrap interval of ranks)."
+        yield _first(leading[0], board.options.statistic)
     yield _test(board)
+
+
+def _first(standing: Standing, statistic: str) -> str:
+    low, high = standing.place.interval or (1, 1)
+    sure = "and surely" if high == 1 else f"but its rank may be {low} to {high}"
+    return f"{standing.approach} ranks first by {statistic}, {sure} (95 % bootstrap interval of ranks)."
 
 
 def _test(board: Leaderboard) -> str:
