@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isorun.analysis.inputs.multiplicity import adjusted
 from isorun.analysis.mixed import cross_products, fit_problem, mixed_model, objective, prepare
-from isorun.analysis.mixed.adjust import adjusted
 from isorun.analysis.mixed.design import design_of
 from isorun.analysis.mixed.fit import refit
 from isorun.analysis.mixed.formula import parse_formula

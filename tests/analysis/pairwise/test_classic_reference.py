@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from isorun.analysis.agreements.agreement import agreement
+from isorun.analysis.inputs.multiplicity import adjusted
 from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.leaderboards.compare_many import compare_many
-from isorun.analysis.leaderboards.multiplicity import adjusted
 from isorun.analysis.leaderboards.omnibus import friedman, kruskal
 from isorun.analysis.leaderboards.posthoc import critical_difference, studentized_range_tail
 from isorun.analysis.pairwise.effect_size import effect_size

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isorun.analysis.inputs.multiplicity import adjusted
 from isorun.analysis.inputs.ranks import midranks
 from isorun.analysis.inputs.samples import FloatArray, Outcome, finite_sample, oriented
-from isorun.analysis.leaderboards.multiplicity import adjusted
 from isorun.analysis.leaderboards.omnibus import friedman, kruskal
 from isorun.analysis.leaderboards.posthoc import INDEPENDENT, PAIRED, critical_difference
 from isorun.errors import InputError, known_names
@@ -133,7 +133,7 @@ def _chosen(post_hoc: str, known: Mapping[str, object]) -> str:
 
 
 def _pairs(samples: Mapping[str, FloatArray], p_values: Sequence[float], correction: str) -> tuple[PairOutcome, ...]:
-    corrected = adjusted(p_values, correction)
+    corrected = adjusted(p_values, correction).tolist()
     named = combinations(samples.items(), 2)
     return tuple(
         PairOutcome(a, b, float(first.mean() - second.mean()), p, p_adjusted)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.mixed.adjust import adjusted
+from isorun.analysis.inputs.multiplicity import adjusted
 from isorun.analysis.mixed.columns import Factor
 from isorun.analysis.mixed.contrasts import estimable, marginal_means, pairs
 from isorun.analysis.mixed.degrees_of_freedom import FixedInference

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isorun.analysis.mixed.adjust import adjusted
+from isorun.analysis.inputs.multiplicity import adjusted
 from isorun.analysis.mixed.result import Difference, MixedResult, VarianceShare
 from isorun.analysis.mixed.shares import variance_shares
 from isorun.errors import InputError, known_names

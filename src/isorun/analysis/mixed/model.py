@@ -8,7 +8,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isorun.analysis.mixed.adjust import ADJUSTMENTS
+from isorun.analysis.inputs.multiplicity import CORRECTIONS
 from isorun.analysis.mixed.columns import Missing
 from isorun.analysis.mixed.contrasts import type_three
 from isorun.analysis.mixed.degrees_of_freedom import FixedInference
@@ -136,7 +136,7 @@ def _notes(fit: Fit, *, unknown: int) -> tuple[str, ...]:
 def _check_choices(ddf: str, adjust: str, level: float) -> None:
     if ddf not in _METHODS:
         raise InputError(f"there is no method {ddf!r} for degrees of freedom", allowed=known_names(ddf, _METHODS))
-    if adjust not in ADJUSTMENTS:
-        raise InputError(f"there is no adjustment {adjust!r}", allowed=known_names(adjust, ADJUSTMENTS))
+    if adjust not in CORRECTIONS:
+        raise InputError(f"there is no adjustment {adjust!r}", allowed=known_names(adjust, CORRECTIONS))
     if not 0.0 < level < 1.0:
         raise InputError("the confidence level is out of range", found=f"{level}", allowed="between 0 and 1, as 0.95")

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import bdtr
 
+from isorun.analysis.inputs.multiplicity import adjusted
 from isorun.analysis.inputs.samples import FloatArray, finite_sample
-from isorun.analysis.leaderboards.multiplicity import adjusted
 from isorun.analysis.studies.warning import some
 from isorun.errors import InputError
 
@@ -89,7 +89,7 @@ def class_gaps(accuracies: Mapping[str, npt.ArrayLike], examples: Mapping[str, i
     sizes = {name: _size(examples, name) for name in samples}
     tails = [range_tail(sizes[name], float(runs.mean()), runs.size) for name, runs in samples.items()]
     p_values = [_p(tail, runs) for tail, runs in zip(tails, samples.values(), strict=True)]
-    corrected = adjusted(p_values)
+    corrected = adjusted(p_values).tolist()
     return tuple(
         _gap(name, samples[name], tail, p, p_adjusted)
         for name, tail, p, p_adjusted in zip(samples, tails, p_values, corrected, strict=True)
