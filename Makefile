@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-simulations test-slow lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || { rm -rf $(VENV); \
@@ -18,6 +18,10 @@ demo: $(STAMP)
 
 test: lint
 	$(BIN)/python -m pytest -m 'not slow'
+
+# Coverage and error rates by simulation: slow, and what the statistics stand on.
+test-simulations: $(STAMP)
+	$(BIN)/python -m pytest -m slow tests/analysis
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
