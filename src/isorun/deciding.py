@@ -19,7 +19,7 @@ from isorun.analysis.sequential.verdict import next_action
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.execution.base import AbstractExecutor
 from isorun.execution.scheduler import Observer
-from isorun.questions import Results, results
+from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, results
 from isorun.study.cells import Cell
 from isorun.study.design import Study
 from isorun.study.extension import extended
@@ -28,8 +28,6 @@ from isorun.study.plan import cells_of
 from isorun.study.records import RunState
 
 __all__ = ["Sides", "StudyDecision", "decide", "decide_study"]
-
-_FACTORS = ("approach", "config", "environment", "level")
 
 
 def decide(data: Any, second: Any = None, /, *, direction: str | None = None, **options: Any) -> Decision:
@@ -104,23 +102,19 @@ class Sides:
 def sides_of(study: Study, by: str | None, a: str | None, b: str | None, where: Mapping[str, str] | None) -> Sides:
     """The two sides of a study, from what was said and what the study leaves no choice about."""
     cells = [cell for cell in cells_of(study) if all(_label(cell, n) == v for n, v in (where or {}).items())]
-    labels = {name: list(dict.fromkeys(_label(cell, name) for cell in cells)) for name in _FACTORS}
+    labels = {name: list(dict.fromkeys(_label(cell, name) for cell in cells)) for name in GROUP_FACTORS}
     varying = [name for name, values in labels.items() if len(values) > 1]
     factor = by or (varying[0] if len(varying) == 1 else "")
-    if factor not in _FACTORS:
+    if factor not in GROUP_FACTORS:
         raise InputError(
             "which factor tells the sides apart is not clear",
             found=by or f"the study varies in: {', '.join(varying) or 'nothing'}",
-            allowed=known_names(by or "", _FACTORS),
+            allowed=known_names(by or "", GROUP_FACTORS),
             hint="by=… (--by), and where={…} (--where) for the others",
         )
     first, second = _two_labels(labels[factor], a, b)
-    others = [name for name in varying if name != factor]
-    if others:
-        found = f"{others[0]} is one of {', '.join(labels[others[0]])}"
-        hint = f"where={{{others[0]!r}: …}} (--where {others[0]}=…)"
-        raise InputError("the sides differ in more than one factor", found=found, hint=hint)
-    return Sides(factor, first, second, {name: labels[name][0] for name in _FACTORS if name != factor})
+    refuse_pooling(labels, factor)
+    return Sides(factor, first, second, {name: labels[name][0] for name in GROUP_FACTORS if name != factor})
 
 
 def decide_study(

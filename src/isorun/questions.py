@@ -12,7 +12,7 @@ A study stands for the table of its finished runs; its declared metric, directio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
@@ -41,6 +41,7 @@ from isorun.errors import InputError, known_names
 from isorun.study.design import Study
 
 __all__ = [
+    "GROUP_FACTORS",
     "Results",
     "agree",
     "board_of",
@@ -49,11 +50,12 @@ __all__ = [
     "mixed_model",
     "power",
     "rank",
+    "refuse_pooling",
     "results",
     "summarize",
 ]
 
-_GROUPING = ("approach", "config", "environment", "level")
+GROUP_FACTORS = ("approach", "config", "environment", "level")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Results:
         """The column that tells groups apart: as chosen, or the only factor in which a study varies."""
         if chosen:
             return chosen
-        columns = _GROUPING if self.study else ()
+        columns = GROUP_FACTORS if self.study else ()
         varying = [name for name in columns if len(set(self.table.labels(name))) > 1]
         if len(varying) == 1:
             return varying[0]
@@ -133,7 +135,7 @@ def groups_of(
 
 
 def _grouping(found: Results, by: str | Sequence[str] | None) -> str | Sequence[str]:
-    return by if by is not None else (_GROUPING if found.study else ())
+    return by if by is not None else (GROUP_FACTORS if found.study else ())
 
 
 def compare(
@@ -150,7 +152,9 @@ def compare(
     if second is not None:
         return compare_table(data, second, direction=direction or "higher", **options)
     found = results(data)
-    _refuse_pooling(found, found.factor(by), options.get("where") or {})
+    if found.study is not None:
+        part = found.table.where(options.get("where") or {})
+        refuse_pooling({name: part.labels(name) for name in GROUP_FACTORS}, found.factor(by))
     return compare_table(
         found.table,
         value=found.value(value),
@@ -160,18 +164,18 @@ def compare(
     )
 
 
-def _refuse_pooling(found: Results, factor: str, where: Mapping[str, str]) -> None:
-    """Runs of several configs, environments or levels are not repetitions of one another."""
-    if found.study is None:
-        return
-    table = found.table.where(where)
-    compared = {name.strip() for name in factor.split(",")}
-    for name in _GROUPING:
-        labels = sorted(set(table.labels(name)))
-        if name not in compared and len(labels) > 1:
+def refuse_pooling(labels: Mapping[str, Iterable[str]], compared: str) -> None:
+    """Runs of several configs, environments or levels are not repetitions of one another.
+
+    labels: what each factor of the study is in the runs at hand. compared: the factors that tell the sides apart.
+    """
+    named = {name.strip() for name in compared.split(",")}
+    for name, seen in labels.items():
+        distinct = list(dict.fromkeys(seen))
+        if name not in named and len(distinct) > 1:
             raise InputError(
                 "the sides differ in more than one factor",
-                found=f"{name} is one of {', '.join(labels)}",
+                found=f"{name} is one of {', '.join(distinct)}",
                 hint=f"where={{{name!r}: …}} (--where {name}=…), or isorun mixed for all of them together",
             )
 

@@ -141,14 +141,10 @@ def _policy_options(options: argparse.Namespace) -> dict[str, Any]:
 def _with_policy(study: Study, options: argparse.Namespace) -> Study:
     """The study with limits given on the command line, which change how it runs and not which cells it has."""
     from isorun.study.document import document_of
-    from isorun.study.toml import study_from_document
+    from isorun.study.extension import changed
 
     changes = _policy_options(options)
-    if not changes:
-        return study
-    document = document_of(study)
-    document["policy"] = {**document["policy"], **changes}
-    return study_from_document(document, Path(study.folder), study.name)
+    return changed(study, policy={**document_of(study)["policy"], **changes}) if changes else study
 
 
 def _dry_run(study: Study, options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from isorun.study.document import document_of
 from isorun.study.levels import Level
 from isorun.study.toml import study_from_document
 
-__all__ = ["extended"]
+__all__ = ["changed", "extended"]
 
 
 def extended(study: Study, level: Level, units: int) -> Study:
@@ -20,8 +20,13 @@ def extended(study: Study, level: Level, units: int) -> Study:
     """
     if level is Level.DEFAULT or _asks_about_one_seed(study):
         needed = -(-units // len(study.seeds))
-        return _changed(study, repeats=max(study.repeats, needed))
-    return _changed(study, seeds=_more_seeds(study.seeds, units))
+        return changed(study, repeats=max(study.repeats, needed))
+    return changed(study, seeds=_more_seeds(study.seeds, units))
+
+
+def changed(study: Study, **changes: object) -> Study:
+    """The study with some keys of its document changed; everything is checked as in a study file."""
+    return study_from_document({**document_of(study), **changes}, Path(study.folder), study.name)
 
 
 def _asks_about_one_seed(study: Study) -> bool:
@@ -35,8 +40,3 @@ def _more_seeds(seeds: tuple[int, ...], count: int) -> list[int]:
         candidate += 1
         more.append(candidate)
     return more
-
-
-def _changed(study: Study, **changes: object) -> Study:
-    document = {**document_of(study), **changes}
-    return study_from_document(document, Path(study.folder), study.name)
