@@ -101,7 +101,7 @@ class Sides:
 
 def sides_of(study: Study, by: str | None, a: str | None, b: str | None, where: Mapping[str, str] | None) -> Sides:
     """The two sides of a study, from what was said and what the study leaves no choice about."""
-    cells = [cell for cell in cells_of(study) if all(_label(cell, n) == v for n, v in (where or {}).items())]
+    cells = _cells_where(study, where or {})
     labels = {name: list(dict.fromkeys(_label(cell, name) for cell in cells)) for name in GROUP_FACTORS}
     varying = [name for name, values in labels.items() if len(values) > 1]
     factor = by or (varying[0] if len(varying) == 1 else "")
@@ -171,6 +171,18 @@ def _look(found: Results, sides: Sides, value: str | None, options: Mapping[str,
     return decide_runs(*values, **options)
 
 
+def _cells_where(study: Study, where: Mapping[str, str]) -> list[Cell]:
+    cells = list(cells_of(study))
+    for name, label in where.items():
+        if name not in GROUP_FACTORS:
+            raise InputError(f"a study has no factor {name!r}", allowed=known_names(name, GROUP_FACTORS))
+        labels = dict.fromkeys(_label(cell, name) for cell in cells)
+        if label not in labels:
+            raise InputError(f"no {name} of the study is {label!r}", allowed=known_names(label, labels))
+        cells = [cell for cell in cells if _label(cell, name) == label]
+    return cells
+
+
 def _two_labels(labels: list[str], a: str | None, b: str | None) -> tuple[str, str]:
     for name in (a, b):
         if name is not None and name not in labels:
@@ -183,7 +195,7 @@ def _two_labels(labels: list[str], a: str | None, b: str | None) -> tuple[str, s
 
 
 def _label(cell: Cell, factor: str) -> str:
-    return str(getattr(cell, factor, ""))
+    return str(getattr(cell, factor))
 
 
 def _grouped(rows: list[int], seeds: list[str]) -> list[tuple[str, list[int]]]:

@@ -172,8 +172,14 @@ def _recall(name: str, store: str | Path | None) -> Study:
     if name not in known:
         what = f"there is neither a study file nor an earlier ad hoc study {name!r}"
         raise StudyError(what, allowed=known_names(name, known), hint="isorun run study.toml, or isorun run -- COMMAND")
-    document = json.loads((_studies_folder(store) / f"{name}.json").read_text(encoding="utf-8"))
-    return study_from_document(document, Path(document.pop("folder")), name)
+    path = _studies_folder(store) / f"{name}.json"
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        folder = Path(document.pop("folder"))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        what = f"the kept study {path} cannot be read: {error}"
+        raise StudyError(what, hint="type the command again: its finished runs are kept") from None
+    return study_from_document(document, folder, name)
 
 
 @contextmanager

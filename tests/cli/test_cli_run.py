@@ -203,3 +203,13 @@ def test_a_changed_module_of_the_training_is_noticed_also_outside_git(shell):
     shell.write("helper.py", "V = 0.9\n")
     shell("run", "-n", 4, "--", "python", "t.py")
     assert "[code-differs]" in shell("report").stdout
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"folder": 3}'])
+def test_a_kept_study_that_is_damaged_is_named(content, toy):
+    toy("run", "-n", 1, "--name", "kept", "--", "python", "train.py")
+    toy.write(".isorun/studies/kept.json", content)
+    done = toy("report", "kept")
+    assert done.returncode == 1
+    assert "kept.json cannot be read" in done.stderr
+    assert "Traceback" not in done.stderr

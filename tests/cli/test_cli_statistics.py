@@ -114,6 +114,14 @@ def test_decide_runs_until_the_verdict_is_in_and_no_longer(study):
     assert compared["n_a"] == 1  # the file still declares one run; decide went beyond it
 
 
+def test_decide_names_a_condition_that_no_cell_meets(study):
+    shell = study(0.1)
+    assert "no config of the study is 'fast'" in shell("decide", "study.toml", "--where", "config=fast").stderr
+    mistyped = shell("decide", "study.toml", "--where", "confg=default")
+    assert mistyped.returncode == 1
+    assert "did you mean 'config'" in mistyped.stderr
+
+
 def test_decide_stops_at_its_budget(study):
     result = json.loads(study(0.001)("decide", "study.toml", "--max-runs", "6", "--json").stdout)
     assert result["n_a"] <= 6
