@@ -11,7 +11,7 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__"},
     {"cli"},
-    {"deciding"},
+    {"deciding", "reproducing"},
     {"questions"},
     {"workflow"},
     {"desk"},

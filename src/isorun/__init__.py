@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from isorun.deciding import decide
     from isorun.errors import IsorunError
     from isorun.questions import agree, compare, mixed_model, power, rank, summarize
+    from isorun.reproducing import reproduce
     from isorun.study.design import Study
     from isorun.workflow import analyse, plan, records, run
 
@@ -32,6 +33,7 @@ __all__ = [
     "power",
     "rank",
     "records",
+    "reproduce",
     "result",
     "run",
     "summarize",
@@ -45,6 +47,7 @@ _LAZY = {
     "power": "isorun.questions",
     "rank": "isorun.questions",
     "summarize": "isorun.questions",
+    "reproduce": "isorun.reproducing",
     "IsorunError": "isorun.errors",
     "Study": "isorun.study.design",
     "analyse": "isorun.workflow",

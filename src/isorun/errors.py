@@ -4,6 +4,7 @@
     ├── UsageError          the words on a command line do not fit together (exit code 2)
     ├── StudyError          the study file or Study object says something that cannot be run
     ├── InputError          a table, formula, file or argument given to an analysis cannot be used
+    ├── DataError           a data set is missing, damaged, or could not be downloaded
     ├── MissingExtra        an optional part is needed and not installed
     ├── ExecutionError      a run could not be started or watched
     ├── StoreError          the store cannot be read or written
@@ -22,6 +23,7 @@ import difflib
 from collections.abc import Iterable
 
 __all__ = [
+    "DataError",
     "ExecutionError",
     "InputError",
     "IsorunError",
@@ -71,6 +73,10 @@ class StudyError(IsorunError):
 
 class InputError(IsorunError):
     """A table, formula, file or argument cannot be used."""
+
+
+class DataError(IsorunError):
+    """A data set is missing, damaged, or could not be downloaded."""
 
 
 class MissingExtra(IsorunError):

@@ -30,6 +30,8 @@ COMMANDS: Final = {
     "power": "how many runs a difference takes, or what these runs could see",
     "rank": "which of many approaches is best, over one task or many",
     "agree": "do devices, environments or metrics put the same runs in the same order?",
+    "reproduce": "run a paper's own design, and show its tables with our numbers beside theirs",
+    "data": "the data sets of the papers: list them, get them, find them",
     "scan": "show which metrics would be read from a training's output",
 }
 EXAMPLES: Final = """\

@@ -22,9 +22,10 @@ from isorun.report.plain_text import escaped
 from isorun.report.sections import Section, study_sections
 from isorun.report.tables import Table
 from isorun.report.verdict import headline, verdict
+from isorun.report.view import Listing, View
 from isorun.study.records import RunState
 
-__all__ = ["page", "render"]
+__all__ = ["page", "render", "render_view"]
 
 _STYLE: Final = resources.files(__package__).joinpath("page.css").read_text("utf-8") + svg.STYLE
 
@@ -39,6 +40,27 @@ def render(result: StudyResult) -> str:
         *_warnings(result.warnings),
     ]
     return page(f"{result.study}: isorun report", _header(result), "\n".join(main))
+
+
+def render_view(title: str, kicker: str, view: View) -> str:
+    """The page of what a command has to say: its verdict, figures, tables, listings and warnings."""
+    header = f'<p class="kicker">{escaped(kicker)}</p>\n<h1>{escaped(title)}</h1>'
+    main = [
+        _sentences(view.verdict[:1], view.verdict[1:]),
+        _section(Section("results", "Results", view.figures, view.tables)),
+        *(_listing(number, listing) for number, listing in enumerate(view.listings, start=1) if listing.items),
+        *_warnings(view.warnings),
+    ]
+    return page(f"{title}: isorun", header, "\n".join(main))
+
+
+def _listing(number: int, listing: Listing) -> str:
+    items = "".join(f"<li>{_unbroken(item)}</li>" for item in listing.items)
+    name = f"listing-{number}"
+    return (
+        f'<section aria-labelledby="{name}"><h2 id="{name}">{escaped(listing.title)}</h2>'
+        f'<ul class="listing">{items}</ul></section>'
+    )
 
 
 def page(title: str, header: str, main: str) -> str:
@@ -87,7 +109,10 @@ def _header(result: StudyResult) -> str:
 
 def _verdict(result: StudyResult) -> str:
     first = headline(result)
-    rest = [sentence for sentence in verdict(result) if sentence not in first]
+    return _sentences(first, [sentence for sentence in verdict(result) if sentence not in first])
+
+
+def _sentences(first: Sequence[str], rest: Sequence[str]) -> str:
     leading = "".join(f'<p class="headline">{_unbroken(sentence)}</p>' for sentence in first)
     items = f"<ul>{''.join(f'<li>{_unbroken(sentence)}</li>' for sentence in rest)}</ul>" if rest else ""
     return f'<section class="verdict" aria-label="Verdict">{leading}{items}</section>'

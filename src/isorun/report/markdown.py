@@ -12,8 +12,9 @@ from isorun.report.plain_text import harmless
 from isorun.report.sections import study_tables
 from isorun.report.tables import Column, Table
 from isorun.report.verdict import verdict
+from isorun.report.view import Listing, View
 
-__all__ = ["render", "render_table"]
+__all__ = ["render", "render_table", "render_view"]
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
@@ -27,6 +28,22 @@ def render(result: StudyResult) -> str:
         *_warnings(result.warnings),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def render_view(title: str, view: View) -> str:
+    """What a command has to say, under a title."""
+    parts = [
+        f"# {_text(title)}",
+        "\n".join(f"- {_text(sentence)}" for sentence in view.verdict),
+        *(render_table(table) for table in view.tables),
+        *(_listing(listing) for listing in view.listings if listing.items),
+        *_warnings(view.warnings),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _listing(listing: Listing) -> str:
+    return f"## {_text(listing.title)}\n\n" + "\n".join(f"- {_text(item)}" for item in listing.items)
 
 
 def render_table(table: Table) -> str:

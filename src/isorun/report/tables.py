@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 __all__ = ["Column", "Table", "without_constant_columns"]
 
@@ -45,6 +46,12 @@ class Table:
     def has_groups(self) -> bool:
         """Whether any column stands under a common heading."""
         return any(column.group for column in self.columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as it is shown, for machines that want the same text."""
+        headings = [f"{column.group}: {column.heading}" if column.group else column.heading for column in self.columns]
+        rows = [list(row) for row in self.rows]
+        return {"name": self.name, "title": self.title, "columns": headings, "rows": rows, "notes": list(self.notes)}
 
     def heading_groups(self) -> list[tuple[str, int]]:
         """Runs of neighbouring columns with the same group: (heading, how many)."""

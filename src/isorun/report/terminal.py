@@ -14,7 +14,7 @@ from isorun.report.sections import study_tables
 from isorun.report.tables import Table
 from isorun.report.terminal_table import table_lines
 from isorun.report.verdict import headline, verdict
-from isorun.report.view import View
+from isorun.report.view import Listing, View
 
 __all__ = ["render", "render_table", "render_view"]
 
@@ -42,8 +42,9 @@ def render_view(view: View, *, colour: bool, width: int, headlines: int = 1, els
     ]
     shown = [render_table(table, colour=colour, width=width) for table in view.tables if not _left_out(table)]
     left_out = _left_out_line([table for table in view.tables if _left_out(table)], elsewhere, width)
+    listings = ["\n".join(_listing(listing, colour=colour, width=width)) for listing in view.listings if listing.items]
     warnings = "\n".join(_warnings(view.warnings, colour=colour, width=width))
-    parts = ("\n".join(sentences), *shown, _styled(left_out, _DIM, colour and bool(left_out)), warnings)
+    parts = ("\n".join(sentences), *shown, _styled(left_out, _DIM, colour and bool(left_out)), *listings, warnings)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -63,6 +64,11 @@ def _left_out_line(tables: Sequence[Table], elsewhere: str, width: int) -> str:
         return ""
     titles = "; ".join(f"{table.title} ({count(len(table.rows), 'row')})" for table in tables)
     return _wrapped(f"Not shown here, but in {elsewhere}: {titles}.", width, "", "  ")
+
+
+def _listing(listing: Listing, *, colour: bool, width: int) -> Iterator[str]:
+    yield _styled(_wrapped(listing.title, width), _BOLD, colour)
+    yield from (_wrapped(item, width, "- ", "  ") for item in listing.items)
 
 
 def _warnings(warnings: Sequence[StudyWarning], *, colour: bool, width: int) -> Iterator[str]:

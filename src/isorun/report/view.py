@@ -8,14 +8,23 @@ from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.figures.description import Figure
 from isorun.report.tables import Table
 
-__all__ = ["View"]
+__all__ = ["Listing", "View"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Sentences under a heading, such as what was left out and why."""
+
+    title: str
+    items: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """verdict: sentences, the most important first. figures: for those who ask for files."""
+    """verdict: sentences, the most important first. figures: for those who ask for files. listings: they end it."""
 
     verdict: tuple[str, ...]
     tables: tuple[Table, ...] = ()
     warnings: tuple[StudyWarning, ...] = ()
     figures: tuple[Figure, ...] = ()
+    listings: tuple[Listing, ...] = ()

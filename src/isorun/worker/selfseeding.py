@@ -13,6 +13,8 @@ from .recorder import Recorder
 from .values import shortened
 
 _ISORUN = str(Path(__file__).resolve().parents[1]) + os.sep
+# The papers' trainings are part of isorun's package, and yet what is run and recorded: they count as the user's.
+_TRAININGS = _ISORUN + "zoo" + os.sep
 _LIBRARY_PARTS = ("/site-packages/", "/dist-packages/")
 # Where the standard library lies, asked of one of its modules: `sysconfig` takes milliseconds to say the same.
 _STANDARD_LIBRARY = str(Path(os.__file__).parent) + os.sep
@@ -48,6 +50,8 @@ def caller() -> str:
 
 def is_users_file(filename: str) -> bool:
     """Whether a source file belongs to the user rather than to Python, an installed library or isorun."""
+    if filename.startswith(_TRAININGS):
+        return True
     if filename.startswith((_ISORUN, "<")) or any(part in filename for part in _LIBRARY_PARTS):
         return False
     return not filename.startswith(_STANDARD_LIBRARY)

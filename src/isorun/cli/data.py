@@ -1,0 +1,118 @@
+"""The data sets of the papers: which there are, get them, where they lie.
+
+isorun data list
+isorun data get cifar10 mnist
+isorun data get cifar10 --from /media/stick
+isorun data path cifar10
+
+Downloads come from the authors, go on where they broke off, and are checked before they are kept. The folder is
+$ISORUN_DATA, or isorun/data in the user's cache; a machine without a network gets its files with --from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isorun.cli import output
+from isorun.errors import UsageError
+
+if TYPE_CHECKING:
+    from isorun.zoo.data.acquisition import Acquired
+
+__all__ = ["declare", "execute"]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The words this command understands."""
+    parser.add_argument(
+        "action", nargs="?", default="list", choices=("list", "get", "path"), help="what to do (default: list)"
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="data sets, as `isorun data list` names them")
+    parser.add_argument("--from", dest="source", metavar="FOLDER", help="get: copy files from here, do not download")
+    parser.add_argument(
+        "--timeout", type=float, default=30.0, metavar="SECONDS", help="get: without a byte for so long (default: 30)"
+    )
+    output.declare(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """List, get or locate."""
+    if options.action == "get":
+        return _get(options)
+    if options.source:
+        raise UsageError("--from belongs to get", hint="isorun data get NAME --from FOLDER")
+    return _path(options) if options.action == "path" else _list(options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from isorun.report.terminal import render_view
+    from isorun.zoo.data.listing import listed, listing_json, listing_view
+
+    entries = listed(options.names)
+    if options.json:
+        output.print_json(listing_json(entries))
+    else:
+        view = listing_view(entries)
+        print(render_view(view, colour=output.wants_colour(), width=output.terminal_width()), end="")
+    return 0
+
+
+def _path(options: argparse.Namespace) -> int:
+    from isorun.zoo.data.folder import data_folder
+    from isorun.zoo.data.listing import listed, listing_json
+
+    if options.json:
+        output.print_json(listing_json(listed(options.names)))
+        return 0
+    if not options.names:
+        print(data_folder())
+        return 0
+    for entry in listed(options.names):
+        print(entry.folder)
+        if not entry.at_hand:
+            print(f"{entry.dataset.name} is not there yet: isorun data get {entry.dataset.name}", file=sys.stderr)
+    return 0
+
+
+def _get(options: argparse.Namespace) -> int:
+    from isorun.cli.transfers import TransferProgress
+    from isorun.zoo.data.acquisition import acquire, with_needs
+    from isorun.zoo.data.download import Patience
+
+    if not options.names:
+        raise UsageError("get needs the name of a data set", hint="isorun data list")
+    if not options.timeout > 0:
+        raise UsageError("--timeout needs a positive number of seconds", found=str(options.timeout))
+    source = Path(options.source) if options.source else None
+    done: list[Acquired] = []
+    for name in with_needs(options.names):
+        try:
+            done.append(
+                acquire(
+                    name,
+                    source=source,
+                    watcher=TransferProgress(sys.stderr),
+                    patience=Patience(timeout=options.timeout),
+                )
+            )
+        except KeyboardInterrupt:
+            print("\nwhat has arrived is kept: the same command goes on from there", file=sys.stderr)
+            raise
+        if not options.json:
+            _tell(done[-1])
+    if options.json:
+        from isorun.zoo.data.listing import acquired_json
+
+        output.print_json(acquired_json(done))
+    return 0
+
+
+def _tell(got: Acquired) -> None:
+    from isorun.report.plain_text import harmless
+    from isorun.zoo.data.listing import acquired_lines
+
+    for line in acquired_lines(got):
+        print(harmless(line))

@@ -1,0 +1,165 @@
+"""Run a paper's own design and print its tables with our numbers beside the published ones.
+
+isorun reproduce                         the papers, their tables, networks and data, and the cost at each scale
+isorun reproduce ase20                   a smoke run: seconds, to see that all of it works here
+isorun reproduce ase20 --scale cpu       minutes on 2 cores; gpu: minutes on one data-centre GPU; paper: as published
+isorun reproduce ase20 --only lenet5 --runs 16 --scale cpu --html lenet5.html
+
+The runs are kept as those of any study: the same command again runs only what is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isorun.cli import output
+from isorun.errors import UsageError
+
+if TYPE_CHECKING:
+    from isorun.cli.progress import Progress
+    from isorun.report.view import View
+    from isorun.reproducing import Reproduction
+    from isorun.study.design import Study
+    from isorun.zoo.paper import Request
+
+__all__ = ["declare", "execute"]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The words this command understands."""
+    parser.add_argument(
+        "paper", nargs="?", metavar="PAPER", help="ase20, tacl18, fewshot or dream (default: list them)"
+    )
+    parser.add_argument(
+        "--scale", default="smoke", metavar="SCALE", help="smoke, cpu, gpu or paper (default: smoke, seconds)"
+    )
+    parser.add_argument("--only", action="append", default=[], metavar="PART", help="a part of it; may be repeated")
+    parser.add_argument("--runs", type=int, metavar="N", help="identical runs a group (default: the scale's own)")
+    parser.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu or cuda (default: auto)")
+    parser.add_argument(
+        "-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own"
+    )
+    parser.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
+    parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun in this folder)")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be run, and stop")
+    parser.add_argument("--recorded", action="store_true", help="show what is recorded, and run nothing")
+    parser.add_argument("--html", metavar="FILE", help="also write one self-contained page")
+    parser.add_argument("--markdown", metavar="FILE", help="also write Markdown tables")
+    parser.add_argument("--figures", metavar="FOLDER", help="also write the figures as SVG files")
+    output.declare(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """List the papers, or carry one out and show it."""
+    if options.paper is None:
+        return _list(options)
+    if options.dry_run:
+        return _dry_run(options)
+    from isorun.reproducing import reproduce
+    from isorun.zoo.listing import presentation_view
+
+    done = reproduce(
+        options.paper,
+        scale=options.scale,
+        only=options.only,
+        runs=options.runs,
+        device=options.device,
+        store=options.store,
+        jobs=options.jobs,
+        launch=options.launch,
+        watch=_progress,
+        run=not options.recorded,
+    )
+    view = presentation_view(done.presentation)
+    written = _write(done, view, options)
+    if options.json:
+        output.print_json(done.to_json())
+    else:
+        _show(view)
+        for path in written:
+            print(f"written: {path}")
+    return _exit_code(done)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from isorun.zoo.listing import papers_to_json, papers_view
+    from isorun.zoo.papers import papers
+
+    given = [name for name in ("only", "runs", "store", "html", "markdown", "figures") if getattr(options, name)]
+    if given:
+        raise UsageError(f"--{given[0]} needs a paper", hint=f"isorun reproduce ase20 --{given[0]} …")
+    if options.json:
+        output.print_json(papers_to_json(papers()))
+        return 0
+    _show(papers_view(papers()))
+    print("\nnext: isorun reproduce ase20")
+    return 0
+
+
+def _dry_run(options: argparse.Namespace) -> int:
+    from isorun import workflow
+    from isorun.reproducing import studies_of
+
+    studies = studies_of(options.paper, _request(options))
+    planned = [(study, workflow.plan(study), workflow.missing_in(study, options.store)) for study in studies]
+    if options.json:
+        entries = [{"study": study.name, "runs": len(cells), "missing": len(left)} for study, cells, left in planned]
+        output.print_json({"paper": options.paper, "scale": options.scale, "studies": entries})
+        return 0
+    missing, total = sum(len(left) for _, _, left in planned), sum(len(cells) for _, cells, _ in planned)
+    print(f"{options.paper} at scale {options.scale}: {missing} of {total} runs are missing; nothing was run")
+    for study, cells, left in planned:
+        print(f"  {study.name}: {len(left)} of {len(cells)} runs are missing")
+    return 0
+
+
+def _request(options: argparse.Namespace) -> Request:
+    from isorun.zoo.paper import Request
+
+    return Request(options.scale, Path(), tuple(options.only), options.runs, options.device)
+
+
+def _progress(study: Study) -> Progress:
+    from isorun.cli.progress import Progress
+
+    return Progress(study, sys.stderr)
+
+
+def _show(view: View) -> None:
+    from isorun.report.terminal import render_view
+
+    print(render_view(view, colour=output.wants_colour(), width=output.terminal_width()), end="")
+
+
+def _write(done: Reproduction, view: View, options: argparse.Namespace) -> list[str]:
+    from isorun.report import html, markdown
+
+    title = f"{done.paper.title} (scale {done.request.scale})"
+    if options.html:
+        output.write_file(options.html, html.render_view(title, f"isorun reproduce {done.paper.name}", view))
+    if options.markdown:
+        output.write_file(options.markdown, markdown.render_view(title, view))
+    return [*filter(None, (options.html, options.markdown)), *_write_figures(view, options)]
+
+
+def _write_figures(view: View, options: argparse.Namespace) -> list[str]:
+    if not options.figures:
+        return []
+    from isorun.report.figures import svg
+
+    folder = output.made_folder(options.figures)
+    paths = [
+        folder / f"{number:02}-{output.file_name(figure.name)}.svg" for number, figure in enumerate(view.figures, 1)
+    ]
+    for path, figure in zip(paths, view.figures, strict=True):
+        output.write_file(path, svg.render(figure, standalone=True))
+    return [str(path) for path in paths]
+
+
+def _exit_code(done: Reproduction) -> int:
+    if done.stopped == "interrupted":
+        return 130
+    return 1 if done.failed or done.stopped else 0

@@ -1,0 +1,137 @@
+"""Reproduce a paper: declare its studies, run what is missing, and show its tables with our numbers beside theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from isorun import workflow
+from isorun.analysis.studies.warning import StudyWarning, some
+from isorun.errors import NothingRecorded
+from isorun.execution.scheduler import Observer
+from isorun.study.design import Study
+from isorun.study.records import RunRecord, RunState
+from isorun.zoo.machines import machines
+from isorun.zoo.paper import AbstractPaper, Presentation, Request
+from isorun.zoo.papers import check_request, paper
+
+__all__ = ["Reproduction", "reproduce", "studies_of"]
+
+Watcher = Callable[[Study], AbstractContextManager[Observer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """A paper with our numbers. finished and failed count the cells of its studies by how their last run ended.
+
+    stopped: why not all was run, empty if it was.
+    """
+
+    paper: AbstractPaper
+    request: Request
+    presentation: Presentation
+    finished: int
+    failed: int
+    machines: tuple[Mapping[str, Any], ...] = ()
+    stopped: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON: the tables as they are shown, and `numbers` for machines."""
+        shown = self.presentation
+        return {
+            "paper": self.paper.name,
+            "title": self.paper.title,
+            "scale": self.request.scale,
+            "only": list(self.request.only),
+            "runs": {"finished": self.finished, "failed": self.failed, "stopped": self.stopped},
+            "machines": [dict(machine) for machine in self.machines],
+            "verdict": list(shown.verdict),
+            "tables": [table.to_json() for table in shown.tables],
+            "figures": [{"name": figure.name, "sentence": figure.sentence} for figure in shown.figures],
+            "scaled_down": list(shown.scaled_down),
+            "not_had": list(shown.not_had),
+            "warnings": [
+                {"code": item.code, "message": item.message, "next": item.next_step, "groups": list(item.groups)}
+                for item in shown.warnings
+            ],
+            "numbers": dict(shown.numbers),
+        }
+
+
+def studies_of(name: str, request: Request) -> tuple[Study, ...]:
+    """The studies that a reproduction consists of, checked but not run."""
+    chosen = paper(name)
+    check_request(chosen, request)
+    return chosen.studies(request)
+
+
+def reproduce(
+    name: str,
+    *,
+    scale: str = "smoke",
+    only: Sequence[str] = (),
+    runs: int | None = None,
+    device: str = "auto",
+    folder: str | Path = ".",
+    store: str | Path | None = None,
+    jobs: int = 1,
+    launch: str = "auto",
+    watch: Watcher | None = None,
+    run: bool = True,
+) -> Reproduction:
+    """Carry out what is missing of a paper's studies and present it.
+
+    only: parts of the paper; runs: identical runs a group; run: False presents what is recorded and runs nothing.
+    Records are kept as those of any study, so the same call again runs nothing twice.
+    """
+    request = Request(scale, Path(folder), tuple(only), runs, device)
+    studies = studies_of(name, request)
+    stopped = _carry_out(studies, store, jobs, launch, watch) if run else ""
+    found = {study.name: _records(study, store) for study in studies}
+    if studies and not any(found.values()):
+        raise NothingRecorded(f"nothing has been recorded of {name} at scale {scale}", hint=f"isorun reproduce {name}")
+    chosen = paper(name)
+    states = _last_states(found)
+    failed = sum(state is not RunState.FINISHED for state in states)
+    shown = _with_failures(chosen.present(request, found), failed, name)
+    made_on = tuple(machines(record for records in found.values() for record in records))
+    return Reproduction(chosen, request, shown, len(states) - failed, failed, made_on, stopped)
+
+
+def _carry_out(
+    studies: Sequence[Study], store: str | Path | None, jobs: int, launch: str, watch: Watcher | None
+) -> str:
+    """Why it ended before all was run; empty if it did not."""
+    for study in studies:
+        workflow.remember(study, store)
+        with watch(study) if watch else nullcontext(Observer()) as observer:
+            outcome = workflow.run(study, store=store, jobs=jobs, launch=launch, observer=observer)
+        if outcome.stopped:
+            return outcome.stopped
+    return ""
+
+
+def _records(study: Study, store: str | Path | None) -> Sequence[RunRecord]:
+    try:
+        return workflow.records(study, store=store)
+    except NothingRecorded:
+        return ()
+
+
+def _last_states(found: Mapping[str, Sequence[RunRecord]]) -> list[RunState]:
+    last: dict[str, RunRecord] = {}
+    for record in (record for records in found.values() for record in records):
+        if record.cell.id not in last or record.attempt > last[record.cell.id].attempt:
+            last[record.cell.id] = record
+    return [record.state for record in last.values()]
+
+
+def _with_failures(shown: Presentation, failed: int, name: str) -> Presentation:
+    if not failed:
+        return shown
+    message = f"{some(failed, 'run')} did not finish and {'is' if failed == 1 else 'are'} not in the tables"
+    warning = StudyWarning("failed-runs", message, f"isorun reproduce {name} again tries them once more")
+    return replace(shown, warnings=(*shown.warnings, warning))

@@ -1,0 +1,1 @@
+"""The four papers' workloads: their data, networks and training loops, declared as ordinary studies."""

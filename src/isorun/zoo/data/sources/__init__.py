@@ -1,0 +1,1 @@
+"""Where each data set comes from: addresses, sizes, checksums, licences."""

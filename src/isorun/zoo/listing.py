@@ -1,0 +1,85 @@
+"""What can be reproduced, and a presentation as a view: both for any renderer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from isorun.report.tables import Column, Table
+from isorun.report.view import Listing, View
+from isorun.zoo.paper import SCALES, AbstractPaper, Presentation
+
+__all__ = ["papers_to_json", "papers_view", "presentation_view"]
+
+
+def presentation_view(shown: Presentation) -> View:
+    """Verdict, tables, what was scaled down, what could not be had, warnings."""
+    listings = (
+        Listing("Scaled down", shown.scaled_down),
+        Listing("Not to be had here", shown.not_had),
+    )
+    return View(shown.verdict, shown.tables, shown.warnings, shown.figures, listings)
+
+
+def papers_view(papers: Sequence[AbstractPaper]) -> View:
+    """The papers, their exhibits, networks and data, and the cost of each scale."""
+    verdict = (f"{len(papers)} papers can be reproduced: {', '.join(paper.name for paper in papers)}.",)
+    return View(verdict, (_exhibits(papers), _networks(papers), _scales(papers)))
+
+
+def _exhibits(papers: Sequence[AbstractPaper]) -> Table:
+    columns = (Column("paper", key=True), Column("shows", key=True), Column("what it is", key=True))
+    rows = tuple((paper.name, item.name, item.title) for paper in papers for item in paper.exhibits)
+    notes = tuple(f"{paper.name}: {paper.title} ({paper.reference})" for paper in papers)
+    return Table("exhibits", "Tables and figures", columns, _once(rows), notes)
+
+
+def _networks(papers: Sequence[AbstractPaper]) -> Table:
+    columns = (Column("paper", key=True), Column("network", key=True), Column("parameters"), Column("data", key=True))
+    rows = tuple(
+        (paper.name, network.name, f"{network.parameters:,}", ", ".join(network.data))
+        for paper in papers
+        for network in paper.networks
+    )
+    notes = ("isorun data list says which data are at hand; isorun data get NAME gets them.",)
+    return Table("networks", "Networks and the data they need", columns, _once(rows), notes)
+
+
+def _scales(papers: Sequence[AbstractPaper]) -> Table:
+    columns = (Column("paper", key=True), Column("scale", key=True), Column("cost", key=True))
+    rows = tuple(
+        (paper.name, name, paper.scales[name].cost) for paper in papers for name in SCALES if name in paper.scales
+    )
+    parts = tuple(f"{paper.name} --only: {', '.join(paper.parts)}" for paper in papers if paper.parts)
+    return Table("scales", "Cost at each scale", columns, _once(rows), parts)
+
+
+def _once(rows: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+    """The rows with a paper's name in the first of its rows only."""
+    before = ("", *(row[0] for row in rows))
+    return tuple(("" if row[0] == last else row[0], *row[1:]) for last, row in zip(before, rows, strict=False))
+
+
+def papers_to_json(papers: Sequence[AbstractPaper]) -> dict[str, Any]:
+    """The same for machines."""
+    return {"papers": [_to_json(paper) for paper in papers]}
+
+
+def _to_json(paper: AbstractPaper) -> dict[str, Any]:
+    return {
+        "name": paper.name,
+        "title": paper.title,
+        "reference": paper.reference,
+        "exhibits": [{"name": item.name, "title": item.title} for item in paper.exhibits],
+        "networks": [
+            {"name": network.name, "parameters": network.parameters, "data": list(network.data)}
+            for network in paper.networks
+        ],
+        "data": list(paper.data),
+        "parts": list(paper.parts),
+        "scales": [
+            {"name": name, "cost": paper.scales[name].cost, "scaled_down": list(paper.scales[name].scaled_down)}
+            for name in SCALES
+            if name in paper.scales
+        ],
+    }

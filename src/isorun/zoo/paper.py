@@ -1,0 +1,112 @@
+"""What every paper that can be reproduced promises.
+
+A paper declares ordinary studies at four scales, and turns their records into its own tables and figures, with the
+published numbers beside ours. It runs nothing by itself: the pipeline does.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from isorun.analysis.studies.warning import StudyWarning
+from isorun.report.figures.description import Figure
+from isorun.report.tables import Table
+from isorun.study.design import Study
+from isorun.study.records import RunRecord
+from isorun.worker.forkserver import TORCH_PRELOAD
+
+__all__ = ["PRELOAD", "SCALES", "AbstractPaper", "Exhibit", "Network", "Presentation", "Request", "Scale"]
+
+SCALES: Final = ("smoke", "cpu", "gpu", "paper")
+# What a warm start imports for the training scripts: they lie in a package, where isorun does not look for imports.
+PRELOAD: Final = ("numpy", *TORCH_PRELOAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """A table or figure of the paper that is reproduced: "Table 2", and what it shows."""
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network of the paper with its trainable parameters and the data sets it is trained on."""
+
+    name: str
+    parameters: int
+    data: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much of the paper is carried out. cost: time and machine. scaled_down: what is less, and by how much."""
+
+    name: str
+    cost: str
+    scaled_down: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asked for. only: parts of the paper by name (networks, experiments), all when empty.
+
+    runs: identical runs a group, the scale's own when None. device: "auto", "cpu" or "cuda".
+    folder: where the studies live and keep their records.
+    """
+
+    scale: str
+    folder: Path
+    only: tuple[str, ...] = ()
+    runs: int | None = None
+    device: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """The paper with our numbers: verdict first, then its tables and figures.
+
+    scaled_down: what was less than published, and by how much. not_had: what could not be had on this machine, and why.
+    numbers: the same for machines, plain JSON.
+    """
+
+    verdict: tuple[str, ...]
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    scaled_down: tuple[str, ...] = ()
+    not_had: tuple[str, ...] = ()
+    warnings: tuple[StudyWarning, ...] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+
+class AbstractPaper(abc.ABC):
+    """A paper. Subclasses are final, hold no state, and import no framework: only their training scripts do."""
+
+    name: str
+    title: str
+    reference: str
+    exhibits: tuple[Exhibit, ...]
+    networks: tuple[Network, ...]
+    data: tuple[str, ...]
+    parts: tuple[str, ...]
+    scales: Mapping[str, Scale]
+
+    @abc.abstractmethod
+    def studies(self, request: Request) -> tuple[Study, ...]:
+        """The paper's design at a scale, as ordinary studies with names of their own.
+
+        At scale "smoke" small data made on the spot stands in for data that is not at hand; at the other scales
+        missing data is an error that names the command to get it. Nothing is downloaded here.
+        """
+
+    @abc.abstractmethod
+    def present(self, request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Presentation:
+        """The paper's tables and figures from the records by study name.
+
+        A group without runs is named, not left out. Failed runs are counted and warned of by the caller.
+        """

@@ -1,0 +1,110 @@
+"""The paper's design as ordinary studies: one for each part, and one for each network whose factors are varied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from isorun.study.design import Study
+from isorun.study.levels import Level
+from isorun.worker.forkserver import TORCH_PRELOAD
+from isorun.zoo.paper import Request
+from isorun.zoo.studies.ase20.networks import CLASSES, LENETS, NETWORKS, TrainedNetwork
+from isorun.zoo.studies.ase20.sizes import FACTOR_SIZES, OTHER_DATA, SIZES, Size
+
+__all__ = ["ALL_FACTORS", "FACTOR_LEVEL", "METRIC", "NO_FACTOR", "PARTS", "PlannedPart", "planned_parts", "study_of"]
+
+METRIC: Final = "test_accuracy"
+SELECTIONS: Final = {
+    "best-loss": {"metric": "val_loss", "direction": "lower"},
+    "best-accuracy": {"metric": "val_accuracy", "direction": "higher"},
+}
+ALL_FACTORS: Final = "all"
+NO_FACTOR: Final = "none"
+FACTOR_LEVEL: Final = Level.DETERMINISTIC
+"""With deterministic kernels nothing but the varied factor is left to vary."""
+
+PARTS: Final = (*NETWORKS, *OTHER_DATA, "factors")
+_TRAIN: Final = ("python", "-m", "isorun.zoo.studies.ase20.train")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """One study of the paper before it is one. networks: several on further data. factors: it varies them."""
+
+    name: str
+    part: str
+    networks: tuple[TrainedNetwork, ...]
+    data: str
+    size: Size
+    factors: bool = False
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """What is varied, one study arm each: every factor of the network alone, all together, none."""
+        return (*self.networks[0].factors, ALL_FACTORS, NO_FACTOR) if self.factors else ()
+
+
+def planned_parts(request: Request) -> tuple[PlannedPart, ...]:
+    """The parts asked for at the scale asked for, whether or not their data is at hand."""
+    wanted = request.only or PARTS
+    return tuple(_with_runs(part, request.runs) for part in _all_parts(request.scale) if part.part in wanted)
+
+
+def study_of(planned: PlannedPart, request: Request, is_made: Callable[[str], bool]) -> Study:
+    """The study. is_made: whether data made on the spot stands in for the data set of this name."""
+    made = ("--made-data",) if is_made(planned.data) else ()
+    commands = dict(_commands(planned, request.device, made))
+    levels, seeds, repeats = (planned.size.levels, 1, planned.size.runs)
+    if planned.factors:
+        levels, seeds, repeats = (FACTOR_LEVEL,), planned.size.runs, 1
+    return Study(
+        planned.name,
+        approaches={name: {"command": command} for name, command in commands.items()},
+        environments={"default": {"preload": list(TORCH_PRELOAD)}},
+        levels=levels,
+        seeds=seeds,
+        repeats=repeats,
+        metrics={METRIC: {"direction": "higher", "chance": 1.0 / CLASSES[planned.data]}},
+        selections=SELECTIONS,
+        sources={"stdout": False},
+        folder=request.folder,
+    )
+
+
+def _all_parts(scale: str) -> Iterator[PlannedPart]:
+    for part, size in SIZES[scale].items():
+        if part in NETWORKS:
+            network = NETWORKS[part]
+            yield PlannedPart(f"ase20-{scale}-{part}", part, (network,), network.data, size)
+        else:
+            lenets = tuple(NETWORKS[name] for name in LENETS)
+            yield PlannedPart(f"ase20-{scale}-{part}", part, lenets, part, size)
+    for name, size in FACTOR_SIZES[scale].items():
+        network = NETWORKS[name]
+        yield PlannedPart(f"ase20-{scale}-factors-{name}", "factors", (network,), network.data, size, factors=True)
+
+
+def _with_runs(planned: PlannedPart, runs: int | None) -> PlannedPart:
+    return planned if runs is None else replace(planned, size=replace(planned.size, runs=runs))
+
+
+def _commands(planned: PlannedPart, device: str, made: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The name of every approach with its command."""
+    for network in planned.networks:
+        command = (*_TRAIN, *_options(network, planned, device), *made, "--seed", "{seed}")
+        if planned.factors:
+            yield from ((arm, (*command, "--vary", arm)) for arm in planned.arms)
+        else:
+            yield network.name, command
+
+
+def _options(network: TrainedNetwork, planned: PlannedPart, device: str) -> Iterable[str]:
+    size = planned.size
+    limits = {"--train-images": size.train_images, "--test-images": size.test_images, "--batch": size.batch}
+    yield from ("--network", network.option, "--data", planned.data, "--epochs", str(size.epochs))
+    for option, number in limits.items():
+        if number:
+            yield from (option, str(number))
+    yield from ("--device", device)

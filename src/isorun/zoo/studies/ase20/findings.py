@@ -1,0 +1,188 @@
+"""The paper's findings held against our runs, and the verdict that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from isorun.analysis.studies.group_result import GroupResult
+from isorun.analysis.studies.study_warnings import FEWEST_RUNS
+from isorun.report.numbers import UNKNOWN, count, percentage
+from isorun.report.tables import Column, Table
+from isorun.study.levels import Level
+from isorun.zoo.studies.ase20.cells import POINTS
+from isorun.zoo.studies.ase20.example import Example
+from isorun.zoo.studies.ase20.level_tables import default_against_fixed_seed, distinct_weights
+from isorun.zoo.studies.ase20.measured import (
+    Extreme,
+    Measured,
+    PartResult,
+    class_extreme,
+    of_papers_data,
+    overall_extreme,
+    time_extreme,
+)
+from isorun.zoo.studies.ase20.published import FINDINGS, LEVENE_SIGNIFICANT
+
+__all__ = ["Finding", "findings", "findings_table"]
+
+_EXPECTED_TIME_DIFFERENCE: Final = 0.10
+"""Most people the authors asked expect less than this (Finding 8)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A finding of the paper. seen: whether our runs show it, too; None where they cannot say."""
+
+    name: str
+    claim: str
+    published: str
+    ours: str
+    seen: bool | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return asdict(self)
+
+
+def findings(parts: Sequence[PartResult], groups: Sequence[Measured], shown: Sequence[Example]) -> tuple[Finding, ...]:
+    """All findings on accuracy and time, in the paper's order, and what deterministic kernels do."""
+    own = of_papers_data(groups)
+    return (
+        _accuracy("1", Level.DEFAULT, own),
+        _accuracy("2", Level.FIXED_SEED, own),
+        _classes("3a", Level.DEFAULT, own),
+        _classes("3b", Level.FIXED_SEED, own),
+        _time("4a", Level.DEFAULT, own),
+        _time("4b", Level.FIXED_SEED, own),
+        _weak(own),
+        _levene(parts),
+        _example(shown),
+        _deterministic(own),
+    )
+
+
+def findings_table(found: Sequence[Finding]) -> Table:
+    """The findings, ours beside the published ones."""
+    columns = (
+        Column("finding", key=True),
+        Column("what it says", key=True),
+        Column("paper", key=True),
+        Column("ours", key=True),
+        Column("seen here", key=True),
+    )
+    words = {True: "yes", False: "no", None: UNKNOWN}
+    rows = tuple((item.name, item.claim, item.published, item.ours, words[item.seen]) for item in found)
+    notes = (
+        "Seen: accuracies differ at all; classes by more than the whole; times by more than 10 %; p below 0.05.",
+        f"10 % is what most people that the authors asked stay below (Finding 8). {UNKNOWN}: too few runs to say.",
+    )
+    return Table("findings", "The findings, held against these runs", columns, rows, notes)
+
+
+def _largest(
+    groups: Sequence[Measured],
+    level: Level,
+    extreme: Callable[[GroupResult | None], Extreme | None],
+    size: Callable[[Extreme], float],
+) -> tuple[Measured, Extreme] | None:
+    found = [(group, item) for group in groups if group.level is level and (item := extreme(group.group))]
+    return max(found, key=lambda pair: size(pair[1]), default=None)
+
+
+def _accuracy(name: str, level: Level, groups: Sequence[Measured]) -> Finding:
+    published = f"up to {FINDINGS[f'accuracy-{level}']:g} points"
+    claim = f"Accuracy differs between {level} runs{', weak ones left out' if level is Level.DEFAULT else ''}"
+    largest = _largest(groups, level, lambda group: overall_extreme(group, without_weak=True), lambda e: e.difference)
+    if largest is None:
+        return Finding(name, claim, published, UNKNOWN, None)
+    group, extreme = largest
+    return Finding(name, claim, published, _points(group, extreme), extreme.difference > 0.0)
+
+
+def _classes(name: str, level: Level, groups: Sequence[Measured]) -> Finding:
+    published = f"up to {FINDINGS[f'class-{level}']:g} points"
+    claim = f"Accuracy of single classes differs more between {level} runs"
+    largest = _largest(groups, level, class_extreme, lambda extreme: extreme.difference)
+    if largest is None:
+        return Finding(name, claim, published, UNKNOWN, None)
+    group, extreme = largest
+    overall = overall_extreme(group.group)
+    seen = extreme.difference > (overall.difference if overall else 0.0)
+    return Finding(name, claim, published, _points(group, extreme), seen)
+
+
+def _points(group: Measured, extreme: Extreme) -> str:
+    if not extreme.difference:
+        return "no difference in any network"
+    in_class = f", class {extreme.class_name}" if extreme.class_name else ""
+    amount = POINTS.difference_with_unit(POINTS.difference(extreme.difference))
+    return f"up to {amount} ({group.network.name}{in_class})"
+
+
+def _time(name: str, level: Level, groups: Sequence[Measured]) -> Finding:
+    published = f"up to {FINDINGS[f'time-{level}']:,.1f} %"
+    claim = f"Time to convergence differs between {level} runs"
+    largest = _largest(groups, level, time_extreme, lambda extreme: extreme.spread.relative_difference or 0.0)
+    if largest is None:
+        return Finding(name, claim, published, UNKNOWN, None)
+    group, extreme = largest
+    ratio = extreme.spread.relative_difference or 0.0
+    ours = f"up to {percentage(ratio)} % ({group.network.name}, {extreme.rule})"
+    return Finding(name, claim, published, ours, ratio > _EXPECTED_TIME_DIFFERENCE)
+
+
+def _weak(groups: Sequence[Measured]) -> Finding:
+    runs = [(len(rule.weak_runs), len(rule.runs)) for rule in _default_rules(groups)]
+    weak, total = sum(pair[0] for pair in runs), sum(pair[1] for pair in runs)
+    ours = f"{weak} of {count(total, 'default run')} of all networks" if total else UNKNOWN
+    seen = weak > 0 if total else None
+    return Finding("5.1 weak", "Some default runs never learn (weak models)", "4 of 16 (LeNet5)", ours, seen)
+
+
+def _default_rules(groups: Sequence[Measured]) -> Iterator[Any]:
+    for group in groups:
+        if group.level is Level.DEFAULT and group.group and group.group.finished:
+            yield max(group.group.rules, key=lambda rule: len(rule.weak_runs))
+
+
+def _levene(parts: Sequence[PartResult]) -> Finding:
+    claim = "Fixing the seed changes the spread significantly in one network only"
+    own = [
+        (item.approach, item.test.p)
+        for part, item in default_against_fixed_seed(parts)
+        if item.test is not None and part.planned.networks[0].data == part.planned.data
+    ]
+    significant = list(dict.fromkeys(name for name, p in own if p is not None and p < 0.05))
+    tested = len({name for name, _ in own})
+    ours = f"{', '.join(significant) or 'none'} of {count(tested, 'network')} tested" if own else UNKNOWN
+    seen = set(significant) <= LEVENE_SIGNIFICANT if own else None
+    return Finding("5.2 Levene", claim, ", ".join(LEVENE_SIGNIFICANT), ours, seen)
+
+
+def _example(shown: Sequence[Example]) -> Finding:
+    claim = "ResNet56 is better than ResNet38 over all runs, and single runs can say the opposite"
+    item = next((item for item in shown if item.level is Level.FIXED_SEED), None)
+    if item is None:
+        return Finding("5.2 example", claim, "+0.9 points, p < 0.01; yes", UNKNOWN, None)
+    comparison = item.comparison
+    p, larger = comparison.mann_whitney.p, comparison.difference
+    opposite = f"single runs {'can' if item.wrong_claim > 0 else 'cannot'} say the opposite"
+    ours = f"ResNet56 {100 * larger:+.1f} points, p {p:.2g}; {opposite}"
+    is_few = min(comparison.a.values.size, comparison.b.values.size) < FEWEST_RUNS
+    seen = None if is_few else item.is_papers_result and item.wrong_claim > 0
+    return Finding("5.2 example", claim, "+0.9 points, p < 0.01; yes", ours, seen)
+
+
+def _deterministic(groups: Sequence[Measured]) -> Finding:
+    claim = "With deterministic kernels identical runs end with the same weights"
+    counts = [
+        distinct
+        for group in groups
+        if group.level is Level.DETERMINISTIC and group.group and group.finished > 1
+        if (distinct := distinct_weights(group.group)) is not None
+    ]
+    same = sum(distinct == 1 for distinct, _ in counts)
+    ours = f"in {same} of {count(len(counts), 'network')}" if counts else UNKNOWN
+    return Finding("ours", claim, "not tried", ours, same == len(counts) if counts else None)

@@ -1,0 +1,138 @@
+"""Our runs, sorted the way the paper's tables need them: network by network, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.studies.group_result import GroupResult, RuleResult, RuleSpread
+from isorun.analysis.studies.study_result import StudyResult, analyse_study
+from isorun.study.design import Study
+from isorun.study.levels import Level
+from isorun.study.records import RunRecord
+from isorun.zoo.studies.ase20.design import METRIC, PlannedPart
+from isorun.zoo.studies.ase20.networks import TrainedNetwork
+
+__all__ = [
+    "Extreme",
+    "Measured",
+    "PartResult",
+    "analysed",
+    "class_extreme",
+    "measured_groups",
+    "of_papers_data",
+    "overall_extreme",
+    "time_extreme",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PartResult:
+    """A part of the paper and what its runs say; None where there is no record at all."""
+
+    planned: PlannedPart
+    study: Study
+    result: StudyResult | None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Identical runs of one network on one data set at one level. group: None where nothing was recorded."""
+
+    network: TrainedNetwork
+    data: str
+    level: Level
+    planned: int
+    group: GroupResult | None
+
+    @property
+    def finished(self) -> int:
+        """How many runs finished."""
+        return self.group.finished if self.group else 0
+
+    @property
+    def is_papers_own(self) -> bool:
+        """Whether the paper trained this network on this data."""
+        return self.data == self.network.data
+
+    @property
+    def label(self) -> str:
+        """A name for sentences."""
+        data = "" if self.is_papers_own else f" on {self.data}"
+        return f"{self.network.name}{data} at level {self.level}"
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The spread under the selection rule, and for classes in the class, where two runs differ most."""
+
+    rule: str
+    spread: Spread
+    class_name: str = ""
+
+    @property
+    def difference(self) -> float:
+        """How far the two runs are apart."""
+        return self.spread.max_difference or 0.0
+
+
+def analysed(planned: PlannedPart, study: Study, records: Sequence[RunRecord]) -> PartResult:
+    """The part with its result."""
+    return PartResult(planned, study, analyse_study(study, records) if records else None)
+
+
+def measured_groups(parts: Sequence[PartResult]) -> tuple[Measured, ...]:
+    """All groups that were planned, those of varied factors left aside, whether or not anything came of them."""
+    return tuple(
+        Measured(network, part.planned.data, level, part.planned.size.runs, _group(part.result, network.name, level))
+        for part in parts
+        if not part.planned.factors
+        for network in part.planned.networks
+        for level in part.planned.size.levels
+    )
+
+
+def of_papers_data(groups: Sequence[Measured]) -> tuple[Measured, ...]:
+    """The groups that the paper has, too."""
+    return tuple(group for group in groups if group.is_papers_own)
+
+
+def overall_extreme(group: GroupResult | None, *, without_weak: bool = False) -> Extreme | None:
+    """Overall accuracy under the rule that gives the larger difference, as in Table 2; None below two runs."""
+
+    def candidates(rule: RuleResult) -> Iterator[Extreme]:
+        yield Extreme(rule.rule.name, _view(rule, without_weak).metrics[METRIC].overall)
+
+    return _largest(group, candidates)
+
+
+def class_extreme(group: GroupResult | None, *, without_weak: bool = False) -> Extreme | None:
+    """Accuracy in the class, and under the rule, that give the largest difference."""
+
+    def candidates(rule: RuleResult) -> Iterator[Extreme]:
+        classes: Mapping[str, Spread] = _view(rule, without_weak).metrics[METRIC].classes
+        yield from (Extreme(rule.rule.name, spread, name) for name, spread in classes.items())
+
+    return _largest(group, candidates)
+
+
+def time_extreme(group: GroupResult | None) -> Extreme | None:
+    """Time to the epoch picked, under the rule that gives the larger relative difference."""
+    found = [Extreme(rule.rule.name, rule.every.seconds) for rule in (group.rules if group else ())]
+    usable = [item for item in found if item.spread.relative_difference is not None]
+    return max(usable, key=lambda item: item.spread.relative_difference or 0.0, default=None)
+
+
+def _largest(group: GroupResult | None, candidates: Callable[[RuleResult], Iterator[Extreme]]) -> Extreme | None:
+    found = [item for rule in (group.rules if group else ()) for item in candidates(rule)]
+    return max((item for item in found if item.spread.n > 1), key=lambda item: item.difference, default=None)
+
+
+def _view(rule: RuleResult, without_weak: bool) -> RuleSpread:
+    return rule.without_weak if without_weak and rule.without_weak is not None else rule.every
+
+
+def _group(result: StudyResult | None, approach: str, level: Level) -> GroupResult | None:
+    groups = result.groups if result else ()
+    return next((group for group in groups if (group.key.approach, group.key.level) == (approach, level)), None)

@@ -1,0 +1,56 @@
+"""The warnings of all studies as one list, with next steps for somebody who typed `isorun reproduce`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from isorun.analysis.studies.warning import StudyWarning
+from isorun.zoo.studies.ase20.measured import PartResult
+
+__all__ = ["merged_warnings"]
+
+_MEANT_FOR_FACTORS: Final = frozenset({"no-identical-runs", "seed-without-effect"})
+"""Where one factor is varied, seeds are meant to run once, and weights are meant to stay the same."""
+_COUNTED: Final = frozenset({"runs-failed", "runs-missing"})
+
+
+def merged_warnings(parts: Sequence[PartResult], scale: str) -> tuple[StudyWarning, ...]:
+    """Each warning once, with all the groups it is about."""
+    merged: dict[tuple[str, str], StudyWarning] = {}
+    for part in parts:
+        for warning in _of_part(part, scale):
+            same = merged.get((warning.code, warning.message), replace(warning, groups=()))
+            merged[warning.code, warning.message] = replace(same, groups=(*same.groups, *warning.groups))
+    return tuple(merged.values())
+
+
+def _of_part(part: PartResult, scale: str) -> Iterator[StudyWarning]:
+    if part.result is None:
+        yield StudyWarning("no-runs", "nothing was recorded for some parts", _again(scale), (part.study.name,))
+        return
+    for warning in part.result.warnings:
+        if part.planned.factors and warning.code in _MEANT_FOR_FACTORS:
+            continue
+        if warning.code == "few-runs":
+            yield replace(warning, next_step=_more(scale), groups=(part.study.name,))
+        elif warning.code in _COUNTED:
+            message = f"{part.study.name}: {warning.message}"
+            yield replace(warning, message=message, next_step=_again(scale))
+        else:
+            yield replace(warning, groups=_named(part, warning.groups))
+
+
+def _named(part: PartResult, groups: Sequence[str]) -> tuple[str, ...]:
+    """Groups of the same name in several studies told apart."""
+    own = part.planned.part == part.planned.networks[0].option
+    return tuple(groups) if own else tuple(f"{part.study.name}: {group}" for group in groups)
+
+
+def _more(scale: str) -> str:
+    return f"isorun reproduce ase20 --scale {scale} --runs 8: finished runs are kept"
+
+
+def _again(scale: str) -> str:
+    return f"isorun reproduce ase20 --scale {scale} again: only what is missing or failed is run"

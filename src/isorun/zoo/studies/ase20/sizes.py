@@ -1,0 +1,100 @@
+"""How much is carried out at each scale: the only place with these numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from isorun.study.levels import Level
+
+__all__ = ["COSTS", "FACTOR_SIZES", "OTHER_DATA", "PUBLISHED_EPOCHS", "PUBLISHED_RUNS", "SIZES", "Size"]
+
+PUBLISHED_RUNS: Final = 16
+PUBLISHED_EPOCHS: Final = {
+    "lenet1": 50,
+    "lenet4": 50,
+    "lenet5": 50,
+    "resnet38": 200,
+    "resnet56": 200,
+    "wrn-28-10": 200,
+}
+OTHER_DATA: Final = ("fashion-mnist", "digits")
+"""Further data for the LeNets, which the paper does not have."""
+
+_EVERY_LEVEL: Final = tuple(Level)
+_TWO_LEVELS: Final = (Level.DEFAULT, Level.FIXED_SEED)
+_ONE_LEVEL: Final = (Level.FIXED_SEED,)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What one network gets. runs: identical runs at each level, or seeds where factors are varied.
+
+    train_images / test_images: so many of every class in its share, 0 for all; of the latter 3 of 4 are for validation.
+    batch: images a step, 0 for the network's own number.
+    """
+
+    runs: int
+    epochs: int
+    train_images: int = 0
+    test_images: int = 0
+    batch: int = 0
+    levels: tuple[Level, ...] = _EVERY_LEVEL
+
+
+def _lenets(size: Size) -> dict[str, Size]:
+    return dict.fromkeys(("lenet1", "lenet4", "lenet5"), size)
+
+
+SIZES: Final[Mapping[str, Mapping[str, Size]]] = {
+    "smoke": {
+        **_lenets(Size(2, 1, 512, 200, 16)),
+        "resnet38": Size(2, 1, 20, 20, 10, _TWO_LEVELS),
+        "resnet56": Size(2, 1, 20, 20, 10, _TWO_LEVELS),
+        "wrn-28-10": Size(1, 1, 2, 4, 2, _ONE_LEVEL),
+        "fashion-mnist": Size(1, 1, 512, 200, 16, _ONE_LEVEL),
+        "digits": Size(1, 1, 512, 200, 16, _ONE_LEVEL),
+    },
+    "cpu": {
+        **_lenets(Size(6, 4, 6_000, 4_000)),
+        "resnet38": Size(5, 5, 800, 200, 16, _TWO_LEVELS),
+        "resnet56": Size(5, 5, 800, 200, 16, _TWO_LEVELS),
+        "wrn-28-10": Size(2, 1, 16, 40, 8, _ONE_LEVEL),
+        "fashion-mnist": Size(4, 4, 6_000, 4_000, 0, _TWO_LEVELS),
+        "digits": Size(6, 10),
+    },
+    "gpu": {
+        **_lenets(Size(8, 10)),
+        "resnet38": Size(8, 4, batch=128),
+        "resnet56": Size(8, 4, batch=128),
+        "wrn-28-10": Size(8, 2, 10_000),
+        "fashion-mnist": Size(8, 5, levels=_TWO_LEVELS),
+        "digits": Size(8, 10),
+    },
+    "paper": {
+        **{name: Size(PUBLISHED_RUNS, epochs) for name, epochs in PUBLISHED_EPOCHS.items()},
+        "fashion-mnist": Size(PUBLISHED_RUNS, 50),
+        "digits": Size(PUBLISHED_RUNS, 50),
+    },
+}
+
+FACTOR_SIZES: Final[Mapping[str, Mapping[str, Size]]] = {
+    "smoke": {"lenet5": Size(2, 1, 512, 200, 16)},
+    "cpu": {"lenet5": Size(8, 3, 6_000, 4_000), "resnet38": Size(4, 4, 800, 200, 16)},
+    "gpu": {"lenet5": Size(8, 5), "resnet38": Size(8, 4, 10_000, batch=128), "wrn-28-10": Size(5, 2, 5_000)},
+    "paper": {
+        "lenet5": Size(PUBLISHED_RUNS, 50),
+        "resnet38": Size(PUBLISHED_RUNS, 200),
+        "wrn-28-10": Size(8, 20),
+    },
+}
+"""Varying a factor at a time is ours: no scale is the published one. A network without dropout or augmentation has
+fewer factors to vary; only WRN-28-10 has all four."""
+
+COSTS: Final = {
+    "smoke": "under a minute on 1 CPU core",
+    "cpu": "about 15 minutes on 2 CPU cores",
+    "gpu": "about 15 minutes on one data-centre GPU (H200)",
+    "paper": "days on one data-centre GPU (the authors: 4,838 GPU hours with 11 sets of libraries)",
+}

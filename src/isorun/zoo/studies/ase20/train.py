@@ -1,0 +1,120 @@
+"""Train one of the six networks: `python -m isorun.zoo.studies.ase20.train --network lenet5 --data mnist --seed 1`.
+
+Logs each epoch's training and validation loss, validation and test accuracy, and the test accuracy of every class; at
+the end the test predictions and a digest of the weights.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import isorun
+from isorun.errors import IsorunError, MissingExtra, UsageError
+from isorun.zoo.studies.ase20.training.arguments import Options, parsed
+
+if TYPE_CHECKING:
+    from isorun.zoo.data.image_set import Images
+    from isorun.zoo.studies.ase20.training.evaluation import Evaluation
+    from isorun.zoo.studies.ase20.training.loop import Training
+    from isorun.zoo.studies.ase20.training.material import Material
+
+__all__ = ["main", "prepared", "train"]
+
+_MADE_TEST_IMAGES = 128
+_MADE_TRAIN_IMAGES = 512
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Parse, train, exit code."""
+    try:
+        train(parsed(words))
+    except IsorunError as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    return 0
+
+
+def train(options: Options) -> Evaluation:
+    """Train as asked, logging every epoch; the numbers after the last one."""
+    network, material, training = prepared(options)
+    say = _silent if "ISORUN_RUN_DIR" in os.environ else print
+    say(f"{options.network} on {material.origin}")
+    for epoch, found in enumerate(training.epochs(), start=1):
+        isorun.log(
+            epoch=epoch,
+            train_loss=found.train_loss,
+            val_loss=found.val_loss,
+            val_accuracy=found.val_accuracy,
+            test_accuracy=found.test_accuracy,
+            per_class={"test_accuracy": found.class_accuracy},
+        )
+        say(f"epoch {epoch}: validation loss {found.val_loss:.4f}, test accuracy {found.test_accuracy:.4f}")
+    isorun.result(
+        test_accuracy=found.test_accuracy,
+        per_class={"test_accuracy": found.class_accuracy},
+        predictions=found.predictions,
+        labels=material.test_labels,
+        weights=network,
+    )
+    return found
+
+
+def prepared(options: Options) -> tuple[Any, Material, Training]:
+    """The network, the images on their device, and the training that is ready to run."""
+    _require_torch()
+    from isorun.zoo.studies.ase20.training.generators import factor_seeds, made_generators  # noqa: PLC0415 - torch
+    from isorun.zoo.studies.ase20.training.loop import Plan, Training  # noqa: PLC0415 - torch
+    from isorun.zoo.studies.ase20.training.material import made_material  # noqa: PLC0415 - numpy
+    from isorun.zoo.studies.ase20.training.networks import SIDES, made_network  # noqa: PLC0415 - torch
+    from isorun.zoo.studies.ase20.training.recipes import RECIPES  # noqa: PLC0415 - beside its users
+
+    device = _device(options)
+    recipe = RECIPES[options.network]
+    side = SIDES[options.network]
+    material = made_material(_images(options), device, options.train_images, options.test_images, side)
+    generators = made_generators(factor_seeds(options.seed, options.base_seed, options.vary), device)
+    channels_last = options.layout == "channels-last"
+    if options.layout == "auto":
+        channels_last = device == "cpu" or recipe.gpu_channels_last
+    network = made_network(options.network, material.classes, generators, device, channels_last=channels_last)
+    epochs, batch = options.epochs or recipe.epochs, options.batch or recipe.batch
+    plan = Plan(recipe, epochs, batch, channels_last, options.graph)
+    return network, material, Training(plan, network, material, generators)
+
+
+def _require_torch() -> None:
+    try:
+        import torch  # noqa: F401, PLC0415 - asked for here, used by the training
+    except ModuleNotFoundError:
+        raise MissingExtra("torch", "zoo", "training the networks of this paper") from None
+
+
+def _device(options: Options) -> str:
+    import torch  # noqa: PLC0415 - after it was asked for
+
+    there = torch.cuda.is_available() if options.device != "cpu" else False
+    if options.device == "cuda" and not there:
+        raise UsageError("--device cuda", found="torch sees no GPU", allowed="cpu, auto")
+    if there and options.autotune and not torch.backends.cudnn.deterministic:
+        torch.backends.cudnn.benchmark = True
+    return "cuda" if there else "cpu"
+
+
+def _images(options: Options) -> Images:
+    from isorun.zoo.data.images import load_images, made_images  # noqa: PLC0415 - numpy
+
+    if not options.made_data:
+        return load_images(options.data)
+    train, test = options.train_images or _MADE_TRAIN_IMAGES, options.test_images or _MADE_TEST_IMAGES
+    return made_images(options.data, train=train, test=test)
+
+
+def _silent(_line: str) -> None:
+    """Inside isorun every number is logged, and printed ones would be read a second time."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""DREAM: published AutoML searches, replayed from their logs."""

@@ -1,0 +1,137 @@
+"""The mixed models: the paper's own, and one that asks within each setting where the variance comes from.
+
+The paper's random effects are crossed: seed 12345 of one experiment and seed 12345 of another share an effect, and so
+do all third repeats. Runs that have nothing in common but a number cannot show such an effect, however much they vary,
+so a second model nests seeds within the configs of their experiment; what it leaves is the variance of repeats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from isorun.analysis.mixed.model import mixed_model
+from isorun.analysis.mixed.result import AnovaRow, Difference, MixedResult, VarianceShare
+from isorun.analysis.mixed.shares import variance_shares
+from isorun.errors import InputError
+from isorun.zoo.studies.fewshot.experiments import approach_name
+from isorun.zoo.studies.fewshot.runs import Run, identical_settings
+
+__all__ = ["NestedModel", "PaperModel", "nested_model", "paper_model"]
+
+_CONFIGS, _SEEDS, _REPEATS = "configs", "seeds", "repeats"
+_Columns = dict[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class PaperModel:
+    """accuracy ~ experiment + (1|seed) + (1|repeat), as far as the runs allow it.
+
+    result: with Satterthwaite's degrees of freedom, as Table 2; f_test: with Kenward and Roger's, as Table 4.
+    left_out: sentences on effects that cannot be in the model. why_not: why there is no model at all.
+    """
+
+    formula: str
+    result: MixedResult | None
+    f_test: AnovaRow | None
+    left_out: tuple[str, ...] = ()
+    why_not: str = ""
+
+    def rerun(self, experiment: str) -> Difference | None:
+        """Round 1 minus round 2 of an experiment, None where it is not known."""
+        first, second = approach_name(experiment, 1), approach_name(experiment, 2)
+        rows = self.result.differences if self.result else ()
+        found = next((row for row in rows if (row.a, row.b) == (first, second) and not math.isnan(row.estimate)), None)
+        return None if found is None else _without_rounding(found)
+
+
+@dataclass(frozen=True, slots=True)
+class NestedModel:
+    """Shares of configs, of seeds within a config, and of repeats within a seed; why_not where there are none.
+
+    seed_p: of the variance of seeds being zero, None where the design cannot test it.
+    """
+
+    formula: str
+    shares: tuple[VarianceShare, ...]
+    seed_p: float | None
+    why_not: str = ""
+
+
+def paper_model(runs: Sequence[Run]) -> PaperModel:
+    """Fit the model of the paper's equation 5; an effect of which there is only one cannot be in it."""
+    data: _Columns = {
+        "accuracy": [run.accuracy for run in runs],
+        "experiment": [run.approach for run in runs],
+        "seed": [run.seed for run in runs],
+        "repeat": [run.repeat for run in runs],
+    }
+    random = [name for name in ("seed", "repeat") if len(set(data[name])) > 1]
+    gone = [name for name in ("seed", "repeat") if name not in random]
+    left_out = tuple(f"(1|{name}) is not in the model: there is only one {name}" for name in gone)
+    fixed = "experiment" if len(set(data["experiment"])) > 1 else "1"
+    formula = " + ".join([f"accuracy ~ {fixed}", *(f"(1|{name})" for name in random)])
+    if not random:
+        return PaperModel(formula, None, None, left_out, "there are neither two seeds nor two repeats")
+    try:
+        result = mixed_model(data, formula)
+        f_tests = mixed_model(data, formula, ddf="kenward-roger").anova
+    except InputError as error:
+        return PaperModel(formula, None, None, left_out, _reason(error))
+    return PaperModel(formula, result, f_tests[0] if f_tests else None, left_out)
+
+
+def nested_model(runs: Sequence[Run]) -> NestedModel:
+    """Where the variance comes from when only runs that share something are compared.
+
+    Where identical runs gave identical results everywhere, one of each stands for all: repeats then have no share, and
+    seeds are what is left.
+    """
+    no_noise = identical_settings(runs).no_noise
+    rows = list({run.setting: run for run in reversed(runs)}.values()) if no_noise else list(runs)
+    columns = _nested_columns(rows, by_round=not no_noise)
+    terms, residual = _nested_terms(rows)
+    if not terms:
+        return NestedModel("", (), None, "configs, seeds and repeats cannot be told apart with so few of them")
+    fixed = "experiment" if len(set(columns["experiment"])) > 1 else "1"
+    formula = " + ".join([f"accuracy ~ {fixed}", *(f"(1|{term})" for term in terms.values())])
+    try:
+        result = mixed_model(columns, formula)
+        shares = variance_shares(result)
+    except InputError as error:
+        return NestedModel(formula, (), None, _reason(error))
+    named = [replace(row, group=name) for row, name in zip(shares, [*terms, residual], strict=True)]
+    named += [VarianceShare(_REPEATS, 0.0, 0.0, 0.0)] * no_noise
+    tested = {name: row.p_boundary for name, row in zip(terms, result.ranova, strict=True)}
+    return NestedModel(formula, tuple(named), tested.get(_SEEDS))
+
+
+def _nested_terms(runs: Sequence[Run]) -> tuple[dict[str, str], str]:
+    """The random effects that these runs can tell apart, from the outside in, and what the residual then is."""
+    experiments = len({run.experiment for run in runs})
+    settings = len({(run.experiment, run.config) for run in runs})
+    seeded = len({run.setting for run in runs})
+    terms = {_CONFIGS: "setting"} if experiments < settings < len(runs) else {}
+    terms |= {_SEEDS: "setting:seed"} if settings < seeded < len(runs) else {}
+    innermost = _REPEATS if seeded < len(runs) else _SEEDS if settings < seeded else _CONFIGS
+    return terms, innermost
+
+
+def _nested_columns(runs: Sequence[Run], *, by_round: bool) -> _Columns:
+    return {
+        "accuracy": [run.accuracy for run in runs],
+        "experiment": [run.approach if by_round else run.experiment for run in runs],
+        "setting": [f"{run.experiment} {run.config}" for run in runs],
+        "seed": [run.seed for run in runs],
+    }
+
+
+def _without_rounding(row: Difference) -> Difference:
+    """Rounds with the same results differ by exactly nothing, not by what is left of sums of floats."""
+    return replace(row, estimate=0.0) if abs(row.estimate) < 1e-9 * row.se else row
+
+
+def _reason(error: InputError) -> str:
+    return f"{error.what} ({error.found.splitlines()[0]})" if error.found else error.what

@@ -1,0 +1,140 @@
+"""What the findings say in sentences: the verdict, warnings, and what could not be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from isorun.analysis.studies.warning import StudyWarning
+from isorun.report.numbers import count, percentage, significant
+from isorun.zoo.studies.fewshot.findings import Findings
+from isorun.zoo.studies.fewshot.hypotheses import ALPHA, Judgement, published_judgements, stated_p
+from isorun.zoo.studies.fewshot.published import PLANNED_RUNS, RUNS
+
+__all__ = ["not_had", "verdict", "warnings"]
+
+_CHANCE: Final = 0.2
+_WEAK: Final = _CHANCE + (1.0 - _CHANCE) / 9.0
+"""A ninth of the way from guessing to a perfect score, as in the reports of studies."""
+
+
+def verdict(found: Findings) -> tuple[str, ...]:
+    """The answer first, then each hypothesis, then where the variance comes from."""
+    if not found.collected.runs:
+        opening = ["No run of the main design has finished, so the paper's hypotheses cannot be judged."]
+    else:
+        opening = [_agreement(found), *(row.sentence for row in found.judged)]
+    opening += ["This scale only shows that everything runs; its numbers mean nothing."] * (found.scale == "smoke")
+    return (*opening, *_identical(found), *_shares(found), *_control(found), _published_remark())
+
+
+def warnings(found: Findings) -> tuple[StudyWarning, ...]:
+    """Runs that are missing, and what makes the numbers weaker than they look."""
+    return tuple(_warnings(found))
+
+
+def not_had(found: Findings) -> tuple[str, ...]:
+    """What of the paper cannot be had here, and why."""
+    gone = []
+    if found.data != ("miniimagenet",):
+        used = f"; these runs used {' and '.join(found.data)}" if found.data else ""
+        gone.append(
+            "miniImageNet: its images are ImageNet's, which may not be passed on; who has them can bring them "
+            f"(isorun data list says how){used}"
+        )
+    gone.append(
+        "the implementations of the paper (Torch7, PyTorch 0.4, TensorFlow 1.13): here all methods are one PyTorch "
+        "implementation, so differences between implementations cannot show"
+    )
+    gone.append(
+        f"the paper's seeds and drawn configs, and why {PLANNED_RUNS - RUNS} of its {PLANNED_RUNS:,} runs are missing: "
+        "not published"
+    )
+    return tuple(gone)
+
+
+def _agreement(found: Findings) -> str:
+    theirs = {row.name: row for row in published_judgements()}
+    tested = [row for row in found.judged if row.rejected is not None]
+    if not tested:
+        return "None of the paper's hypotheses could be tested with these runs."
+    differing = [row.name for row in tested if row.rejected != theirs[row.name].rejected]
+    ours = ", ".join(f"{row.name} {_decision(row)}" for row in found.judged)
+    paper = ", ".join(f"{row.name} {_decision(row)}" for row in theirs.values())
+    end = f"{' and '.join(differing)} came out differently" if differing else "the same, where tested"
+    return f"By the paper's rule: {ours}. The paper: {paper}. So: {end}."
+
+
+def _decision(row: Judgement) -> str:
+    return {None: "not tested", True: "rejected", False: "not rejected"}[row.rejected]
+
+
+def _identical(found: Findings) -> Iterator[str]:
+    seen = found.identical
+    if not seen.settings:
+        return
+    weights = "" if seen.same_weights is None else f", and the same weights, bit for bit, in {seen.same_weights}"
+    settings = count(seen.settings, "setting")
+    yield f"Runs with the same config and seed gave the same accuracy in {seen.same_accuracy} of {settings}{weights}."
+
+
+def _shares(found: Findings) -> Iterator[str]:
+    if not found.nested.shares:
+        return
+    shares = ", ".join(f"{row.group} {percentage(row.share)} %" for row in found.nested.shares)
+    yield f"With seeds nested in configs, what the experiments' means leave comes from: {shares}."
+    p, crossed = found.nested.seed_p, found.judged[1].rejected
+    if p is not None and p < ALPHA and crossed is False:
+        yield (
+            f"Seeds do matter within a config ({stated_p(p)}): the test of H2 cannot see it, because it looks for an "
+            "effect that a seed has in all experiments alike."
+        )
+
+
+def _control(found: Findings) -> Iterator[str]:
+    several = [row for row in found.controls if row.n > 1 and row.sd is not None]
+    if not several:
+        return
+    steady = [row.control for row in several if row.sd == 0.0]
+    moving = [f"{row.control} (sd {significant(100.0 * row.sd, 2)} points)" for row in several if row.sd]
+    parts = [f"always the same with {', '.join(steady)}"] if steady else []
+    parts += [f"varying with {', '.join(moving)}"] if moving else []
+    yield f"One seed, identical runs (Table 5): {'; '.join(parts)}."
+
+
+def _published_remark() -> str:
+    rerun = published_judgements()[2]
+    kept = "would not be" if not rerun.rejected_corrected else "would still be"
+    return (
+        f"About the paper itself: corrected for its six comparisons, its H3 {kept} rejected "
+        f"({stated_p(rerun.p_corrected)} instead of {stated_p(rerun.p)}, alpha {ALPHA})."
+    )
+
+
+def _warnings(found: Findings) -> Iterator[StudyWarning]:
+    if found.without_runs:
+        message = f"no usable run of {', '.join(found.without_runs)}"
+        yield StudyWarning("no-runs", message, "isorun reproduce again makes what is missing", found.without_runs)
+    for counts, code, what in (
+        (found.collected.failed, "failed-runs", "failed"),
+        (found.collected.unusable, "no-accuracy", "ended without a finite accuracy (diverged)"),
+    ):
+        if counts:
+            named = ", ".join(f"{name} {number}" for name, number in counts.items())
+            message = f"{count(sum(counts.values()), 'run')} {what} and are left out: {named}"
+            yield StudyWarning(code, message, "the run's log says why", tuple(counts))
+    if weak := _weak(found):
+        message = f"hardly better than guessing (mean accuracy below {percentage(_WEAK)} %): {', '.join(weak)}"
+        yield StudyWarning("weak", message, "a weak training says little about stability", weak)
+    for note in (*found.model.left_out, *(found.model.result.notes if found.model.result else ())):
+        yield StudyWarning("model", note, "see Table 1")
+    for why, table in ((found.model.why_not, "Tables 1, 2 and 4"), (found.nested.why_not, "the variance shares")):
+        if why and found.collected.runs:
+            yield StudyWarning("no-model", f"no model for {table}: {why}", "more configs, seeds or repeats (--runs)")
+
+
+def _weak(found: Findings) -> tuple[str, ...]:
+    by_approach: dict[str, list[float]] = {}
+    for run in found.collected.runs:
+        by_approach.setdefault(run.approach, []).append(run.accuracy)
+    return tuple(name for name, values in by_approach.items() if sum(values) / len(values) < _WEAK)

@@ -1,0 +1,1 @@
+"""One few-shot training: its options, data, steps, evaluation and randomness."""

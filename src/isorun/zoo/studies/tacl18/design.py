@@ -1,0 +1,176 @@
+"""The paper's experiments as studies: one a table, the same model everywhere, one factor varied in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from isorun.study.design import Approach, Config, Study
+from isorun.study.levels import Level
+from isorun.zoo.data.qa_seeds import qa_seeds
+from isorun.zoo.paper import Request
+from isorun.zoo.studies.tacl18.amounts import AMOUNTS, Amount
+from isorun.zoo.studies.tacl18.data_needed import has_train_all, stand_in_for
+from isorun.zoo.studies.tacl18.environments import (
+    ONE_THREAD,
+    cpu_environments,
+    cpu_paths,
+    gpu_at_hand,
+    thread_counts,
+    thread_environments,
+)
+from isorun.zoo.studies.tacl18.published import FIXED_SEED
+
+__all__ = ["NAMES", "PARTS", "SIDES", "WORKLOADS", "Workload", "planned_studies"]
+
+PARTS: Final = ("baseline", "data", "threads", "cpu-paths", "devices", "seeds", "rounding")
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "baseline": ("tacl18-baseline",),
+    "data": ("tacl18-data",),
+    "threads": ("tacl18-threads",),
+    "cpu-paths": ("tacl18-cpu-paths", "tacl18-onednn-off"),
+    "devices": ("tacl18-devices",),
+    "seeds": ("tacl18-seeds",),
+    "rounding": (),
+}
+"""The studies of each part; rounding asks the records of the others and the published scores."""
+
+TRAIN: Final = "isorun.zoo.studies.tacl18.train"
+IDF_RUN: Final = "isorun.zoo.studies.tacl18.idf_run"
+SEED_DECIDES: Final = "weights"
+"""As in the code of the paper, where all that is drawn after the initial weights came from one seed."""
+CPU: Final = Config("CPU", {"device": "cpu", "onednn": "on", "cudnn": "on"})
+CPU_OFF: Final = Config("CPU without oneDNN", {"device": "cpu", "onednn": "off", "cudnn": "on"})
+GPU: Final = Config("GPU", {"device": "cuda", "onednn": "on", "cudnn": "on"})
+GPU_OFF: Final = Config("GPU without cuDNN", {"device": "cuda", "onednn": "on", "cudnn": "off"})
+SIDES: Final = tuple(config.name for config in (CPU, CPU_OFF, GPU, GPU_OFF))
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A data set with one of its training sets; train "" stands for the one of the scale."""
+
+    name: str
+    data: str
+    train: str = ""
+
+
+WORKLOADS: Final[Mapping[str, Workload]] = {
+    "TrecQA": Workload("TrecQA", "trecqa-raw"),
+    "WikiQA": Workload("WikiQA", "wikiqa", "train"),
+}
+_VERSIONS: Final = tuple(
+    Workload(f"TrecQA {version} {train.upper()}", f"trecqa-{version}", train)
+    for version in ("raw", "clean")
+    for train in ("train", "train-all")
+)
+
+
+def planned_studies(request: Request) -> tuple[Study, ...]:
+    """The studies of the parts that were asked for, in the order of the paper."""
+    wanted = [part for part in PARTS if part in (request.only or PARTS)]
+    return tuple(study for part in wanted for study in _BUILDERS[part](request, AMOUNTS[request.scale]))
+
+
+def _baseline(request: Request, amount: Amount) -> Iterator[Study]:
+    train = "train-all" if has_train_all() and request.scale != "smoke" else "train"
+    versions = [Workload(f"TrecQA {version}", f"trecqa-{version}", train) for version in ("raw", "clean")]
+    versions.append(WORKLOADS["WikiQA"])
+    command = {item.name: ("python", "-m", IDF_RUN, *_data_words(item, amount, request)) for item in versions}
+    approaches = {name: Approach(name, words) for name, words in command.items()}
+    yield _study(request, "baseline", 0, approaches=approaches, environments={"default": {"threads": 1}})
+
+
+def _data(request: Request, amount: Amount) -> Iterator[Study]:
+    """All data: TRAIN and TRAIN-ALL of both versions of TrecQA, and WikiQA; none comparable to another."""
+    both = request.scale in {"gpu", "paper"} and has_train_all()
+    versions = [item for item in _VERSIONS if both or item.train == "train"]
+    yield _training(
+        request,
+        "data",
+        approaches=_approaches([*versions, Workload("WikiQA TRAIN", "wikiqa", "train")], amount, request),
+        configs=_named(GPU if gpu_at_hand(request.device) else CPU),
+        seeds=qa_seeds(request.runs or amount.data_seeds),
+    )
+
+
+def _threads(request: Request, amount: Amount) -> Iterator[Study]:
+    environments = thread_environments(thread_counts(amount.threads))
+    yield _training(request, "threads", environments=environments, repeats=request.runs or amount.repeats)
+
+
+def _cpu_paths(request: Request, amount: Amount) -> Iterator[Study]:
+    paths = tuple(path for path in cpu_paths() if amount.paths is None or path.name in amount.paths)
+    repeats = request.runs or amount.repeats
+    yield _training(request, "cpu-paths", environments=cpu_environments(paths), repeats=repeats)
+    yield _training(request, "cpu-paths", 1, configs=_named(CPU_OFF), repeats=repeats)
+
+
+def _devices(request: Request, amount: Amount) -> Iterator[Study]:
+    if gpu_at_hand(request.device):
+        repeats = request.runs or amount.repeats
+        yield _training(request, "devices", configs=_named(CPU, GPU, GPU_OFF), repeats=repeats)
+
+
+def _seeds(request: Request, amount: Amount) -> Iterator[Study]:
+    """The same seeds on two sides: CPU and GPU, or two CPU paths where there is no GPU."""
+    second = GPU if gpu_at_hand(request.device) else CPU_OFF
+    yield _training(request, "seeds", configs=_named(CPU, second), seeds=qa_seeds(request.runs or amount.seeds))
+
+
+def _none(_request: Request, _amount: Amount) -> Iterator[Study]:
+    yield from ()
+
+
+_BUILDERS: Final[Mapping[str, Callable[[Request, Amount], Iterator[Study]]]] = {
+    "baseline": _baseline,
+    "data": _data,
+    "threads": _threads,
+    "cpu-paths": _cpu_paths,
+    "devices": _devices,
+    "seeds": _seeds,
+    "rounding": _none,
+}
+
+
+def _training(request: Request, part: str, number: int = 0, **parts: Any) -> Study:
+    """The sample model on both data sets, on one CPU with the paper's seed, unless told otherwise."""
+    amount = AMOUNTS[request.scale]
+    given: dict[str, Any] = {
+        "approaches": _approaches([WORKLOADS[name] for name in amount.data], amount, request),
+        "configs": _named(CPU),
+        "environments": {ONE_THREAD.name: ONE_THREAD},
+        "seeds": (FIXED_SEED,),
+    }
+    return _study(request, part, number, **(given | parts))
+
+
+def _study(request: Request, part: str, number: int, **parts: Any) -> Study:
+    given: dict[str, Any] = {
+        "levels": (Level.FIXED_SEED,),
+        "metrics": {"map": {"direction": "higher"}, "mrr": {"direction": "higher"}},
+        "folder": request.folder,
+    }
+    return Study(NAMES[part][number], **(given | parts))
+
+
+def _named(*configs: Config) -> dict[str, Config]:
+    return {config.name: config for config in configs}
+
+
+def _approaches(workloads: list[Workload], amount: Amount, request: Request) -> dict[str, Approach]:
+    return {item.name: Approach(item.name, _train_command(item, amount, request)) for item in workloads}
+
+
+def _train_command(workload: Workload, amount: Amount, request: Request) -> tuple[str, ...]:
+    words = ["python", "-m", TRAIN, *_data_words(workload, amount, request), "--seed", "{seed}"]
+    words += ["--epochs", str(amount.epochs)] if amount.epochs else []
+    words += ["--train-questions", str(amount.questions)] if amount.questions else []
+    words += ["--device", "{config.device}", "--onednn", "{config.onednn}", "--cudnn", "{config.cudnn}"]
+    return (*words, "--vary", SEED_DECIDES, *amount.options)
+
+
+def _data_words(workload: Workload, amount: Amount, request: Request) -> tuple[str, ...]:
+    words = ("--data", workload.data, "--train", workload.train or amount.trecqa_train)
+    return (*words, "--made-data") if stand_in_for(workload.data, request.scale) else words

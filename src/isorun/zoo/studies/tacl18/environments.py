@@ -1,0 +1,111 @@
+"""Where the model trains: thread counts, CPU paths and devices that this machine can have.
+
+The paper's own environments (PyTorch 0.1.x against other math libraries, other processors) are not in one wheel; the
+same factor, which arithmetic the processor is asked to do, can be varied through the variables that the libraries read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from isorun.study.design import Environment
+from isorun.worker.levels import this_cpu_flags
+
+__all__ = [
+    "AS_INSTALLED",
+    "CPU_PATHS",
+    "MOST_THREADS",
+    "ONE_THREAD",
+    "CpuPath",
+    "cpu_environments",
+    "cpu_paths",
+    "gpu_at_hand",
+    "thread_counts",
+    "thread_environments",
+]
+
+AS_INSTALLED: Final = "as installed"
+MOST_THREADS: Final = 6
+"""The cores of the paper's processor, and the last row of its Table 7."""
+_PRELOAD: Final = ("numpy", "numpy.random", "torch", "torch.optim", "torch._dynamo")
+"""Named, because a program inside a package is not searched for what it imports."""
+ONE_THREAD: Final = Environment("one thread", threads=1, preload=_PRELOAD)
+_DRIVER_PATIENCE_S: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CpuPath:
+    """A way through the libraries. needs: the CPU flag without which the request would crash or mean nothing."""
+
+    name: str
+    env: Mapping[str, str]
+    needs: str = ""
+
+
+CPU_PATHS: Final = (
+    CpuPath(AS_INSTALLED, {}),
+    CpuPath("MKL for any processor", {"MKL_CBWR": "COMPATIBLE"}),
+    CpuPath("MKL up to AVX2", {"MKL_CBWR": "AVX2"}, "avx2"),
+    CpuPath("oneDNN up to AVX2", {"ONEDNN_MAX_CPU_ISA": "AVX2"}, "avx2"),
+    CpuPath("oneDNN up to SSE4.1", {"ONEDNN_MAX_CPU_ISA": "SSE41"}, "sse4_1"),
+    CpuPath("ATen up to AVX2", {"ATEN_CPU_CAPABILITY": "avx2"}, "avx2"),
+    CpuPath("ATen without vectors", {"ATEN_CPU_CAPABILITY": "default"}),
+)
+
+
+def thread_counts(most: int = MOST_THREADS) -> tuple[int, ...]:
+    """1, 2, … as far as the CPUs that this process may use, and as far as the paper went."""
+    return tuple(range(1, min(most, len(os.sched_getaffinity(0))) + 1))
+
+
+def thread_environments(counts: tuple[int, ...]) -> dict[str, Environment]:
+    """An environment for each thread count; runs are pinned to as many CPUs."""
+    names = {number: f"{number} thread" if number == 1 else f"{number} threads" for number in counts}
+    return {names[number]: Environment(names[number], threads=number, preload=_PRELOAD) for number in counts}
+
+
+def cpu_paths(flags: frozenset[str] | None = None) -> tuple[CpuPath, ...]:
+    """The paths that a processor with these flags has; this machine's when none are given."""
+    known = this_cpu_flags() if flags is None else flags
+    return tuple(path for path in CPU_PATHS if not path.needs or path.needs in known)
+
+
+def cpu_environments(paths: tuple[CpuPath, ...]) -> dict[str, Environment]:
+    """An environment for each path, all with one thread, so that nothing else differs."""
+    return {path.name: Environment(path.name, env=dict(path.env), threads=1, preload=_PRELOAD) for path in paths}
+
+
+def gpu_at_hand(device: str = "auto") -> bool:
+    """Whether GPU runs are planned, decided without a framework.
+
+    "cpu": never; "cuda": always, and the runs themselves fail where there is none; "auto": where the driver shows a
+    device (/dev/nvidia0, …, or a line of `nvidia-smi -L`) and CUDA_VISIBLE_DEVICES does not hide all of them.
+    """
+    if device != "auto":
+        return device == "cuda"
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in {"", "-1"}:
+        return False
+    return any(_device_files()) or _listed_by_the_driver()
+
+
+def _device_files(folder: Path = Path("/dev")) -> Iterator[Path]:
+    return folder.glob("nvidia[0-9]*")
+
+
+def _listed_by_the_driver() -> bool:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return False
+    try:
+        listed = subprocess.run(
+            [program, "-L"], capture_output=True, text=True, timeout=_DRIVER_PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return listed.returncode == 0 and "GPU" in listed.stdout

@@ -1,0 +1,138 @@
+"""Figures 2 and 3: AP against RR over the seeds, and how both change from side to side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from isorun.report.figures.axes import value_axis
+from isorun.report.figures.description import Dot, Figure, Legend, Line, Shape
+from isorun.report.figures.paired_change import paired_change
+from isorun.report.figures.strip import strip
+from isorun.report.numbers import count, fixed
+from isorun.report.tables import Column, Table
+from isorun.zoo.studies.tacl18.effects import SYSTEMS_OF
+from isorun.zoo.studies.tacl18.environment_tables import DECIMALS
+from isorun.zoo.studies.tacl18.published import REIMPLEMENTED, SYSTEMS, System
+from isorun.zoo.studies.tacl18.seeds_study import Change, SeedRuns
+
+__all__ = ["change_figures", "distribution_figure", "seed_figures"]
+
+_SEEDS, _SYSTEMS, _REIMPLEMENTED = 0, 3, 1
+_FEW: Final = 40
+"""More dots are drawn small."""
+
+
+def seed_figures(found: Sequence[SeedRuns], *, published: bool) -> Iterator[Figure]:
+    """Figure 2, a figure a panel. published: whether the published systems belong beside these data."""
+    for item in found:
+        for side in item.sides:
+            systems = SYSTEMS[SYSTEMS_OF[item.data]] if published and item.data in SYSTEMS_OF else ()
+            yield _seed_figure(item, side, systems)
+
+
+def _seed_figure(item: SeedRuns, side: str, systems: Sequence[System]) -> Figure:
+    ap, rr = item.values(side, "AP"), item.values(side, "RR")
+    shown = [system for system in systems if system.score.value("AP") >= min(ap) or system.name == REIMPLEMENTED]
+    name, title = f"figure-2-{_slug(side)}-{_slug(item.data)}", f"Figure 2: {item.data}, {side}, over the seeds"
+    dots = (*_seed_dots(item, side), *(_system_dot(system) for system in shown))
+    return Figure(
+        name=name,
+        title=title,
+        sentence=_seed_sentence(ap, [system for system in shown if system.score.value("AP") < max(ap)], shown),
+        x=value_axis("AP", [dot.x for dot in dots]),
+        y=value_axis("RR", [dot.y for dot in dots]),
+        data=_points(name, title, ("AP", "RR"), item.sides[side], ap, rr),
+        dots=dots,
+        legend=tuple(_legend(shown)),
+    )
+
+
+def _seed_dots(item: SeedRuns, side: str) -> Iterator[Dot]:
+    small = len(item.sides[side]) > _FEW
+    for seed, run in item.sides[side].items():
+        text = f"seed {seed}: AP {fixed(run.ap, DECIMALS)}, RR {fixed(run.rr, DECIMALS)}"
+        yield Dot(run.ap, run.rr, Shape.CIRCLE, _SEEDS, text, small)
+
+
+def _system_dot(system: System) -> Dot:
+    is_model = system.name == REIMPLEMENTED
+    shape, series = (Shape.SQUARE, _REIMPLEMENTED) if is_model else (Shape.DIAMOND, _SYSTEMS)
+    text = f"{system.name}: AP {system.score.ap}, RR {system.score.rr}"
+    return Dot(system.score.value("AP"), system.score.value("RR"), shape, series, text)
+
+
+def _legend(shown: Sequence[System]) -> Iterator[Legend]:
+    yield Legend("a seed", Shape.CIRCLE, _SEEDS)
+    if any(system.name != REIMPLEMENTED for system in shown):
+        yield Legend("a published system", Shape.DIAMOND, _SYSTEMS)
+    if any(system.name == REIMPLEMENTED for system in shown):
+        yield Legend(REIMPLEMENTED, Shape.SQUARE, _REIMPLEMENTED)
+
+
+def _seed_sentence(ap: Sequence[float], passed: Sequence[System], shown: Sequence[System]) -> str:
+    low, high = (fixed(end, DECIMALS) for end in (min(ap), max(ap)))
+    sentence = f"AP lies between {low} and {high} over {count(len(ap), 'seed')}"
+    if not shown:
+        return f"{sentence}."
+    return f"{sentence}; the best seed passes {len(passed)} of the {count(len(shown), 'published system')} drawn."
+
+
+def change_figures(found: Sequence[tuple[Change, ...]]) -> Iterator[Figure]:
+    """Figure 3, a figure a data set: the change of both metrics; and every seed's AP on both sides."""
+    for pair in found:
+        if pair:
+            yield _change_figure(*pair)
+            yield _slopes(pair[0])
+
+
+def _change_figure(ap: Change, rr: Change) -> Figure:
+    name = f"figure-3-{_slug(ap.data)}"
+    title = f"Figure 3: {ap.data}, change from {ap.sides[0]} to {ap.sides[1]} with the seed fixed"
+    small = len(ap.values) > _FEW
+    both = list(zip(ap.seeds, ap.values, rr.values, strict=True))
+    dots = [Dot(x, y, Shape.CIRCLE, _SEEDS, f"seed {seed}: AP {x:+.4f}, RR {y:+.4f}", small) for seed, x, y in both]
+    x, y = value_axis("change of AP", [*ap.values, 0.0]), value_axis("change of RR", [*rr.values, 0.0])
+    zero = (Line(((x.low, 0.0), (x.high, 0.0)), 5, dashed=True), Line(((0.0, y.low), (0.0, y.high)), 5, dashed=True))
+    return Figure(
+        name=name,
+        title=title,
+        sentence=_change_sentence(ap),
+        x=x,
+        y=y,
+        data=_points(name, title, ("change of AP", "change of RR"), ap.seeds, ap.values, rr.values),
+        dots=tuple(dots),
+        lines=zero,
+        legend=(Legend("a seed", Shape.CIRCLE, _SEEDS), Legend("no change", None, 5, dashed=True)),
+    )
+
+
+def _change_sentence(ap: Change) -> str:
+    higher, lower = (sum(sign * value > 0 for value in ap.values) for sign in (1, -1))
+    ends = " to ".join(f"{value:+.4f}" for value in (min(ap.values), max(ap.values)))
+    return (
+        f"Of {count(len(ap.values), 'seed')}, AP is higher on {ap.sides[1]} for {higher} and lower for {lower}: {ends}."
+    )
+
+
+def _slopes(change: Change) -> Figure:
+    labels = [f"seed {seed}" for seed in change.seeds]
+    name = f"figure-3-slopes-{_slug(change.data)}"
+    title = f"{change.data}: AP of the same seeds on {change.sides[0]} and {change.sides[1]}"
+    return paired_change(change.pairs, *change.sides, change.metric, labels=labels, name=name, title=title)
+
+
+def distribution_figure(found: Sequence[SeedRuns]) -> Figure | None:
+    """How AP is distributed over the seeds, a box a data set and side; None without runs."""
+    groups = {f"{item.data}, {side}": item.values(side, "AP") for item in found for side in item.sides}
+    return strip(groups, "AP", name="seed-distribution", title="AP over the seeds") if groups else None
+
+
+def _points(name: str, title: str, heads: tuple[str, str], seeds: Iterable[int], *values: Sequence[float]) -> Table:
+    columns = (Column("seed", key=True), *map(Column, heads))
+    rows = tuple((str(seed), fixed(x, DECIMALS), fixed(y, DECIMALS)) for seed, x, y in zip(seeds, *values, strict=True))
+    return Table(f"data-{name}", f"Data: {title}", columns, rows, folded=True)
+
+
+def _slug(text: str) -> str:
+    return text.lower().replace(",", "").replace(" ", "-")

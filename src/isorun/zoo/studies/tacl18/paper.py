@@ -1,0 +1,48 @@
+"""Crane (TACL 2018): what nobody reports moves the scores of answer selection as much as published progress does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import final
+
+from isorun.study.design import Study
+from isorun.study.records import RunRecord
+from isorun.zoo.paper import AbstractPaper, Exhibit, Network, Presentation, Request
+from isorun.zoo.studies.tacl18.amounts import SCALES
+from isorun.zoo.studies.tacl18.design import PARTS, planned_studies
+
+__all__ = ["Tacl18"]
+
+
+@final
+class Tacl18(AbstractPaper):
+    """Questionable Answers in Question Answering Research."""
+
+    name = "tacl18"
+    title = "Questionable Answers in Question Answering Research: Reproducibility and Variability of Published Results"
+    reference = "M. Crane, Transactions of the Association for Computational Linguistics 6, 241-252, 2018"
+    exhibits = (
+        Exhibit("Table 1", "sizes of the data sets"),
+        Exhibit("Tables 2 and 3", "published systems, their gains, and the idf-sum baseline"),
+        Exhibit("Table 6", "math paths on the CPU"),
+        Exhibit("Table 7", "number of threads"),
+        Exhibit("Table 8", "CPU and GPU, with and without cuDNN"),
+        Exhibit("Figure 2", "AP and RR over the seeds"),
+        Exhibit("Table 9", "agreement of the rankings of seeds by Kendall's tau and Spearman's rho"),
+        Exhibit("Figure 3", "change of AP and RR when the device changes and the seed stays"),
+        Exhibit("Section 4.6", "what rounding does to comparisons"),
+    )
+    networks = (Network("SM-CNN", 92_430, ("trecqa", "wikiqa")),)
+    data = ("trecqa", "wikiqa", "glove")
+    parts = PARTS
+    scales = SCALES
+
+    def studies(self, request: Request) -> tuple[Study, ...]:
+        """The studies of the parts that were asked for; data that are missing are an error except at scale smoke."""
+        return planned_studies(request)
+
+    def present(self, request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Presentation:
+        """The tables and figures of those parts."""
+        from isorun.zoo.studies.tacl18.presentation import present_records  # noqa: PLC0415 - keeps listings fast
+
+        return present_records(request, records)

@@ -1,0 +1,116 @@
+"""What our runs say about the claim that unreported settings move scores as much as published progress does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from isorun.analysis.agreements.agreement import Agreement
+from isorun.report.numbers import count, fixed
+from isorun.zoo.studies.tacl18.baseline_tables import Baseline
+from isorun.zoo.studies.tacl18.effects import Effect
+from isorun.zoo.studies.tacl18.environment_tables import DECIMALS
+from isorun.zoo.studies.tacl18.findings import Findings
+from isorun.zoo.studies.tacl18.published import AGREEMENTS, SYSTEMS
+from isorun.zoo.studies.tacl18.seeds_study import Change
+
+__all__ = ["verdict"]
+
+_SMOKE: Final = "A smoke run shows that all of it works; it trains too little to judge the paper by."
+
+
+def verdict(found: Findings, scale: str) -> tuple[str, ...]:
+    """The whole in one sentence, then a sentence for each factor; all of it from the records."""
+    scored = [item for item in found.effects if item.metric == "AP"]
+    if not scored and not found.baselines:
+        return ("There are no runs to judge yet.",)
+    if found.made_data:
+        return (_on_made_data(scored), *_differences(scored))
+    changes = [change for pair in found.changes for change in pair]
+    lines = (*_factors(scored), *_change_lines(changes), *_order_lines(found.agreements))
+    whole = (_SMOKE,) if scale == "smoke" else _whole(scored)
+    return (*whole, *lines, *_baseline_lines(found.baselines))
+
+
+def _on_made_data(effects: Sequence[Effect]) -> str:
+    moved = sorted({item.factor for item in effects if item.difference > 0})
+    what = f"scores move with {', '.join(moved)}" if moved else "no factor moves a score"
+    return f"Made data stand in, so nothing can be held against published numbers; {what}."
+
+
+def _differences(effects: Sequence[Effect]) -> Iterator[str]:
+    for item in effects:
+        yield f"{item.factor}: AP on {item.data} {_moves(item)}."
+
+
+def _whole(effects: Sequence[Effect]) -> Iterator[str]:
+    """The seed is the paper's largest factor; the claim stands or falls with it."""
+    seeds = [item for item in effects if item.factor.startswith("seed")]
+    if not seeds:
+        return
+    large = [item for item in seeds if item.exceeds_most_gains]
+    if len(large) == len(seeds):
+        yield "As published: the seed alone moves AP by more than most published gains over the best system before."
+    elif large:
+        names = ", ".join(dict.fromkeys(f"{item.data} ({item.factor})" for item in large))
+        yield f"As published in part: the seed alone moves AP by more than most published gains on {names} only."
+    else:
+        yield "Not as published: with these runs the seed moves AP by less than most published gains."
+
+
+def _factors(effects: Sequence[Effect]) -> Iterator[str]:
+    for item in effects:
+        line = f"{item.factor}: AP on {item.data} {_moves(item)}"
+        line += f" (published: {_shown(item.published)})" if item.published is not None else ""
+        yield f"{line}; {item.smaller} of {item.gains} published gains are smaller."
+
+
+def _change_lines(changes: Sequence[Change]) -> Iterator[str]:
+    for item in (change for change in changes if change.metric == "AP"):
+        values = item.values
+        most = max(abs(value) for value in values)
+        if most == 0:
+            yield f"From {item.sides[0]} to {item.sides[1]} no seed of {len(values)} changes its AP on {item.data}."
+            continue
+        yield (
+            f"From {item.sides[0]} to {item.sides[1]} a single seed changes its AP on {item.data} by up to "
+            f"{_shown(most)}; over all {len(values)} seeds the means {_difference_of_means(item.p)}."
+        )
+
+
+def _difference_of_means(p: float | None) -> str:
+    if p is None:
+        return "cannot be tested"
+    return f"{'differ' if p < 0.05 else 'cannot be told apart'} (paired t-test, p = {p:.2g})"
+
+
+def _order_lines(agreements: Mapping[str, Sequence[Agreement]]) -> Iterator[str]:
+    """Whether both sides put the seeds in the same order, which the paper denies for CPU and GPU."""
+    for data, found in agreements.items():
+        for item in found:
+            sides = [name.removeprefix("AP ") for name in (item.a, item.b)]
+            tau = item.kendall.estimate
+            if tau is None or f"AP {sides[0]}" != item.a or f"AP {sides[1]}" != item.b:
+                continue
+            printed = AGREEMENTS[data]["kendall"].get((item.a, item.b)) if data in AGREEMENTS else None
+            theirs = "" if printed is None else f" (published: {printed:.2f})"
+            shown = f"{round(tau, 2) + 0.0:.2f}{theirs}"
+            yield f"{sides[0]} and {sides[1]} order the {item.n} seeds by AP on {data} with a tau of {shown}."
+
+
+def _baseline_lines(baselines: Sequence[Baseline]) -> Iterator[str]:
+    for item in baselines:
+        if item.beats("AP"):
+            total = len(SYSTEMS[item.data])
+            yield f"The idf sum, which learns nothing, passes {item.beats('AP')} of {total} systems on {item.data}."
+
+
+def _moves(item: Effect) -> str:
+    settings = count(item.of, "seed" if item.factor.startswith("seed") else "setting")
+    if item.difference == 0:
+        return f"is the same in {settings}"
+    return f"differs by up to {_shown(item.difference)} over {settings}"
+
+
+def _shown(difference: float | None) -> str:
+    return "0" if difference == 0 else fixed(difference, DECIMALS)

@@ -1,0 +1,103 @@
+"""Reproducing a paper is running its studies and presenting their records: held with a paper made for the test."""
+
+from types import MappingProxyType
+
+import pytest
+
+from isorun import reproducing
+from isorun.errors import NothingRecorded, UsageError
+from isorun.report.tables import Column, Table
+from isorun.study.design import Study
+from isorun.study.records import RunState
+from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Presentation, Request, Scale
+
+TRAIN = "import isorun, sys; isorun.result(accuracy=0.5); sys.exit(int(sys.argv[1]))"
+
+
+class Tiny(AbstractPaper):
+    name = "tiny"
+    title = "A tiny paper"
+    reference = "nobody, never"
+    exhibits = (Exhibit("Table 1", "how many runs there were"),)
+    networks = ()
+    data = ()
+    parts = ("works", "fails")
+    scales = MappingProxyType({name: Scale(name, "nothing") for name in SCALES})
+
+    def studies(self, request):
+        parts = request.only or ("works",)
+        return tuple(
+            Study(
+                f"tiny-{part}",
+                approaches={part: ["python", "-c", TRAIN, "0" if part == "works" else "1"]},
+                levels=["fixed-seed"],
+                repeats=request.runs or 2,
+                folder=request.folder,
+            )
+            for part in parts
+        )
+
+    def present(self, request, records):
+        rows = tuple((name, str(sum(r.state is RunState.FINISHED for r in found))) for name, found in records.items())
+        table = Table("one", "Table 1", (Column("study", key=True), Column("runs")), rows)
+        return Presentation(("It ran.",), (table,), scaled_down=("all of it",), numbers={"rows": len(rows)})
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    monkeypatch.setattr(reproducing, "paper", lambda _: Tiny())
+
+
+def test_what_is_missing_is_run_and_presented_and_never_run_twice(tmp_path):
+    first = reproducing.reproduce("tiny", folder=tmp_path)
+    assert (first.finished, first.failed, first.stopped) == (2, 0, "")
+    assert first.presentation.tables[0].rows == (("tiny-works", "2"),)
+    more = reproducing.reproduce("tiny", folder=tmp_path, runs=3)
+    assert more.presentation.tables[0].rows == (("tiny-works", "3"),)
+    assert sorted(path.stem for path in (tmp_path / ".isorun" / "studies").glob("*.json")) == ["tiny-works"]
+
+
+def test_failed_runs_are_counted_and_warned_of(tmp_path):
+    done = reproducing.reproduce("tiny", folder=tmp_path, only=("works", "fails"))
+    assert (done.finished, done.failed) == (2, 2)
+    assert [warning.code for warning in done.presentation.warnings] == ["failed-runs"]
+    assert "2 runs did not finish" in done.presentation.warnings[0].message
+
+
+def test_a_run_that_failed_first_and_then_finished_is_no_failure():
+    states = reproducing._last_states({"s": [_record("a", 1, RunState.FAILED), _record("a", 2, RunState.FINISHED)]})
+    assert states == [RunState.FINISHED]
+
+
+def test_recorded_runs_are_presented_without_running(tmp_path):
+    with pytest.raises(NothingRecorded, match="isorun reproduce tiny"):
+        reproducing.reproduce("tiny", folder=tmp_path, run=False)
+    reproducing.reproduce("tiny", folder=tmp_path)
+    assert reproducing.reproduce("tiny", folder=tmp_path, run=False, runs=5).finished == 2
+
+
+def test_json_has_the_tables_as_shown_and_where_the_runs_were_made(tmp_path):
+    told = reproducing.reproduce("tiny", folder=tmp_path).to_json()
+    assert told["tables"][0]["rows"] == [["tiny-works", "2"]]
+    assert told["runs"] == {"finished": 2, "failed": 0, "stopped": ""}
+    assert told["machines"][0]["runs"] == 2
+    assert told["machines"][0]["python"]
+    assert told["numbers"] == {"rows": 1}
+
+
+def test_what_the_paper_does_not_have_is_refused_before_anything_runs(tmp_path):
+    with pytest.raises(UsageError, match="works"):
+        reproducing.studies_of("tiny", Request("smoke", tmp_path, only=("work",)))
+    assert not list(tmp_path.iterdir())
+
+
+def _record(cell, attempt, state):
+    class Cell:
+        id = cell
+
+    class Record:
+        pass
+
+    record = Record()
+    record.cell, record.attempt, record.state = Cell(), attempt, state
+    return record

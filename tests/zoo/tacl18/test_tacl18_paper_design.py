@@ -1,0 +1,164 @@
+"""The studies of the paper: what is planned at each scale, and that the training command understands it."""
+
+import os
+import stat
+
+import pytest
+
+from isorun.errors import DataError
+from isorun.study.placeholders import fill
+from isorun.study.plan import cells_of
+from isorun.zoo.paper import Request
+from isorun.zoo.studies.tacl18 import environments, idf_run, train
+from isorun.zoo.studies.tacl18.paper import Tacl18
+
+FILES = (
+    *(f"trecqa/{split}/pairs.tsv" for split in ("train", "raw-dev", "raw-test", "clean-dev", "clean-test")),
+    *(f"wikiqa/{split}/pairs.tsv" for split in ("train", "dev", "test")),
+    "trecqa/train-all-rebuilt/pairs.tsv.gz",
+    "glove/glove6B-pca50d-qa-vocab.npz",
+)
+OTHER_SCALES = ("cpu", "gpu", "paper")
+
+
+@pytest.fixture
+def data_there(made_data_folder):
+    """All data at hand as far as planning looks: it opens no file."""
+    for name in FILES:
+        (made_data_folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (made_data_folder / name).touch()
+    return made_data_folder
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
+def planned(scale, tmp_path, **changes):
+    return {study.name: study for study in Tacl18().studies(Request(scale, tmp_path, **changes))}
+
+
+@pytest.mark.parametrize("scale", ["smoke", *OTHER_SCALES])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_every_scale_plans_cells_of_their_own(scale, device, data_there, tmp_path):
+    studies = planned(scale, tmp_path, device=device)
+    ids = [cell.id for study in studies.values() for cell in cells_of(study)]
+    assert len(set(ids)) == len(ids)
+    assert ("tacl18-devices" in studies) == (device == "cuda")
+    assert {"tacl18-baseline", "tacl18-data", "tacl18-threads", "tacl18-cpu-paths", "tacl18-seeds"} <= set(studies)
+
+
+@pytest.mark.parametrize("scale", ["smoke", *OTHER_SCALES])
+def test_the_training_command_understands_every_planned_command(scale, data_there, tmp_path):
+    parsers = {
+        "isorun.zoo.studies.tacl18.train": train._parser(),
+        "isorun.zoo.studies.tacl18.idf_run": idf_run._parser(),
+    }
+    for study in planned(scale, tmp_path, device="cuda").values():
+        for cell in cells_of(study):
+            fixed = {"seed": str(cell.seed), "repeat": "0", "level": str(cell.level), "run_dir": "."}
+            words = fill(cell.command, fixed, cell.config_values, "test")
+            assert words[:2] == ("python", "-m")
+            options = parsers[words[2]].parse_args(words[3:])
+            if words[2].endswith("train"):
+                assert options.seed == cell.seed
+                assert options.device == ("cuda" if cell.config.startswith("GPU") else "cpu")
+                assert (options.onednn == "off") == (cell.config == "CPU without oneDNN")
+                assert (options.cudnn == "off") == (cell.config == "GPU without cuDNN")
+
+
+def test_the_paper_scale_trains_as_published_on_200_seeds(data_there, tmp_path):
+    study = planned("paper", tmp_path, device="cuda")["tacl18-seeds"]
+    assert len(study.seeds) == 200
+    assert study.seeds[:3] == (30462, 7764, 12710)
+    assert set(study.configs) == {"CPU", "GPU"}
+    command = study.approaches["TrecQA"].command
+    assert command[command.index("--train") : command.index("--train") + 2] == ("--train", "train-all")
+    assert "--epochs" not in command
+    assert command[command.index("--batch-size") + 1] == "1"
+
+
+def test_runs_are_seeds_in_the_seeds_part_and_identical_runs_elsewhere(data_there, tmp_path):
+    studies = planned("cpu", tmp_path, runs=4)
+    assert len(studies["tacl18-seeds"].seeds) == 4
+    assert studies["tacl18-seeds"].repeats == 1
+    assert studies["tacl18-threads"].seeds == (1234,)
+    assert studies["tacl18-threads"].repeats == 4
+    assert studies["tacl18-cpu-paths"].repeats == 4
+
+
+def test_only_the_parts_asked_for_are_planned(data_there, tmp_path):
+    assert set(planned("cpu", tmp_path, only=("threads", "seeds"))) == {"tacl18-threads", "tacl18-seeds"}
+    assert planned("cpu", tmp_path, only=("rounding",)) == {}
+    assert set(planned("cpu", tmp_path, only=("cpu-paths",))) == {"tacl18-cpu-paths", "tacl18-onednn-off"}
+
+
+def test_without_a_gpu_the_seeds_have_a_second_cpu_path(data_there, tmp_path):
+    assert set(planned("cpu", tmp_path)["tacl18-seeds"].configs) == {"CPU", "CPU without oneDNN"}
+
+
+def test_smoke_makes_data_only_where_they_are_missing(data_there, tmp_path):
+    command = planned("smoke", tmp_path)["tacl18-data"].approaches
+    assert not any("--made-data" in approach.command for approach in command.values())
+    (data_there / "wikiqa/dev/pairs.tsv").unlink()
+    command = planned("smoke", tmp_path)["tacl18-data"].approaches
+    assert [name for name in command if "--made-data" in command[name].command] == ["WikiQA TRAIN"]
+
+
+@pytest.mark.parametrize("scale", OTHER_SCALES)
+def test_other_scales_refuse_missing_word_vectors(scale, data_there, tmp_path):
+    (data_there / FILES[-1]).unlink()
+    with pytest.raises(DataError, match="glove"):
+        planned(scale, tmp_path)
+
+
+def test_train_all_is_left_out_where_it_is_not_there(data_there, tmp_path):
+    assert "TrecQA raw TRAIN-ALL" in planned("gpu", tmp_path)["tacl18-data"].approaches
+    (data_there / "trecqa/train-all-rebuilt/pairs.tsv.gz").unlink()
+    (data_there / "trecqa/train-all-rebuilt").rmdir()
+    assert list(planned("gpu", tmp_path)["tacl18-data"].approaches) == [
+        "TrecQA raw TRAIN",
+        "TrecQA clean TRAIN",
+        "WikiQA TRAIN",
+    ]
+
+
+def test_threads_go_as_far_as_the_cpus_and_the_paper(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(3)))
+    assert environments.thread_counts() == (1, 2, 3)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+    assert environments.thread_counts() == (1, 2, 3, 4, 5, 6)
+    assert [item.threads for item in environments.thread_environments((1, 2)).values()] == [1, 2]
+
+
+def test_a_processor_without_avx2_is_not_asked_for_it():
+    names = [path.name for path in environments.cpu_paths(frozenset({"sse4_1"}))]
+    assert names == ["as installed", "MKL for any processor", "oneDNN up to SSE4.1", "ATen without vectors"]
+    assert len(environments.cpu_paths(frozenset({"sse4_1", "avx2"}))) == len(environments.CPU_PATHS)
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"), [("GPU 0: NVIDIA H200 (UUID: x)", True), ("No devices were found", False)]
+)
+def test_the_driver_is_asked_whether_there_is_a_gpu(listed, expected, tmp_path, monkeypatch):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\necho '{listed}'\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    monkeypatch.setattr(environments, "_device_files", lambda: iter(()))
+    assert environments.gpu_at_hand() is expected
+
+
+def test_device_files_are_a_gpu_unless_it_is_hidden(tmp_path, monkeypatch):
+    (tmp_path / "nvidia0").touch()
+    found = list(environments._device_files(tmp_path))
+    assert [path.name for path in found] == ["nvidia0"]
+    monkeypatch.setattr(environments, "_device_files", lambda: iter(found))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert environments.gpu_at_hand()
+    assert not environments.gpu_at_hand("cpu")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert not environments.gpu_at_hand()
+    assert environments.gpu_at_hand("cuda")

@@ -1,0 +1,108 @@
+"""What every paper promises, held against each of them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from isorun.errors import InputError, IsorunError, UsageError
+from isorun.study.plan import cells_of
+from isorun.zoo.listing import papers_to_json, papers_view, presentation_view
+from isorun.zoo.paper import SCALES, Request
+from isorun.zoo.papers import NAMES, check_request, paper, papers
+
+PAPERS = [pytest.param(name, id=name) for name in NAMES]
+
+
+@pytest.fixture(autouse=True)
+def no_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("ISORUN_DATA", str(tmp_path / "no-data"))
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_paper_tells_what_it_has(name):
+    found = paper(name)
+    assert found.name == name
+    assert found.title
+    assert found.reference
+    assert found.exhibits
+    assert tuple(found.scales) == SCALES
+    for scale, told in found.scales.items():
+        assert told.name == scale
+        assert told.cost
+        assert told.scaled_down or scale == "paper" or name == "dream"
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_smoke_needs_no_data_and_every_study_has_a_name_of_its_own(name, tmp_path):
+    studies = paper(name).studies(Request("smoke", tmp_path))
+    names = [study.name for study in studies]
+    assert len(set(names)) == len(names)
+    assert all(0 < len(cells_of(study)) < 100 for study in studies)
+    ids = [cell.id for study in studies for cell in cells_of(study)]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("scale", ["cpu", "gpu", "paper"])
+@pytest.mark.parametrize("name", PAPERS)
+def test_other_scales_name_the_command_that_gets_missing_data(name, scale, tmp_path):
+    found, request = paper(name), Request(scale, tmp_path)
+    with pytest.raises(IsorunError) as caught:
+        [found.studies(request), found.present(request, {})]
+    assert "isorun data get" in caught.value.message()
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_nothing_recorded_is_presented_without_a_crash(name, tmp_path):
+    found = paper(name)
+    request = Request("smoke", tmp_path)
+    shown = found.present(request, {study.name: () for study in found.studies(request)})
+    assert shown.verdict
+    assert shown.scaled_down
+    json.dumps(dict(shown.numbers), allow_nan=False)
+    assert presentation_view(shown).listings[0].items == shown.scaled_down
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_each_part_can_be_asked_for_alone(name, tmp_path):
+    found = paper(name)
+    whole = {study.name for study in found.studies(Request("smoke", tmp_path))}
+    for part in found.parts:
+        request = Request("smoke", tmp_path, only=(part,))
+        check_request(found, request)
+        assert {study.name for study in found.studies(request)} <= whole
+
+
+def test_papers_are_listed_without_loading_a_framework():
+    code = "import sys; from isorun.zoo.papers import papers; papers(); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_the_list_has_every_paper_with_its_networks_and_scales():
+    listed = papers_to_json(papers())["papers"]
+    assert [item["name"] for item in listed] == list(NAMES)
+    assert all([scale["name"] for scale in item["scales"]] == list(SCALES) for item in listed)
+    networks = {item["name"]: item["parameters"] for item in listed[0]["networks"]}
+    assert sorted(networks.values()) == [7206, 69362, 107786, 565386, 857706, 36536884]
+    assert [table.name for table in papers_view(papers()).tables] == ["exhibits", "networks", "scales"]
+
+
+def test_an_unknown_paper_names_the_known_ones():
+    with pytest.raises(InputError, match="ase20"):
+        paper("ase21")
+
+
+@pytest.mark.parametrize(
+    ("request_", "named"),
+    [
+        ({"scale": "huge"}, "smoke"),
+        ({"scale": "smoke", "only": ("lenet6",)}, "lenet5"),
+        ({"scale": "smoke", "device": "tpu"}, "cuda"),
+        ({"scale": "smoke", "runs": 0}, "1 or more"),
+    ],
+)
+def test_a_request_that_no_paper_can_meet_is_refused(request_, named, tmp_path):
+    with pytest.raises(UsageError, match=named):
+        check_request(paper("ase20"), Request(folder=tmp_path, **request_))

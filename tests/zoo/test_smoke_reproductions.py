@@ -1,0 +1,56 @@
+"""Every paper at smoke scale, from the command to its tables: on made data, and on real ones where they are at hand."""
+
+import json
+
+import pytest
+
+from isorun.cli.main import main
+from isorun.zoo.papers import NAMES
+
+
+def reproduced(name, folder, capsys, *words):
+    code = main(["reproduce", name, "--store", str(folder / "store"), "--jobs", "2", "--json", *words])
+    told = capsys.readouterr()
+    assert code == 0, told.err[-2000:]
+    return json.loads(told.out)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ISORUN_DATA", str(tmp_path / "no-data"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_whole_paper_runs_on_data_made_on_the_spot(name, tmp_path, capsys):
+    told = reproduced(name, tmp_path, capsys)
+    assert told["runs"]["failed"] == 0
+    assert (told["runs"]["finished"] > 0) is (name != "dream")
+    assert told["verdict"]
+    assert told["tables"]
+    assert any("made on the spot" in sentence for sentence in (*told["scaled_down"], *told["not_had"]))
+    again = reproduced(name, tmp_path, capsys)
+    assert again["numbers"] == told["numbers"]
+
+
+REAL = [
+    pytest.param("ase20", ("--only", "resnet38", "--only", "wrn-28-10"), "cifar100", id="ase20"),
+    pytest.param("tacl18", ("--only", "baseline", "--only", "seeds"), "trecqa", id="tacl18"),
+    pytest.param("fewshot", ("--only", "prototypical-sgd", "--only", "matching-adam"), "omniglot", id="fewshot"),
+    pytest.param("dream", (), "dream-search-logs", id="dream"),
+]
+
+
+@pytest.mark.parametrize(("name", "words", "data"), REAL)
+@pytest.mark.usefixtures("shared_data_folder")
+def test_real_data_are_used_where_they_are_at_hand(name, words, data, tmp_path, capsys):
+    told = reproduced(name, tmp_path, capsys, *words)
+    assert told["runs"]["failed"] == 0
+    assert not any(data in sentence and "made on the spot" in sentence for sentence in told["not_had"])
+
+
+@pytest.mark.usefixtures("shared_data_folder")
+def test_the_published_search_logs_give_the_known_answers(tmp_path, capsys):
+    text = json.dumps(reproduced("dream", tmp_path, capsys)["tables"])
+    for known in ("68.21", "67.79", "34.23", "82.66"):
+        assert known in text
