@@ -91,6 +91,16 @@ def test_what_the_paper_does_not_have_is_refused_before_anything_runs(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_study_of_threads_gets_as_many_jobs_as_have_their_cpus(monkeypatch):
+    monkeypatch.setattr(reproducing.os, "sched_getaffinity", lambda _: set(range(8)))
+
+    def fitting(jobs, threads):
+        study = Study("s", approaches={"a": "true"}, environments={"one": {"threads": 1}, "many": {"threads": threads}})
+        return reproducing._fitting(jobs, study)
+
+    assert (fitting(8, 1), fitting(8, 3), fitting(1, 3), fitting(8, 16)) == (8, 2, 1, 1)
+
+
 def _record(cell, attempt, state):
     class Cell:
         id = cell

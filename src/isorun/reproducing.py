@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -108,10 +109,16 @@ def _carry_out(
     for study in studies:
         workflow.remember(study, store)
         with watch(study) if watch else nullcontext(Observer()) as observer:
-            outcome = workflow.run(study, store=store, jobs=jobs, launch=launch, observer=observer)
+            outcome = workflow.run(study, store=store, jobs=_fitting(jobs, study), launch=launch, observer=observer)
         if outcome.stopped:
             return outcome.stopped
     return ""
+
+
+def _fitting(jobs: int, study: Study) -> int:
+    """As many runs at a time as have the CPUs that the study's environments ask for."""
+    threads = max((environment.threads or 1 for environment in study.environments.values()), default=1)
+    return max(1, min(jobs, len(os.sched_getaffinity(0)) // threads))
 
 
 def _records(study: Study, store: str | Path | None) -> Sequence[RunRecord]:

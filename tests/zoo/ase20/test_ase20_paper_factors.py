@@ -5,8 +5,11 @@ import pytest
 import scipy.stats
 from ase20_records import records_of
 
+from isorun.analysis.spreads.spread import spread
 from isorun.study.levels import Level
 from isorun.zoo.paper import Request
+from isorun.zoo.studies.ase20.factor_lead import factor_lead
+from isorun.zoo.studies.ase20.factors import FactorArm, FactorShares
 from isorun.zoo.studies.ase20.paper import Ase20
 
 WEIGHTS = (0.90, 0.91, 0.92, 0.93, 0.94)
@@ -58,15 +61,69 @@ def test_what_varies_with_nothing_varied_is_taken_off(tmp_path):
 def test_the_table_has_a_row_for_each_arm_and_the_rest(tmp_path):
     shown = presented(tmp_path, ARMS)
     (table,) = shown.tables
-    assert [cells[1] for cells in table.rows] == ["weights", "order", "all", "none", "together only (rest)"]
-    assert [cells[7] for cells in table.rows][:3] == ["25.0", "5.0", "100.0"]
+    assert [cells[1] for cells in table.rows] == ["weights", "order", "all", "none", "rest"]
+    assert [cells[6] for cells in table.rows] == ["25.0", "5.0", "100.0", "0.0", "70.0"]
     assert "LeNet5 has no dropout and no augmentation." in table.notes
 
 
-def test_the_verdict_names_the_largest_factor_with_its_interval(tmp_path):
-    verdict = " ".join(presented(tmp_path, ARMS).verdict)
-    assert "LeNet5: of single factors, weights brings the largest part (25 %" in verdict
-    assert "90 % interval 4 to 160 %" in verdict
+def lead_of(shown):
+    return shown.numbers["factors"][0]["lead"]
+
+
+def test_a_factor_is_named_the_largest_only_when_its_variance_can_be_told_from_the_next(tmp_path):
+    narrow = tuple(0.92 + (value - 0.92) / 10 for value in ORDER)
+    shown = presented(tmp_path, ARMS | {"order": narrow})
+    p = 2 * scipy.stats.f.sf(np.var(WEIGHTS, ddof=1) / np.var(narrow, ddof=1), 4, 4)
+    assert p < 0.05
+    assert lead_of(shown) == {"largest": "weights", "not_told_apart": [], "f_test_p": pytest.approx(p)}
+    assert "weights makes the accuracy vary most (SDev 1.6 points; next is order with 0.07" in shown.verdict[1]
+
+
+def test_factors_whose_variances_are_alike_are_said_not_to_be_told_apart(tmp_path):
+    shown = presented(tmp_path, ARMS)
+    p = 2 * scipy.stats.f.sf(np.var(WEIGHTS, ddof=1) / np.var(ORDER, ddof=1), 4, 4)
+    assert p > 0.05
+    lead = {"largest": None, "not_told_apart": ["weights", "order"], "f_test_p": pytest.approx(p)}
+    assert lead_of(shown) == lead
+    told = shown.verdict[1]
+    assert "weights and order cannot be told apart as sources of variance (SDev 1.6 and 0.71 points" in told
+    # 0.25 over the 95 % and 5 % points of the F law with 4 and 4 degrees of freedom
+    assert "which 5 seeds cannot tell from weights alone (90 % interval of the ratio of variances 0.039 to 1.6)" in told
+    assert "25 %" not in told
+
+
+@pytest.mark.parametrize(("all_", "words"), [(40.0, "more than with weights"), (0.01, "less than with weights")])
+def test_all_factors_together_are_said_to_vary_more_or_less_where_that_is_clear(all_, words, tmp_path):
+    together = tuple(0.5 + all_ * (value - 0.92) / 4 for value in ALL)
+    assert f"{words} alone" in presented(tmp_path, ARMS | {"all": together}).verdict[1]
+
+
+def test_a_factor_that_varies_beats_one_that_does_not(tmp_path):
+    assert lead_of(presented(tmp_path, ARMS | {"order": NONE}))["largest"] == "weights"
+
+
+@pytest.mark.parametrize("arms", [{"order": ORDER[:4]}, {"weights": NONE, "order": NONE}])
+def test_too_few_seeds_or_no_variance_give_no_leading_factor(arms, tmp_path):
+    shown = presented(tmp_path, ARMS | arms)
+    assert lead_of(shown) is None
+    assert not any("one factor varied at a time" in line for line in shown.verdict)
+
+
+def test_a_rest_below_zero_is_not_shown_as_a_share(tmp_path):
+    shown = presented(tmp_path, ARMS | {"all": NONE[:1] + WEIGHTS[1:]})
+    assert shown.numbers["factors"][0]["rest"] < 0
+    assert shown.tables[0].rows[-1][1:] == ("rest", *["—"] * 4, "< 0", "—")
+
+
+def test_of_three_alike_factors_one_is_named_the_largest_in_less_than_5_of_100_studies():
+    generator = np.random.default_rng(1)
+    named = 0
+    for _ in range(400):
+        drawn = {name: tuple(generator.normal(size=5)) for name in ("weights", "order", "augmentation", "all")}
+        arms = tuple(FactorArm(name, values, spread(values), 0, None, None) for name, values in drawn.items())
+        named += not factor_lead(FactorShares("ResNet38", "cifar10", arms, None)).alike
+    # the largest against the smallest would be told apart by chance in 11 of 100
+    assert named / 400 < 0.05
 
 
 def test_seeds_that_are_meant_to_do_nothing_are_no_warning(tmp_path):
@@ -79,13 +136,13 @@ def test_a_share_of_no_variance_is_unknown(tmp_path):
     (shares,) = shown.numbers["factors"]
     assert shares["arms"]["weights"]["share"] is None
     assert shares["rest"] is None
-    assert [cells[7] for cells in shown.tables[0].rows] == ["—"] * 5
+    assert [cells[6] for cells in shown.tables[0].rows] == ["—"] * 4
 
 
 def test_arms_without_runs_are_rows_with_dashes(tmp_path):
     shown = presented(tmp_path, {"weights": WEIGHTS, "all": ALL})
     order = next(cells for cells in shown.tables[0].rows if cells[1] == "order")
-    assert order[2:] == ("0", *["—"] * 6)
+    assert order[2:] == ("0", *["—"] * 5)
     assert {item.code for item in shown.warnings} >= {"runs-missing"}
 
 

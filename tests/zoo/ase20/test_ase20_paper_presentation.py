@@ -17,6 +17,7 @@ from isorun.study.records import RunState
 from isorun.zoo.listing import presentation_view
 from isorun.zoo.paper import SCALES, Request
 from isorun.zoo.studies.ase20.paper import Ase20
+from isorun.zoo.studies.ase20.sizes import FACTOR_SIZES, SIZES
 from record_builder import packed
 
 LENET5 = (*[0.990] * 6, *[0.988] * 6, 0.086, 0.099, 0.106, 0.197)
@@ -99,7 +100,7 @@ def test_table_2_without_weak_runs_leaves_the_four_weak_ones_out(lenet5):
 def test_weak_runs_are_counted_and_named_beside_the_published_ones(lenet5):
     found = row(lenet5, "weak-runs", "LeNet5", "mnist", "default")
     assert (found["ours"], found["paper"]) == ("4 of 16", "4 of 16")
-    assert all(accuracy in found["runs (accuracy in %)"] for accuracy in ("(8.6)", "(9.9)", "(10.6)", "(19.7)"))
+    assert all(accuracy in found["our runs (%)"] for accuracy in ("(8.6)", "(9.9)", "(10.6)", "(19.7)"))
 
 
 def test_levene_is_scipys_and_stands_beside_the_papers_answer(lenet5):
@@ -108,7 +109,7 @@ def test_levene_is_scipys_and_stands_beside_the_papers_answer(lenet5):
     assert [item["rule"] for item in found] == ["best-loss", "best-accuracy"]
     assert found[0]["p"] == pytest.approx(expected.pvalue)
     assert found[0]["statistic"] == pytest.approx(expected.statistic)
-    assert row(lenet5, "levene", "LeNet5", "mnist", "best-loss")["p in the paper"] == "< 0.05"
+    assert row(lenet5, "levene", "LeNet5", "mnist", "best-loss")["p, paper"] == "< 0.05"
 
 
 def test_per_class_differences_are_those_of_the_class_that_varies_most(tmp_path):
@@ -230,14 +231,28 @@ def test_figures_2_and_3_are_boxplots_with_means_as_triangles(lenet5):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_nothing_recorded_is_said_and_every_group_named(scale, tmp_path):
+def test_nothing_recorded_is_said_and_every_part_named(scale, tmp_path):
     shown = Ase20().present(Request(scale, tmp_path), {})
     assert shown.verdict == ("No run has finished, so nothing can be said about the paper's findings.",)
-    notes = " ".join(table(shown, "table-2").notes)
-    assert all(f"{name} at level" in notes for name in ("LeNet1", "ResNet56", "WRN-28-10"))
     assert [item.code for item in shown.warnings] == ["no-runs"]
-    assert f"ase20-{scale}-lenet1" in shown.warnings[0].groups
-    assert not shown.figures
+    planned = {
+        f"ase20-{scale}-{part}" for part in (*SIZES[scale], *(f"factors-{name}" for name in FACTOR_SIZES[scale]))
+    }
+    assert set(shown.warnings[0].groups) == planned
+    assert (shown.tables, shown.figures) == ((), ())
+
+
+def test_parts_that_were_never_begun_have_no_rows_and_tables_without_runs_are_left_out(tmp_path):
+    request = Request("smoke", tmp_path, only=("lenet1", "lenet4", "digits", "factors"))
+    shown = presented(request, {"lenet1": {("LeNet1", Level.FIXED_SEED): (0.9, 0.8)}})
+    assert [item.name for item in shown.tables] == ["findings", "table-1", "table-2", "table-3", "weights"]
+    assert not any("LeNet4" in cells or "digits" in cells for item in shown.tables for cells in item.rows)
+    # a group of a part that was begun stays, and says how many runs it has
+    assert row(shown, "table-2", "default", "LeNet1", "ours")["n"] == "0"
+    (warning,) = [item for item in shown.warnings if item.code == "no-runs"]
+    assert warning.groups == ("ase20-smoke-lenet4", "ase20-smoke-digits", "ase20-smoke-factors-lenet5")
+    # machines get every group that was planned
+    assert {(item["network"], item["finished"]) for item in shown.numbers["groups"]} >= {("LeNet1", 2), ("LeNet4", 0)}
 
 
 def test_failed_and_missing_runs_are_warned_of_and_the_others_shown(tmp_path):
@@ -250,7 +265,8 @@ def test_failed_and_missing_runs_are_warned_of_and_the_others_shown(tmp_path):
     assert {"runs-failed", "runs-missing", "no-runs", "few-runs"} <= set(warnings)
     assert "isorun reproduce ase20 --scale smoke" in warnings["runs-failed"].next_step
     assert row(shown, "table-2", "default", "LeNet1", "ours")["n"] == "2"
-    assert "LeNet4 at level default: 0 of 3" in " ".join(table(shown, "table-2").notes)
+    assert "LeNet1 at level fixed-seed: 0 of 3" in " ".join(table(shown, "table-2").notes)
+    assert "ase20-smoke-lenet4" in warnings["no-runs"].groups
 
 
 def test_a_run_that_diverged_leaves_the_rest_standing(tmp_path):
@@ -283,8 +299,8 @@ def test_numbers_have_the_documented_keys(lenet5):
         *("paper", "scale", "device", "findings", "groups", "levene", "example", "factors", "published"),
     ]
     assert list(lenet5.numbers["groups"][0]) == [
-        *("network", "parameters", "data", "level", "planned", "finished", "failed", "overall"),
-        *("overall_without_weak", "per_class", "rules", "different_final_weights"),
+        *("network", "parameters", "data", "level", "planned", "finished", "failed"),
+        *("gpu_runs_at_once", "overall", "overall_without_weak", "per_class", "rules", "different_final_weights"),
     ]
 
 
@@ -312,6 +328,7 @@ def test_a_stand_in_is_said_to_have_fewer_images(made_data_folder, tmp_path):
         y_test=labels[:10],
         classes=classes,
     )
-    shown = Ase20().present(Request("gpu", tmp_path, only=("resnet38",)), {})
+    request = Request("gpu", tmp_path, only=("resnet38",))
+    shown = presented(request, {"resnet38": {("ResNet38", Level.DEFAULT): (0.9, 0.8)}})
     assert any("has 20 + 10 images instead of 50,000 + 10,000" in item for item in shown.scaled_down)
     assert row(shown, "table-1", "cifar10", "ResNet38", "ours")["train"] == "20"

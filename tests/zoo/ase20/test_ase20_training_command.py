@@ -46,7 +46,13 @@ def test_predictions_labels_and_weights_are_recorded_at_the_end(events):
     assert set(predictions) == {"predictions", "predictions.labels"}
     assert all(event["pred_kind"] == "class" and event["shape"] == [32] for event in predictions.values())
     assert {"weights.initial", "weights.final"} <= {event.get("name") for event in events if event["kind"] == "digest"}
-    assert [event["values"].keys() for event in events if event["kind"] == "result"] == [{"test_accuracy": 0}.keys()]
+
+
+def test_the_result_is_the_accuracy_and_how_many_images_there_were(events):
+    (result,) = [event["values"] for event in events if event["kind"] == "result"]
+    assert set(result) == {"test_accuracy", "train_images", "validation_images", "test_images"}
+    # made data: 512 for training, and of 128 others a quarter for the test
+    assert [result[name] for name in ("train_images", "validation_images", "test_images")] == [512, 96, 32]
 
 
 def test_no_seed_is_fixed_by_the_training_itself(events):

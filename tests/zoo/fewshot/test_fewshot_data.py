@@ -153,18 +153,18 @@ def test_arrays_are_read_once_until_a_source_changes(folder):
         return {"values": np.arange(len(reads))}
 
     for _ in range(2):
-        assert kept_arrays.kept_or_read("test", [source], read)["values"].tolist() == [0]
+        assert kept_arrays.kept_or_read("test", [source], ["values"], read)["values"].tolist() == [0]
     source.write_text("another")
-    assert kept_arrays.kept_or_read("test", [source], read)["values"].tolist() == [0, 1]
+    assert kept_arrays.kept_or_read("test", [source], ["values"], read)["values"].tolist() == [0, 1]
     assert len(reads) == 2
 
 
 def test_a_damaged_kept_file_is_read_anew(folder):
     (folder / "source").write_text("one")
-    kept_arrays.kept_or_read("test", [folder / "source"], lambda: {"values": np.ones(2)})
+    kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})
     (kept,) = (folder / kept_arrays.FOLDER).iterdir()
     kept.write_bytes(kept.read_bytes()[:50])
-    again = kept_arrays.kept_or_read("test", [folder / "source"], lambda: {"values": np.zeros(2)})
+    again = kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.zeros(2)})
     assert again["values"].tolist() == [0, 0]
 
 
@@ -173,7 +173,7 @@ def test_nothing_is_kept_in_a_folder_that_is_not_to_be_written_to(folder):
     folder.chmod(0o555)
     try:
         assert (
-            kept_arrays.kept_or_read("test", [folder / "source"], lambda: {"values": np.ones(2)})["values"].sum() == 2
+            kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})["values"].sum() == 2
         )
         assert not (folder / kept_arrays.FOLDER).exists()
     finally:

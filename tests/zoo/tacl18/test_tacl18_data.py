@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from isorun.errors import DataError, InputError
-from isorun.zoo.data.answers import AnswerPair, load_answers, load_split, with_both_labels
+from isorun.zoo.data.answers import AnswerPair, load_answers, load_split, train_all_folder, with_both_labels
 from isorun.zoo.data.qa_seeds import bash43_random, qa_seeds
 from isorun.zoo.data.word_vectors import load_word_vectors
 
@@ -69,6 +69,35 @@ def test_originals_number_the_answers_of_each_question(tmp_path):
 def test_the_ids_of_wikiqa_name_their_question_first(tmp_path):
     write_originals(tmp_path / "test", ids="Q0-D0-0\nQ0-D0-1\nQ8-D5-3\n")
     assert [pair.qid for pair in load_split(tmp_path / "test").pairs] == ["Q0", "Q0", "Q8"]
+
+
+@pytest.mark.parametrize(
+    ("data", "ids", "splits"),
+    [
+        ("wikiqa", ("Q0-D0-0", "Q0-D0-1", "Q8-D5-3"), ("train", "dev", "test")),
+        ("trecqa-raw", ("0", "0", "10"), ("train", "raw-dev", "raw-test")),
+        ("trecqa-clean", ("32.1", "32.1", "33.2"), ("train", "clean-dev", "clean-test")),
+    ],
+)
+def test_originals_and_their_prepared_form_are_the_same_data(tmp_path, data, ids, splits):
+    first, second, third = (name.split("-")[0] for name in ids)
+    prepared = f"{first}\t0\t1\twho ?\tann\u2028x did\n{second}\t1\t0\twho ?\tnobody\n{third}\t0\t0\twhy\tso\n"
+    for name in splits:
+        write_originals(tmp_path / "originals" / name, ids="\n".join(ids) + "\n")
+        write_split(tmp_path / "prepared" / name, prepared)
+    loaded = load_answers(data, "train", tmp_path / "originals")
+    assert loaded == load_answers(data, "train", tmp_path / "prepared")
+    assert (loaded.test.questions, len(loaded.test.pairs), loaded.test.positives) == (2, 3, 1)
+
+
+def test_an_incomplete_train_all_gives_way_to_the_rebuilt_one(tmp_path):
+    write_originals(tmp_path / "train-all")
+    write_split(tmp_path / "train-all-rebuilt")
+    assert train_all_folder(tmp_path) == tmp_path / "train-all"
+    (tmp_path / "train-all" / "b.toks").unlink()
+    assert train_all_folder(tmp_path) == tmp_path / "train-all-rebuilt"
+    (tmp_path / "train-all-rebuilt" / "pairs.tsv").unlink()
+    assert train_all_folder(tmp_path) is None
 
 
 def test_originals_of_unequal_length_are_refused_with_their_counts(tmp_path):

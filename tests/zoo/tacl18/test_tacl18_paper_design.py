@@ -45,8 +45,9 @@ def test_every_scale_plans_cells_of_their_own(scale, device, data_there, tmp_pat
     studies = planned(scale, tmp_path, device=device)
     ids = [cell.id for study in studies.values() for cell in cells_of(study)]
     assert len(set(ids)) == len(ids)
-    assert ("tacl18-devices" in studies) == (device == "cuda")
-    assert {"tacl18-baseline", "tacl18-data", "tacl18-threads", "tacl18-cpu-paths", "tacl18-seeds"} <= set(studies)
+    assert (f"tacl18-{scale}-devices" in studies) == (device == "cuda")
+    always = ("baseline", "data", "threads", "cpu-paths", "onednn-off", "seeds")
+    assert {f"tacl18-{scale}-{name}" for name in always} <= set(studies)
 
 
 @pytest.mark.parametrize("scale", ["smoke", *OTHER_SCALES])
@@ -69,7 +70,7 @@ def test_the_training_command_understands_every_planned_command(scale, data_ther
 
 
 def test_the_paper_scale_trains_as_published_on_200_seeds(data_there, tmp_path):
-    study = planned("paper", tmp_path, device="cuda")["tacl18-seeds"]
+    study = planned("paper", tmp_path, device="cuda")["tacl18-paper-seeds"]
     assert len(study.seeds) == 200
     assert study.seeds[:3] == (30462, 7764, 12710)
     assert set(study.configs) == {"CPU", "GPU"}
@@ -81,28 +82,49 @@ def test_the_paper_scale_trains_as_published_on_200_seeds(data_there, tmp_path):
 
 def test_runs_are_seeds_in_the_seeds_part_and_identical_runs_elsewhere(data_there, tmp_path):
     studies = planned("cpu", tmp_path, runs=4)
-    assert len(studies["tacl18-seeds"].seeds) == 4
-    assert studies["tacl18-seeds"].repeats == 1
-    assert studies["tacl18-threads"].seeds == (1234,)
-    assert studies["tacl18-threads"].repeats == 4
-    assert studies["tacl18-cpu-paths"].repeats == 4
+    assert len(studies["tacl18-cpu-seeds"].seeds) == 4
+    assert studies["tacl18-cpu-seeds"].repeats == 1
+    assert studies["tacl18-cpu-threads"].seeds == (1234,)
+    assert studies["tacl18-cpu-threads"].repeats == 4
+    assert studies["tacl18-cpu-cpu-paths"].repeats == 4
+
+
+@pytest.mark.parametrize("part", ["threads", "cpu-paths"])
+def test_rounding_has_time_to_reach_the_scores_where_it_is_all_that_differs(part, data_there, tmp_path):
+    for study in planned("cpu", tmp_path, only=(part,)).values():
+        assert not any("--epochs" in approach.command for approach in study.approaches.values())
+
+
+def test_a_training_that_two_scales_have_in_common_is_the_same_cell(data_there, tmp_path):
+    few, many = (cells_of(planned(scale, tmp_path)[f"tacl18-{scale}-seeds"]) for scale in ("cpu", "gpu"))
+    trec = {cell.id for cell in few if cell.approach == "TrecQA"}
+    assert len(trec) == 16
+    assert trec <= {cell.id for cell in many}
+
+
+def test_each_scale_tells_what_it_has_less_of_in_numbers():
+    scales = Tacl18().scales
+    assert scales["paper"].scaled_down == ()
+    assert "100 seeds instead of 200" in scales["gpu"].scaled_down
+    assert "300 of WikiQA's 873 training questions" in scales["cpu"].scaled_down
+    assert any(text.startswith("1 epoch instead of") for text in scales["smoke"].scaled_down)
 
 
 def test_only_the_parts_asked_for_are_planned(data_there, tmp_path):
-    assert set(planned("cpu", tmp_path, only=("threads", "seeds"))) == {"tacl18-threads", "tacl18-seeds"}
+    assert set(planned("cpu", tmp_path, only=("threads", "seeds"))) == {"tacl18-cpu-threads", "tacl18-cpu-seeds"}
     assert planned("cpu", tmp_path, only=("rounding",)) == {}
-    assert set(planned("cpu", tmp_path, only=("cpu-paths",))) == {"tacl18-cpu-paths", "tacl18-onednn-off"}
+    assert set(planned("cpu", tmp_path, only=("cpu-paths",))) == {"tacl18-cpu-cpu-paths", "tacl18-cpu-onednn-off"}
 
 
 def test_without_a_gpu_the_seeds_have_a_second_cpu_path(data_there, tmp_path):
-    assert set(planned("cpu", tmp_path)["tacl18-seeds"].configs) == {"CPU", "CPU without oneDNN"}
+    assert set(planned("cpu", tmp_path)["tacl18-cpu-seeds"].configs) == {"CPU", "CPU without oneDNN"}
 
 
 def test_smoke_makes_data_only_where_they_are_missing(data_there, tmp_path):
-    command = planned("smoke", tmp_path)["tacl18-data"].approaches
+    command = planned("smoke", tmp_path)["tacl18-smoke-data"].approaches
     assert not any("--made-data" in approach.command for approach in command.values())
     (data_there / "wikiqa/dev/pairs.tsv").unlink()
-    command = planned("smoke", tmp_path)["tacl18-data"].approaches
+    command = planned("smoke", tmp_path)["tacl18-smoke-data"].approaches
     assert [name for name in command if "--made-data" in command[name].command] == ["WikiQA TRAIN"]
 
 
@@ -114,10 +136,9 @@ def test_other_scales_refuse_missing_word_vectors(scale, data_there, tmp_path):
 
 
 def test_train_all_is_left_out_where_it_is_not_there(data_there, tmp_path):
-    assert "TrecQA raw TRAIN-ALL" in planned("gpu", tmp_path)["tacl18-data"].approaches
+    assert "TrecQA raw TRAIN-ALL" in planned("gpu", tmp_path)["tacl18-gpu-data"].approaches
     (data_there / "trecqa/train-all-rebuilt/pairs.tsv.gz").unlink()
-    (data_there / "trecqa/train-all-rebuilt").rmdir()
-    assert list(planned("gpu", tmp_path)["tacl18-data"].approaches) == [
+    assert list(planned("gpu", tmp_path)["tacl18-gpu-data"].approaches) == [
         "TrecQA raw TRAIN",
         "TrecQA clean TRAIN",
         "WikiQA TRAIN",

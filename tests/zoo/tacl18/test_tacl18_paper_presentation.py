@@ -108,18 +108,18 @@ def test_table_7_has_a_row_a_thread_count_with_the_published_one_beside(tmp_path
         tmp_path, lambda cell: (0.75, 0.81) if "1" in cell.environment else (0.748, 0.8125), only=("threads",)
     )
     found = table(shown, "table-7")
-    assert [row[0] for row in found.rows] == [
+    assert [row[1] for row in found.rows[:7]] == [
         *("1 thread", "2 threads", "3 threads", "4 threads", "5 threads", "6 threads"),
         "largest difference",
     ]
-    second = cells(shown, "table-7", "2 threads")
-    assert second["TrecQA AP"] == "0.7480"
-    assert second["TrecQA AP published"] == "0.7485"
-    assert second["WikiQA RR published"] == "0.7022"
-    assert cells(shown, "table-7", "5 threads")["TrecQA AP"] == "—"
-    last = cells(shown, "table-7", "largest difference")
-    assert (last["TrecQA AP"], last["TrecQA RR"]) == ("0.0020", "0.0025")
-    assert (last["TrecQA AP published"], last["WikiQA RR published"]) == ("0.0018", "0.0069")
+    second = cells(shown, "table-7", "TrecQA", "2 threads")
+    assert (second["AP ours"], second["AP published"]) == ("0.7480", "0.7485")
+    assert cells(shown, "table-7", "WikiQA", "2 threads")["RR published"] == "0.7022"
+    assert cells(shown, "table-7", "TrecQA", "5 threads")["AP ours"] == "—"
+    last = cells(shown, "table-7", "TrecQA", "largest difference")
+    assert (last["AP ours"], last["RR ours"], last["AP published"]) == ("0.0020", "0.0025", "0.0018")
+    assert cells(shown, "table-7", "WikiQA", "largest difference")["RR published"] == "0.0069"
+    assert "Table 7 beyond 2 threads: the runs could use no more CPUs." in shown.not_had
 
 
 def test_the_table_tells_which_weights_are_the_same(tmp_path, monkeypatch):
@@ -150,12 +150,15 @@ def test_other_initial_weights_are_told_apart_from_other_arithmetic(tmp_path):
 def test_table_8_shows_our_hardware_before_the_papers(tmp_path):
     shown = presented(tmp_path, only=("devices",))
     rows = table(shown, "table-8").rows
-    assert [row[:2] for row in rows[:3]] == [
-        ("CPU", "EPYC"),
-        ("GPU", "NVIDIA H200"),
-        ("GPU without cuDNN", "NVIDIA H200"),
+    assert [row[:3] for row in rows[:5]] == [
+        ("TrecQA", "ours", "CPU: EPYC"),
+        ("TrecQA", "ours", "GPU: NVIDIA H200"),
+        ("TrecQA", "ours", "GPU without cuDNN: NVIDIA H200"),
+        ("TrecQA", "ours", "largest difference"),
+        ("TrecQA", "published", "CPU: Intel i7-6800K"),
     ]
-    assert rows[3][0] == "CPU: Intel i7-6800K"
+    theirs = cells(shown, "table-8", "WikiQA", "published", "largest difference")
+    assert (theirs["AP"], theirs["RR"]) == ("0.0269", "0.0250")
     assert not any("Table 8" in text for text in shown.not_had)
 
 
@@ -164,8 +167,8 @@ def test_a_gpu_run_that_was_on_the_cpu_is_no_gpu_run(tmp_path):
     (study,) = Tacl18().studies(request)
     records = [finished(cell, 0.7, 0.8, effective=CPU) for cell in cells_of(study)]
     shown = Tacl18().present(request, {study.name: records})
-    ours = [row[0] for row in table(shown, "table-8").rows[:3]]
-    assert ours == ["CPU", "GPU without cuDNN, run on the CPU", "GPU, run on the CPU"]
+    ours = [row[2] for row in table(shown, "table-8").rows[:3]]
+    assert ours == ["CPU: EPYC", "GPU without cuDNN, run on the CPU: EPYC", "GPU, run on the CPU: EPYC"]
     assert [warning.code for warning in shown.warnings] == ["not-on-gpu"]
     assert any(text.startswith("Table 8") for text in shown.not_had)
 
@@ -259,7 +262,7 @@ def test_one_side_alone_still_has_its_own_agreement(tmp_path):
     assert row["RR CPU ours"] == "1.0000"
     assert row["AP GPU ours"] == "—"
     assert row["AP GPU published"] == "0.2871"
-    assert table(shown, "changes").rows == ()
+    assert "changes" not in {item.name for item in shown.tables}
 
 
 def test_two_seeds_have_no_order_to_agree_on(tmp_path):
@@ -294,9 +297,56 @@ def test_lost_runs_are_warned_of_and_a_later_attempt_replaces_them(tmp_path):
 def test_nothing_recorded_is_said_and_named(scale, tmp_path):
     shown = Tacl18().present(request_for(tmp_path, scale=scale), {})
     assert shown.verdict == ("There are no runs to judge yet.",)
-    assert any("tacl18-seeds" in text for text in shown.not_had)
-    assert len(shown.tables) == 13
+    assert any(f"seeds (isorun reproduce tacl18 --scale {scale} makes them)" in text for text in shown.not_had)
+    assert [item.name for item in shown.tables] == ["rounding"]
+    assert shown.scaled_down == ()
     json.dumps(shown.numbers, allow_nan=False)
+
+
+def test_parts_that_were_never_begun_have_no_tables_and_are_named(tmp_path):
+    request = request_for(tmp_path, runs=5)
+    paper = Tacl18()
+    found = records_of(paper.studies(request), wave)
+    begun = {name: found[name] for name in ("tacl18-gpu-seeds", "tacl18-gpu-cpu-paths")}
+    shown = paper.present(request, begun)
+    names = [item.name for item in shown.tables]
+    assert names == ["table-6", "seed-ranges", "table-9", "changes", "rounding", "digits"]
+    missing = next(text for text in shown.not_had if text.startswith("No runs yet of:"))
+    assert missing.startswith("No runs yet of: baseline, data, threads, tacl18-gpu-onednn-off (")
+
+
+def test_what_is_scaled_down_goes_by_the_parts_and_runs_asked_for(tmp_path):
+    assert "50 seeds instead of 200" in presented(tmp_path, only=("seeds",), runs=50).scaled_down
+    assert not any("seeds" in text for text in presented(tmp_path, only=("seeds",), runs=200).scaled_down)
+    assert not any("seeds" in text for text in presented(tmp_path, only=("threads",), runs=2).scaled_down)
+    assert presented(tmp_path, only=("baseline",)).scaled_down == ()
+
+
+def test_fewer_seeds_than_planned_are_said(tmp_path):
+    shown = presented(tmp_path, lambda cell: None if cell.seed == 7764 else wave(cell), only=("seeds",), runs=6)
+    assert "5 seeds instead of 200, of 6 planned" in shown.scaled_down
+
+
+def test_one_part_alone_shows_nothing_of_the_others(tmp_path):
+    shown = presented(tmp_path, only=("threads",))
+    assert [item.name for item in shown.tables] == ["table-7"]
+    assert shown.figures == ()
+    assert not any("Tables 4 and 5" in text or "Table 6" in text for text in shown.not_had)
+
+
+def test_every_part_alone_has_a_verdict(tmp_path):
+    for part in Tacl18.parts:
+        assert "no runs" not in presented(tmp_path, only=(part,), runs=3).verdict[0]
+    (line,) = presented(tmp_path, only=("rounding",)).verdict
+    assert line.endswith("by AP: 9 of 152 pairs on TrecQA raw, 2 of 21 pairs on TrecQA clean.")
+
+
+def test_the_panels_of_a_data_set_share_their_axes(tmp_path):
+    shown = presented(tmp_path, only=("seeds",), runs=6)
+    panels = {figure.name: figure for figure in shown.figures}
+    first, second = panels["figure-2-cpu-trecqa"], panels["figure-2-gpu-trecqa"]
+    assert (first.x, first.y) == (second.x, second.y)
+    assert all(first.x.low < dot.x < first.x.high for figure in (first, second) for dot in figure.dots)
 
 
 def test_scores_that_are_not_numbers_count_as_lost(tmp_path):

@@ -7,12 +7,12 @@ castorini/NCE-CNN-Torch: `a.toks` (questions), `b.toks` (answers), `id.txt`, `si
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from isorun.errors import DataError, known_names
+from isorun.zoo.data.archives import DAMAGE
 
 __all__ = [
     "DATA",
@@ -22,12 +22,14 @@ __all__ = [
     "AnswerSplit",
     "load_answers",
     "load_split",
+    "train_all_folder",
     "with_both_labels",
 ]
 
 DATA: Final = ("trecqa-raw", "trecqa-clean", "wikiqa")
 TRAINS: Final = ("train", "train-all")
 _TRAIN_ALL_FOLDERS: Final = ("train-all", "train-all-rebuilt")
+_TABBED: Final = (("pairs.tsv",), ("pairs.tsv.gz",))
 _ORIGINALS: Final = ("id.txt", "sim.txt", "a.toks", "b.toks")
 
 
@@ -84,17 +86,21 @@ def load_answers(data: str, train: str, folder: Path) -> AnswerData:
     if data == "wikiqa":
         return AnswerData(data, *(load_split(folder / name) for name in ("train", "dev", "test")))
     dev, test = (_trec_split(folder, data.removeprefix("trecqa-"), part) for part in ("dev", "test"))
-    names = ("train",) if train == "train" else _TRAIN_ALL_FOLDERS
-    return AnswerData(data, load_split(_first_folder(folder, names)), dev, test)
+    chosen = folder / "train" if train == "train" else train_all_folder(folder) or folder / _TRAIN_ALL_FOLDERS[0]
+    return AnswerData(data, load_split(chosen), dev, test)
+
+
+def train_all_folder(folder: Path) -> Path | None:
+    """Where TRAIN-ALL of TrecQA lies, the original before the rebuilt copy; None where neither is complete."""
+    return next((folder / name for name in _TRAIN_ALL_FOLDERS if _files_of(folder / name)), None)
 
 
 def load_split(folder: Path) -> AnswerSplit:
     """A split from its folder, in whichever form it lies there."""
-    for name in ("pairs.tsv", "pairs.tsv.gz"):
-        if (folder / name).is_file():
-            return AnswerSplit(folder.name, tuple(_tabbed(folder / name)))
-    if all((folder / name).is_file() for name in _ORIGINALS):
-        return AnswerSplit(folder.name, tuple(_originals(folder)))
+    files = _files_of(folder)
+    if files:
+        pairs = _tabbed(folder / files[0]) if files in _TABBED else _originals(folder)
+        return AnswerSplit(folder.name, tuple(pairs))
     raise DataError(
         f"no question and answer pairs in {folder}",
         found=", ".join(sorted(item.name for item in folder.iterdir())) if folder.is_dir() else "no such folder",
@@ -118,9 +124,10 @@ def _trec_split(folder: Path, form: str, part: str) -> AnswerSplit:
     return replace(with_both_labels(load_split(folder / f"raw-{part}")), name=f"clean-{part}")
 
 
-def _first_folder(folder: Path, names: Iterable[str]) -> Path:
-    candidates = [folder / name for name in names]
-    return next((candidate for candidate in candidates if candidate.is_dir()), candidates[0])
+def _files_of(folder: Path) -> tuple[str, ...]:
+    """The files of the first form that is complete there; none where none is."""
+    forms = (*_TABBED, _ORIGINALS)
+    return next((form for form in forms if all((folder / name).is_file() for name in form)), ())
 
 
 def _lines(path: Path) -> list[str]:
@@ -128,7 +135,7 @@ def _lines(path: Path) -> list[str]:
     try:
         data = path.read_bytes()
         text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except DAMAGE as error:
         raise DataError(f"cannot read {path}", found=str(error)) from error
     return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")] if text else []
 

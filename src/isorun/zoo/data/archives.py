@@ -1,17 +1,22 @@
-"""Members of tar files, read in place: nothing is unpacked, so no member's path can escape."""
+"""Members of tar files, read in place: nothing is unpacked, so no member's path can escape. And how archives fail."""
 
 from __future__ import annotations
 
+import lzma
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Collection
 from pathlib import Path
+from typing import Final
 
 from isorun.errors import DataError
 
-__all__ = ["read_members"]
+__all__ = ["DAMAGE", "read_members"]
 
-_MOST_BYTES = 1 << 30
+DAMAGE: Final = (OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+"""What Python raises for a damaged gzip or zip file; a changed bit can also ask for a password or another method."""
+_MOST_BYTES: Final = 1 << 30
 
 
 def read_members(path: Path, wanted: Collection[str]) -> dict[str, bytes]:
@@ -25,7 +30,7 @@ def read_members(path: Path, wanted: Collection[str]) -> dict[str, bytes]:
                     found[member.name] = file.read() if file else b""
                 if len(found) == len(wanted):
                     break
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+    except (tarfile.TarError, *DAMAGE) as error:
         raise _damaged(path, str(error)) from None
     missing = [name for name in wanted if name not in found]
     if missing:

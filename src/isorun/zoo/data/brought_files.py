@@ -48,13 +48,25 @@ def copy_in(source: Path, file: RemoteFile, target: Path, watcher: Watcher) -> B
                     part.write(block, total)
                     watcher.moved(part.size)
             found = check_file(part.path, file, name=str(source))
-        except DataError:
+        except DataError as error:
             part.discard()
-            raise
+            raise _with_hint(error) from None
+        except OSError as error:
+            part.discard()
+            raise _unreadable(source, error) from None
         finally:
             watcher.ends()
         part.publish()
     return Brought(target, "copied", total, found)
+
+
+def _with_hint(error: DataError) -> DataError:
+    hint = error.hint or "bring another copy of this file; nothing of it was kept"
+    return DataError(error.what, found=error.found, allowed=error.allowed, hint=hint)
+
+
+def _unreadable(source: Path, error: OSError) -> DataError:
+    return DataError(f"{source} cannot be read", found=error.strerror or str(error))
 
 
 def _place(folder: Path, entry: Dataset, file: RemoteFile, bare: Counter[str]) -> Path | None:

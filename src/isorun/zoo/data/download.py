@@ -182,7 +182,7 @@ class _Transfer:
         kept = f"{part.size:,} bytes are kept, and the same command goes on from there" if part.size else ""
         offline = "without a network, bring the files from another machine with --from FOLDER"
         return DataError(
-            f"{self.target.name} could not be downloaded" + ("" if self.reached else ": is this machine offline?"),
+            f"{self.target} could not be downloaded" + ("" if self.reached else ": is this machine offline?"),
             found="; ".join(self.failures),
             hint=f"{kept}; {offline}" if kept else offline,
         )

@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from isorun.errors import DataError
+
 __all__ = ["VARIABLE", "data_folder"]
 
 VARIABLE: Final = "ISORUN_DATA"
@@ -18,6 +20,18 @@ def data_folder() -> Path:
     """The folder of all data sets; it need not exist yet."""
     named = os.environ.get(VARIABLE, "").strip()
     if named:
-        return Path(named).expanduser().absolute()
+        return _folder(named)
     cache = os.environ.get("XDG_CACHE_HOME", "").strip()
     return (Path(cache) if cache else Path("~/.cache").expanduser()) / "isorun" / "data"
+
+
+def _folder(named: str) -> Path:
+    try:
+        folder = Path(named).expanduser().absolute()
+    except RuntimeError as error:
+        raise DataError(f"{VARIABLE} names no folder", found=f"{named} ({error})") from None
+    if folder.exists() and not folder.is_dir():
+        raise DataError(
+            f"{VARIABLE} names no folder", found=f"{folder}, which is a file", allowed="a folder, or a new one"
+        )
+    return folder

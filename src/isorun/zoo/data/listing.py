@@ -48,7 +48,8 @@ def listed(names: Sequence[str] = ()) -> tuple[Listed, ...]:
 def listing_view(entries: Sequence[Listed]) -> View:
     """How many are at hand first, then each."""
     here = sum(entry.at_hand for entry in entries)
-    verdict = f"{here} of {count(len(entries), 'data set')} {'is' if here == 1 else 'are'} at hand in {data_folder()}"
+    verb = "is" if 1 in (here, len(entries)) else "are"
+    verdict = f"{here} of {count(len(entries), 'data set')} {verb} at hand in {data_folder()}"
     sets = Table(
         name="data-sets",
         title="Data sets",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from isorun.errors import DataError, MissingExtra
+from isorun.zoo.data.archives import DAMAGE
 from isorun.zoo.data.class_images import ClassImages, ClassSplits
 from isorun.zoo.data.kept_arrays import kept_or_read
 from isorun.zoo.data.presence import require
@@ -26,6 +27,7 @@ __all__ = ["SIDE", "load_miniimagenet", "ravi_split"]
 
 SIDE: Final = 84
 IMAGES: Final = "images"
+_AGAIN: Final = "remove it and get it again: isorun data get miniimagenet"
 
 
 def load_miniimagenet() -> ClassSplits:
@@ -41,7 +43,7 @@ def ravi_split(folder: Path, part: str) -> ClassImages:
     labels = np.array([classes.index(name) for name in names], dtype=np.int64)
     order = np.argsort(labels, kind="stable")
     paths = [folder / IMAGES / files[k] for k in order]
-    images = kept_or_read(f"miniimagenet-{part}-{SIDE}", paths, lambda: _read(paths))["images"]
+    images = kept_or_read(f"miniimagenet-{part}-{SIDE}", paths, ["images"], lambda: _read(paths))["images"]
     return ClassImages(images, labels[order], classes, f"miniImageNet, {part} classes of the Ravi split")
 
 
@@ -49,15 +51,23 @@ def _listed(folder: Path, part: str) -> tuple[list[str], list[str]]:
     path = next((path for path in (folder / f"{part}.csv", folder / f"{part}.csv.gz") if path.is_file()), None)
     if path is None:
         raise DataError(f"miniImageNet in {folder}", found=f"no {part}.csv", hint="isorun data get miniimagenet")
-    data = path.read_bytes()
-    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
-    rows = list(csv.DictReader(io.StringIO(text)))
+    rows = _rows(path)
     if not rows or not {"filename", "label"} <= set(rows[0]):
         raise DataError(str(path), found=f"columns {list(rows[0]) if rows else []}", allowed="filename,label")
-    for row in rows:
-        if Path(row["filename"]).name != row["filename"]:
-            raise DataError(str(path), found=repr(row["filename"]), allowed="the name of a file in images/")
+    for line, row in enumerate(rows, start=2):
+        if not row["label"] or Path(row["filename"]).name != row["filename"]:
+            found, allowed = repr(row["filename"]), "the name of a file in images/, and its label"
+            raise DataError(f"{path}, line {line}", found=found, allowed=allowed, hint=_AGAIN)
     return [row["filename"] for row in rows], [row["label"] for row in rows]
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    try:
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
+    except DAMAGE as error:
+        raise DataError(f"{path} is damaged", found=str(error), hint=_AGAIN) from error
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 def _read(paths: list[Path]) -> dict[str, NDArray[np.uint8]]:

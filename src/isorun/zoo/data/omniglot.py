@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from isorun.errors import DataError, MissingExtra
+from isorun.zoo.data.archives import DAMAGE
 from isorun.zoo.data.class_images import IMAGES_AT_ONCE, ClassImages, ClassSplits, by_class, resized_squares
 from isorun.zoo.data.kept_arrays import kept_or_read
+from isorun.zoo.data.npz import read_npz
 from isorun.zoo.data.presence import require
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ SIDE: Final = 28
 ORIGINAL_SIDE: Final = 105
 ZIPS: Final = ("images_background.zip", "images_evaluation.zip")
 PREPARED: Final = "omniglot.npz"
+_KEPT: Final = ("images", "sizes", "characters")
+_AGAIN: Final = "remove it and get it again: isorun data get omniglot"
 
 
 def load_omniglot() -> ClassSplits:
@@ -40,7 +44,7 @@ def load_omniglot() -> ClassSplits:
 def drawings(folder: Path) -> dict[str, NDArray[np.uint8]]:
     """The drawings of each "Alphabet/character01" as uint8 (20, 28, 28, 1), from whichever form is in the folder."""
     sources = _sources(folder)
-    arrays = kept_or_read(f"omniglot-{SIDE}", sources, lambda: _read(sources))
+    arrays = kept_or_read(f"omniglot-{SIDE}", sources, _KEPT, lambda: _read(sources))
     parts = np.split(arrays["images"], np.cumsum(arrays["sizes"])[:-1])
     return dict(zip(map(str, arrays["characters"]), parts, strict=True))
 
@@ -85,23 +89,27 @@ def turned_classes(by_character: dict[str, NDArray[np.uint8]], listing: Path) ->
 
 
 def _prepared_drawings(path: Path) -> Iterator[tuple[str, NDArray[np.uint8]]]:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            parts = [
-                (kept[f"bits_{part}"], kept[f"alphabet_{part}"], kept[f"character_{part}"])
-                for part in ("background", "evaluation")
-            ]
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"Omniglot in {path}", found=str(error), allowed="bits_, alphabet_ and character_ of both parts"
-        ) from error
-    for bits, alphabets, characters in parts:
+    fields = [(f"bits_{part}", f"alphabet_{part}", f"character_{part}") for part in ("background", "evaluation")]
+    arrays = read_npz(path, [name for part in fields for name in part], hint=_AGAIN)
+    for part in fields:
+        bits, alphabets, characters = (arrays[name] for name in part)
+        _ensure_drawings(bits, alphabets, characters, path)
         images = _small_drawings(bits)
         names = np.char.add(np.char.add(alphabets, "/"), characters)
         order = np.argsort(names, kind="stable")
         starts = np.flatnonzero(np.concatenate([[True], names[order][1:] != names[order][:-1]]))
         for members in np.split(order, starts[1:]):
             yield str(names[members[0]]), images[members]
+
+
+def _ensure_drawings(bits: Any, alphabets: Any, characters: Any, path: Path) -> None:
+    packed = -(-ORIGINAL_SIDE * ORIGINAL_SIDE // 8)
+    fits = bits.dtype == np.uint8 and bits.ndim == 2 and len(bits) > 0 and bits.shape[1] == packed
+    named = all(item.shape == bits.shape[:1] and item.dtype.kind == "U" for item in (alphabets, characters))
+    if not (fits and named):
+        found = ", ".join(f"{item.dtype} {item.shape}" for item in (bits, alphabets, characters))
+        allowed = f"uint8 (n, {packed}), and two names for each of the n drawings"
+        raise DataError(f"{path} does not hold Omniglot's drawings", found=found, allowed=allowed, hint=_AGAIN)
 
 
 def _small_drawings(bits: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -125,10 +133,8 @@ def _zipped_drawings(path: Path) -> Iterator[tuple[str, NDArray[np.uint8]]]:
             for character, names in members.items():
                 pictures = np.stack([_ink(archive.read(name), f"{path.name}: {name}") for name in names])
                 yield character, resized_squares(pictures, SIDE)
-    except zipfile.BadZipFile as error:
-        raise DataError(
-            f"Omniglot in {path}", found=str(error), allowed="a whole zip file", hint="isorun data get omniglot"
-        ) from error
+    except DAMAGE as error:
+        raise DataError(f"{path} is damaged", found=str(error), allowed="a whole zip file", hint=_AGAIN) from error
 
 
 def _ink(data: bytes, name: str) -> NDArray[np.uint8]:

@@ -34,11 +34,11 @@ class PartFile:
         self.path = target.with_name(f"{target.name}.part")
         self._waiting = waiting
         self._descriptor = -1
-        self._made = False
+        self._made: list[Path] = []
 
     def __enter__(self) -> Self:
         try:
-            self._made = not self.target.parent.exists()
+            self._made = [folder for folder in self.target.parents if not folder.exists()]
             self.target.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = self._locked()
         except OSError as error:
@@ -51,8 +51,8 @@ class PartFile:
         with suppress(OSError):
             if not self.size and _same_file(self._descriptor, self.path):
                 self.discard()
-            if self._made and error is not None:
-                self.target.parent.rmdir()
+            for folder in self._made if error is not None else ():
+                folder.rmdir()
         os.close(self._descriptor)
 
     @property

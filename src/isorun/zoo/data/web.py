@@ -126,4 +126,4 @@ def _reason(error: BaseException) -> str:
         return "no answer in time"
     if isinstance(cause, http.client.IncompleteRead):
         return "the connection broke off"
-    return str(cause) or type(cause).__name__
+    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__

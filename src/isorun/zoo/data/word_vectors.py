@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from isorun.errors import DataError
+from isorun.zoo.data.archives import DAMAGE
+from isorun.zoo.data.npz import read_npz
 
 __all__ = ["WIDTH", "WordVectors", "load_word_vectors"]
 
 WIDTH: Final = 50
+_AGAIN: Final = "remove it and get it again: isorun data get glove"
 _FORMS: Final = ("*.npz", f"*{WIDTH}d.txt", f"*{WIDTH}d.txt.gz", "*.zip")
 
 
@@ -52,11 +55,8 @@ def load_word_vectors(folder: Path, words: Collection[str], width: int = WIDTH) 
 def _from_npz(path: Path, words: Collection[str]) -> WordVectors:
     import numpy as np  # noqa: PLC0415 - the listing of the papers needs no arrays
 
-    try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            names, vectors = file["words"], file["vectors"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"cannot read the word vectors {path}", found=str(error)) from error
+    arrays = read_npz(path, ("words", "vectors"), hint=_AGAIN)
+    names, vectors = arrays["words"], arrays["vectors"]
     if vectors.ndim != 2 or len(names) != len(vectors):
         shapes = f"words {names.shape}, vectors {vectors.shape}"
         raise DataError(f"{path} does not hold word vectors", found=shapes, allowed="as many vectors as words")
@@ -106,8 +106,8 @@ def _opened(path: Path) -> Iterator[TextIO]:
         else:
             with path.open(encoding="utf-8", newline="\n") as file:
                 yield file
-    except (OSError, EOFError, zipfile.BadZipFile, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the word vectors {path}", found=str(error)) from error
+    except DAMAGE as error:
+        raise DataError(f"cannot read the word vectors {path}", found=str(error), hint=_AGAIN) from error
 
 
 def _member(archive: zipfile.ZipFile, path: Path) -> str:

@@ -40,6 +40,7 @@ OMNIGLOT: Final = Dataset(
         )
     ),
     prepared=(("omniglot.npz",),),
+    needs=("omniglot-vinyals",),
 )
 OMNIGLOT_VINYALS: Final = Dataset(
     name="omniglot-vinyals",

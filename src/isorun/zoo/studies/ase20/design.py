@@ -8,8 +8,7 @@ from typing import Final
 
 from isorun.study.design import Study
 from isorun.study.levels import Level
-from isorun.worker.forkserver import TORCH_PRELOAD
-from isorun.zoo.paper import Request
+from isorun.zoo.paper import PRELOAD, Request
 from isorun.zoo.studies.ase20.networks import CLASSES, LENETS, NETWORKS, TrainedNetwork
 from isorun.zoo.studies.ase20.sizes import FACTOR_SIZES, OTHER_DATA, SIZES, Size
 
@@ -62,7 +61,7 @@ def study_of(planned: PlannedPart, request: Request, is_made: Callable[[str], bo
     return Study(
         planned.name,
         approaches={name: {"command": command} for name, command in commands.items()},
-        environments={"default": {"preload": list(TORCH_PRELOAD)}},
+        environments={"default": {"preload": list(PRELOAD)}},
         levels=levels,
         seeds=seeds,
         repeats=repeats,

@@ -12,6 +12,7 @@ from isorun.zoo.studies.ase20.example import Example, examples
 from isorun.zoo.studies.ase20.factors import FactorShares, factor_shares
 from isorun.zoo.studies.ase20.findings import Finding, findings
 from isorun.zoo.studies.ase20.measured import Measured, PartResult, analysed, measured_groups
+from isorun.zoo.studies.ase20.sharing import gpu_runs_at_once
 
 __all__ = ["Evidence", "gathered"]
 
@@ -32,6 +33,16 @@ class Evidence:
         return tuple(part.planned for part in self.parts)
 
     @property
+    def begun(self) -> tuple[PartResult, ...]:
+        """The parts of which anything was recorded; a warning names the others."""
+        return tuple(part for part in self.parts if part.result is not None)
+
+    @property
+    def begun_groups(self) -> tuple[Measured, ...]:
+        """The groups of those parts, also such as have no run yet."""
+        return tuple(group for group in self.groups if group.group is not None)
+
+    @property
     def finished(self) -> int:
         """How many runs finished in all."""
         return sum(group.finished for part in self.parts if part.result for group in part.result.groups)
@@ -42,7 +53,7 @@ def gathered(request: Request, records: Mapping[str, Sequence[RunRecord]], is_ma
     parts = tuple(
         analysed(part, study_of(part, request, is_made), records.get(part.name, ())) for part in planned_parts(request)
     )
-    groups = measured_groups(parts)
+    groups = measured_groups(parts, gpu_runs_at_once(records))
     shown = examples(groups)
-    shares = tuple(factor_shares(part) for part in parts if part.planned.factors)
+    shares = tuple(factor_shares(part) for part in parts if part.planned.factors and part.result is not None)
     return Evidence(parts, groups, shown, shares, findings(parts, groups, shown))

@@ -7,7 +7,7 @@ ratio of two variances is that of the F law, for normal values.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,28 +15,26 @@ from scipy.special import fdtri
 
 from isorun.analysis.spreads.spread import Spread, spread
 from isorun.analysis.studies.group_result import GroupResult
-from isorun.report.numbers import UNKNOWN, percentage, significant
-from isorun.report.tables import Column, Table
-from isorun.zoo.studies.ase20.cells import spread_cells
-from isorun.zoo.studies.ase20.design import ALL_FACTORS, FACTOR_LEVEL, METRIC, NO_FACTOR
+from isorun.zoo.studies.ase20.design import ALL_FACTORS, METRIC, NO_FACTOR
 from isorun.zoo.studies.ase20.measured import PartResult
 from isorun.zoo.studies.ase20.networks import FACTORS
 
-__all__ = ["CONFIDENCE", "FactorArm", "FactorShares", "arm_group", "factor_shares", "factor_table"]
+__all__ = ["CONFIDENCE", "RULE", "FactorArm", "FactorShares", "arm_group", "factor_shares"]
 
 CONFIDENCE: Final = 0.90
-_RULE: Final = "best-loss"
-_REST: Final = "together only (rest)"
+RULE: Final = "best-loss"
 
 
 @dataclass(frozen=True, slots=True)
 class FactorArm:
     """The runs in which one factor was varied (or all, or none).
 
+    values: the accuracies, as fractions.
     share: of the variance with all varied, less what is left with none varied; None where that is not known.
     """
 
     name: str
+    values: tuple[float, ...]
     spread: Spread
     weak: int
     share: float | None
@@ -58,10 +56,14 @@ class FactorShares:
     rest: float | None
 
     @property
-    def largest(self) -> FactorArm | None:
-        """The factor with the largest share."""
-        known = [arm for arm in self.arms if arm.name in FACTORS and arm.share is not None]
-        return max(known, key=lambda arm: arm.share or 0.0, default=None)
+    def factors(self) -> tuple[FactorArm, ...]:
+        """The arms of single factors."""
+        return tuple(arm for arm in self.arms if arm.name in FACTORS)
+
+    @property
+    def together(self) -> FactorArm:
+        """The arm with all factors varied."""
+        return next(arm for arm in self.arms if arm.name == ALL_FACTORS)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; variances of accuracies as fractions."""
@@ -81,11 +83,12 @@ class FactorShares:
 def factor_shares(part: PartResult) -> FactorShares:
     """The shares, from accuracies at the epoch of the best loss."""
     groups = {arm: arm_group(part, arm) for arm in part.planned.arms}
-    spreads = {arm: _spread(group) for arm, group in groups.items()}
+    values = {arm: _values(group) for arm, group in groups.items()}
+    spreads = {arm: spread(found) for arm, found in values.items()}
     return FactorShares(
         network=part.planned.networks[0].name,
         data=part.planned.data,
-        arms=tuple(_arm(arm, spreads, len(_weak(group))) for arm, group in groups.items()),
+        arms=tuple(_arm(arm, values[arm], spreads, len(_weak(group))) for arm, group in groups.items()),
         rest=_rest(spreads),
     )
 
@@ -96,23 +99,23 @@ def arm_group(part: PartResult, arm: str) -> GroupResult | None:
     return next((group for group in groups if group.key.approach == arm), None)
 
 
-def _spread(group: GroupResult | None) -> Spread:
-    values = group.rule(_RULE).values(METRIC) if group else ()
-    return spread(value for value in values if math.isfinite(value))
+def _values(group: GroupResult | None) -> tuple[float, ...]:
+    values = group.rule(RULE).values(METRIC) if group else ()
+    return tuple(value for value in values if math.isfinite(value))
 
 
 def _weak(group: GroupResult | None) -> tuple[str, ...]:
-    return group.rule(_RULE).weak_runs if group else ()
+    return group.rule(RULE).weak_runs if group else ()
 
 
-def _arm(name: str, spreads: Mapping[str, Spread], weak: int) -> FactorArm:
+def _arm(name: str, values: tuple[float, ...], spreads: Mapping[str, Spread], weak: int) -> FactorArm:
     own, everything = spreads[name], spreads[ALL_FACTORS]
     if name == ALL_FACTORS or own.sd is None or not everything.sd:
-        return FactorArm(name, own, weak, None, None)
+        return FactorArm(name, values, own, weak, None, None)
     floor = 0.0 if name == NO_FACTOR else _noise_share(spreads)
     ratio = (own.sd / everything.sd) ** 2
     low, high = _ratio_interval(ratio, own.n - 1, everything.n - 1)
-    return FactorArm(name, own, weak, ratio - floor, (max(low - floor, 0.0), max(high - floor, 0.0)))
+    return FactorArm(name, values, own, weak, ratio - floor, (max(low - floor, 0.0), max(high - floor, 0.0)))
 
 
 def _noise_share(spreads: Mapping[str, Spread]) -> float:
@@ -135,64 +138,3 @@ def _rest(spreads: Mapping[str, Spread]) -> float | None:
         return None
     noise = _noise_share(spreads)
     return 1.0 - noise - sum((sd / everything) ** 2 - noise for sd in factors if sd is not None)
-
-
-def factor_table(shares: Sequence[FactorShares]) -> Table:
-    """One row an arm, and the rest, network by network."""
-    columns = (
-        Column("network", key=True),
-        Column("varied", key=True),
-        Column("seeds"),
-        Column("variance", "points²"),
-        Column("Diff", "", "test accuracy (points)"),
-        Column("SDev", "", "test accuracy (points)"),
-        Column("(CI)", "", "test accuracy (points)"),
-        Column("share", "%"),
-        Column("90 % interval", "%"),
-    )
-    rows = tuple(row for item in shares for row in _rows(item))
-    return Table("factors", "Where the variance comes from (ours; the paper has none)", columns, rows, _notes(shares))
-
-
-def _rows(shares: FactorShares) -> Sequence[tuple[str, ...]]:
-    rows = [_row(shares.network, arm) for arm in shares.arms]
-    return [*rows, (shares.network, _REST, *((UNKNOWN,) * 5), percentage(shares.rest), UNKNOWN)]
-
-
-def _row(network: str, arm: FactorArm) -> tuple[str, ...]:
-    variance = None if arm.variance is None else 1e4 * arm.variance
-    share = "100.0" if arm.name == ALL_FACTORS and arm.variance else percentage(arm.share)
-    interval = UNKNOWN
-    if arm.interval is not None and arm.variance:
-        interval = "\N{EN DASH}".join(percentage(end) for end in arm.interval)
-    return (
-        network,
-        arm.name,
-        str(arm.spread.n),
-        significant(variance),
-        *spread_cells(arm.spread),
-        share,
-        interval,
-    )
-
-
-def _notes(shares: Sequence[FactorShares]) -> tuple[str, ...]:
-    lacking = (
-        f"{item.network} has no {' and no '.join(missing)}."
-        for item in shares
-        if (missing := [name for name in FACTORS if name not in {arm.name for arm in item.arms}])
-    )
-    weak = (
-        f"{item.network}, {arm.name}: {arm.weak} of {arm.spread.n} runs are weak and count like the others."
-        for item in shares
-        for arm in item.arms
-        if arm.weak
-    )
-    return (
-        f"Level {FACTOR_LEVEL}, judged at {_RULE}. Each factor draws from a generator of its own.",
-        "The varied factor takes the run's seed, the others one base seed, for which the shares hold.",
-        "share: of the variance with all factors varied; its interval: that of a ratio of variances of normal values.",
-        "Rest: what factors do only together; below 0 when single factors vary more than all of them.",
-        *lacking,
-        *weak,
-    )

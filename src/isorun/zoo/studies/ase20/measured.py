@@ -12,13 +12,16 @@ from isorun.study.design import Study
 from isorun.study.levels import Level
 from isorun.study.records import RunRecord
 from isorun.zoo.studies.ase20.design import METRIC, PlannedPart
+from isorun.zoo.studies.ase20.images_used import ImageCounts, images_used
 from isorun.zoo.studies.ase20.networks import TrainedNetwork
+from isorun.zoo.studies.ase20.sharing import GroupName
 
 __all__ = [
     "Extreme",
     "Measured",
     "PartResult",
     "analysed",
+    "by_level",
     "class_extreme",
     "measured_groups",
     "of_papers_data",
@@ -29,22 +32,30 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PartResult:
-    """A part of the paper and what its runs say; None where there is no record at all."""
+    """A part of the paper and what its runs say. result: None where there is no record at all.
+
+    images: how many the runs had for training, validation and test; several where runs differ, none where unrecorded.
+    """
 
     planned: PlannedPart
     study: Study
     result: StudyResult | None
+    images: tuple[ImageCounts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Identical runs of one network on one data set at one level. group: None where nothing was recorded."""
+    """Identical runs of one network on one data set at one level.
+
+    group: None where nothing was recorded for the whole part. at_once: the most runs that shared a GPU; 1 on CPUs.
+    """
 
     network: TrainedNetwork
     data: str
     level: Level
     planned: int
     group: GroupResult | None
+    at_once: int = 1
 
     @property
     def finished(self) -> int:
@@ -79,13 +90,16 @@ class Extreme:
 
 def analysed(planned: PlannedPart, study: Study, records: Sequence[RunRecord]) -> PartResult:
     """The part with its result."""
-    return PartResult(planned, study, analyse_study(study, records) if records else None)
+    return PartResult(planned, study, analyse_study(study, records) if records else None, images_used(records))
 
 
-def measured_groups(parts: Sequence[PartResult]) -> tuple[Measured, ...]:
-    """All groups that were planned, those of varied factors left aside, whether or not anything came of them."""
+def measured_groups(parts: Sequence[PartResult], at_once: Mapping[GroupName, int]) -> tuple[Measured, ...]:
+    """All groups that were planned, those of varied factors left aside, whether or not anything came of them.
+
+    at_once: how many runs shared a GPU, by group.
+    """
     return tuple(
-        Measured(network, part.planned.data, level, part.planned.size.runs, _group(part.result, network.name, level))
+        _measured(part, network, level, at_once.get((part.planned.name, network.name, level), 1))
         for part in parts
         if not part.planned.factors
         for network in part.planned.networks
@@ -93,9 +107,20 @@ def measured_groups(parts: Sequence[PartResult]) -> tuple[Measured, ...]:
     )
 
 
+def _measured(part: PartResult, network: TrainedNetwork, level: Level, at_once: int) -> Measured:
+    group = _group(part.result, network.name, level)
+    return Measured(network, part.planned.data, level, part.planned.size.runs, group, at_once)
+
+
 def of_papers_data(groups: Sequence[Measured]) -> tuple[Measured, ...]:
     """The groups that the paper has, too."""
     return tuple(group for group in groups if group.is_papers_own)
+
+
+def by_level(groups: Sequence[Measured]) -> list[Measured]:
+    """The groups in the order of the levels."""
+    levels = list(Level)
+    return sorted(groups, key=lambda group: levels.index(group.level))
 
 
 def overall_extreme(group: GroupResult | None, *, without_weak: bool = False) -> Extreme | None:

@@ -10,6 +10,8 @@ from isorun.analysis.spreads.spread import Spread
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.ase20.design import METRIC
 from isorun.zoo.studies.ase20.evidence import Evidence
+from isorun.zoo.studies.ase20.factor_lead import factor_lead
+from isorun.zoo.studies.ase20.factors import FactorShares
 from isorun.zoo.studies.ase20.level_tables import default_against_fixed_seed, distinct_weights
 from isorun.zoo.studies.ase20.measured import Measured, PartResult, class_extreme, overall_extreme
 from isorun.zoo.studies.ase20.published import EXAMPLE, TABLE_2, TABLE_3
@@ -27,7 +29,7 @@ def to_json(request: Request, evidence: Evidence) -> dict[str, Any]:
         "groups": [_group(group) for group in evidence.groups],
         "levene": [_levene(part, item) for part, item in default_against_fixed_seed(evidence.parts)],
         "example": [item.to_json() for item in evidence.examples],
-        "factors": [item.to_json() for item in evidence.shares],
+        "factors": [_factors(item) for item in evidence.shares],
         "published": _published(),
     }
     result: dict[str, Any] = _finite(everything)
@@ -46,12 +48,18 @@ def _group(group: Measured) -> dict[str, Any]:
         "planned": group.planned,
         "finished": group.finished,
         "failed": len(group.group.failed) if group.group else 0,
+        "gpu_runs_at_once": group.at_once,
         "overall": overall and {"rule": overall.rule, **_spread(overall.spread)},
         "overall_without_weak": strong and {"rule": strong.rule, **_spread(strong.spread)},
         "per_class": per_class and {"rule": per_class.rule, "class": per_class.class_name, **_spread(per_class.spread)},
         "rules": _rules(group),
         "different_final_weights": weights and weights[0],
     }
+
+
+def _factors(shares: FactorShares) -> dict[str, Any]:
+    lead = factor_lead(shares)
+    return {**shares.to_json(), "lead": lead and lead.to_json()}
 
 
 def _rules(group: Measured) -> dict[str, Any]:

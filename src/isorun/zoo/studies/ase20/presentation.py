@@ -10,17 +10,19 @@ from isorun.study.records import RunRecord
 from isorun.zoo.data.images import load_images
 from isorun.zoo.data.presence import form_of
 from isorun.zoo.paper import Presentation, Request
+from isorun.zoo.studies.ase20.accuracy_table import accuracy_tables
 from isorun.zoo.studies.ase20.differences import not_had, scaled_down, sentences_on_data
 from isorun.zoo.studies.ase20.evidence import Evidence, gathered
 from isorun.zoo.studies.ase20.example import example_table
-from isorun.zoo.studies.ase20.factors import factor_table
+from isorun.zoo.studies.ase20.factor_table import factor_table
 from isorun.zoo.studies.ase20.figures import accuracy_figures, factor_figures
 from isorun.zoo.studies.ase20.findings import findings_table
 from isorun.zoo.studies.ase20.level_tables import level_tables
 from isorun.zoo.studies.ase20.numbers import to_json
 from isorun.zoo.studies.ase20.presented_warnings import merged_warnings
 from isorun.zoo.studies.ase20.published import DATA_SIZES
-from isorun.zoo.studies.ase20.tables import accuracy_tables, table_1, table_3
+from isorun.zoo.studies.ase20.settings_table import table_1
+from isorun.zoo.studies.ase20.time_table import time_tables
 from isorun.zoo.studies.ase20.verdict import verdict
 
 __all__ = ["presented"]
@@ -40,7 +42,7 @@ def presented(
         figures=(*accuracy_figures(evidence.groups), *factor_figures(evidence.parts)),
         scaled_down=less,
         not_had=tuple(not_had(request.scale, planned)),
-        warnings=merged_warnings(evidence.parts, request.scale),
+        warnings=merged_warnings(evidence.parts, evidence.groups, request.scale),
         numbers=to_json(request, evidence),
     )
 
@@ -69,13 +71,16 @@ def _images_in_stand_in(name: str) -> tuple[int, int] | None:
 
 
 def _tables(evidence: Evidence, at_hand: Mapping[str, tuple[int, int]]) -> Iterator[Table]:
-    if evidence.groups:
-        yield findings_table(evidence.findings)
-        yield table_1(evidence.planned, at_hand)
-        yield from accuracy_tables(evidence.groups)
-        yield table_3(evidence.groups)
-        yield from level_tables(evidence.parts, evidence.groups)
+    """Those with a run in them; parts that were never begun are named in a warning."""
+    groups = evidence.begun_groups
+    if any(group.finished for group in groups):
+        yield findings_table(evidence.findings, groups)
+        yield table_1(evidence.begun, at_hand)
+        yield from accuracy_tables(groups)
+        yield from time_tables(groups)
+        yield from level_tables(evidence.parts, groups)
     if evidence.examples:
         yield example_table(evidence.examples)
-    if evidence.shares:
-        yield factor_table(evidence.shares)
+    shares = [item for item in evidence.shares if any(arm.spread.n for arm in item.arms)]
+    if shares:
+        yield factor_table(shares)

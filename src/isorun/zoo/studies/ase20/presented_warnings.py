@@ -7,23 +7,41 @@ from dataclasses import replace
 from typing import Final
 
 from isorun.analysis.studies.warning import StudyWarning
-from isorun.zoo.studies.ase20.measured import PartResult
+from isorun.zoo.studies.ase20.measured import Measured, PartResult
 
 __all__ = ["merged_warnings"]
 
 _MEANT_FOR_FACTORS: Final = frozenset({"no-identical-runs", "seed-without-effect"})
 """Where one factor is varied, seeds are meant to run once, and weights are meant to stay the same."""
+_LAUNCH: Final = (
+    "runs at some levels were started fresh, at others warm: the seconds of fresh runs include importing frameworks, "
+    "so compare times within a level only"
+)
+"""The same for all studies, whichever levels they have."""
 _COUNTED: Final = frozenset({"runs-failed", "runs-missing"})
 
 
-def merged_warnings(parts: Sequence[PartResult], scale: str) -> tuple[StudyWarning, ...]:
+def merged_warnings(parts: Sequence[PartResult], groups: Sequence[Measured], scale: str) -> tuple[StudyWarning, ...]:
     """Each warning once, with all the groups it is about."""
     merged: dict[tuple[str, str], StudyWarning] = {}
     for part in parts:
         for warning in _of_part(part, scale):
             same = merged.get((warning.code, warning.message), replace(warning, groups=()))
             merged[warning.code, warning.message] = replace(same, groups=(*same.groups, *warning.groups))
-    return tuple(merged.values())
+    return (*_times_shared(groups, scale), *merged.values())
+
+
+def _times_shared(groups: Sequence[Measured], scale: str) -> Iterator[StudyWarning]:
+    shared = [group for group in groups if group.at_once > 1]
+    if shared:
+        most = max(group.at_once for group in shared)
+        is_all = all(group.at_once > 1 for group in groups if group.finished)
+        yield StudyWarning(
+            "times-shared",
+            f"up to {most} runs shared a GPU: their times to convergence include waiting for each other",
+            f"isorun reproduce ase20 --scale {scale} -j 1 in a new store, where times matter",
+            () if is_all else tuple(group.label for group in shared),
+        )
 
 
 def _of_part(part: PartResult, scale: str) -> Iterator[StudyWarning]:
@@ -35,6 +53,8 @@ def _of_part(part: PartResult, scale: str) -> Iterator[StudyWarning]:
             continue
         if warning.code == "few-runs":
             yield replace(warning, next_step=_more(scale), groups=(part.study.name,))
+        elif warning.code == "launch-differs":
+            yield replace(warning, message=_LAUNCH, next_step=_fresh(scale))
         elif warning.code in _COUNTED:
             message = f"{part.study.name}: {warning.message}"
             yield replace(warning, message=message, next_step=_again(scale))
@@ -50,6 +70,10 @@ def _named(part: PartResult, groups: Sequence[str]) -> tuple[str, ...]:
 
 def _more(scale: str) -> str:
     return f"isorun reproduce ase20 --scale {scale} --runs 8: finished runs are kept"
+
+
+def _fresh(scale: str) -> str:
+    return f"isorun reproduce ase20 --scale {scale} --launch fresh in a new store, where times matter"
 
 
 def _again(scale: str) -> str:

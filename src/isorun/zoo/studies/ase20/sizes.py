@@ -31,7 +31,8 @@ _ONE_LEVEL: Final = (Level.FIXED_SEED,)
 class Size:
     """What one network gets. runs: identical runs at each level, or seeds where factors are varied.
 
-    train_images / test_images: so many of every class in its share, 0 for all; of the latter 3 of 4 are for validation.
+    train_images / test_images: so many at even distances in the order of classes, so that every class keeps its share;
+    0 for all. Of the latter 3 of 4 are for validation.
     batch: images a step, 0 for the network's own number.
     """
 
@@ -93,8 +94,8 @@ FACTOR_SIZES: Final[Mapping[str, Mapping[str, Size]]] = {
 fewer factors to vary; only WRN-28-10 has all four."""
 
 COSTS: Final = {
-    "smoke": "under a minute on 1 CPU core",
-    "cpu": "about 15 minutes on 2 CPU cores",
-    "gpu": "about 15 minutes on one data-centre GPU (H200)",
+    "smoke": "about 2 minutes on 1 CPU core",
+    "cpu": "about 20 minutes on 2 CPU cores with -j 2",
+    "gpu": "about 20 minutes on one data-centre GPU (H200) with -j 8",
     "paper": "days on one data-centre GPU (the authors: 4,838 GPU hours with 11 sets of libraries)",
 }

@@ -1,7 +1,7 @@
 """Train one of the six networks: `python -m isorun.zoo.studies.ase20.train --network lenet5 --data mnist --seed 1`.
 
 Logs each epoch's training and validation loss, validation and test accuracy, and the test accuracy of every class; at
-the end the test predictions and a digest of the weights.
+the end the test predictions, a digest of the weights, and how many images there were for what.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def train(options: Options) -> Evaluation:
         say(f"epoch {epoch}: validation loss {found.val_loss:.4f}, test accuracy {found.test_accuracy:.4f}")
     isorun.result(
         test_accuracy=found.test_accuracy,
+        **material.counts,
         per_class={"test_accuracy": found.class_accuracy},
         predictions=found.predictions,
         labels=material.test_labels,

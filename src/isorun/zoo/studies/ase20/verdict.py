@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from isorun.analysis.studies.study_warnings import FEWEST_RUNS
 from isorun.report.numbers import count
 from isorun.zoo.studies.ase20.evidence import Evidence
+from isorun.zoo.studies.ase20.factor_lead import factor_lead, lead_sentence
 from isorun.zoo.studies.ase20.factors import FactorShares
 from isorun.zoo.studies.ase20.findings import Finding
 
@@ -44,16 +44,11 @@ def _on_findings(found: Sequence[Finding], finished: int) -> Iterator[str]:
     ]
     if amounts:
         yield f"Accuracy of identical runs. {'. '.join(amounts)}."
-    missed = [f"{item.claim} ({item.ours})" for item in judged if not item.seen]
-    if missed:
-        yield f"Not seen: {'; '.join(missed)}."
+    yield from (f"Not seen: {item.claim}. Here: {item.ours}." for item in judged if not item.seen)
 
 
 def _on_factors(shares: Sequence[FactorShares]) -> Iterator[str]:
     for item in shares:
-        largest = item.largest
-        if largest is None or not largest.share or largest.interval is None or largest.spread.n < FEWEST_RUNS:
-            continue
-        low, high = (f"{100 * end:.0f}" for end in largest.interval)
-        share = f"{100 * largest.share:.0f} % of the variance with all varied, 90 % interval {low} to {high} %"
-        yield f"{item.network}: of single factors, {largest.name} brings the largest part ({share})."
+        lead = factor_lead(item)
+        if lead is not None:
+            yield lead_sentence(item, lead)

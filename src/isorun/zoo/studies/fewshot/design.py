@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from isorun.study.design import Study
 from isorun.study.levels import Level
-from isorun.zoo.paper import Request
+from isorun.zoo.paper import PRELOAD, Request
 from isorun.zoo.studies.fewshot.experiments import (
     CONTROL,
     CONTROLS,
@@ -40,8 +40,6 @@ CONTROL_SEED: Final = 7654
 _WAYS: Final = 5
 _SHOTS: Final = 5
 _MODULE: Final = "isorun.zoo.studies.fewshot.train"
-_PRELOAD: Final = ("numpy", "numpy.random", "torch", "torch.optim", "torch._dynamo")
-"""Named, because the training is a module of isorun itself, in whose source nobody looks for frameworks."""
 _METRICS: Final = {METRIC: {"direction": "higher", "chance": 1 / _WAYS}}
 
 
@@ -109,7 +107,7 @@ def main_study(request: Request, place: Place) -> Study:
             method: {"draws": plan.configs, **drawn(method, plan.steps[method], plan.most_queries, plan.most_images)}
             for method in dict.fromkeys(item.method for item in chosen)
         },
-        environments={"default": {"preload": list(_PRELOAD)}},
+        environments=_environments(place.plan),
         levels=[Level.FIXED_SEED],
         seeds=list(SEEDS[: plan.seeds]),
         repeats=plan.repeats,
@@ -126,13 +124,17 @@ def control_study(request: Request, place: Place) -> Study:
             item.name: _command(place, item.method, item.optimizer, _defaults(item, place.plan))
             for item in controls_of(request)
         },
-        environments={"default": {"preload": list(_PRELOAD)}},
+        environments=_environments(place.plan),
         levels=[Level.FIXED_SEED],
         seeds=[CONTROL_SEED],
         repeats=place.plan.control_repeats,
         metrics=_METRICS,
         folder=request.folder,
     )
+
+
+def _environments(plan: ScalePlan) -> dict[str, Any]:
+    return {"default": {"preload": list(PRELOAD), **({"threads": plan.threads} if plan.threads else {})}}
 
 
 def _searched(method: str, plan: ScalePlan) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, final
+from typing import final
 
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
@@ -15,13 +15,6 @@ from isorun.zoo.studies.fewshot.experiments import CONTROL, EXPERIMENTS
 from isorun.zoo.studies.fewshot.scales import PLANS, scale_of
 
 __all__ = ["Fewshot"]
-
-_NEEDED: Final = {
-    "omniglot": ("omniglot", "omniglot-vinyals"),
-    "cifar-fs": ("cifar-fs",),
-    "miniimagenet": ("miniimagenet",),
-}
-"""The data sets that a training on one of them reads."""
 
 
 def _networks() -> tuple[Network, ...]:
@@ -61,9 +54,9 @@ class Fewshot(AbstractPaper):
         from isorun.zoo.data.presence import at_hand, require  # noqa: PLC0415 - listing papers needs no data
 
         plan = PLANS[request.scale]
-        there = next((name for name in plan.data if all(map(at_hand, _NEEDED[name]))), None)
+        there = next(filter(at_hand, plan.data), None)
         if there is None and not plan.made:
-            list(map(require, _NEEDED[plan.data[0]]))
+            require(plan.data[0])
         return studies_of(request, there or plan.data[0], made=there is None)
 
     def present(self, request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Presentation:

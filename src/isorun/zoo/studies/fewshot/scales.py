@@ -21,7 +21,7 @@ class ScalePlan:
     """The numbers of one scale.
 
     data: names in order of preference, the first one at hand is used; made: small made data when none is.
-    steps: training steps by method. most_queries, most_images: bounds of drawn numbers that need many images.
+    steps: training steps by method. threads: of a run, all CPUs when None. most_queries, most_images: bounds of drawn numbers that need many images.
     """
 
     name: str
@@ -45,6 +45,7 @@ class ScalePlan:
     controls: tuple[str, ...] = field(default=tuple(item.name for item in CONTROLS))
     made: bool = False
     test_queries: int = 15
+    threads: int | None = None
 
 
 PLANS: Final[Mapping[str, ScalePlan]] = {
@@ -70,10 +71,11 @@ PLANS: Final[Mapping[str, ScalePlan]] = {
             most_ways=5,
             made=True,
             test_queries=5,
+            threads=1,
         ),
         ScalePlan(
             "cpu",
-            "about 10 minutes, 2 cores: 150 trainings of 150 steps",
+            "about 15 minutes, 2 cores: 150 trainings of 150 steps",
             ("omniglot", "cifar-fs"),
             configs=3,
             seeds=3,

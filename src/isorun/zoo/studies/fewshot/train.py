@@ -67,7 +67,7 @@ def _device(asked: str) -> Any:
     except ImportError as error:
         raise MissingExtra("torch", "zoo", "training a few-shot learner") from error
     if asked == "cuda" and not torch.cuda.is_available():
-        raise UsageError("--device", found="cuda, and torch sees no GPU", allowed="auto or cpu on this machine")
+        raise UsageError("--device cuda: torch sees no GPU", allowed="auto or cpu on this machine")
     return torch.device("cuda" if asked != "cpu" and torch.cuda.is_available() else "cpu")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from isorun.zoo.data.answers import train_all_folder
 from isorun.zoo.data.presence import at_hand, require
 
 __all__ = ["NEEDED", "has_train_all", "stand_in_for"]
@@ -29,4 +30,4 @@ def stand_in_for(data: str, scale: str) -> bool:
 
 def has_train_all() -> bool:
     """Whether TRAIN-ALL of TrecQA is there; prepared copies may come without it."""
-    return at_hand("trecqa") and any(require("trecqa").glob("train-all*"))
+    return at_hand("trecqa") and train_all_folder(require("trecqa")) is not None

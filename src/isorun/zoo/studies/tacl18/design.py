@@ -22,16 +22,12 @@ from isorun.zoo.studies.tacl18.environments import (
 )
 from isorun.zoo.studies.tacl18.published import FIXED_SEED
 
-__all__ = ["NAMES", "PARTS", "SIDES", "WORKLOADS", "Workload", "planned_studies"]
+__all__ = ["PARTS", "SIDES", "WORKLOADS", "Workload", "planned_studies", "study_names"]
 
 PARTS: Final = ("baseline", "data", "threads", "cpu-paths", "devices", "seeds", "rounding")
-NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "baseline": ("tacl18-baseline",),
-    "data": ("tacl18-data",),
-    "threads": ("tacl18-threads",),
-    "cpu-paths": ("tacl18-cpu-paths", "tacl18-onednn-off"),
-    "devices": ("tacl18-devices",),
-    "seeds": ("tacl18-seeds",),
+_STUDIES: Final[Mapping[str, tuple[str, ...]]] = {
+    **{part: (part,) for part in PARTS},
+    "cpu-paths": ("cpu-paths", "onednn-off"),
     "rounding": (),
 }
 """The studies of each part; rounding asks the records of the others and the published scores."""
@@ -67,6 +63,11 @@ _VERSIONS: Final = tuple(
 )
 
 
+def study_names(part: str, scale: str) -> tuple[str, ...]:
+    """The names of a part's studies: the scale is in them, so that a report by name means one thing."""
+    return tuple(f"tacl18-{scale}-{name}" for name in _STUDIES[part])
+
+
 def planned_studies(request: Request) -> tuple[Study, ...]:
     """The studies of the parts that were asked for, in the order of the paper."""
     wanted = [part for part in PARTS if part in (request.only or PARTS)]
@@ -89,7 +90,7 @@ def _data(request: Request, amount: Amount) -> Iterator[Study]:
     yield _training(
         request,
         "data",
-        approaches=_approaches([*versions, Workload("WikiQA TRAIN", "wikiqa", "train")], amount, request),
+        approaches=_approaches([*versions, Workload("WikiQA TRAIN", "wikiqa", "train")], "data", request),
         configs=_named(GPU if gpu_at_hand(request.device) else CPU),
         seeds=qa_seeds(request.runs or amount.data_seeds),
     )
@@ -102,7 +103,7 @@ def _threads(request: Request, amount: Amount) -> Iterator[Study]:
 
 def _cpu_paths(request: Request, amount: Amount) -> Iterator[Study]:
     paths = tuple(path for path in cpu_paths() if amount.paths is None or path.name in amount.paths)
-    repeats = request.runs or amount.repeats
+    repeats = request.runs or amount.path_repeats
     yield _training(request, "cpu-paths", environments=cpu_environments(paths), repeats=repeats)
     yield _training(request, "cpu-paths", 1, configs=_named(CPU_OFF), repeats=repeats)
 
@@ -138,7 +139,7 @@ def _training(request: Request, part: str, number: int = 0, **parts: Any) -> Stu
     """The sample model on both data sets, on one CPU with the paper's seed, unless told otherwise."""
     amount = AMOUNTS[request.scale]
     given: dict[str, Any] = {
-        "approaches": _approaches([WORKLOADS[name] for name in amount.data], amount, request),
+        "approaches": _approaches([WORKLOADS[name] for name in amount.data], part, request),
         "configs": _named(CPU),
         "environments": {ONE_THREAD.name: ONE_THREAD},
         "seeds": (FIXED_SEED,),
@@ -152,23 +153,30 @@ def _study(request: Request, part: str, number: int, **parts: Any) -> Study:
         "metrics": {"map": {"direction": "higher"}, "mrr": {"direction": "higher"}},
         "folder": request.folder,
     }
-    return Study(NAMES[part][number], **(given | parts))
+    return Study(study_names(part, request.scale)[number], **(given | parts))
 
 
 def _named(*configs: Config) -> dict[str, Config]:
     return {config.name: config for config in configs}
 
 
-def _approaches(workloads: list[Workload], amount: Amount, request: Request) -> dict[str, Approach]:
-    return {item.name: Approach(item.name, _train_command(item, amount, request)) for item in workloads}
+def _approaches(workloads: list[Workload], part: str, request: Request) -> dict[str, Approach]:
+    return {item.name: Approach(item.name, _train_command(item, part, request)) for item in workloads}
 
 
-def _train_command(workload: Workload, amount: Amount, request: Request) -> tuple[str, ...]:
+def _train_command(workload: Workload, part: str, request: Request) -> tuple[str, ...]:
+    amount = AMOUNTS[request.scale]
+    epochs, questions = amount.most_epochs(part, workload.name), amount.questions.get(_data_set(workload))
     words = ["python", "-m", TRAIN, *_data_words(workload, amount, request), "--seed", "{seed}"]
-    words += ["--epochs", str(amount.epochs)] if amount.epochs else []
-    words += ["--train-questions", str(amount.questions)] if amount.questions else []
+    words += ["--epochs", str(epochs)] if epochs else []
+    words += ["--train-questions", str(questions)] if questions else []
     words += ["--device", "{config.device}", "--onednn", "{config.onednn}", "--cudnn", "{config.cudnn}"]
     return (*words, "--vary", SEED_DECIDES, *amount.options)
+
+
+def _data_set(workload: Workload) -> str:
+    """As `isorun data list` names it."""
+    return workload.data.partition("-")[0]
 
 
 def _data_words(workload: Workload, amount: Amount, request: Request) -> tuple[str, ...]:

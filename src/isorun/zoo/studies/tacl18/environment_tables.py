@@ -1,9 +1,11 @@
-"""Tables 6, 7 and 8: one seed under several thread counts, CPU paths and devices, ours beside the published."""
+"""Tables 6, 7 and 8: one seed under several thread counts, CPU paths and devices, ours beside the published.
+
+A section a data set, and only the data sets that have runs of ours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from isorun.report.numbers import UNKNOWN, fixed
@@ -12,55 +14,37 @@ from isorun.zoo.studies.tacl18.effects import largest_difference
 from isorun.zoo.studies.tacl18.measured import METRICS, Condition
 from isorun.zoo.studies.tacl18.published import DEVICES, MATH_LIBRARIES, THREADS, Score
 
-__all__ = ["DECIMALS", "device_table", "path_table", "shown", "thread_table"]
+__all__ = ["DECIMALS", "device_table", "path_table", "shown", "thread_number", "thread_table"]
 
 DECIMALS: Final = 4
 """As trec_eval prints them."""
-_DATA: Final = ("TrecQA", "WikiQA")
-_WEIGHTS_NOTE: Final = (
-    "weights: whether the final weights are bit for bit those of the first row. "
-    "A span (low to high) stands where identical runs differ."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row: its name, what was in effect, our runs and the published scores by data set."""
-
-    name: str
-    used: str
-    ours: Mapping[str, Condition]
-    theirs: Mapping[str, Score]
+_LARGEST: Final = "largest difference"
+_WEIGHTS_NOTE: Final = "weights: whether the final weights are bit for bit those of the data set's first row."
+_SPAN_NOTE: Final = "A span (low to high) stands where identical runs differ."
 
 
 def thread_table(found: Sequence[Condition], tests: str = "") -> Table:
     """Table 7, a row a thread count. tests: a sentence on significance, as under the paper's tables."""
-    counts = list(dict.fromkeys(condition.environment for condition in found))
-    rows = [
-        _row(name, found, THREADS.get(_number(name), {}), lambda item: item.environment, _threads) for name in counts
-    ]
-    had = {_number(name) for name in counts}
-    rows += [_Row(_count(number), UNKNOWN, {}, scores) for number, scores in THREADS.items() if number not in had]
+    columns = [Column("data", key=True), Column("threads", key=True), Column("used")]
+    columns += [Column(title, group=metric) for metric in METRICS for title in ("ours", "published")]
+    rows = [row for data in _data_sets(found) for row in _thread_rows(data, found)]
     title = "Table 7: effect of the number of threads (one seed)"
-    return _table("table-7", title, ("threads", "used"), rows, (_WEIGHTS_NOTE, tests))
+    return Table("table-7", title, (*columns, Column("weights")), tuple(rows), _notes(found, tests))
 
 
 def path_table(found: Sequence[Condition], tests: str = "") -> Table:
     """Table 6's factor: our CPU paths, then the paper's libraries and processors, which are others."""
-    names = list(dict.fromkeys(_path_name(condition) for condition in found))
-    rows = [_row(name, found, {}, _path_name, _hardware) for name in names]
-    rows += [_Row(name, "the paper's", {}, scores) for name, scores in MATH_LIBRARIES.items()]
+    processors = ", ".join(dict.fromkeys(_hardware(item) for item in found))
+    notes = _notes(found, f"Processor of our runs: {processors}.", *_other_starts(found), tests)
     title = "Table 6: effect of the math path on the CPU (one seed, one thread)"
-    return _table("table-6", title, ("path", "processor"), rows, (_WEIGHTS_NOTE, *_other_starts(found), tests))
+    return Table("table-6", title, _columns("path"), tuple(_beside(found, _path_name, MATH_LIBRARIES)), notes)
 
 
 def device_table(found: Sequence[Condition], tests: str = "") -> Table:
     """Table 8, our hardware first, then the paper's."""
-    sides = list(dict.fromkeys(condition.side for condition in found))
-    rows = [_row(name, found, {}, lambda item: item.side, _hardware) for name in sides]
-    rows += [_Row(name, "the paper's", {}, scores) for name, scores in DEVICES.items()]
     title = "Table 8: effect of the computation hardware (one seed)"
-    return _table("table-8", title, ("computation", "hardware"), rows, (_WEIGHTS_NOTE, tests))
+    rows = _beside(found, lambda item: f"{item.side}: {_hardware(item)}", DEVICES)
+    return Table("table-8", title, _columns("computation"), tuple(rows), _notes(found, tests))
 
 
 def shown(values: Sequence[float]) -> str:
@@ -71,38 +55,72 @@ def shown(values: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _row(
-    name: str,
-    found: Sequence[Condition],
-    theirs: Mapping[str, Score],
-    name_of: Callable[[Condition], str],
-    used: Callable[[Condition], str],
-) -> _Row:
-    ours = {item.data: item for item in found if name_of(item) == name}
-    return _Row(name, next((used(item) for item in ours.values()), UNKNOWN), ours, theirs)
+def thread_number(environment: str) -> int:
+    """How many threads an environment of the threads part asks for."""
+    return int(environment.split(maxsplit=1)[0])
 
 
-def _table(name: str, title: str, keys: tuple[str, str], rows: Sequence[_Row], notes: tuple[str, ...]) -> Table:
-    columns = [Column(key, key=True) for key in keys]
-    for data in _DATA:
-        heads = [head for metric in METRICS for head in (metric, f"{metric} published")]
-        columns += [Column(head, group=data) for head in (*heads, "weights")]
-    cells = [(row.name, row.used, *_scores(row, rows)) for row in rows]
-    return Table(name, title, tuple(columns), (*cells, _differences(rows)), tuple(note for note in notes if note))
+def _thread_rows(data: str, found: Sequence[Condition]) -> Iterator[tuple[str, ...]]:
+    ours = {thread_number(item.environment): item for item in found if item.data == data}
+    theirs = {number: scores[data] for number, scores in THREADS.items() if data in scores}
+    first = next(iter(ours.values()))
+    for number in sorted({*ours, *theirs}):
+        item = ours.get(number)
+        pairs = [(_score(item, metric), _printed(theirs.get(number), metric)) for metric in METRICS]
+        used = UNKNOWN if item is None else _threads(item)
+        yield (data, _count(number), used, *(text for pair in pairs for text in pair), _weights(item, first))
+    differences = [(_range(ours.values(), metric), _printed_range(theirs.values(), metric)) for metric in METRICS]
+    yield (data, _LARGEST, "", *(text for pair in differences for text in pair), "")
 
 
-def _scores(row: _Row, rows: Sequence[_Row]) -> list[str]:
-    texts = []
-    for data in _DATA:
-        for metric in METRICS:
-            texts.append(shown(row.ours[data].values(metric)) if data in row.ours else UNKNOWN)
-            texts.append(row.theirs[data].text(metric) if data in row.theirs else UNKNOWN)
-        texts.append(_weights(row.ours.get(data), rows[0].ours.get(data)))
-    return texts
+def _columns(name: str) -> tuple[Column, ...]:
+    keys = [Column(title, key=True) for title in ("data", "whose", name)]
+    return (*keys, *map(Column, METRICS), Column("weights"))
 
 
-def _weights(condition: Condition | None, first: Condition | None) -> str:
-    if condition is None or first is None or not condition.weights or not first.weights:
+def _beside(
+    found: Sequence[Condition], name_of: Callable[[Condition], str], published: Mapping[str, Mapping[str, Score]]
+) -> Iterator[tuple[str, ...]]:
+    """Our settings and the paper's, which are no pairs: ours with their range, then theirs with theirs."""
+    for data in _data_sets(found):
+        ours = [item for item in found if item.data == data]
+        for item in ours:
+            scores = [_score(item, metric) for metric in METRICS]
+            yield (data, "ours", name_of(item), *scores, _weights(item, ours[0]))
+        yield (data, "ours", _LARGEST, *(_range(ours, metric) for metric in METRICS), "")
+        theirs = {name: scores[data] for name, scores in published.items() if data in scores}
+        for name, score in theirs.items():
+            yield (data, "published", name, *(_printed(score, metric) for metric in METRICS), "")
+        yield (data, "published", _LARGEST, *(_printed_range(theirs.values(), metric) for metric in METRICS), "")
+
+
+def _data_sets(found: Sequence[Condition]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(item.data for item in found))
+
+
+def _score(item: Condition | None, metric: str) -> str:
+    return UNKNOWN if item is None else shown(item.values(metric))
+
+
+def _printed(score: Score | None, metric: str) -> str:
+    return UNKNOWN if score is None else score.text(metric)
+
+
+def _range(found: Collection[Condition], metric: str) -> str:
+    return _difference([item.mean(metric) for item in found])
+
+
+def _printed_range(scores: Collection[Score], metric: str) -> str:
+    return _difference([score.value(metric) for score in scores])
+
+
+def _difference(values: Sequence[float]) -> str:
+    difference = largest_difference(values)
+    return UNKNOWN if difference is None else ("0" if difference == 0 else fixed(difference, DECIMALS))
+
+
+def _weights(condition: Condition | None, first: Condition) -> str:
+    if condition is None or not condition.weights or not first.weights:
         return UNKNOWN
     if len(condition.weights) > 1:
         return f"{len(condition.weights)} of {len(condition.runs)} runs"
@@ -111,20 +129,9 @@ def _weights(condition: Condition | None, first: Condition | None) -> str:
     return "same" if condition.weights == first.weights else "other"
 
 
-def _differences(rows: Sequence[_Row]) -> tuple[str, ...]:
-    texts = []
-    for data in _DATA:
-        for metric in METRICS:
-            ours = [row.ours[data].mean(metric) for row in rows if data in row.ours]
-            theirs = [row.theirs[data].value(metric) for row in rows if data in row.theirs]
-            texts += [_difference(ours), _difference(theirs)]
-        texts.append("")
-    return ("largest difference", "", *texts)
-
-
-def _difference(values: Sequence[float]) -> str:
-    difference = largest_difference(values)
-    return UNKNOWN if difference is None else ("0" if difference == 0 else fixed(difference, DECIMALS))
+def _notes(found: Sequence[Condition], *others: str) -> tuple[str, ...]:
+    spans = any(" to " in _score(item, metric) for item in found for metric in METRICS)
+    return (_WEIGHTS_NOTE, *((_SPAN_NOTE,) if spans else ()), *(note for note in others if note))
 
 
 def _path_name(condition: Condition) -> str:
@@ -147,9 +154,5 @@ def _threads(condition: Condition) -> str:
     return ", ".join(map(str, used)) or UNKNOWN
 
 
-def _number(name: str) -> int:
-    return int(name.split(maxsplit=1)[0])
-
-
 def _count(number: int) -> str:
-    return f"{number} threads"
+    return f"{number} {'thread' if number == 1 else 'threads'}"

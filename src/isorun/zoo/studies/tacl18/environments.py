@@ -16,6 +16,7 @@ from typing import Final
 
 from isorun.study.design import Environment
 from isorun.worker.levels import this_cpu_flags
+from isorun.zoo.paper import PRELOAD
 
 __all__ = [
     "AS_INSTALLED",
@@ -33,9 +34,7 @@ __all__ = [
 AS_INSTALLED: Final = "as installed"
 MOST_THREADS: Final = 6
 """The cores of the paper's processor, and the last row of its Table 7."""
-_PRELOAD: Final = ("numpy", "numpy.random", "torch", "torch.optim", "torch._dynamo")
-"""Named, because a program inside a package is not searched for what it imports."""
-ONE_THREAD: Final = Environment("one thread", threads=1, preload=_PRELOAD)
+ONE_THREAD: Final = Environment("one thread", threads=1, preload=PRELOAD)
 _DRIVER_PATIENCE_S: Final = 10
 
 
@@ -67,7 +66,7 @@ def thread_counts(most: int = MOST_THREADS) -> tuple[int, ...]:
 def thread_environments(counts: tuple[int, ...]) -> dict[str, Environment]:
     """An environment for each thread count; runs are pinned to as many CPUs."""
     names = {number: f"{number} thread" if number == 1 else f"{number} threads" for number in counts}
-    return {names[number]: Environment(names[number], threads=number, preload=_PRELOAD) for number in counts}
+    return {names[number]: Environment(names[number], threads=number, preload=PRELOAD) for number in counts}
 
 
 def cpu_paths(flags: frozenset[str] | None = None) -> tuple[CpuPath, ...]:
@@ -78,7 +77,7 @@ def cpu_paths(flags: frozenset[str] | None = None) -> tuple[CpuPath, ...]:
 
 def cpu_environments(paths: tuple[CpuPath, ...]) -> dict[str, Environment]:
     """An environment for each path, all with one thread, so that nothing else differs."""
-    return {path.name: Environment(path.name, env=dict(path.env), threads=1, preload=_PRELOAD) for path in paths}
+    return {path.name: Environment(path.name, env=dict(path.env), threads=1, preload=PRELOAD) for path in paths}
 
 
 def gpu_at_hand(device: str = "auto") -> bool:

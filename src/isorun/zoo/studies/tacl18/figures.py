@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from isorun.report.figures.axes import value_axis
-from isorun.report.figures.description import Dot, Figure, Legend, Line, Shape
+from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape
 from isorun.report.figures.paired_change import paired_change
 from isorun.report.figures.strip import strip
 from isorun.report.numbers import count, fixed
@@ -19,29 +20,36 @@ from isorun.zoo.studies.tacl18.seeds_study import Change, SeedRuns
 __all__ = ["change_figures", "distribution_figure", "seed_figures"]
 
 _SEEDS, _SYSTEMS, _REIMPLEMENTED = 0, 3, 1
-_FEW: Final = 40
+_FEW: Final = 120
 """More dots are drawn small."""
 
 
 def seed_figures(found: Sequence[SeedRuns], *, published: bool) -> Iterator[Figure]:
     """Figure 2, a figure a panel. published: whether the published systems belong beside these data."""
     for item in found:
-        for side in item.sides:
-            systems = SYSTEMS[SYSTEMS_OF[item.data]] if published and item.data in SYSTEMS_OF else ()
-            yield _seed_figure(item, side, systems)
+        systems = SYSTEMS[SYSTEMS_OF[item.data]] if published and item.data in SYSTEMS_OF else ()
+        lowest = min(value for side in item.sides for value in item.values(side, "AP"))
+        shown = [system for system in systems if system.score.value("AP") >= lowest or system.name == REIMPLEMENTED]
+        axes = (_common_axis(item, "AP", shown), _common_axis(item, "RR", shown))
+        yield from (_seed_figure(item, side, shown, axes) for side in item.sides)
 
 
-def _seed_figure(item: SeedRuns, side: str, systems: Sequence[System]) -> Figure:
+def _common_axis(item: SeedRuns, metric: str, systems: Sequence[System]) -> Axis:
+    """One axis for all sides of a data set, so that their panels can be laid beside each other."""
+    ours = [value for side in item.sides for value in item.values(side, metric)]
+    return value_axis(metric, [*ours, *(system.score.value(metric) for system in systems)])
+
+
+def _seed_figure(item: SeedRuns, side: str, shown: Sequence[System], axes: tuple[Axis, Axis]) -> Figure:
     ap, rr = item.values(side, "AP"), item.values(side, "RR")
-    shown = [system for system in systems if system.score.value("AP") >= min(ap) or system.name == REIMPLEMENTED]
     name, title = f"figure-2-{_slug(side)}-{_slug(item.data)}", f"Figure 2: {item.data}, {side}, over the seeds"
     dots = (*_seed_dots(item, side), *(_system_dot(system) for system in shown))
     return Figure(
         name=name,
         title=title,
         sentence=_seed_sentence(ap, [system for system in shown if system.score.value("AP") < max(ap)], shown),
-        x=value_axis("AP", [dot.x for dot in dots]),
-        y=value_axis("RR", [dot.y for dot in dots]),
+        x=axes[0],
+        y=axes[1],
         data=_points(name, title, ("AP", "RR"), item.sides[side], ap, rr),
         dots=dots,
         legend=tuple(_legend(shown)),
@@ -109,10 +117,11 @@ def _change_figure(ap: Change, rr: Change) -> Figure:
 
 def _change_sentence(ap: Change) -> str:
     higher, lower = (sum(sign * value > 0 for value in ap.values) for sign in (1, -1))
+    same = len(ap.values) - higher - lower
+    counts = f"higher for {higher}{',' if same else ' and'} lower for {lower}"
+    counts += f" and the same for {same}" if same else ""
     ends = " to ".join(f"{value:+.4f}" for value in (min(ap.values), max(ap.values)))
-    return (
-        f"Of {count(len(ap.values), 'seed')}, AP is higher on {ap.sides[1]} for {higher} and lower for {lower}: {ends}."
-    )
+    return f"Of {count(len(ap.values), 'seed')}, on {ap.sides[1]} AP is {counts}; it changes by {ends}."
 
 
 def _slopes(change: Change) -> Figure:
@@ -125,7 +134,11 @@ def _slopes(change: Change) -> Figure:
 def distribution_figure(found: Sequence[SeedRuns]) -> Figure | None:
     """How AP is distributed over the seeds, a box a data set and side; None without runs."""
     groups = {f"{item.data}, {side}": item.values(side, "AP") for item in found for side in item.sides}
-    return strip(groups, "AP", name="seed-distribution", title="AP over the seeds") if groups else None
+    if not groups:
+        return None
+    ranges = [f"{fixed(max(values) - min(values), DECIMALS)} ({name})" for name, values in groups.items()]
+    drawn = strip(groups, "AP", name="seed-distribution", title="AP over the seeds")
+    return replace(drawn, sentence=f"With nothing but the seed changed, AP ranges over {', '.join(ranges)}.")
 
 
 def _points(name: str, title: str, heads: tuple[str, str], seeds: Iterable[int], *values: Sequence[float]) -> Table:

@@ -12,7 +12,7 @@ from isorun.study.records import RunRecord
 from isorun.zoo.studies.tacl18 import rounding, seeds_study
 from isorun.zoo.studies.tacl18.baseline_tables import Baseline, baselines
 from isorun.zoo.studies.tacl18.data_versions import Version, version_rows
-from isorun.zoo.studies.tacl18.design import NAMES, PARTS
+from isorun.zoo.studies.tacl18.design import PARTS, study_names
 from isorun.zoo.studies.tacl18.effects import Effect, condition_effects
 from isorun.zoo.studies.tacl18.measured import Condition, conditions, last_attempts, lost_runs, runs_of, used_made_data
 from isorun.zoo.studies.tacl18.published import DEVICES, MATH_LIBRARIES, THREADS, Score
@@ -30,11 +30,13 @@ _FACTORS: Final = {"threads": "threads", "cpu-paths": "CPU path", "devices": "de
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """lost: runs without scores; finished: how many have them. conditions and tests: by part, those with one seed.
+    """begun: the parts that have any run. lost: runs without scores; finished: how many have them.
 
+    conditions and tests: by part, those with one seed.
     changes: for each data set of the seeds, the change of AP and RR from side to side; empty where there is one side.
     """
 
+    begun: tuple[str, ...]
     made_data: bool
     finished: int
     lost: tuple[RunRecord, ...]
@@ -57,20 +59,27 @@ class Findings:
         return both if both is not None else ("CPU", None)
 
     @property
+    def seeds_everywhere(self) -> int:
+        """How many seeds the data set and side with the fewest has."""
+        return min((len(runs) for item in self.seeds for runs in item.sides.values()), default=0)
+
+    @property
     def side_names(self) -> frozenset[str]:
         """All sides on which anything was run with the model."""
         named = {item.side for items in self.conditions.values() for item in items}
         return frozenset(named | {side for item in self.seeds for side in item.sides})
 
 
-def find(records: Mapping[str, Sequence[RunRecord]]) -> Findings:
-    """What the records of all studies say, by study name."""
-    parts = {part: last_attempts(item for name in NAMES[part] for item in records.get(name, ())) for part in PARTS}
+def find(records: Mapping[str, Sequence[RunRecord]], scale: str) -> Findings:
+    """What the records of all studies of a scale say, by study name."""
+    names = {part: study_names(part, scale) for part in PARTS}
+    parts = {part: last_attempts(item for name in names[part] for item in records.get(name, ())) for part in PARTS}
     every = [record for found in parts.values() for record in found]
     lost = lost_runs(every)
     settings = {part: conditions(runs_of(parts[part])) for part in _PUBLISHED}
     seeds = seeds_study.seed_runs(runs_of(parts["seeds"]))
     return Findings(
+        begun=tuple(part for part in PARTS if parts[part]),
         made_data=used_made_data(every),
         finished=len(every) - len(lost),
         lost=lost,

@@ -73,17 +73,23 @@ def seed_digits(found: Sequence[SeedRuns]) -> dict[tuple[str, str, str], Support
 
 
 def rounding_table(found: Sequence[Rounding]) -> Table:
-    """The paper's example first, then the lists."""
+    """The lists in which rounding ties anything; the paper's example and the other lists stand below."""
     titles = ("scores", "rounded to", "pairs told apart", "tied by rounding")
-    columns = (
-        Column("source", key=True),
-        Column("metric", key=True),
-        *map(Column, titles),
-        Column("for example", key=True),
-    )
-    rows = [(item.source, item.metric, str(item.scores), f"{item.decimals} decimals", *_fate(item)) for item in found]
-    notes = tuple(_example(*pair) for pair in _EXAMPLES)
-    return Table("rounding", "Section 4.6: orders that rounding hides", columns, tuple(rows), notes)
+    columns = (Column("source", key=True), Column("metric", key=True), *map(Column, titles))
+    tied = [item for item in found if item.changed]
+    rows = [(item.source, item.metric, str(item.scores), f"{item.decimals} decimals", *_fate(item)) for item in tied]
+    return Table("rounding", "Section 4.6: orders that rounding hides", columns, tuple(rows), tuple(_notes(found)))
+
+
+def _notes(found: Sequence[Rounding]) -> Iterator[str]:
+    yield from (_example(*pair) for pair in _EXAMPLES)
+    first = next((item for item in found if item.changed), None)
+    if first is not None:
+        pair = first.changed[0]
+        yield f"A tied pair: {pair.better} is above {pair.worse} in {first.metric} of {first.source}."
+    untied = "; ".join(f"{item.source}, {item.metric}" for item in found if not item.changed)
+    if untied:
+        yield f"Nothing is tied in: {untied}."
 
 
 def digits_table(found: Mapping[tuple[str, str, str], SupportedDigits]) -> Table:
@@ -126,9 +132,8 @@ def _pairs(values: Sequence[float]) -> Iterator[tuple[float, float]]:
         yield from ((value, other) for other in values[place + 1 :])
 
 
-def _fate(item: Rounding) -> tuple[str, str, str]:
-    example = f"{item.changed[0].better} over {item.changed[0].worse}" if item.changed else ""
-    return (str(item.told_apart), str(len(item.changed)), example)
+def _fate(item: Rounding) -> tuple[str, str]:
+    return (str(item.told_apart), str(len(item.changed)))
 
 
 def _example(low: float, high: float) -> str:

@@ -8,10 +8,12 @@ from typing import Final
 from isorun.analysis.agreements.agreement import Agreement
 from isorun.report.numbers import count, fixed
 from isorun.zoo.studies.tacl18.baseline_tables import Baseline
+from isorun.zoo.studies.tacl18.data_versions import Version
 from isorun.zoo.studies.tacl18.effects import Effect
 from isorun.zoo.studies.tacl18.environment_tables import DECIMALS
 from isorun.zoo.studies.tacl18.findings import Findings
 from isorun.zoo.studies.tacl18.published import AGREEMENTS, SYSTEMS
+from isorun.zoo.studies.tacl18.rounding import Rounding
 from isorun.zoo.studies.tacl18.seeds_study import Change
 
 __all__ = ["verdict"]
@@ -19,17 +21,18 @@ __all__ = ["verdict"]
 _SMOKE: Final = "A smoke run shows that all of it works; it trains too little to judge the paper by."
 
 
-def verdict(found: Findings, scale: str) -> tuple[str, ...]:
-    """The whole in one sentence, then a sentence for each factor; all of it from the records."""
+def verdict(found: Findings, scale: str, parts: Sequence[str]) -> tuple[str, ...]:
+    """The whole in one sentence, then a sentence for each factor; all of it from the records and published scores."""
+    hidden = tuple(_rounding_lines(found.roundings)) if "rounding" in parts else ()
+    if not found.finished:
+        return hidden if parts == ("rounding",) else ("There are no runs to judge yet.",)
     scored = [item for item in found.effects if item.metric == "AP"]
-    if not scored and not found.baselines:
-        return ("There are no runs to judge yet.",)
     if found.made_data:
         return (_on_made_data(scored), *_differences(scored))
     changes = [change for pair in found.changes for change in pair]
     lines = (*_factors(scored), *_change_lines(changes), *_order_lines(found.agreements))
     whole = (_SMOKE,) if scale == "smoke" else _whole(scored)
-    return (*whole, *lines, *_baseline_lines(found.baselines))
+    return (*whole, *lines, *_version_lines(found.versions), *_baseline_lines(found.baselines), *hidden)
 
 
 def _on_made_data(effects: Sequence[Effect]) -> str:
@@ -96,6 +99,24 @@ def _order_lines(agreements: Mapping[str, Sequence[Agreement]]) -> Iterator[str]
             theirs = "" if printed is None else f" (published: {printed:.2f})"
             shown = f"{round(tau, 2) + 0.0:.2f}{theirs}"
             yield f"{sides[0]} and {sides[1]} order the {item.n} seeds by AP on {data} with a tau of {shown}."
+
+
+def _version_lines(versions: Sequence[Version]) -> Iterator[str]:
+    """What the model reaches; where nothing else was run, this is all there is to say."""
+    reached = [f"{_shown(item.scores['AP'].mean)} on {item.name}" for item in versions]
+    if reached:
+        seeds = max(item.scores["AP"].n for item in versions)
+        yield f"The model reaches an AP of {', '.join(reached)} (mean over {count(seeds, 'seed')})."
+
+
+def _rounding_lines(found: Sequence[Rounding]) -> Iterator[str]:
+    systems = [item for item in found if item.metric == "AP" and item.source.startswith(("Table 2", "Table 3"))]
+    told = [
+        f"{len(item.changed)} of {item.told_apart} pairs on {item.source.partition(', ')[2]}"
+        for item in systems
+        if item.changed
+    ]
+    yield f"One decimal fewer hides the order of published systems by AP: {', '.join(told)}."
 
 
 def _baseline_lines(baselines: Sequence[Baseline]) -> Iterator[str]:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from isorun.zoo.data.image_set import Images
 
-__all__ = ["Material", "evenly_chosen", "made_material", "split_places"]
+__all__ = ["COUNTS", "Material", "evenly_chosen", "made_material", "split_places"]
+
+COUNTS: Final = ("train_images", "validation_images", "test_images")
+"""The results under which a run records how many images there were for what."""
 
 _TEST_EVERY: Final = 4
 
@@ -48,6 +51,12 @@ class Material:
     def test_labels(self) -> Any:
         """The labels of the test images."""
         return self.judged_labels[self.validation :]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many images there are for what."""
+        judged = len(self.judged_labels)
+        return dict(zip(COUNTS, (len(self.train_labels), self.validation, judged - self.validation), strict=True))
 
 
 def made_material(images: Images, device: str, train_images: int = 0, test_images: int = 0, side: int = 0) -> Material:
