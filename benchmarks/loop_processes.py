@@ -1,4 +1,4 @@
-"""A training loop measured in a process of its own, and the row that sets one of the zoo beside a plain one."""
+"""A training loop measured in a process of its own, the zoo's with isorun watching."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SM-CNN trained as an ordinary user would: a DataLoader that pads each batch to its longest sentence, five lines a step."""
+"""SM-CNN as an ordinary user trains it: a DataLoader that pads a batch to its longest sentence, five lines a step."""
 
 from __future__ import annotations
 

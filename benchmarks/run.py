@@ -26,6 +26,7 @@ NAMES: Final = (
     "bootstrap",
     "sequential",
     "zoo_training",
+    "zoo_pairs_and_episodes",
 )
 
 

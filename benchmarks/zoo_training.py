@@ -11,17 +11,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benchmark_jobs import ONE_THREAD
-from isorun.worker.levels import hooked_python_path
+from loop_processes import best_rate, found_in_own_process
 
 _GRAPH_TARGET: Final = 1.5
 _TARGET: Final = 1.0
@@ -71,23 +66,12 @@ def _row(network: str, device: str, extra: Sequence[str]) -> dict[str, Any]:
 
 
 def _rate(found: dict[str, Any]) -> float:
-    return float(found["images"] / min(found["seconds"]))
+    return best_rate(found, "images")
 
 
 def _in_own_process(loop: str, network: str, device: str, extra: Sequence[str]) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        env = {**os.environ, **(ONE_THREAD if device == "cpu" else {})}
-        if loop == "ours":
-            env.update({"ISORUN_RUN_DIR": folder, "PYTHONPATH": hooked_python_path(env)})
-        words = ["--loop", loop, "--networks", network, "--device", device, *extra]
-        done = subprocess.run(
-            [sys.executable, __file__, *words], env=env, stdout=subprocess.PIPE, check=True, text=True
-        )
-        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        found["logged"] = sum(file.stat().st_size for file in Path(folder).glob("*.jsonl"))
-        if loop == "ours" and not found["logged"]:
-            raise SystemExit("the zoo's loop ran without monitoring: nothing was logged")
-        return found
+    words = ["--loop", loop, "--networks", network, "--device", device, *extra]
+    return found_in_own_process(__file__, words, monitored=loop == "ours", one_thread=device == "cpu")
 
 
 def _measured_here(loop: str, network: str, device: str, extra: Sequence[str]) -> dict[str, Any]:

@@ -101,6 +101,13 @@ def test_a_study_of_threads_gets_as_many_jobs_as_have_their_cpus(monkeypatch):
     assert (fitting(8, 1), fitting(8, 3), fitting(1, 3), fitting(8, 16)) == (8, 2, 1, 1)
 
 
+def test_a_gpu_that_is_not_there_is_said_once_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(reproducing, "gpu_is_visible", lambda: False)
+    with pytest.raises(UsageError, match="needs a GPU"):
+        reproducing.reproduce("tiny", folder=tmp_path, device="cuda")
+    assert not list(tmp_path.iterdir())
+
+
 def _record(cell, attempt, state):
     class Cell:
         id = cell

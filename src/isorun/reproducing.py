@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from isorun import workflow
 from isorun.analysis.studies.warning import StudyWarning, some
-from isorun.errors import NothingRecorded
+from isorun.errors import NothingRecorded, UsageError
+from isorun.execution.base import AbstractExecutor
 from isorun.execution.scheduler import Observer
 from isorun.study.design import Study
 from isorun.study.records import RunRecord, RunState
+from isorun.zoo.devices import gpu_is_visible
 from isorun.zoo.machines import machines
 from isorun.zoo.paper import AbstractPaper, Presentation, Request
 from isorun.zoo.papers import check_request, paper
@@ -90,6 +92,8 @@ def reproduce(
     """
     request = Request(scale, Path(folder), tuple(only), runs, device)
     studies = studies_of(name, request)
+    if run and studies and device == "cuda" and not gpu_is_visible():
+        raise UsageError("--device cuda needs a GPU", found="the driver shows none", allowed="auto, cpu")
     stopped = _carry_out(studies, store, jobs, launch, watch) if run else ""
     found = {study.name: _records(study, store) for study in studies}
     if studies and not any(found.values()):
@@ -106,12 +110,17 @@ def _carry_out(
     studies: Sequence[Study], store: str | Path | None, jobs: int, launch: str, watch: Watcher | None
 ) -> str:
     """Why it ended before all was run; empty if it did not."""
-    for study in studies:
-        workflow.remember(study, store)
-        with watch(study) if watch else nullcontext(Observer()) as observer:
-            outcome = workflow.run(study, store=store, jobs=_fitting(jobs, study), launch=launch, observer=observer)
-        if outcome.stopped:
-            return outcome.stopped
+    executors: dict[int, AbstractExecutor] = {}
+    with ExitStack() as stack:
+        for study in studies:
+            at_once = _fitting(jobs, study)
+            if at_once not in executors:
+                executors[at_once] = stack.enter_context(workflow.local_executor(at_once, launch))
+            workflow.remember(study, store)
+            with watch(study) if watch else nullcontext(Observer()) as observer:
+                outcome = workflow.run(study, store=store, executor=executors[at_once], observer=observer)
+            if outcome.stopped:
+                return outcome.stopped
     return ""
 
 

@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +34,7 @@ __all__ = [
     "Desk",
     "analyse",
     "load",
+    "local_executor",
     "missing",
     "missing_in",
     "plan",
@@ -94,7 +95,8 @@ def run(
     launch: "auto", "warm" (forked from a server that imported the frameworks) or "fresh" (the reference).
     """
     study = load(study, store=store)
-    with open_store(study, store) as opened, _executor(executor, jobs, launch) as carrier:
+    carrying = nullcontext(executor) if executor is not None else local_executor(jobs, launch)
+    with open_store(study, store) as opened, carrying as carrier:
         opened.pack()
         cells = [cell for cell in missing(study, opened) if only is None or only(cell)]
         scheduler = Scheduler(carrier, Desk(study, opened), study.policy, observer or Observer())
@@ -183,10 +185,8 @@ def _recall(name: str, store: str | Path | None) -> Study:
 
 
 @contextmanager
-def _executor(given: AbstractExecutor | None, jobs: int, launch: str) -> Iterator[AbstractExecutor]:
-    if given is not None:
-        yield given
-        return
+def local_executor(jobs: int = 1, launch: str = "auto") -> Iterator[AbstractExecutor]:
+    """Runs on this machine. One executor may serve many studies: a warm start then imports the frameworks once."""
     from isorun.execution.local import LocalExecutor  # noqa: PLC0415 - loads when something is run
 
     executor = LocalExecutor(jobs=jobs, launch=launch)

@@ -46,6 +46,28 @@ def test_the_list_says_first_how_many_are_at_hand(folder, capsys):
     assert "prepared" in out
 
 
+def test_one_data_set_is_counted_in_the_singular(folder, capsys):
+    _, out, _ = isorun(capsys, "list", "mnist")
+    assert out.splitlines()[0] == f"0 of 1 data set is at hand in {folder}"
+
+
+@pytest.mark.parametrize("action", ["list", "path", "get"])
+def test_a_data_folder_that_is_a_file_is_named(tmp_path, monkeypatch, capsys, action):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ISORUN_DATA", str(tmp_path / "file"))
+    code, out, err = isorun(capsys, action, "mnist")
+    assert (code, out) == (1, "")
+    assert "ISORUN_DATA names no folder" in err
+    assert str(tmp_path / "file") in err
+
+
+def test_a_home_that_nobody_has_is_named(monkeypatch, capsys):
+    monkeypatch.setenv("ISORUN_DATA", "~nobody-of-this-name/data")
+    code, _, err = isorun(capsys, "path")
+    assert code == 1
+    assert "~nobody-of-this-name/data" in err
+
+
 def test_the_list_as_json_has_addresses_and_checksums(folder, capsys):
     code, out, _ = isorun(capsys, "--json")
     listed = {entry["name"]: entry for entry in json.loads(out)["data_sets"]}

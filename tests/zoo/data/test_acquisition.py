@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+from pathlib import Path
 
 import pytest
 
@@ -109,7 +110,26 @@ def test_a_wrong_file_on_a_stick_is_named_and_not_kept(small, tmp_path):
         (stick / path).write_bytes(content[::-1])
     with pytest.raises(DataError, match=r"stick/one/a\.txt is not the published file"):
         acquire("small", source=stick)
-    assert contents(small) == {} if small.exists() else True
+    assert not small.exists(), "no empty folders either"
+
+
+def test_a_file_on_a_stick_that_cannot_be_read_is_named(small, tmp_path, monkeypatch):
+    stick = tmp_path / "stick"
+    for path, content in PARTS.items():
+        (stick / path).parent.mkdir(parents=True, exist_ok=True)
+        (stick / path).write_bytes(content)
+    opened = Path.open
+
+    def refusing(path, *words, **named):
+        if path == stick / "two/a.txt":
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *words, **named)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    with pytest.raises(DataError, match=r"stick/two/a\.txt cannot be read") as caught:
+        acquire("small", source=stick)
+    assert caught.value.found == "Permission denied"
+    assert contents(small) == {"one/a.txt": PARTS["one/a.txt"]}
 
 
 def test_a_folder_that_is_none_is_named(small, tmp_path):
@@ -123,6 +143,15 @@ def test_needs_are_fetched_too_unless_they_are_at_hand(made_data_folder):
     (made_data_folder / "cifar100" / "cifar100.npz").write_bytes(b"")
     assert with_needs(["cifar-fs", "cifar-fs"]) == ["cifar-fs"]
     assert with_needs(["cifar-fs", "cifar100"]) == ["cifar-fs", "cifar100"]
+
+
+def test_omniglot_is_at_hand_only_with_the_lists_its_loader_reads(made_data_folder):
+    assert with_needs(["omniglot"]) == ["omniglot", "omniglot-vinyals"]
+    (made_data_folder / "omniglot").mkdir()
+    (made_data_folder / "omniglot" / "omniglot.npz").write_bytes(b"")
+    assert not presence.at_hand("omniglot")
+    with pytest.raises(DataError, match="the data set omniglot-vinyals is not at hand"):
+        presence.require("omniglot")
 
 
 def test_an_installed_copy_needs_no_download(made_data_folder):

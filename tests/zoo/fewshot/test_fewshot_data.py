@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 import sys
 import zipfile
 
@@ -113,6 +114,47 @@ def test_omniglot_in_no_form_says_what_may_be_there(folder):
         omniglot.drawings(folder)
 
 
+def test_a_changed_byte_in_a_compressed_omniglot_is_told_with_the_file(folder):
+    write_omniglot_npz(folder, made_drawings())
+    path = folder / "omniglot.npz"
+    with np.load(path) as plain:
+        np.savez_compressed(path, **dict(plain))
+    whole = path.read_bytes()
+    told = []
+    for place in range(40, len(whole), max(1, len(whole) // 97)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            omniglot.drawings(folder)
+        except DataError as error:
+            told.append(error)
+    assert len(told) > 50
+    assert all(str(path) in error.what and "isorun data get omniglot" in error.hint for error in told)
+
+
+def test_an_omniglot_of_other_shapes_is_refused(folder):
+    names = {
+        f"{field}_{part}": np.array(["A"])
+        for field in ("alphabet", "character")
+        for part in ("background", "evaluation")
+    }
+    np.savez(folder / "omniglot.npz", bits_background=np.zeros((1, 7), np.uint8), bits_evaluation=np.zeros(3), **names)
+    with pytest.raises(DataError, match=r"omniglot\.npz does not hold Omniglot's drawings"):
+        omniglot.drawings(folder)
+
+
+@pytest.mark.parametrize("damage", [b"", b"no gzip", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xff\xff\xff"])
+def test_a_damaged_list_of_miniimagenet_names_the_file(folder, damage):
+    (folder / "train.csv.gz").write_bytes(damage)
+    with pytest.raises(DataError, match=r"train\.csv\.gz"):
+        miniimagenet.ravi_split(folder, "train")
+
+
+def test_a_line_of_miniimagenets_list_without_a_label_is_named(folder):
+    (folder / "train.csv").write_text("filename,label\na.jpg,n1\nb.jpg\n")
+    with pytest.raises(DataError, match=r"train\.csv, line 3"):
+        miniimagenet.ravi_split(folder, "train")
+
+
 def test_a_damaged_omniglot_names_the_file(folder):
     write_omniglot_zips(folder, made_drawings())
     (folder / "images_evaluation.zip").write_bytes(b"no zip")
@@ -168,12 +210,85 @@ def test_a_damaged_kept_file_is_read_anew(folder):
     assert again["values"].tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("damage", [b"", b"no zip", b"PK\x03\x04"])
+def test_a_kept_file_that_is_something_else_is_read_anew(folder, damage):
+    (folder / "source").write_text("one")
+    kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})
+    (kept,) = (folder / kept_arrays.FOLDER).iterdir()
+    kept.write_bytes(damage)
+    again = kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.zeros(2)})
+    assert again["values"].tolist() == [0, 0]
+
+
+def test_every_changed_byte_of_a_kept_file_leaves_the_right_values(folder):
+    source = folder / "source"
+    source.write_text("one")
+
+    def read():
+        return {"values": np.arange(3, dtype=np.uint8)}
+
+    kept_arrays.kept_or_read("test", [source], ["values"], read)
+    (kept,) = (folder / kept_arrays.FOLDER).iterdir()
+    whole = kept.read_bytes()
+    for place in range(len(whole)):
+        kept.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+        assert kept_arrays.kept_or_read("test", [source], ["values"], read)["values"].tolist() == [0, 1, 2]
+
+
+def test_a_kept_file_with_other_arrays_is_not_used(folder):
+    (folder / "source").write_text("one")
+    kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})
+    (kept,) = (folder / kept_arrays.FOLDER).iterdir()
+    np.savez(kept, others=np.ones(2))
+    again = kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.zeros(2)})
+    assert again["values"].tolist() == [0, 0]
+
+
+def test_a_source_replaced_by_one_of_equal_size_and_date_is_read_anew(folder):
+    source = folder / "source"
+    source.write_text("one")
+    date = source.stat()
+    kept_arrays.kept_or_read("test", [source], ["values"], lambda: {"values": np.ones(2)})
+    (folder / "new").write_text("two")
+    (folder / "new").replace(source)
+    os.utime(source, ns=(date.st_atime_ns, date.st_mtime_ns))
+    again = kept_arrays.kept_or_read("test", [source], ["values"], lambda: {"values": np.zeros(2)})
+    assert again["values"].tolist() == [0, 0]
+
+
+def test_an_interrupted_keeping_leaves_nothing_and_old_leftovers_go(folder, monkeypatch):
+    source = folder / "source"
+    source.write_text("one")
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kept_arrays.np, "savez", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            kept_arrays.kept_or_read("test", [source], ["values"], lambda: {"values": np.ones(2)})
+    kept = folder / kept_arrays.FOLDER
+    assert not list(kept.iterdir())
+    old, fresh, foreign = (kept / f"{name}.npz.0.part" for name in ("test-" + "0" * 16, "test-" + "1" * 16, "test"))
+    for path in (old, fresh, foreign):
+        path.write_text("left by a killed process")
+    os.utime(old, (0, 0))
+    os.utime(foreign, (0, 0))
+    kept_arrays.kept_or_read("test", [source], ["values"], lambda: {"values": np.ones(2)})
+    assert not old.exists()
+    assert fresh.exists()
+    assert foreign.exists()
+
+
 def test_nothing_is_kept_in_a_folder_that_is_not_to_be_written_to(folder):
     (folder / "source").write_text("one")
     folder.chmod(0o555)
     try:
         assert (
-            kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})["values"].sum() == 2
+            kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})[
+                "values"
+            ].sum()
+            == 2
         )
         assert not (folder / kept_arrays.FOLDER).exists()
     finally:

@@ -8,6 +8,7 @@ import pytest
 from isorun.errors import DataError
 from isorun.study.placeholders import fill
 from isorun.study.plan import cells_of
+from isorun.zoo import devices
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.tacl18 import environments, idf_run, train
 from isorun.zoo.studies.tacl18.paper import Tacl18
@@ -168,18 +169,18 @@ def test_the_driver_is_asked_whether_there_is_a_gpu(listed, expected, tmp_path, 
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    monkeypatch.setattr(environments, "_device_files", lambda: iter(()))
-    assert environments.gpu_at_hand() is expected
+    monkeypatch.setattr(devices, "_device_files", lambda: iter(()))
+    assert devices.gpu_at_hand() is expected
 
 
 def test_device_files_are_a_gpu_unless_it_is_hidden(tmp_path, monkeypatch):
     (tmp_path / "nvidia0").touch()
-    found = list(environments._device_files(tmp_path))
+    found = list(devices._device_files(tmp_path))
     assert [path.name for path in found] == ["nvidia0"]
-    monkeypatch.setattr(environments, "_device_files", lambda: iter(found))
+    monkeypatch.setattr(devices, "_device_files", lambda: iter(found))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert environments.gpu_at_hand()
-    assert not environments.gpu_at_hand("cpu")
+    assert devices.gpu_at_hand()
+    assert not devices.gpu_at_hand("cpu")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert not environments.gpu_at_hand()
-    assert environments.gpu_at_hand("cuda")
+    assert not devices.gpu_at_hand()
+    assert devices.gpu_at_hand("cuda")

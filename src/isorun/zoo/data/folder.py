@@ -31,7 +31,5 @@ def _folder(named: str) -> Path:
     except RuntimeError as error:
         raise DataError(f"{VARIABLE} names no folder", found=f"{named} ({error})") from None
     if folder.exists() and not folder.is_dir():
-        raise DataError(
-            f"{VARIABLE} names no folder", found=f"{folder}, which is a file", allowed="a folder, or a new one"
-        )
+        raise DataError(f"{VARIABLE} names no folder", found=f"{folder}, which is a file")
     return folder

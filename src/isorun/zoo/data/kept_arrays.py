@@ -34,7 +34,7 @@ _DAY: Final = 86400.0
 
 
 def kept_or_read(name: str, sources: Sequence[Path], fields: Sequence[str], read: Callable[[], Arrays]) -> Arrays:
-    """The arrays `fields` that `read` returns, or returned before, when neither a source nor isorun has changed since."""
+    """The arrays `fields` that `read` returns, or returned before, when no source and no isorun has changed since."""
     path = data_folder() / FOLDER / f"{name}-{_fingerprint(sources)}.npz"
     with suppress(DataError):  # not there, or damaged
         return read_npz(path, fields)

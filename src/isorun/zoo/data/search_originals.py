@@ -41,7 +41,7 @@ def load_originals(folder: Path) -> SearchLogs:
             hint="isorun data get dream-search-logs",
         )
     running = [best for file in sorted(folder.rglob("search_log.pkl")) for best in _running(file)]
-    return SearchLogs(tuple(_search(file) for file in logs), tuple(running), f"the authors' files in {folder}")
+    return SearchLogs(tuple(_search(file) for file in logs), tuple(running), f"the authors' files in {folder.name}")
 
 
 def _search(file: Path) -> Search:

@@ -12,6 +12,7 @@ from isorun.zoo.studies.fewshot.design import control_name, controls_of, experim
 from isorun.zoo.studies.fewshot.experiments import ROUNDS, approach_name
 from isorun.zoo.studies.fewshot.hypotheses import Judgement, judge
 from isorun.zoo.studies.fewshot.models import NestedModel, PaperModel, nested_model, paper_model
+from isorun.zoo.studies.fewshot.once import EachOnce, each_once
 from isorun.zoo.studies.fewshot.runs import Collected, Identical, collect, control_runs, data_of, identical_settings
 
 __all__ = ["Findings", "find"]
@@ -19,13 +20,15 @@ __all__ = ["Findings", "find"]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """experiments: those asked for. without_runs: approaches and controls that have no usable run.
+    """experiments, control_asked: the parts asked for. without_runs: approaches and controls that have no usable run.
 
-    identical: how often identical runs gave identical results. data: what was trained on.
+    identical: how often identical runs gave identical results. once: H2 from different results alone, None where
+    identical runs differ. data: what was trained on.
     """
 
     scale: str
     experiments: tuple[str, ...]
+    control_asked: bool
     collected: Collected
     model: PaperModel
     nested: NestedModel
@@ -33,6 +36,7 @@ class Findings:
     controls: tuple[ControlResult, ...]
     without_runs: tuple[str, ...]
     identical: Identical
+    once: EachOnce | None
     data: tuple[str, ...]
 
 
@@ -46,6 +50,7 @@ def find(request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Findin
     return Findings(
         scale=request.scale,
         experiments=experiments,
+        control_asked=bool(controls_of(request)),
         collected=collected,
         model=model,
         nested=nested_model(collected.runs),
@@ -53,6 +58,7 @@ def find(request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Findin
         controls=controls,
         without_runs=_without_runs(request, collected, controls),
         identical=identical_settings(collected.runs),
+        once=each_once(collected.runs),
         data=data_of([*main, *control]),
     )
 

@@ -130,7 +130,7 @@ def _nested_columns(runs: Sequence[Run], *, by_round: bool) -> _Columns:
 
 def _without_rounding(row: Difference) -> Difference:
     """Rounds with the same results differ by exactly nothing, not by what is left of sums of floats."""
-    return replace(row, estimate=0.0) if abs(row.estimate) < 1e-9 * row.se else row
+    return replace(row, estimate=0.0, p=1.0) if abs(row.estimate) < 1e-9 * row.se else row
 
 
 def _reason(error: InputError) -> str:

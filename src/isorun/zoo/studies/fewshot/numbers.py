@@ -30,6 +30,7 @@ def numbers_of(found: Findings) -> dict[str, Any]:
         "table_5": {row.control: asdict(row) for row in found.controls},
         "hypotheses": [_judgement(row) for row in found.judged],
         "identical_settings": asdict(found.identical),
+        "each_once": _each_once(found),
         "variance_shares": [asdict(row) for row in found.nested.shares],
         "seed_p": found.nested.seed_p,
         "published": {
@@ -51,6 +52,11 @@ def _rerun(found: Findings, name: str) -> dict[str, float] | None:
 
 def _f_test(found: Findings) -> dict[str, Any] | None:
     return None if found.model.f_test is None else asdict(found.model.f_test)
+
+
+def _each_once(found: Findings) -> dict[str, Any] | None:
+    once = found.once
+    return None if once is None else {"runs": once.runs, "results": once.results, "h2": _judgement(once.h2)}
 
 
 def _judgement(row: Judgement) -> dict[str, Any]:

@@ -42,14 +42,18 @@ def _scaled_down(request: Request, found: Findings) -> tuple[str, ...]:
 
 
 def _tables(found: Findings, records: Sequence[RunRecord]) -> Iterator[Table]:
-    yield tables.hypotheses_table(found.judged)
-    yield tables.random_table(found.model)
-    yield tables.rerun_table(found.model, found.experiments)
-    yield tables.fixed_table(found.model)
-    yield control_table(found.controls)
+    """A table whose part was not asked for is left out; one whose runs are missing is not."""
+    if found.experiments:
+        yield tables.hypotheses_table(found.judged)
+        yield tables.random_table(found.model)
+        yield tables.rerun_table(found.model, found.experiments)
+        yield tables.fixed_table(found.model)
+    if found.control_asked:
+        yield control_table(found.controls)
     if found.nested.shares:
         yield tables.shares_table(found.nested)
-    yield _configs_table(records)
+    if found.experiments:
+        yield _configs_table(records)
 
 
 def _configs_table(records: Sequence[RunRecord]) -> Table:

@@ -21,7 +21,8 @@ class ScalePlan:
     """The numbers of one scale.
 
     data: names in order of preference, the first one at hand is used; made: small made data when none is.
-    steps: training steps by method. threads: of a run, all CPUs when None. most_queries, most_images: bounds of drawn numbers that need many images.
+    steps: training steps by method. most_queries, most_images: bounds of drawn numbers that need many images.
+    threads: CPUs of a run, all when None; tiny networks wait for each other's threads longer than they compute.
     """
 
     name: str

@@ -20,12 +20,7 @@ _WEAK: Final = _CHANCE + (1.0 - _CHANCE) / 9.0
 
 def verdict(found: Findings) -> tuple[str, ...]:
     """The answer first, then each hypothesis, then where the variance comes from."""
-    if not found.collected.runs:
-        opening = ["No run of the main design has finished, so the paper's hypotheses cannot be judged."]
-    else:
-        opening = [_agreement(found), *(row.sentence for row in found.judged)]
-    opening += ["This scale only shows that everything runs; its numbers mean nothing."] * (found.scale == "smoke")
-    return (*opening, *_identical(found), *_shares(found), *_control(found), _published_remark())
+    return (*_opening(found), *_identical(found), *_once(found), *_shares(found), *_control(found), _published_remark())
 
 
 def warnings(found: Findings) -> tuple[StudyWarning, ...]:
@@ -53,6 +48,18 @@ def not_had(found: Findings) -> tuple[str, ...]:
     return tuple(gone)
 
 
+def _opening(found: Findings) -> Iterator[str]:
+    if found.scale == "smoke" and (found.collected.runs or any(row.n for row in found.controls)):
+        yield "A smoke run only shows that everything works here; its numbers mean nothing."
+    if not found.experiments:
+        yield "Only the control was asked for: the paper's hypotheses are about the experiments."
+    elif not found.collected.runs:
+        yield "No run of the main design has finished, so the paper's hypotheses cannot be judged."
+    else:
+        yield _agreement(found)
+        yield from (row.sentence for row in found.judged)
+
+
 def _agreement(found: Findings) -> str:
     theirs = {row.name: row for row in published_judgements()}
     tested = [row for row in found.judged if row.rejected is not None]
@@ -76,6 +83,16 @@ def _identical(found: Findings) -> Iterator[str]:
     weights = "" if seen.same_weights is None else f", and the same weights, bit for bit, in {seen.same_weights}"
     settings = count(seen.settings, "setting")
     yield f"Runs with the same config and seed gave the same accuracy in {seen.same_accuracy} of {settings}{weights}."
+
+
+def _once(found: Findings) -> Iterator[str]:
+    once = found.once
+    if once is None or once.h2.rejected is None:
+        return
+    yield (
+        f"So the {once.runs:,} runs behind Tables 1, 2 and 4 are {count(once.results, 'result')}, each counted several "
+        f"times; with each counted once, H2 {once.h2.words}."
+    )
 
 
 def _shares(found: Findings) -> Iterator[str]:
@@ -113,23 +130,25 @@ def _published_remark() -> str:
 
 def _warnings(found: Findings) -> Iterator[StudyWarning]:
     if found.without_runs:
-        message = f"no usable run of {', '.join(found.without_runs)}"
+        message = "no usable run in some of the groups"
         yield StudyWarning("no-runs", message, "isorun reproduce again makes what is missing", found.without_runs)
-    for counts, code, what in (
-        (found.collected.failed, "failed-runs", "failed"),
-        (found.collected.unusable, "no-accuracy", "ended without a finite accuracy (diverged)"),
-    ):
-        if counts:
-            named = ", ".join(f"{name} {number}" for name, number in counts.items())
-            message = f"{count(sum(counts.values()), 'run')} {what} and are left out: {named}"
-            yield StudyWarning(code, message, "the run's log says why", tuple(counts))
+    if unusable := found.collected.unusable:
+        runs = count(sum(unusable.values()), "run")
+        message = f"{runs} ended without a finite accuracy (diverged), left out of the tables"
+        groups = tuple(f"{name}: {number}" for name, number in unusable.items())
+        yield StudyWarning("no-accuracy", message, "isorun report has the runs and the ends of their logs", groups)
     if weak := _weak(found):
-        message = f"hardly better than guessing (mean accuracy below {percentage(_WEAK)} %): {', '.join(weak)}"
+        message = f"hardly better than guessing (mean accuracy below {percentage(_WEAK)} %)"
         yield StudyWarning("weak", message, "a weak training says little about stability", weak)
+    if found.collected.runs:
+        yield from _model_warnings(found)
+
+
+def _model_warnings(found: Findings) -> Iterator[StudyWarning]:
     for note in (*found.model.left_out, *(found.model.result.notes if found.model.result else ())):
         yield StudyWarning("model", note, "see Table 1")
     for why, table in ((found.model.why_not, "Tables 1, 2 and 4"), (found.nested.why_not, "the variance shares")):
-        if why and found.collected.runs:
+        if why:
             yield StudyWarning("no-model", f"no model for {table}: {why}", "more configs, seeds or repeats (--runs)")
 
 

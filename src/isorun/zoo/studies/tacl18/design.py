@@ -9,6 +9,7 @@ from typing import Any, Final
 from isorun.study.design import Approach, Config, Study
 from isorun.study.levels import Level
 from isorun.zoo.data.qa_seeds import qa_seeds
+from isorun.zoo.devices import gpu_at_hand
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.tacl18.amounts import AMOUNTS, Amount
 from isorun.zoo.studies.tacl18.data_needed import has_train_all, stand_in_for
@@ -16,7 +17,6 @@ from isorun.zoo.studies.tacl18.environments import (
     ONE_THREAD,
     cpu_environments,
     cpu_paths,
-    gpu_at_hand,
     thread_counts,
     thread_environments,
 )

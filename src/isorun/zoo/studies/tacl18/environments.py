@@ -7,11 +7,8 @@ same factor, which arithmetic the processor is asked to do, can be varied throug
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from isorun.study.design import Environment
@@ -26,7 +23,6 @@ __all__ = [
     "CpuPath",
     "cpu_environments",
     "cpu_paths",
-    "gpu_at_hand",
     "thread_counts",
     "thread_environments",
 ]
@@ -35,7 +31,6 @@ AS_INSTALLED: Final = "as installed"
 MOST_THREADS: Final = 6
 """The cores of the paper's processor, and the last row of its Table 7."""
 ONE_THREAD: Final = Environment("one thread", threads=1, preload=PRELOAD)
-_DRIVER_PATIENCE_S: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,33 +73,3 @@ def cpu_paths(flags: frozenset[str] | None = None) -> tuple[CpuPath, ...]:
 def cpu_environments(paths: tuple[CpuPath, ...]) -> dict[str, Environment]:
     """An environment for each path, all with one thread, so that nothing else differs."""
     return {path.name: Environment(path.name, env=dict(path.env), threads=1, preload=PRELOAD) for path in paths}
-
-
-def gpu_at_hand(device: str = "auto") -> bool:
-    """Whether GPU runs are planned, decided without a framework.
-
-    "cpu": never; "cuda": always, and the runs themselves fail where there is none; "auto": where the driver shows a
-    device (/dev/nvidia0, …, or a line of `nvidia-smi -L`) and CUDA_VISIBLE_DEVICES does not hide all of them.
-    """
-    if device != "auto":
-        return device == "cuda"
-    if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in {"", "-1"}:
-        return False
-    return any(_device_files()) or _listed_by_the_driver()
-
-
-def _device_files(folder: Path = Path("/dev")) -> Iterator[Path]:
-    return folder.glob("nvidia[0-9]*")
-
-
-def _listed_by_the_driver() -> bool:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return False
-    try:
-        listed = subprocess.run(
-            [program, "-L"], capture_output=True, text=True, timeout=_DRIVER_PATIENCE_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return listed.returncode == 0 and "GPU" in listed.stdout

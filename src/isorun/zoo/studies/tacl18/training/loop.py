@@ -12,6 +12,7 @@ from torch.nn import functional
 from isorun.zoo.models.sm_cnn import HIDDEN, SmCnn, sm_cnn
 from isorun.zoo.studies.tacl18.ranking import Effectiveness, effectiveness
 from isorun.zoo.studies.tacl18.training.batches import plan_epoch, plan_evaluation
+from isorun.zoo.studies.tacl18.training.descent import GradientDescent
 from isorun.zoo.studies.tacl18.training.randomness import DeviceDropout, SharedDropout, generator
 from isorun.zoo.studies.tacl18.training.settings import Settings
 from isorun.zoo.studies.tacl18.training.tensors import SplitTensors, batches
@@ -72,8 +73,7 @@ def train(
 
 
 def _epochs(network: SmCnn, material: Material, settings: Settings) -> Iterator[Epoch]:
-    rate = settings.rate * settings.batch_size
-    steps = torch.optim.SGD(network.parameters(), lr=rate, weight_decay=settings.weight_decay)
+    descent = GradientDescent(network.parameters(), settings.rate * settings.batch_size, settings.weight_decay)
     order = generator(settings.seed_of("order"), "order")
     dropout = _DROPOUTS[settings.dropout](settings.seed_of("dropout"), material.table.device)
     for number in range(1, settings.epochs + 1):
@@ -83,9 +83,8 @@ def _epochs(network: SmCnn, material: Material, settings: Settings) -> Iterator[
         for batch in batches(material.train, plan, material.table):
             scores = network(batch.question, batch.answer, batch.features, kept[batch.positions])
             loss = functional.cross_entropy(scores, batch.labels)
-            steps.zero_grad(set_to_none=True)
             loss.backward()
-            steps.step()
+            descent.step()
             losses += loss.detach() * len(batch.labels)
         (dev, _), (test, test_scores) = (
             _evaluated(network, split, material) for split in (material.dev, material.test)
