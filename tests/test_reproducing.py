@@ -11,7 +11,12 @@ from isorun.study.design import Study
 from isorun.study.records import RunState
 from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Presentation, Request, Scale
 
-TRAIN = "import isorun, sys; isorun.result(accuracy=0.5); sys.exit(int(sys.argv[1]))"
+TRAIN = """
+import isorun, sys
+if sys.argv[1] == "1":
+    raise ValueError("no such luck")
+isorun.result(accuracy=0.5)
+"""
 
 
 class Tiny(AbstractPaper):
@@ -62,11 +67,18 @@ def test_failed_runs_are_counted_and_warned_of(tmp_path):
     assert (done.finished, done.failed) == (2, 2)
     assert [warning.code for warning in done.presentation.warnings] == ["failed-runs"]
     assert "2 runs did not finish" in done.presentation.warnings[0].message
+    assert "ValueError: no such luck" in done.presentation.warnings[0].message
+    assert done.stopped == "every run of tiny-fails failed"
 
 
 def test_a_run_that_failed_first_and_then_finished_is_no_failure():
-    states = reproducing._last_states({"s": [_record("a", 1, RunState.FAILED), _record("a", 2, RunState.FINISHED)]})
-    assert states == [RunState.FINISHED]
+    last = reproducing._last_records({"s": [_record("a", 1, RunState.FAILED), _record("a", 2, RunState.FINISHED)]})
+    assert [record.state for record in last] == [RunState.FINISHED]
+
+
+def test_studies_after_one_that_fails_whole_are_not_begun(tmp_path):
+    done = reproducing.reproduce("tiny", folder=tmp_path, only=("fails", "works"))
+    assert (done.finished, done.failed) == (0, 2)
 
 
 def test_recorded_runs_are_presented_without_running(tmp_path):

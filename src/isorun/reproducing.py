@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from isorun import workflow
+from isorun.analysis.studies.last_words import last_words
 from isorun.analysis.studies.warning import StudyWarning, some
 from isorun.errors import NothingRecorded, UsageError
 from isorun.execution.base import AbstractExecutor
@@ -99,11 +101,11 @@ def reproduce(
     if studies and not any(found.values()):
         raise NothingRecorded(f"nothing has been recorded of {name} at scale {scale}", hint=f"isorun reproduce {name}")
     chosen = paper(name)
-    states = _last_states(found)
-    failed = sum(state is not RunState.FINISHED for state in states)
+    ended = _last_records(found)
+    failed = [record for record in ended if record.state is not RunState.FINISHED]
     shown = _with_failures(chosen.present(request, found), failed, name)
     made_on = tuple(machines(record for records in found.values() for record in records))
-    return Reproduction(chosen, request, shown, len(states) - failed, failed, made_on, stopped)
+    return Reproduction(chosen, request, shown, len(ended) - len(failed), len(failed), made_on, stopped)
 
 
 def _carry_out(
@@ -121,6 +123,8 @@ def _carry_out(
                 outcome = workflow.run(study, store=store, executor=executors[at_once], observer=observer)
             if outcome.stopped:
                 return outcome.stopped
+            if outcome.records and not outcome.count(RunState.FINISHED):
+                return f"every run of {study.name} failed"
     return ""
 
 
@@ -137,17 +141,22 @@ def _records(study: Study, store: str | Path | None) -> Sequence[RunRecord]:
         return ()
 
 
-def _last_states(found: Mapping[str, Sequence[RunRecord]]) -> list[RunState]:
+def _last_records(found: Mapping[str, Sequence[RunRecord]]) -> list[RunRecord]:
+    """The last attempt of each cell."""
     last: dict[str, RunRecord] = {}
     for record in (record for records in found.values() for record in records):
         if record.cell.id not in last or record.attempt > last[record.cell.id].attempt:
             last[record.cell.id] = record
-    return [record.state for record in last.values()]
+    return list(last.values())
 
 
-def _with_failures(shown: Presentation, failed: int, name: str) -> Presentation:
+def _with_failures(shown: Presentation, failed: Sequence[RunRecord], name: str) -> Presentation:
     if not failed:
         return shown
-    message = f"{some(failed, 'run')} did not finish and {'is' if failed == 1 else 'are'} not in the tables"
-    warning = StudyWarning("failed-runs", message, f"isorun reproduce {name} again tries them once more")
-    return replace(shown, warnings=(*shown.warnings, warning))
+    number = len(failed)
+    said = Counter(last_words(record.log_tail) or record.reason for record in failed)
+    cause, times = said.most_common(1)[0]
+    said_by = "" if times == number else f" ({times} of them)"
+    message = f"{some(number, 'run')} did not finish and {'is' if number == 1 else 'are'} in no table: {cause}{said_by}"
+    next_step = f"mend it, then isorun reproduce {name} again; isorun report STUDY shows what failed runs said"
+    return replace(shown, warnings=(*shown.warnings, StudyWarning("failed-runs", message, next_step)))

@@ -48,6 +48,14 @@ def test_an_option_without_a_paper_is_refused(offline):
     assert "needs a paper" in done.stderr
 
 
+@pytest.mark.parametrize("words", [("--html", "nowhere/page.html"), ("--jobs", "0"), ("--device", "tpu")])
+def test_what_cannot_be_done_is_refused_before_anything_runs(offline, tmp_path, words):
+    done = offline("reproduce", "ase20", "--only", "lenet1", *words)
+    assert done.returncode == 2
+    assert words[1].partition("/")[0] in done.stderr
+    assert not (tmp_path / ".isorun").exists()
+
+
 def test_missing_data_names_the_command_that_gets_them(offline):
     done = offline("reproduce", "ase20", "--scale", "paper", "--dry-run")
     assert done.returncode == 1

@@ -56,8 +56,11 @@ def execute(options: argparse.Namespace) -> int:
     """List the papers, or carry one out and show it."""
     if options.paper is None:
         return _list(options)
+    if options.jobs < 1:
+        raise UsageError("--jobs is too small", found=str(options.jobs), allowed="1 or more")
     if options.dry_run:
         return _dry_run(options)
+    _check_targets(options)
     from isorun.reproducing import reproduce
     from isorun.zoo.listing import presentation_view
 
@@ -82,6 +85,15 @@ def execute(options: argparse.Namespace) -> int:
         for path in written:
             print(f"written: {path}")
     return _exit_code(done)
+
+
+def _check_targets(options: argparse.Namespace) -> None:
+    """Refuse places that cannot be written to before hours of training, not after."""
+    for path in filter(None, (options.html, options.markdown)):
+        if not Path(path).absolute().parent.is_dir():
+            raise UsageError(f"{path} cannot be written", found=f"there is no folder {Path(path).parent}")
+    if options.figures:
+        output.made_folder(options.figures)
 
 
 def _list(options: argparse.Namespace) -> int:

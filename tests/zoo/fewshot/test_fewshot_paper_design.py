@@ -10,7 +10,7 @@ from fewshot_records import planned, request
 from isorun.errors import IsorunError
 from isorun.study.levels import Level
 from isorun.study.plan import cells_of, drawn_configs
-from isorun.zoo.paper import SCALES
+from isorun.zoo.paper import PRELOAD, SCALES
 from isorun.zoo.studies.fewshot.design import CONTROL_SEED
 from isorun.zoo.studies.fewshot.experiments import EXPERIMENTS, approach_name
 from isorun.zoo.studies.fewshot.paper import Fewshot
@@ -186,3 +186,11 @@ def test_listing_the_paper_loads_neither_torch_nor_statistics():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+def test_only_smoke_runs_are_held_to_one_thread_and_all_start_warm():
+    for scale in SCALES:
+        for study in planned(request(scale)).values():
+            environment = study.environments["default"]
+            assert environment.threads == (1 if scale == "smoke" else None)
+            assert environment.preload == PRELOAD

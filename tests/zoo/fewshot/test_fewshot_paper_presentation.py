@@ -113,7 +113,7 @@ def test_runs_on_made_data_are_called_so():
         for name, study in planned(request("smoke"), made=True).items()
     }
     shown = Fewshot().present(request("smoke"), records)
-    assert "data: made data instead of miniImageNet" in shown.scaled_down
+    assert "data: small data made on the spot instead of miniImageNet" in shown.scaled_down
     assert shown.verdict[0] == "A smoke run only shows that everything works here; its numbers mean nothing."
     assert shown.verdict[1].startswith("By the paper's rule")
 

@@ -22,6 +22,7 @@ from isorun.analysis.studies.group_result import (
 )
 from isorun.analysis.studies.identical import identical_runs
 from isorun.analysis.studies.judged import JudgedMetric
+from isorun.analysis.studies.last_words import last_words
 from isorun.analysis.studies.selection import select
 from isorun.analysis.studies.weak import WeakRule
 from isorun.study.design import Selection
@@ -116,12 +117,7 @@ def _cost(finished: Sequence[RunRecord]) -> Cost:
 def _failed(records: Sequence[RunRecord]) -> tuple[FailedRun, ...]:
     done = {record.cell.id for record in records if record.state is RunState.FINISHED}
     return tuple(
-        FailedRun(record.run_id, record.state, record.reason, _last_line(record.log_tail), record.cell.id in done)
+        FailedRun(record.run_id, record.state, record.reason, last_words(record.log_tail), record.cell.id in done)
         for record in records
         if record.state is not RunState.FINISHED
     )
-
-
-def _last_line(log: str) -> str:
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return lines[-1] if lines else ""

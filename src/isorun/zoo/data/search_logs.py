@@ -123,7 +123,9 @@ def load_tables(folder: Path) -> SearchLogs:
     if not searches:
         raise _damaged(f"{file} is empty", "no trial", "at least one search")
     running = _running(folder / "best_so_far.csv")
-    return SearchLogs(tuple(checked_search(search, str(file)) for search in searches), running, f"tables in {folder.name}")
+    return SearchLogs(
+        tuple(checked_search(search, str(file)) for search in searches), running, f"tables in {folder.name}"
+    )
 
 
 def _epochs(file: Path) -> dict[tuple[str, str, int], tuple[Epoch, ...]]:

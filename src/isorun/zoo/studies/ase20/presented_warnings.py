@@ -18,7 +18,6 @@ _LAUNCH: Final = (
     "so compare times within a level only"
 )
 """The same for all studies, whichever levels they have."""
-_COUNTED: Final = frozenset({"runs-failed", "runs-missing"})
 
 
 def merged_warnings(parts: Sequence[PartResult], groups: Sequence[Measured], scale: str) -> tuple[StudyWarning, ...]:
@@ -49,13 +48,13 @@ def _of_part(part: PartResult, scale: str) -> Iterator[StudyWarning]:
         yield StudyWarning("no-runs", "nothing was recorded for some parts", _again(scale), (part.study.name,))
         return
     for warning in part.result.warnings:
-        if part.planned.factors and warning.code in _MEANT_FOR_FACTORS:
-            continue
+        if warning.code == "runs-failed" or (part.planned.factors and warning.code in _MEANT_FOR_FACTORS):
+            continue  # failed runs of all studies are warned of together
         if warning.code == "few-runs":
             yield replace(warning, next_step=_more(scale), groups=(part.study.name,))
         elif warning.code == "launch-differs":
             yield replace(warning, message=_LAUNCH, next_step=_fresh(scale))
-        elif warning.code in _COUNTED:
+        elif warning.code == "runs-missing":
             message = f"{part.study.name}: {warning.message}"
             yield replace(warning, message=message, next_step=_again(scale))
         else:

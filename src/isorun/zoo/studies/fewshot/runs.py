@@ -100,12 +100,12 @@ def accuracy_of(record: RunRecord) -> float:
 
 
 def data_of(records: Iterable[RunRecord]) -> tuple[str, ...]:
-    """The data sets the runs were made with, as their commands say; "made data" where it was made on the spot."""
+    """The data sets the runs were made with, as their commands say; made data where none was at hand."""
     found: dict[str, None] = {}
     for record in records:
         command = record.cell.command
         if "--made-data" in command:
-            found["made data"] = None
+            found["small data made on the spot"] = None
         elif "--data" in command[:-1]:
             found[command[command.index("--data") + 1]] = None
     return tuple(found)

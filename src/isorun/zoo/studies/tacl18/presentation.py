@@ -9,7 +9,7 @@ from typing import Final
 from isorun.analysis.studies.warning import StudyWarning, some
 from isorun.report.figures.description import Figure
 from isorun.report.tables import Table
-from isorun.study.records import RunRecord
+from isorun.study.records import RunRecord, RunState
 from isorun.zoo.paper import Presentation, Request
 from isorun.zoo.studies.tacl18 import baseline_tables, environment_tables, figures, rounding, seed_tables
 from isorun.zoo.studies.tacl18.data_versions import version_table
@@ -41,7 +41,7 @@ def present_records(request: Request, records: Mapping[str, Sequence[RunRecord]]
         tables=tuple(_with_origin(_tables(found, parts), made_data=found.made_data)),
         figures=tuple(_figures(found)),
         scaled_down=(
-            *scaled_down(request.scale, found.begun, request.runs, found.seeds_everywhere),
+            *scaled_down(request.scale, found.begun or parts, request.runs, found.seeds_everywhere),
             *((_MADE_DATA,) if found.made_data else ()),
         ),
         not_had=not_had(request, parts, found, records),
@@ -86,11 +86,11 @@ def _figures(found: Findings) -> Iterator[Figure]:
 
 
 def _warnings(found: Findings) -> Iterator[StudyWarning]:
-    if found.lost:
-        names = sorted({record.cell.label for record in found.lost})
-        reason = next((record.reason for record in found.lost if record.reason), "no finite scores")
-        message = f"{some(len(found.lost), 'run')} without a result stand in no table: {reason}"
-        yield StudyWarning("lost-runs", message, "run the same command again", tuple(names[:10]))
+    diverged = [record for record in found.lost if record.state is RunState.FINISHED]
+    if diverged:
+        names = sorted({record.cell.label for record in diverged})
+        message = f"{some(len(diverged), 'run')} without finite scores stand in no table"
+        yield StudyWarning("lost-runs", message, "look at the losses with isorun report", tuple(names[:10]))
     strays = sorted(found.side_names - set(SIDES))
     if strays:
         message = f"runs that asked for a GPU were made without one: {'; '.join(strays)}"
