@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
 
-from isorun.zoo.data.class_images import ClassImages, ClassSplits
+from isorun.zoo.data.classes.class_images import ClassImages, ClassSplits
 from isorun.zoo.models.few_shot_learner import NamedDropout
 from isorun.zoo.studies.fewshot.training.learners import build_learner
 from isorun.zoo.studies.fewshot.training.learning_rates import learning_rate

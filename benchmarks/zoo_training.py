@@ -134,7 +134,7 @@ def _plain_loop(options: Any) -> Callable[[int], None]:
     from torch.nn import functional
     from torch.utils.data import DataLoader, TensorDataset
 
-    from isorun.zoo.data.images import made_images
+    from isorun.zoo.data.pictures.images import made_images
     from isorun.zoo.studies.ase20.training.recipes import RECIPES
 
     recipe = RECIPES[options.network]

@@ -20,7 +20,7 @@ from isorun.cli import output
 from isorun.errors import UsageError
 
 if TYPE_CHECKING:
-    from isorun.zoo.data.acquisition import Acquired
+    from isorun.zoo.data.getting.acquisition import Acquired
 
 __all__ = ["declare", "execute"]
 
@@ -79,8 +79,8 @@ def _path(options: argparse.Namespace) -> int:
 
 def _get(options: argparse.Namespace) -> int:
     from isorun.cli.transfers import TransferProgress
-    from isorun.zoo.data.acquisition import acquire, with_needs
-    from isorun.zoo.data.download import Patience
+    from isorun.zoo.data.getting.acquisition import acquire, with_needs
+    from isorun.zoo.data.getting.download import Patience
 
     if not options.names:
         raise UsageError("get needs the name of a data set", hint="isorun data list")

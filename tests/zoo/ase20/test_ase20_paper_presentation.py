@@ -255,15 +255,15 @@ def test_parts_that_were_never_begun_have_no_rows_and_tables_without_runs_are_le
     assert {(item["network"], item["finished"]) for item in shown.numbers["groups"]} >= {("LeNet1", 2), ("LeNet4", 0)}
 
 
-def test_failed_and_missing_runs_are_warned_of_and_the_others_shown(tmp_path):
+def test_missing_runs_are_warned_of_and_the_others_shown(tmp_path):
     request = Request("smoke", tmp_path, only=("lenet1", "lenet4"), runs=3)
     study = studies_of(request)["lenet1"]
     records = records_of(study, {("LeNet1", Level.DEFAULT): (0.9, 0.8, 0.7)})
     records[2] = replace(records[2], state=RunState.FAILED, reason="exit code 1", series={}, digests={})
     shown = Ase20().present(request, {study.name: records})
     warnings = {item.code: item for item in shown.warnings}
-    assert {"runs-failed", "runs-missing", "no-runs", "few-runs"} <= set(warnings)
-    assert "isorun reproduce ase20 --scale smoke" in warnings["runs-failed"].next_step
+    assert {"runs-missing", "no-runs", "few-runs"} <= set(warnings)
+    assert "isorun reproduce ase20 --scale smoke" in warnings["runs-missing"].next_step
     assert row(shown, "table-2", "default", "LeNet1", "ours")["n"] == "2"
     assert "LeNet1 at level fixed-seed: 0 of 3" in " ".join(table(shown, "table-2").notes)
     assert "ase20-smoke-lenet4" in warnings["no-runs"].groups

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from isorun.zoo.data.images import made_images  # noqa: E402
+from isorun.zoo.data.pictures.images import made_images  # noqa: E402
 from isorun.zoo.models.wide_resnet import GeneratorDropout, made_wide_resnet  # noqa: E402
 from isorun.zoo.studies.ase20.training.generators import FACTORS, factor_seeds, made_generators  # noqa: E402
 from isorun.zoo.studies.ase20.training.loop import Plan, Training  # noqa: E402

@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from isorun.errors import UsageError  # noqa: E402
-from isorun.zoo.data.images import load_images, made_images  # noqa: E402
+from isorun.zoo.data.pictures.images import load_images, made_images  # noqa: E402
 from isorun.zoo.studies.ase20.training.material import evenly_chosen, made_material, split_places  # noqa: E402
 from isorun.zoo.studies.ase20.training.moves import Moves, drawn_moves, moved_images  # noqa: E402
 from isorun.zoo.studies.ase20.training.preparation import made_preparation  # noqa: E402

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from isorun.zoo.data.images import made_images  # noqa: E402
+from isorun.zoo.data.pictures.images import made_images  # noqa: E402
 from isorun.zoo.models.lenet import lenet1  # noqa: E402
 from isorun.zoo.studies.ase20.training.evaluation import evaluated  # noqa: E402
 from isorun.zoo.studies.ase20.training.generators import factor_seeds, made_generators  # noqa: E402

@@ -8,10 +8,10 @@ import pytest
 from image_files import cifar_members, idx_bytes, tar_of, write_idx, write_npz
 
 from isorun.errors import DataError
-from isorun.zoo.data import cifar
 from isorun.zoo.data.catalogue import DATASETS
-from isorun.zoo.data.idx import read_idx
-from isorun.zoo.data.images import load_images, made_images
+from isorun.zoo.data.pictures import cifar
+from isorun.zoo.data.pictures.idx import read_idx
+from isorun.zoo.data.pictures.images import load_images, made_images
 from isorun.zoo.data.presence import Form
 
 NAMES = ("mnist", "fashion-mnist", "digits", "cifar10", "cifar100")

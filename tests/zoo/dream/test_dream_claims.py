@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from made_search_logs import made_search
 
-from isorun.zoo.data.search_logs import RunningBest, SearchLogs
-from isorun.zoo.data.search_originals import load_search_logs
+from isorun.zoo.data.searches.search_logs import RunningBest, SearchLogs
+from isorun.zoo.data.searches.search_originals import load_search_logs
 from isorun.zoo.studies.dream.claims import BEST, IMPROVING, SAVED, TO_TARGET, Claim, Finding, check_claims
 from isorun.zoo.studies.dream.made_logs import KNOWN, made_logs
 from isorun.zoo.studies.dream.published import PUBLISHED

@@ -19,10 +19,10 @@ from few_shot_folders import (
 )
 
 from isorun.errors import DataError, InputError, MissingExtra
-from isorun.zoo.data import kept_arrays, miniimagenet, omniglot
-from isorun.zoo.data.cifar_few_shot import SUPERCLASSES, load_cifar_few_shot, split_classes
-from isorun.zoo.data.class_images import ClassImages, ClassSplits, by_class, resized_squares
-from isorun.zoo.data.made_classes import made_class_splits, made_classes
+from isorun.zoo.data.classes import kept_arrays, miniimagenet, omniglot
+from isorun.zoo.data.classes.cifar_few_shot import SUPERCLASSES, load_cifar_few_shot, split_classes
+from isorun.zoo.data.classes.class_images import ClassImages, ClassSplits, by_class, resized_squares
+from isorun.zoo.data.classes.made_classes import made_class_splits, made_classes
 from isorun.zoo.studies.fewshot.episodes import EpisodeShape, draw_episodes
 
 
@@ -315,7 +315,7 @@ def test_cifar_classes_go_where_the_lists_say(folder):
 def load_cifar_few_shot_without_sizes(name, folder):
     """The lists of this test are shorter than the real ones, whose sizes the catalogue knows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("isorun.zoo.data.cifar_few_shot.require", lambda wanted: folder / wanted)
+        patch.setattr("isorun.zoo.data.classes.cifar_few_shot.require", lambda wanted: folder / wanted)
         return load_cifar_few_shot(name)
 
 

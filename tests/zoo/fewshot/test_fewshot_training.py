@@ -7,8 +7,8 @@ import pytest
 from few_shot_folders import link_real_data, write_miniimagenet
 
 from isorun.errors import UsageError
-from isorun.zoo.data.class_images import by_class
-from isorun.zoo.data.made_classes import made_class_splits
+from isorun.zoo.data.classes.class_images import by_class
+from isorun.zoo.data.classes.made_classes import made_class_splits
 from isorun.zoo.studies.fewshot.episodes import EpisodeShape, draw_episodes
 from isorun.zoo.studies.fewshot.train import main
 from isorun.zoo.studies.fewshot.training.generators import array_generator
@@ -269,7 +269,7 @@ def test_missing_torch_names_the_extra(monkeypatch, capsys):
 
 def test_miniimagenet_is_trained_on_from_photographs(tmp_path, monkeypatch, capsys):
     write_miniimagenet(tmp_path, classes=tuple("abc"), each=4)
-    monkeypatch.setattr("isorun.zoo.data.miniimagenet.require", lambda _: tmp_path)
+    monkeypatch.setattr("isorun.zoo.data.classes.miniimagenet.require", lambda _: tmp_path)
     monkeypatch.setenv("ISORUN_DATA", str(tmp_path))
     words = (
         "--data miniimagenet --ways 3 --shots 2 --queries 2 --eval-queries 2 --episodes 2 --eval-episodes 3 --width 4"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isorun.errors import InputError
-from isorun.zoo.data.answers import AnswerPair, AnswerSplit, load_answers
+from isorun.zoo.data.questions.answers import AnswerPair, AnswerSplit, load_answers
 from isorun.zoo.studies.tacl18.idf_baseline import answer_frequencies, idf_sums
 from isorun.zoo.studies.tacl18.overlap import STOP_WORDS, inverse_frequencies, overlap_features
 from isorun.zoo.studies.tacl18.ranking import effectiveness, judgements

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from isorun.errors import DataError
 from isorun.report.tables import Table
 from isorun.study.records import RunRecord
-from isorun.zoo.data.images import load_images
+from isorun.zoo.data.pictures.images import load_images
 from isorun.zoo.data.presence import form_of
 from isorun.zoo.paper import Presentation, Request
 from isorun.zoo.studies.ase20.accuracy_table import accuracy_tables

@@ -16,7 +16,7 @@ from isorun.errors import IsorunError, MissingExtra, UsageError
 from isorun.zoo.studies.ase20.training.arguments import Options, parsed
 
 if TYPE_CHECKING:
-    from isorun.zoo.data.image_set import Images
+    from isorun.zoo.data.pictures.image_set import Images
     from isorun.zoo.studies.ase20.training.evaluation import Evaluation
     from isorun.zoo.studies.ase20.training.loop import Training
     from isorun.zoo.studies.ase20.training.material import Material
@@ -105,7 +105,7 @@ def _device(options: Options) -> str:
 
 
 def _images(options: Options) -> Images:
-    from isorun.zoo.data.images import load_images, made_images  # noqa: PLC0415 - numpy
+    from isorun.zoo.data.pictures.images import load_images, made_images  # noqa: PLC0415 - numpy
 
     if not options.made_data:
         return load_images(options.data)

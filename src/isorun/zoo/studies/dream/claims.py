@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from isorun.zoo.data.search_logs import Search, SearchLogs
+from isorun.zoo.data.searches.search_logs import Search, SearchLogs
 from isorun.zoo.studies.dream.searches import SearchProgress, replay
 
 __all__ = [

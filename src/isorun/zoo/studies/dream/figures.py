@@ -9,7 +9,7 @@ from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Dot, Figure, Legend, Line, Shape
 from isorun.report.numbers import fixed
 from isorun.report.tables import Column, Table
-from isorun.zoo.data.search_logs import Search
+from isorun.zoo.data.searches.search_logs import Search
 from isorun.zoo.studies.dream.claims import HOUR, TARGET, TRIALS
 from isorun.zoo.studies.dream.searches import Progress, SearchProgress, replay
 from isorun.zoo.studies.dream.tables import label

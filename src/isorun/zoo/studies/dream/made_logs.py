@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from isorun.zoo.data.search_logs import Search, SearchLogs, Trial
+from isorun.zoo.data.searches.search_logs import Search, SearchLogs, Trial
 from isorun.zoo.studies.dream.claims import BEST, COUNT, IMPROVING, SAVED, TO_TARGET, Claim
 
 __all__ = ["KNOWN", "made_logs"]

@@ -11,8 +11,8 @@ from isorun.report.tables import Table
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 from isorun.zoo.data.presence import at_hand, require
-from isorun.zoo.data.search_logs import Search, SearchLogs
-from isorun.zoo.data.search_originals import load_search_logs
+from isorun.zoo.data.searches.search_logs import Search, SearchLogs
+from isorun.zoo.data.searches.search_originals import load_search_logs
 from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Network, Presentation, Request, Scale
 from isorun.zoo.studies.dream.claims import Finding, check_claims
 from isorun.zoo.studies.dream.figures import best_by_time, best_by_trial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isorun.zoo.data.search_logs import RunningBest, Search, SearchLogs
+from isorun.zoo.data.searches.search_logs import RunningBest, Search, SearchLogs
 from isorun.zoo.studies.dream.claims import HOUR
 from isorun.zoo.studies.dream.searches import replay
 

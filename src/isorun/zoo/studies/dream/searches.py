@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isorun.errors import InputError
-from isorun.zoo.data.search_logs import Search
+from isorun.zoo.data.searches.search_logs import Search
 
 __all__ = ["Progress", "SearchProgress", "replay"]
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from isorun.report.numbers import UNKNOWN, fixed, significant
 from isorun.report.tables import Column, Table
-from isorun.zoo.data.search_logs import Search
+from isorun.zoo.data.searches.search_logs import Search
 from isorun.zoo.studies.dream.claims import DAY, HOUR, TARGET, TRIALS, Finding
 from isorun.zoo.studies.dream.running import RunningAgreement
 from isorun.zoo.studies.dream.searches import replay

@@ -7,7 +7,7 @@ from typing import Any
 
 from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.numbers import fixed, significant
-from isorun.zoo.data.search_logs import SearchLogs
+from isorun.zoo.data.searches.search_logs import SearchLogs
 from isorun.zoo.studies.dream.claims import DAY, HOUR, TARGET, TRIALS, Finding
 from isorun.zoo.studies.dream.searches import SearchProgress, replay
 from isorun.zoo.studies.dream.tables import label, stated_and_found

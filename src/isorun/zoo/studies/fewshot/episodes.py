@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isorun.errors import UsageError
-from isorun.zoo.data.class_images import ClassImages
+from isorun.zoo.data.classes.class_images import ClassImages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -63,7 +63,7 @@ AMOUNTS: Final[Mapping[str, Amount]] = {
 }
 
 COSTS: Final[Mapping[str, str]] = {
-    "smoke": "half a minute on one core",
+    "smoke": "about 15 seconds on one core",
     "cpu": "about 10 minutes on two idle cores (with -j 2)",
     "gpu": "about 10 minutes on one data-centre GPU with 16 CPU cores",
     "paper": "a day on one GPU with 16 CPU cores, days without a GPU",

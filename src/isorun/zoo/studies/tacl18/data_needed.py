@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from isorun.zoo.data.answers import train_all_folder
 from isorun.zoo.data.presence import at_hand, require
+from isorun.zoo.data.questions.answers import train_all_folder
 
 __all__ = ["NEEDED", "has_train_all", "stand_in_for"]
 

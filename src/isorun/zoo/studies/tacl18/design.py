@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from isorun.study.design import Approach, Config, Study
 from isorun.study.levels import Level
-from isorun.zoo.data.qa_seeds import qa_seeds
+from isorun.zoo.data.questions.qa_seeds import qa_seeds
 from isorun.zoo.devices import gpu_at_hand
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.tacl18.amounts import AMOUNTS, Amount

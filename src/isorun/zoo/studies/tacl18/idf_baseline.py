@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from isorun.zoo.data.answers import AnswerSplit
+from isorun.zoo.data.questions.answers import AnswerSplit
 
 __all__ = ["answer_frequencies", "idf_sums"]
 

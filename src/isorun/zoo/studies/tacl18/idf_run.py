@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 
 import isorun
 from isorun.errors import IsorunError
-from isorun.zoo.data.answers import DATA, TRAINS, AnswerData, AnswerSplit, load_answers
 from isorun.zoo.data.presence import require
+from isorun.zoo.data.questions.answers import DATA, TRAINS, AnswerData, AnswerSplit, load_answers
 from isorun.zoo.studies.tacl18.overlap import STOP_WORDS, inverse_frequencies
 
 __all__ = ["main"]

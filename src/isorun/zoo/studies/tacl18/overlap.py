@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from isorun.zoo.data.answers import AnswerSplit
+from isorun.zoo.data.questions.answers import AnswerSplit
 
 __all__ = ["FEATURES", "STOP_WORDS", "inverse_frequencies", "overlap_features"]
 

@@ -14,8 +14,8 @@ import numpy as np
 from isorun.analysis.pairwise.signed_rank import wilcoxon_signed_rank
 from isorun.errors import IsorunError
 from isorun.study.records import Predictions
-from isorun.zoo.data.answers import load_answers
 from isorun.zoo.data.presence import at_hand, require
+from isorun.zoo.data.questions.answers import load_answers
 from isorun.zoo.studies.tacl18.measured import Condition
 from isorun.zoo.studies.tacl18.ranking import Effectiveness, Judgements, effectiveness, judgements
 

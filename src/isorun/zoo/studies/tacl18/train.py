@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import isorun
 from isorun.errors import IsorunError, MissingExtra, UsageError
-from isorun.zoo.data.answers import DATA, TRAINS, AnswerData, load_answers
 from isorun.zoo.data.presence import require
-from isorun.zoo.data.word_vectors import WordVectors, load_word_vectors
+from isorun.zoo.data.questions.answers import DATA, TRAINS, AnswerData, load_answers
+from isorun.zoo.data.questions.word_vectors import WordVectors, load_word_vectors
 from isorun.zoo.studies.tacl18.training.made import made_answers, made_vectors
 from isorun.zoo.studies.tacl18.training.settings import PUBLISHED_SEED, Settings
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from isorun.zoo.data.answers import AnswerData, AnswerSplit
-from isorun.zoo.data.word_vectors import WordVectors
+from isorun.zoo.data.questions.answers import AnswerData, AnswerSplit
+from isorun.zoo.data.questions.word_vectors import WordVectors
 
 __all__ = ["LONGEST", "PADDING", "Vocabulary", "encode", "vocabulary", "words_of"]
 

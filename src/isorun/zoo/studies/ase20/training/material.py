@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from isorun.zoo.data.image_set import Images
+    from isorun.zoo.data.pictures.image_set import Images
 
 __all__ = ["COUNTS", "Material", "evenly_chosen", "made_material", "split_places"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from isorun.zoo.data.class_images import ClassImages
+from isorun.zoo.data.classes.class_images import ClassImages
 
 __all__ = ["Pictures", "normalisation"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from isorun.zoo.data.class_images import ClassImages, ClassSplits
+from isorun.zoo.data.classes.class_images import ClassImages, ClassSplits
 from isorun.zoo.studies.fewshot.episodes import EpisodeShape, draw_episodes
 from isorun.zoo.studies.fewshot.training.evaluation import Evaluation, Score
 from isorun.zoo.studies.fewshot.training.generators import array_generator

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from isorun.zoo.data.cifar_few_shot import load_cifar_few_shot
-from isorun.zoo.data.class_images import ClassSplits
-from isorun.zoo.data.made_classes import made_class_splits
-from isorun.zoo.data.miniimagenet import load_miniimagenet
-from isorun.zoo.data.omniglot import load_omniglot
+from isorun.zoo.data.classes.cifar_few_shot import load_cifar_few_shot
+from isorun.zoo.data.classes.class_images import ClassSplits
+from isorun.zoo.data.classes.made_classes import made_class_splits
+from isorun.zoo.data.classes.miniimagenet import load_miniimagenet
+from isorun.zoo.data.classes.omniglot import load_omniglot
 from isorun.zoo.studies.fewshot.training.options import Options
 
 __all__ = ["SHAPES", "load_splits"]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from isorun.zoo.data.class_images import ClassImages
+from isorun.zoo.data.classes.class_images import ClassImages
 from isorun.zoo.studies.fewshot.episodes import EpisodeShape, draw_episodes
 from isorun.zoo.studies.fewshot.training.evaluation import query_labels
 from isorun.zoo.studies.fewshot.training.generators import array_generator

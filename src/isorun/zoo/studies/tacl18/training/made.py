@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from isorun.zoo.data.answers import AnswerData, AnswerPair, AnswerSplit
-from isorun.zoo.data.word_vectors import WIDTH, WordVectors
+from isorun.zoo.data.questions.answers import AnswerData, AnswerPair, AnswerSplit
+from isorun.zoo.data.questions.word_vectors import WIDTH, WordVectors
 from isorun.zoo.studies.tacl18.training.randomness import generator
 
 __all__ = ["made_answers", "made_vectors"]

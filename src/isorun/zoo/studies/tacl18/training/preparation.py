@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from isorun.zoo.data.answers import AnswerData
-from isorun.zoo.data.word_vectors import WordVectors
+from isorun.zoo.data.questions.answers import AnswerData
+from isorun.zoo.data.questions.word_vectors import WordVectors
 from isorun.zoo.studies.tacl18.idf_baseline import idf_sums
 from isorun.zoo.studies.tacl18.overlap import inverse_frequencies, overlap_features
 from isorun.zoo.studies.tacl18.ranking import Effectiveness, effectiveness

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from isorun.zoo.data.answers import AnswerSplit
+from isorun.zoo.data.questions.answers import AnswerSplit
 from isorun.zoo.studies.tacl18.ranking import Judgements, judgements
 from isorun.zoo.studies.tacl18.training.batches import EpochPlan
 from isorun.zoo.studies.tacl18.vocabulary import Vocabulary, encode

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from isorun.errors import DataError
-from isorun.zoo.data.checking import check_file, record_path
 from isorun.zoo.data.dataset import Checksum, RemoteFile
-from isorun.zoo.data.part_file import PartFile
-from isorun.zoo.data.watcher import Watcher
-from isorun.zoo.data.web import Answer, SourceFailed, ensure_allowed, opened
+from isorun.zoo.data.getting.checking import check_file, record_path
+from isorun.zoo.data.getting.part_file import PartFile
+from isorun.zoo.data.getting.watcher import Watcher
+from isorun.zoo.data.getting.web import Answer, SourceFailed, ensure_allowed, opened
 
 __all__ = ["Brought", "Patience", "download"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import DataError
-from isorun.zoo.data.literal_pickles import PlainValue, read_literals
-from isorun.zoo.data.search_logs import (
+from isorun.zoo.data.searches.literal_pickles import PlainValue, read_literals
+from isorun.zoo.data.searches.search_logs import (
     CASES,
     TUNERS,
     Epoch,

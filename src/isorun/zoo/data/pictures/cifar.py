@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from isorun.errors import DataError
 from isorun.zoo.data.archives import read_members
-from isorun.zoo.data.image_set import Images, checked_images
+from isorun.zoo.data.pictures.image_set import Images, checked_images
 from isorun.zoo.data.presence import Form
 
 if TYPE_CHECKING:

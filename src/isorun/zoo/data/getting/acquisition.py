@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isorun.errors import DataError
-from isorun.zoo.data.brought_files import copy_in, places_in
 from isorun.zoo.data.catalogue import dataset
-from isorun.zoo.data.checking import check_file
 from isorun.zoo.data.dataset import Dataset, RemoteFile
-from isorun.zoo.data.download import Brought, Patience, download
 from isorun.zoo.data.folder import data_folder
+from isorun.zoo.data.getting.brought_files import copy_in, places_in
+from isorun.zoo.data.getting.checking import check_file
+from isorun.zoo.data.getting.download import Brought, Patience, download
+from isorun.zoo.data.getting.watcher import Watcher
 from isorun.zoo.data.presence import Form, at_hand, form_of
-from isorun.zoo.data.watcher import Watcher
 
 __all__ = ["Acquired", "acquire", "with_needs"]
 

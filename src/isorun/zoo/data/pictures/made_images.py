@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from isorun.errors import DataError, known_names
-from isorun.zoo.data.cifar import CIFAR10_CLASSES
-from isorun.zoo.data.digits import CLASSES as DIGITS
-from isorun.zoo.data.image_set import Images
-from isorun.zoo.data.mnist import CLASSES as IDX_CLASSES
+from isorun.zoo.data.pictures.cifar import CIFAR10_CLASSES
+from isorun.zoo.data.pictures.digits import CLASSES as DIGITS
+from isorun.zoo.data.pictures.image_set import Images
+from isorun.zoo.data.pictures.mnist import CLASSES as IDX_CLASSES
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,13 +6,13 @@ from typing import Final
 
 from isorun.errors import DataError, known_names
 from isorun.zoo.data.catalogue import dataset
-from isorun.zoo.data.cifar import load_cifar10, load_cifar100
-from isorun.zoo.data.digits import load_digits
-from isorun.zoo.data.image_set import Images
-from isorun.zoo.data.made_images import made_images
-from isorun.zoo.data.mnist import load_idx_images
+from isorun.zoo.data.pictures.cifar import load_cifar10, load_cifar100
+from isorun.zoo.data.pictures.digits import load_digits
+from isorun.zoo.data.pictures.image_set import Images
+from isorun.zoo.data.pictures.made_images import made_images
+from isorun.zoo.data.pictures.mnist import load_idx_images
+from isorun.zoo.data.pictures.stand_in import load_stand_in
 from isorun.zoo.data.presence import form_of, require
-from isorun.zoo.data.stand_in import load_stand_in
 
 __all__ = ["Images", "load_images", "made_images"]
 

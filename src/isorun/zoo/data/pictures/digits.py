@@ -11,7 +11,7 @@ import zlib
 from typing import Final
 
 from isorun.errors import DataError
-from isorun.zoo.data.image_set import Images, checked_images
+from isorun.zoo.data.pictures.image_set import Images, checked_images
 from isorun.zoo.data.presence import Form
 
 __all__ = ["CLASSES", "load_digits"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from isorun.zoo.data.class_images import ClassImages, ClassSplits, by_class
+from isorun.zoo.data.classes.class_images import ClassImages, ClassSplits, by_class
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

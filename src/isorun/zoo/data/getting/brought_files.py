@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from isorun.errors import DataError
-from isorun.zoo.data.checking import check_file
 from isorun.zoo.data.dataset import Dataset, RemoteFile
-from isorun.zoo.data.download import Brought
-from isorun.zoo.data.part_file import PartFile
-from isorun.zoo.data.watcher import Watcher
+from isorun.zoo.data.getting.checking import check_file
+from isorun.zoo.data.getting.download import Brought
+from isorun.zoo.data.getting.part_file import PartFile
+from isorun.zoo.data.getting.watcher import Watcher
 
 __all__ = ["copy_in", "places_in"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from isorun.errors import DataError
-from isorun.zoo.data.idx import read_idx
-from isorun.zoo.data.image_set import Images, checked_images
+from isorun.zoo.data.pictures.idx import read_idx
+from isorun.zoo.data.pictures.image_set import Images, checked_images
 from isorun.zoo.data.presence import Form
 
 __all__ = ["CLASSES", "load_idx_images"]

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 from typing import Final
 
-from isorun.zoo.data.image_set import Images, checked_images
 from isorun.zoo.data.npz import read_npz
+from isorun.zoo.data.pictures.image_set import Images, checked_images
 
 __all__ = ["load_stand_in"]
 

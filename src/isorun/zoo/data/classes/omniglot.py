@@ -16,8 +16,8 @@ import numpy as np
 
 from isorun.errors import DataError, MissingExtra
 from isorun.zoo.data.archives import DAMAGE
-from isorun.zoo.data.class_images import IMAGES_AT_ONCE, ClassImages, ClassSplits, by_class, resized_squares
-from isorun.zoo.data.kept_arrays import kept_or_read
+from isorun.zoo.data.classes.class_images import IMAGES_AT_ONCE, ClassImages, ClassSplits, by_class, resized_squares
+from isorun.zoo.data.classes.kept_arrays import kept_or_read
 from isorun.zoo.data.npz import read_npz
 from isorun.zoo.data.presence import require
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from isorun.errors import DataError, known_names
-from isorun.zoo.data.class_images import ClassImages, ClassSplits, by_class
-from isorun.zoo.data.images import load_images
+from isorun.zoo.data.classes.class_images import ClassImages, ClassSplits, by_class
+from isorun.zoo.data.pictures.images import load_images
 from isorun.zoo.data.presence import require
 
 if TYPE_CHECKING:
