@@ -92,7 +92,7 @@ def reproduce(
     only: parts of the paper; runs: identical runs a group; run: False presents what is recorded and runs nothing.
     Records are kept as those of any study, so the same call again runs nothing twice.
     """
-    request = Request(scale, Path(folder), tuple(only), runs, device)
+    request = Request(scale, Path(folder), tuple(only), runs, device, recorded=not run)
     studies = studies_of(name, request)
     if run and studies and device == "cuda" and not gpu_is_visible():
         raise UsageError("--device cuda needs a GPU", found="the driver shows none", allowed="auto, cpu")

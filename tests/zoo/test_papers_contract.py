@@ -53,6 +53,13 @@ def test_other_scales_name_the_command_that_gets_missing_data(name, scale, tmp_p
     assert "isorun data get" in caught.value.message()
 
 
+@pytest.mark.parametrize("scale", ["cpu", "gpu", "paper"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "dream"])
+def test_records_can_be_shown_where_the_data_are_not(name, scale, tmp_path):
+    request = Request(scale, tmp_path, recorded=True)
+    assert paper(name).studies(request)
+
+
 @pytest.mark.parametrize("name", PAPERS)
 def test_nothing_recorded_is_presented_without_a_crash(name, tmp_path):
     found = paper(name)

@@ -57,7 +57,8 @@ class Request:
     """What the user asked for. only: parts of the paper by name (networks, experiments), all when empty.
 
     runs: identical runs a group, the scale's own when None. device: "auto", "cpu" or "cuda".
-    folder: where the studies live and keep their records.
+    folder: where the studies live and keep their records. recorded: records are shown and nothing is run, so that the
+    data need not be at hand.
     """
 
     scale: str
@@ -65,6 +66,7 @@ class Request:
     only: tuple[str, ...] = ()
     runs: int | None = None
     device: str = "auto"
+    recorded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

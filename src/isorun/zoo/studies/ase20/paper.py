@@ -50,7 +50,7 @@ class Ase20(AbstractPaper):
     def studies(self, request: Request) -> tuple[Study, ...]:
         """One study a part, and one for each network whose factors are varied."""
         planned = planned_parts(request)
-        if request.scale != "smoke":
+        if request.scale != "smoke" and not request.recorded:
             _require(dict.fromkeys(part.data for part in planned))
         return tuple(study_of(part, request, _is_made(request)) for part in planned)
 

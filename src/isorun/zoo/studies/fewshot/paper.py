@@ -55,9 +55,9 @@ class Fewshot(AbstractPaper):
 
         plan = PLANS[request.scale]
         there = next(filter(at_hand, plan.data), None)
-        if there is None and not plan.made:
+        if there is None and not plan.made and not request.recorded:
             require(plan.data[0])
-        return studies_of(request, there or plan.data[0], made=there is None)
+        return studies_of(request, there or plan.data[0], made=there is None and plan.made)
 
     def present(self, request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Presentation:
         """The paper's tables with our numbers."""
