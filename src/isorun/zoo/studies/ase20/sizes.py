@@ -95,7 +95,7 @@ fewer factors to vary; only WRN-28-10 has all four."""
 
 COSTS: Final = {
     "smoke": "about a minute on 1 CPU core",
-    "cpu": "about 20 minutes on 2 CPU cores with -j 2",
+    "cpu": "about 16 minutes on 2 CPU cores with -j 2",
     "gpu": "about 20 minutes on one data-centre GPU (H200) with -j 8",
     "paper": "days on one data-centre GPU (the authors: 4,838 GPU hours with 11 sets of libraries)",
 }
