@@ -58,10 +58,7 @@ class Reproduction:
             "figures": [{"name": figure.name, "sentence": figure.sentence} for figure in shown.figures],
             "scaled_down": list(shown.scaled_down),
             "not_had": list(shown.not_had),
-            "warnings": [
-                {"code": item.code, "message": item.message, "next": item.next_step, "groups": list(item.groups)}
-                for item in shown.warnings
-            ],
+            "warnings": [warning.to_json() for warning in shown.warnings],
             "numbers": dict(shown.numbers),
         }
 

@@ -55,7 +55,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(result.to_json())
     else:
-        tables.show(agreement_view(result))
+        output.show(agreement_view(result))
     return 0
 
 

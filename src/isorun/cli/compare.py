@@ -62,5 +62,5 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(result.to_json())
     else:
-        tables.show(comparison_view(result, found.value(options.value)))
+        output.show(comparison_view(result, found.value(options.value)))
     return 3 if options.exit_code and result.verdict.endswith("better") else 0

@@ -48,15 +48,13 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from isorun.report.terminal import render_view
     from isorun.zoo.data.listing import listed, listing_json, listing_view
 
     entries = listed(options.names)
     if options.json:
         output.print_json(listing_json(entries))
     else:
-        view = listing_view(entries)
-        print(render_view(view, colour=output.wants_colour(), width=output.terminal_width()), end="")
+        output.show(listing_view(entries))
     return 0
 
 

@@ -88,7 +88,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(result.to_json())
     else:
-        tables.show(decision_view(result.decision, result.a, result.b, result.to_keep))
+        output.show(decision_view(result.decision, result.a, result.b, result.to_keep))
     if result.stopped == "interrupted":
         return 130
     return 3 if options.exit_code and str(result.decision.verdict).endswith("better") else 0

@@ -62,7 +62,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(_json(result, shares, judged))
     else:
-        tables.show(mixed_view(result, shares, judged))
+        output.show(mixed_view(result, shares, judged))
     return 0
 
 

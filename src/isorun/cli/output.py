@@ -9,10 +9,15 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isorun.errors import InputError
+
+if TYPE_CHECKING:
+    from isorun.report.figures.description import Figure
+    from isorun.report.view import View
 
 __all__ = [
     "declare",
@@ -20,8 +25,10 @@ __all__ = [
     "file_name",
     "made_folder",
     "print_json",
+    "show",
     "terminal_width",
     "wants_colour",
+    "write_figures",
     "write_file",
 ]
 
@@ -39,6 +46,13 @@ def declare_figure(parser: argparse.ArgumentParser, what: str) -> None:
 def print_json(value: Any) -> None:
     """Strict JSON on stdout."""
     print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def show(view: View) -> None:
+    """Print what a command has to say."""
+    from isorun.report.terminal import render_view
+
+    print(render_view(view, colour=wants_colour(), width=terminal_width()), end="")
 
 
 def wants_colour() -> bool:
@@ -78,3 +92,18 @@ def write_file(path: str | Path, text: str) -> None:
         Path(file.name).replace(target)
     except OSError as error:
         raise InputError(f"{target} cannot be written: {error.strerror or error}") from None
+
+
+def write_figures(figures: Iterable[Figure], folder: str | Path, *, pdf: bool = False) -> list[str]:
+    """Write figures as numbered SVG files, and as PDF beside them where that is wanted; their paths."""
+    from isorun.report.figures import mpl, svg
+
+    place, written = made_folder(folder), []
+    for number, figure in enumerate(figures, start=1):
+        path = place / f"{number:02}-{file_name(figure.name)}.svg"
+        write_file(path, svg.render(figure, standalone=True))
+        written.append(str(path))
+        if pdf:
+            mpl.save(figure, path.with_suffix(".pdf"))
+            written.append(str(path.with_suffix(".pdf")))
+    return written

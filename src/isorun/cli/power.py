@@ -62,5 +62,5 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(result.to_json())
     else:
-        tables.show(power_view(result))
+        output.show(power_view(result))
     return 0

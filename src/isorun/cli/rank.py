@@ -62,7 +62,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(board.to_json())
     else:
-        tables.show(leaderboard_view(board, found.value(options.value)))
+        output.show(leaderboard_view(board, found.value(options.value)))
     return 0
 
 

@@ -64,19 +64,9 @@ def _write_figures(result: StudyResult, options: argparse.Namespace) -> list[str
         raise UsageError("--pdf needs --figures FOLDER, the place to write to")
     if not options.figures:
         return []
-    from isorun.report.figures import mpl, svg
     from isorun.report.figures.study_figures import study_figures
 
-    written = []
-    folder = output.made_folder(options.figures)
-    for number, figure in enumerate(study_figures(result), start=1):
-        path = folder / f"{number:02}-{output.file_name(figure.name)}.svg"
-        output.write_file(path, svg.render(figure, standalone=True))
-        written.append(str(path))
-        if options.pdf:
-            mpl.save(figure, path.with_suffix(".pdf"))
-            written.append(str(path.with_suffix(".pdf")))
-    return written
+    return output.write_figures(study_figures(result), options.figures, pdf=options.pdf)
 
 
 def _latest(options: argparse.Namespace) -> str:

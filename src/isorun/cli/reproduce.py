@@ -81,7 +81,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(done.to_json())
     else:
-        _show(view)
+        output.show(view)
         for path in written:
             print(f"written: {path}")
     return _exit_code(done)
@@ -106,7 +106,7 @@ def _list(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(papers_to_json(papers()))
         return 0
-    _show(papers_view(papers()))
+    output.show(papers_view(papers()))
     print("\nnext: isorun reproduce ase20")
     return 0
 
@@ -140,12 +140,6 @@ def _progress(study: Study) -> Progress:
     return Progress(study, sys.stderr)
 
 
-def _show(view: View) -> None:
-    from isorun.report.terminal import render_view
-
-    print(render_view(view, colour=output.wants_colour(), width=output.terminal_width()), end="")
-
-
 def _write(done: Reproduction, view: View, options: argparse.Namespace) -> list[str]:
     from isorun.report import html, markdown
 
@@ -154,21 +148,8 @@ def _write(done: Reproduction, view: View, options: argparse.Namespace) -> list[
         output.write_file(options.html, html.render_view(title, f"isorun reproduce {done.paper.name}", view))
     if options.markdown:
         output.write_file(options.markdown, markdown.render_view(title, view))
-    return [*filter(None, (options.html, options.markdown)), *_write_figures(view, options)]
-
-
-def _write_figures(view: View, options: argparse.Namespace) -> list[str]:
-    if not options.figures:
-        return []
-    from isorun.report.figures import svg
-
-    folder = output.made_folder(options.figures)
-    paths = [
-        folder / f"{number:02}-{output.file_name(figure.name)}.svg" for number, figure in enumerate(view.figures, 1)
-    ]
-    for path, figure in zip(paths, view.figures, strict=True):
-        output.write_file(path, svg.render(figure, standalone=True))
-    return [str(path) for path in paths]
+    figures = output.write_figures(view.figures, options.figures) if options.figures else []
+    return [*filter(None, (options.html, options.markdown)), *figures]
 
 
 def _exit_code(done: Reproduction) -> int:

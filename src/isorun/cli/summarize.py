@@ -43,7 +43,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json([item.to_json() for item in summaries])
     else:
-        tables.show(summaries_view(summaries, found.value(options.value)))
+        output.show(summaries_view(summaries, found.value(options.value)))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What the statistics commands share: a table of results or a study as input, and how results are shown."""
+"""What the statistics commands share: a table of results or a study as input."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from isorun.errors import UsageError
 
 if TYPE_CHECKING:
     from isorun.questions import Results
-    from isorun.report.view import View
 
-__all__ = ["conditions", "declare", "load", "show"]
+__all__ = ["conditions", "declare", "load"]
 
 
 def declare(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -42,10 +41,3 @@ def conditions(options: argparse.Namespace) -> dict[str, str]:
         if not sign:
             raise UsageError("--where needs COLUMN=LABEL", found=name)
     return {name: label for name, _, label in pairs}
-
-
-def show(view: View) -> None:
-    """Print what a command has to say."""
-    from isorun.report.terminal import render_view
-
-    print(render_view(view, colour=output.wants_colour(), width=output.terminal_width()), end="")

@@ -1,4 +1,4 @@
-"""Whether this machine has a GPU, asked without loading a framework."""
+"""Which device there is: asked without a framework when a study is planned, and of torch when it trains."""
 
 from __future__ import annotations
 
@@ -7,11 +7,25 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["gpu_at_hand", "gpu_is_visible"]
+from isorun.errors import MissingExtra, UsageError
+
+__all__ = ["gpu_at_hand", "gpu_is_visible", "training_device"]
 
 _DRIVER_PATIENCE_S: Final = 10
+
+
+def training_device(asked: str, purpose: str) -> Any:
+    """The torch device for "auto", "cpu" or "cuda"; an error where torch or the GPU is missing. purpose: of torch."""
+    try:
+        import torch  # noqa: PLC0415 - a training's --help and its planning need no framework
+    except ImportError as error:
+        raise MissingExtra("torch", "zoo", purpose) from error
+    on_gpu = asked != "cpu" and torch.cuda.is_available()
+    if asked == "cuda" and not on_gpu:
+        raise UsageError("--device cuda: torch sees no GPU", found="no CUDA device", allowed="auto, cpu")
+    return torch.device("cuda" if on_gpu else "cpu")
 
 
 def gpu_at_hand(device: str = "auto") -> bool:

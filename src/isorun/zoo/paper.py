@@ -23,7 +23,7 @@ __all__ = ["PRELOAD", "SCALES", "AbstractPaper", "Exhibit", "Network", "Presenta
 
 SCALES: Final = ("smoke", "cpu", "gpu", "paper")
 # What a warm start imports for the training scripts: they lie in a package, where isorun does not look for imports.
-PRELOAD: Final = ("numpy", *TORCH_PRELOAD)
+PRELOAD: Final = TORCH_PRELOAD
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["StudyWarning", "some"]
 
@@ -15,6 +16,10 @@ class StudyWarning:
     message: str
     next_step: str
     groups: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"code": self.code, "message": self.message, "next": self.next_step, "groups": list(self.groups)}
 
 
 def some(count: int, noun: str) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import isorun
-from isorun.errors import IsorunError, MissingExtra, UsageError
+from isorun.errors import IsorunError, UsageError
+from isorun.zoo.devices import training_device
 from isorun.zoo.studies.ase20.training.arguments import Options, parsed
 
 if TYPE_CHECKING:
@@ -65,14 +66,13 @@ def train(options: Options) -> Evaluation:
 
 def prepared(options: Options) -> tuple[Any, Material, Training]:
     """The network, the images on their device, and the training that is ready to run."""
-    _require_torch()
+    device = _device(options)
     from isorun.zoo.studies.ase20.training.generators import factor_seeds, made_generators  # noqa: PLC0415 - torch
     from isorun.zoo.studies.ase20.training.loop import Plan, Training  # noqa: PLC0415 - torch
     from isorun.zoo.studies.ase20.training.material import made_material  # noqa: PLC0415 - numpy
     from isorun.zoo.studies.ase20.training.networks import SIDES, made_network  # noqa: PLC0415 - torch
     from isorun.zoo.studies.ase20.training.recipes import RECIPES  # noqa: PLC0415 - beside its users
 
-    device = _device(options)
     recipe = RECIPES[options.network]
     side = SIDES[options.network]
     material = made_material(_images(options), device, options.train_images, options.test_images, side)
@@ -86,22 +86,13 @@ def prepared(options: Options) -> tuple[Any, Material, Training]:
     return network, material, Training(plan, network, material, generators)
 
 
-def _require_torch() -> None:
-    try:
-        import torch  # noqa: F401, PLC0415 - asked for here, used by the training
-    except ModuleNotFoundError:
-        raise MissingExtra("torch", "zoo", "training the networks of this paper") from None
-
-
 def _device(options: Options) -> str:
-    import torch  # noqa: PLC0415 - after it was asked for
+    device: str = training_device(options.device, "training the networks of this paper").type
+    import torch  # noqa: PLC0415 - there, as the device says
 
-    there = torch.cuda.is_available() if options.device != "cpu" else False
-    if options.device == "cuda" and not there:
-        raise UsageError("--device cuda", found="torch sees no GPU", allowed="cpu, auto")
-    if there and options.autotune and not torch.backends.cudnn.deterministic:
+    if device == "cuda" and options.autotune and not torch.backends.cudnn.deterministic:
         torch.backends.cudnn.benchmark = True
-    return "cuda" if there else "cpu"
+    return device
 
 
 def _images(options: Options) -> Images:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import isorun
-from isorun.errors import IsorunError, MissingExtra, UsageError
+from isorun.errors import IsorunError, UsageError
+from isorun.zoo.devices import training_device
 from isorun.zoo.studies.fewshot.training.options import read_options
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _train(words: Sequence[str] | None) -> None:
     options = read_options(words)
-    device = _device(options.device)
+    device = training_device(options.device, "training a few-shot learner")
     from isorun.zoo.studies.fewshot.training.rounds import train  # noqa: PLC0415 - needs torch, which may be missing
     from isorun.zoo.studies.fewshot.training.sources import load_splits  # noqa: PLC0415 - --help should be fast
 
@@ -59,16 +60,6 @@ def _report(done: Round) -> None:
         f"validation {done.val.accuracy:.4f}, test {done.test.accuracy:.4f}",
         flush=True,
     )
-
-
-def _device(asked: str) -> Any:
-    try:
-        import torch  # noqa: PLC0415 - --help should be fast, and torch may be missing
-    except ImportError as error:
-        raise MissingExtra("torch", "zoo", "training a few-shot learner") from error
-    if asked == "cuda" and not torch.cuda.is_available():
-        raise UsageError("--device cuda: torch sees no GPU", allowed="auto or cpu on this machine")
-    return torch.device("cuda" if asked != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import isorun
-from isorun.errors import IsorunError, MissingExtra, UsageError
+from isorun.errors import IsorunError, UsageError
 from isorun.zoo.data.presence import require
 from isorun.zoo.data.questions.answers import DATA, TRAINS, AnswerData, load_answers
 from isorun.zoo.data.questions.word_vectors import WordVectors, load_word_vectors
+from isorun.zoo.devices import training_device
 from isorun.zoo.studies.tacl18.training.made import made_answers, made_vectors
 from isorun.zoo.studies.tacl18.training.settings import PUBLISHED_SEED, Settings
 
@@ -72,11 +73,12 @@ def _positive(text: str) -> int:
 
 
 def _run(options: argparse.Namespace) -> None:
-    torch = _torch()
+    device = training_device(options.device, "training SM-CNN")
+    import torch  # noqa: PLC0415 - there, as the device says
+
     torch.backends.mkldnn.enabled = options.onednn == "on"
     torch.backends.cudnn.enabled = options.cudnn == "on"
     torch.backends.cudnn.allow_tf32 = options.tf32 == "on"
-    device = _device(torch, options.device)
     from isorun.zoo.studies.tacl18.training.loop import train  # noqa: PLC0415 - needs torch
     from isorun.zoo.studies.tacl18.training.preparation import prepare  # noqa: PLC0415 - needs torch
 
@@ -84,20 +86,6 @@ def _run(options: argparse.Namespace) -> None:
     prepared = prepare(_loaded(options), made_vectors if options.made_data else _vectors, settings, device)
     finished = train(prepared.material, settings, _started, _report)
     _finish(finished, prepared.idf, {"threads": torch.get_num_threads(), "threads_requested": options.threads})
-
-
-def _torch() -> Any:
-    try:
-        import torch  # noqa: PLC0415 - so that --help and a clear message need no torch
-    except ImportError as error:
-        raise MissingExtra("torch", "zoo", "training SM-CNN") from error
-    return torch
-
-
-def _device(torch: Any, name: str) -> Any:
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UsageError("--device cuda: torch finds no CUDA device", allowed="auto, cpu")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def _loaded(options: argparse.Namespace) -> AnswerData:
