@@ -18,15 +18,12 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 """The data sets, as `isorun data list` names them, that each choice of the training command reads."""
 
 
-def stand_in_for(data: str, scale: str, *, recorded: bool = False) -> bool:
-    """Whether made data stands in: at scale "smoke" only; at the others missing data is an error with a next step.
-
-    recorded: nothing will be run, so nothing has to be there.
-    """
+def stand_in_for(data: str, scale: str) -> bool:
+    """Whether made data stands in: at scale "smoke" only; at the others missing data is an error with a next step."""
     needed = NEEDED[data]
     if scale == "smoke":
         return not all(at_hand(name) for name in needed)
-    for name in () if recorded else needed:
+    for name in needed:
         require(name)
     return False
 

@@ -181,4 +181,5 @@ def _data_set(workload: Workload) -> str:
 
 def _data_words(workload: Workload, amount: Amount, request: Request) -> tuple[str, ...]:
     words = ("--data", workload.data, "--train", workload.train or amount.trecqa_train)
-    return (*words, "--made-data") if stand_in_for(workload.data, request.scale, recorded=request.recorded) else words
+    is_shown_only = request.recorded and request.scale != "smoke"
+    return (*words, "--made-data") if not is_shown_only and stand_in_for(workload.data, request.scale) else words
