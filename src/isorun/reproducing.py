@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from isorun import workflow
+from isorun.analysis.evidence.condition import Condition, some
 from isorun.analysis.studies.last_words import last_words
-from isorun.analysis.studies.warning import StudyWarning, some
 from isorun.errors import NothingRecorded, UsageError
 from isorun.execution.base import AbstractExecutor
 from isorun.execution.scheduler import Observer
@@ -156,4 +156,4 @@ def _with_failures(shown: Presentation, failed: Sequence[RunRecord], name: str) 
     said_by = "" if times == number else f" ({times} of them)"
     message = f"{some(number, 'run')} did not finish and {'is' if number == 1 else 'are'} in no table: {cause}{said_by}"
     next_step = f"mend it, then isorun reproduce {name} again; isorun report STUDY shows what failed runs said"
-    return replace(shown, warnings=(*shown.warnings, StudyWarning("failed-runs", message, next_step)))
+    return replace(shown, warnings=(*shown.warnings, Condition("failed-runs", message, next_step)))

@@ -37,7 +37,7 @@ def test_every_key_is_described(troubled):
 
 @pytest.mark.parametrize("module", [run_conditions, study_warnings])
 def test_every_warning_code_is_described(module):
-    codes = re.findall(r'StudyWarning\(\s*"([a-z-]+)"', Path(module.__file__).read_text())
+    codes = re.findall(r'Condition\(\s*"([a-z-]+)"', Path(module.__file__).read_text())
     assert len(codes) > 5
     for code in codes:
         assert f"| `{code}` |" in DESCRIPTION

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Final
 
+from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.figures import svg
 from isorun.report.figures.description import Figure
 from isorun.report.html_table import render_table
@@ -123,7 +123,7 @@ def _unbroken(sentence: str) -> str:
     return escaped(sentence).replace(" %", "&nbsp;%").replace(" ± ", "&nbsp;±&nbsp;")
 
 
-def _contents(sections: Sequence[Section], warnings: Sequence[StudyWarning]) -> str:
+def _contents(sections: Sequence[Section], warnings: Sequence[Condition]) -> str:
     links = [(section.name, section.title) for section in sections]
     links += [("warnings", count(len(warnings), "warning"))] if warnings else []
     items = "".join(f'<li><a href="#{escaped(name)}">{escaped(title)}</a></li>' for name, title in links)
@@ -156,14 +156,14 @@ def _table(table: Table) -> str:
     return f"<details><summary>{escaped(table.title)}</summary>{render_table(table)}</details>"
 
 
-def _warnings(warnings: Sequence[StudyWarning]) -> Iterator[str]:
+def _warnings(warnings: Sequence[Condition]) -> Iterator[str]:
     if warnings:
         items = "\n".join(_warning(warning) for warning in warnings)
         yield '<section aria-labelledby="warnings"><h2 id="warnings">Warnings</h2>'
         yield f'<ol class="warnings">{items}</ol></section>'
 
 
-def _warning(warning: StudyWarning) -> str:
+def _warning(warning: Condition) -> str:
     about = f" ({'; '.join(warning.groups)})" if warning.groups else ""
     return (
         f"<li><p><code>{escaped(warning.code)}</code> {escaped(warning.message + about)}</p>"

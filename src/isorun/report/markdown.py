@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.plain_text import harmless
 from isorun.report.sections import study_tables
 from isorun.report.tables import Column, Table
@@ -63,7 +63,7 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _warnings(warnings: Sequence[StudyWarning]) -> Iterator[str]:
+def _warnings(warnings: Sequence[Condition]) -> Iterator[str]:
     if warnings:
         yield "## Warnings"
         yield "\n".join(
@@ -72,7 +72,7 @@ def _warnings(warnings: Sequence[StudyWarning]) -> Iterator[str]:
         )
 
 
-def _about(warning: StudyWarning) -> str:
+def _about(warning: Condition) -> str:
     return f"{warning.message} ({'; '.join(warning.groups)})" if warning.groups else warning.message
 
 

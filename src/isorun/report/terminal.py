@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.numbers import count
 from isorun.report.plain_text import harmless
 from isorun.report.sections import study_tables
@@ -71,7 +71,7 @@ def _listing(listing: Listing, *, colour: bool, width: int) -> Iterator[str]:
     yield from (_wrapped(item, width, "- ", "  ") for item in listing.items)
 
 
-def _warnings(warnings: Sequence[StudyWarning], *, colour: bool, width: int) -> Iterator[str]:
+def _warnings(warnings: Sequence[Condition], *, colour: bool, width: int) -> Iterator[str]:
     if warnings:
         yield _styled(f"{count(len(warnings), 'warning')}", _BOLD, colour)
     for number, warning in enumerate(warnings, start=1):

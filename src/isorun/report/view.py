@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from isorun.analysis.studies.warning import StudyWarning
+from isorun.analysis.evidence.condition import Condition
 from isorun.report.figures.description import Figure
 from isorun.report.tables import Table
 
@@ -25,6 +25,6 @@ class View:
 
     verdict: tuple[str, ...]
     tables: tuple[Table, ...] = ()
-    warnings: tuple[StudyWarning, ...] = ()
+    warnings: tuple[Condition, ...] = ()
     figures: tuple[Figure, ...] = ()
     listings: tuple[Listing, ...] = ()

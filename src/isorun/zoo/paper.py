@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.analysis.studies.warning import StudyWarning
+from isorun.analysis.evidence.condition import Condition
 from isorun.report.figures.description import Figure
 from isorun.report.tables import Table
 from isorun.study.design import Study
@@ -82,7 +82,7 @@ class Presentation:
     figures: tuple[Figure, ...] = ()
     scaled_down: tuple[str, ...] = ()
     not_had: tuple[str, ...] = ()
-    warnings: tuple[StudyWarning, ...] = ()
+    warnings: tuple[Condition, ...] = ()
     numbers: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import bdtr
 
+from isorun.analysis.evidence.condition import some
 from isorun.analysis.inputs.multiplicity import adjusted
 from isorun.analysis.inputs.samples import FloatArray, finite_sample
-from isorun.analysis.studies.warning import some
 from isorun.errors import InputError
 
 __all__ = ["ClassGap", "class_gaps", "range_tail"]

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from isorun.analysis.evidence.condition import Condition, some
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, RuleResult
 from isorun.analysis.studies.judged import JudgedMetric
 from isorun.analysis.studies.run_conditions import CONDITION_RULES
 from isorun.analysis.studies.selection import FINAL
-from isorun.analysis.studies.warning import StudyWarning, some
 from isorun.errors import known_names
 from isorun.study.records import RunRecord
 
@@ -35,7 +35,7 @@ class Evidence:
     logged: Sequence[str]
 
 
-def find_warnings(evidence: Evidence) -> tuple[StudyWarning, ...]:
+def find_warnings(evidence: Evidence) -> tuple[Condition, ...]:
     """All warnings, those on how the runs were made first; the same warning of several groups is one."""
     in_groups = (
         warning
@@ -47,18 +47,18 @@ def find_warnings(evidence: Evidence) -> tuple[StudyWarning, ...]:
     return (*_merged(in_groups), *(warning for rule in RULES for warning in rule(evidence)))
 
 
-def _merged(warnings: Iterable[StudyWarning]) -> Iterable[StudyWarning]:
-    merged: dict[tuple[str, str], StudyWarning] = {}
+def _merged(warnings: Iterable[Condition]) -> Iterable[Condition]:
+    merged: dict[tuple[str, str], Condition] = {}
     for warning in warnings:
         same = merged.get((warning.code, warning.message), replace(warning, groups=()))
         merged[warning.code, warning.message] = replace(same, groups=(*same.groups, *warning.groups))
     return merged.values()
 
 
-def _runs_failed(evidence: Evidence) -> Iterator[StudyWarning]:
+def _runs_failed(evidence: Evidence) -> Iterator[Condition]:
     failed = [run for group in evidence.groups for run in group.failed if not run.finished_later]
     if failed:
-        yield StudyWarning(
+        yield Condition(
             "runs-failed",
             f"{some(len(failed), 'run')} left no result ({failed[0].reason or failed[0].state}); "
             "the tables show only those that finished",
@@ -66,23 +66,23 @@ def _runs_failed(evidence: Evidence) -> Iterator[StudyWarning]:
         )
 
 
-def _runs_missing(evidence: Evidence) -> Iterator[StudyWarning]:
+def _runs_missing(evidence: Evidence) -> Iterator[Condition]:
     missing = sum(max(group.planned - sum(group.states.values()), 0) for group in evidence.groups)
     if missing:
         planned = sum(group.planned for group in evidence.groups)
-        yield StudyWarning(
+        yield Condition(
             "runs-missing",
             f"{some(missing, 'run')} of the {planned} in the study have not been made yet",
             "isorun run with the same study: only what is missing is run",
         )
 
 
-def _launch_differs(evidence: Evidence) -> Iterator[StudyWarning]:
+def _launch_differs(evidence: Evidence) -> Iterator[Condition]:
     modes = {key: {record.launch for record in records} for key, records in evidence.records.items() if records}
     fresh = sorted({str(key.level) for key, used in modes.items() if used == {"fresh"}})
     warm = sorted({str(key.level) for key, used in modes.items() if used == {"warm"}})
     if fresh and warm:
-        yield StudyWarning(
+        yield Condition(
             "launch-differs",
             f"runs at {', '.join(fresh)} were started fresh, those at {', '.join(warm)} warm: the seconds of fresh "
             "runs include importing frameworks, so compare times within a level only",
@@ -90,27 +90,27 @@ def _launch_differs(evidence: Evidence) -> Iterator[StudyWarning]:
         )
 
 
-def _metric_not_logged(evidence: Evidence) -> Iterator[StudyWarning]:
+def _metric_not_logged(evidence: Evidence) -> Iterator[Condition]:
     finished = any(evidence.records.values())
     for metric in evidence.metrics if finished else ():
         if metric.name not in evidence.logged:
-            yield StudyWarning(
+            yield Condition(
                 "metric-not-logged",
                 f"no run logged the metric {metric.name!r}; logged were: {known_names(metric.name, evidence.logged)}",
                 f"rename [metrics.{metric.name}] in the study, or log it: isorun.result({metric.name}=...)",
             )
     if finished and not evidence.metrics:
-        yield StudyWarning(
+        yield Condition(
             "no-metric",
             "no run logged a metric, so there is nothing to judge by",
             "isorun.result(test_acc=...) in the training, or print lines such as 'test_acc: 0.98'",
         )
 
 
-def _metric_chosen(evidence: Evidence) -> Iterator[StudyWarning]:
+def _metric_chosen(evidence: Evidence) -> Iterator[Condition]:
     for metric in evidence.metrics:
         if not metric.declared:
-            yield StudyWarning(
+            yield Condition(
                 "metric-chosen",
                 f"{metric.name} ({metric.direction} is better) was chosen: {metric.chosen_because}",
                 f'declare it: [metrics."{metric.name}"] direction = "{metric.direction}" in the study, or '
@@ -118,10 +118,10 @@ def _metric_chosen(evidence: Evidence) -> Iterator[StudyWarning]:
             )
 
 
-def _few_runs(evidence: Evidence) -> Iterator[StudyWarning]:
+def _few_runs(evidence: Evidence) -> Iterator[Condition]:
     few = [group for group in evidence.groups if group.finished < FEWEST_RUNS]
     if few:
-        yield StudyWarning(
+        yield Condition(
             "few-runs",
             f"fewer than {FEWEST_RUNS} finished runs: the spread is hardly known",
             "raise repeats in the study (or -n) and run again: finished runs are kept",
@@ -129,12 +129,12 @@ def _few_runs(evidence: Evidence) -> Iterator[StudyWarning]:
         )
 
 
-def _not_finite(evidence: Evidence) -> Iterator[StudyWarning]:
+def _not_finite(evidence: Evidence) -> Iterator[Condition]:
     for metric in evidence.metrics:
         runs = {run.run_id for group in evidence.groups for run in _runs_with_gaps(group, metric.name)}
         if runs:
             named = ", ".join(sorted(runs)[:3]) + (", …" if len(runs) > 3 else "")
-            yield StudyWarning(
+            yield Condition(
                 "metric-not-finite",
                 f"{metric.name} is NaN or infinite in {some(len(runs), 'run')} ({named}), left out of its figures",
                 f"look at runs/{min(runs)}/output.log in the store",
@@ -148,11 +148,11 @@ def _runs_with_gaps(group: GroupResult, metric: str) -> Iterator[JudgedRun]:
                 yield run
 
 
-def _unjudged(evidence: Evidence) -> Iterator[StudyWarning]:
+def _unjudged(evidence: Evidence) -> Iterator[Condition]:
     for number, rule in enumerate(evidence.groups[0].rules if evidence.groups else ()):
         problems = [problem for group in evidence.groups for problem in group.rules[number].unjudged.values()]
         if problems:
-            yield StudyWarning(
+            yield Condition(
                 "rule-without-epoch",
                 f"the rule {rule.rule.name} picked no epoch in {some(len(problems), 'run')} ({problems[0]}); "
                 "they are missing from its rows",
@@ -160,24 +160,24 @@ def _unjudged(evidence: Evidence) -> Iterator[StudyWarning]:
             )
 
 
-def _selected_on_itself(evidence: Evidence) -> Iterator[StudyWarning]:
+def _selected_on_itself(evidence: Evidence) -> Iterator[Condition]:
     rules = evidence.groups[0].rules if evidence.groups else ()
     names = {metric.name for metric in evidence.metrics}
     both = [rule.rule for rule in rules if rule.rule.metric in names]
     if both:
-        yield StudyWarning(
+        yield Condition(
             "selected-on-itself",
             f"{both[0].metric} both picks the epoch and is the result: the best of many epochs is too good",
             "log a value on data that picks nothing: isorun.log(epoch=..., test_acc=...)",
         )
 
 
-def _judged_at_end(evidence: Evidence) -> Iterator[StudyWarning]:
+def _judged_at_end(evidence: Evidence) -> Iterator[Condition]:
     for metric in evidence.metrics:
         rules = {rule.rule.name for group in evidence.groups for rule in group.rules if _at_end(rule, metric.name)}
         rules.discard(FINAL.name)
         if rules:
-            yield StudyWarning(
+            yield Condition(
                 "final-value-used",
                 f"{metric.name} was not logged at the epoch picked by {' and '.join(sorted(rules))}: "
                 "its value at the end of the run is shown",
@@ -189,7 +189,7 @@ def _at_end(rule: RuleResult, metric: str) -> bool:
     return any(metric in run.selected.at_end for run in rule.runs)
 
 
-def _from_output(evidence: Evidence) -> Iterator[StudyWarning]:
+def _from_output(evidence: Evidence) -> Iterator[Condition]:
     """Metrics read in the same way, from the same line where one is still known, are one warning."""
     judged = {metric.name for metric in evidence.metrics}
     judged |= {rule.rule.metric for group in evidence.groups for rule in group.rules}
@@ -201,7 +201,7 @@ def _from_output(evidence: Evidence) -> Iterator[StudyWarning]:
         if origin:
             alike.setdefault(f"({origin}){_example(records, metric)}", []).append(metric)
     for where, metrics in alike.items():
-        yield StudyWarning(
+        yield Condition(
             "metric-from-output",
             f"{' and '.join(metrics)} read from the training's output {where}",
             f"check the values; to be sure, log them: isorun.log(epoch=..., {metrics[0]}=...), or declare a pattern",
@@ -215,7 +215,7 @@ def _example(records: Sequence[RunRecord], metric: str) -> str:
     return f', as in "{line[:100]}"' if line else ""
 
 
-RULES: Final[Sequence[Callable[[Evidence], Iterator[StudyWarning]]]] = (
+RULES: Final[Sequence[Callable[[Evidence], Iterator[Condition]]]] = (
     _metric_not_logged,
     _not_finite,
     _runs_failed,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from isorun.analysis.agreements.agreement import Correlation
 from isorun.analysis.agreements.rounding import RankChange, SupportedDigits
 from isorun.analysis.agreements.shared_runs import AgreementTable, SharedRuns
-from isorun.analysis.studies.warning import StudyWarning
+from isorun.analysis.evidence.condition import Condition
 from isorun.report.numbers import UNKNOWN, count, fixed, p_value, percentage, significant, whole
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
@@ -96,11 +96,11 @@ def _side(name: str, digits: SupportedDigits) -> tuple[str, ...]:
     )
 
 
-def _warnings(result: AgreementTable) -> Iterator[StudyWarning]:
+def _warnings(result: AgreementTable) -> Iterator[Condition]:
     for note in result.notes:
-        yield StudyWarning("note", note, "see the data")
+        yield Condition("note", note, "see the data")
     for shared in result.pairs:
         if shared.pairs.unmatched:
             sides = f"{shared.agreement.a} and {shared.agreement.b}"
             message = f"{count(len(shared.pairs.unmatched), 'run')} of {sides} without a partner, left out"
-            yield StudyWarning("unmatched", message, "see the data", shared.pairs.unmatched[:5])
+            yield Condition("unmatched", message, "see the data", shared.pairs.unmatched[:5])

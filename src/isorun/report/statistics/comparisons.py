@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.inputs.samples import Interval, Outcome
 from isorun.analysis.pairwise.comparison import Comparison
-from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.numbers import UNKNOWN, decimals_for, fixed, p_value, significant
 from isorun.report.statistics.decisions import spoken
 from isorun.report.tables import Column, Table
@@ -97,7 +97,7 @@ def _interval(interval: Interval | None) -> str:
     return UNKNOWN if interval is None else " to ".join(significant(end) for end in interval)
 
 
-def _warnings(result: Comparison) -> list[StudyWarning]:
-    warnings = [StudyWarning("note", note, "see the data") for note in result.notes]
-    warnings += [StudyWarning("verdict", text, "isorun power says how many") for text in result.decision.warnings]
+def _warnings(result: Comparison) -> list[Condition]:
+    warnings = [Condition("note", note, "see the data") for note in result.notes]
+    warnings += [Condition("verdict", text, "isorun power says how many") for text in result.decision.warnings]
     return warnings

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.planning.power_question import PowerResult
 from isorun.analysis.sequential.decision import Decision, PathPoint
-from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.numbers import UNKNOWN, fixed, p_value, significant
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
@@ -56,15 +56,15 @@ def _look(point: PathPoint) -> tuple[str, ...]:
     )
 
 
-def _warnings(decision: Decision) -> list[StudyWarning]:
-    return [StudyWarning("decision", text, "isorun power says how many runs are needed") for text in decision.warnings]
+def _warnings(decision: Decision) -> list[Condition]:
+    return [Condition("decision", text, "isorun power says how many runs are needed") for text in decision.warnings]
 
 
-def _beyond_the_study(to_keep: str) -> list[StudyWarning]:
+def _beyond_the_study(to_keep: str) -> list[Condition]:
     if not to_keep:
         return []
     message = "runs were made beyond what the study declares; reports leave them out until the study declares them"
-    return [StudyWarning("beyond-the-study", message, f"write {to_keep} into the study")]
+    return [Condition("beyond-the-study", message, f"write {to_keep} into the study")]
 
 
 def power_view(result: PowerResult) -> View:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.leaderboards.compare_many import PairOutcome
 from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing
-from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.numbers import UNKNOWN, count, fixed, p_value, percentage, significant, whole
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
@@ -115,11 +115,11 @@ def _wins(board: Leaderboard, pair: PairOutcome) -> tuple[str, str]:
     return percentage(found.estimate), ends
 
 
-def _warnings(board: Leaderboard) -> Iterator[StudyWarning]:
+def _warnings(board: Leaderboard) -> Iterator[Condition]:
     unranked = [standing for standing in board.standings if standing.place.rank is None]
     if unranked:
         names = tuple(standing.approach for standing in unranked)
         message = f"not ranked: {len(unranked)} of {len(board.standings)} approaches ({unranked[0].place.why})"
-        yield StudyWarning("unranked", message, "make more runs of these", names)
+        yield Condition("unranked", message, "make more runs of these", names)
     for note in board.notes:
-        yield StudyWarning("note", note, "see the data")
+        yield Condition("note", note, "see the data")

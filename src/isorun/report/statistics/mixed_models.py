@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.mixed.hypotheses import Hypotheses
 from isorun.analysis.mixed.result import MixedResult, VarianceShare
-from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.numbers import UNKNOWN, fixed, p_value, percentage, significant
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
@@ -26,7 +26,7 @@ def mixed_view(result: MixedResult, shares: Sequence[VarianceShare] = (), hypoth
     return View(
         tuple(_verdict(result, shares, hypotheses)),
         tuple(table for table in tables if table.rows),
-        tuple(StudyWarning("model", note, "see the model's formula and the data") for note in result.notes),
+        tuple(Condition("model", note, "see the model's formula and the data") for note in result.notes),
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.spreads.summary import GroupSummary
-from isorun.analysis.studies.warning import StudyWarning
 from isorun.report.numbers import UNKNOWN, count, decimals_for, fixed, percentage, whole
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
@@ -71,14 +71,14 @@ def _row(item: GroupSummary) -> tuple[str, ...]:
     )
 
 
-def _warnings(summaries: Sequence[GroupSummary]) -> list[StudyWarning]:
+def _warnings(summaries: Sequence[GroupSummary]) -> list[Condition]:
     few = [_name(item) for item in summaries if item.n < _FEW]
     dropped = sum(item.dropped for item in summaries)
     warnings = []
     if few:
         message = f"{count(len(few), 'group')} with fewer than {_FEW} runs: the spread is hardly known"
-        warnings.append(StudyWarning("few-runs", message, "make more runs", tuple(few[:5])))
+        warnings.append(Condition("few-runs", message, "make more runs", tuple(few[:5])))
     if dropped:
         message = f"{count(dropped, 'value')} not finite, left out as asked"
-        warnings.append(StudyWarning("not-finite", message, "look at these runs: a diverged training is a result, too"))
+        warnings.append(Condition("not-finite", message, "look at these runs: a diverged training is a result, too"))
     return warnings

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.analysis.studies.warning import StudyWarning
+from isorun.analysis.evidence.condition import Condition
 from isorun.report.numbers import UNKNOWN, count
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
@@ -110,11 +110,11 @@ def _size(size: int) -> str:
     return f"{size / 10**6:,.0f} MB" if size >= 10**6 else f"{max(size / 10**3, 1):,.0f} kB"
 
 
-def _notes(entries: Sequence[Listed]) -> Iterator[StudyWarning]:
+def _notes(entries: Sequence[Listed]) -> Iterator[Condition]:
     for entry in entries:
         if entry.dataset.brought and not entry.at_hand:
             step = f"isorun data get {entry.dataset.name}, then copy the images into {entry.folder / 'images'}"
-            yield StudyWarning("images-to-bring", f"{entry.dataset.name}: {entry.dataset.note}", step)
+            yield Condition("images-to-bring", f"{entry.dataset.name}: {entry.dataset.note}", step)
 
 
 def _entry_json(entry: Listed) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from isorun.analysis.studies.warning import StudyWarning
+from isorun.analysis.evidence.condition import Condition
 from isorun.zoo.studies.ase20.measured import Measured, PartResult
 
 __all__ = ["merged_warnings"]
@@ -20,9 +20,9 @@ _LAUNCH: Final = (
 """The same for all studies, whichever levels they have."""
 
 
-def merged_warnings(parts: Sequence[PartResult], groups: Sequence[Measured], scale: str) -> tuple[StudyWarning, ...]:
+def merged_warnings(parts: Sequence[PartResult], groups: Sequence[Measured], scale: str) -> tuple[Condition, ...]:
     """Each warning once, with all the groups it is about."""
-    merged: dict[tuple[str, str], StudyWarning] = {}
+    merged: dict[tuple[str, str], Condition] = {}
     for part in parts:
         for warning in _of_part(part, scale):
             same = merged.get((warning.code, warning.message), replace(warning, groups=()))
@@ -30,12 +30,12 @@ def merged_warnings(parts: Sequence[PartResult], groups: Sequence[Measured], sca
     return (*_times_shared(groups, scale), *merged.values())
 
 
-def _times_shared(groups: Sequence[Measured], scale: str) -> Iterator[StudyWarning]:
+def _times_shared(groups: Sequence[Measured], scale: str) -> Iterator[Condition]:
     shared = [group for group in groups if group.at_once > 1]
     if shared:
         most = max(group.at_once for group in shared)
         is_all = all(group.at_once > 1 for group in groups if group.finished)
-        yield StudyWarning(
+        yield Condition(
             "times-shared",
             f"up to {most} runs shared a GPU: their times to convergence include waiting for each other",
             f"isorun reproduce ase20 --scale {scale} -j 1 in a new store, where times matter",
@@ -43,9 +43,9 @@ def _times_shared(groups: Sequence[Measured], scale: str) -> Iterator[StudyWarni
         )
 
 
-def _of_part(part: PartResult, scale: str) -> Iterator[StudyWarning]:
+def _of_part(part: PartResult, scale: str) -> Iterator[Condition]:
     if part.result is None:
-        yield StudyWarning("no-runs", "nothing was recorded for some parts", _again(scale), (part.study.name,))
+        yield Condition("no-runs", "nothing was recorded for some parts", _again(scale), (part.study.name,))
         return
     for warning in part.result.warnings:
         if warning.code == "runs-failed" or (part.planned.factors and warning.code in _MEANT_FOR_FACTORS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isorun.analysis.studies.warning import StudyWarning
+from isorun.analysis.evidence.condition import Condition
 from isorun.report.numbers import fixed, significant
 from isorun.zoo.data.searches.search_logs import SearchLogs
 from isorun.zoo.studies.dream.claims import DAY, HOUR, TARGET, TRIALS, Finding
@@ -69,13 +69,13 @@ def _best_of(ranked: Sequence[tuple[str, float]]) -> str:
     return f"{sentence}, {significant(100 * (best - ranked[1][1]))} points above {ranked[1][0]}"
 
 
-def warnings(logs: SearchLogs) -> tuple[StudyWarning, ...]:
+def warnings(logs: SearchLogs) -> tuple[Condition, ...]:
     """One search for each strategy is no sample."""
     message = (
         f"Of each strategy there is one search a case, {len(logs.searches)} in all: the logs show what happened once, "
         "not that one strategy is better."
     )
-    return (StudyWarning("single-searches", message, "Repeat the searches with other seeds before you rank them."),)
+    return (Condition("single-searches", message, "Repeat the searches with other seeds before you rank them."),)
 
 
 def numbers(findings: Sequence[Finding], logs: SearchLogs, cases: Sequence[str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from isorun.analysis.studies.warning import StudyWarning
+from isorun.analysis.evidence.condition import Condition
 from isorun.report.numbers import count, percentage, significant
 from isorun.zoo.studies.fewshot.findings import Findings
 from isorun.zoo.studies.fewshot.hypotheses import ALPHA, Judgement, published_judgements, stated_p
@@ -23,7 +23,7 @@ def verdict(found: Findings) -> tuple[str, ...]:
     return (*_opening(found), *_identical(found), *_once(found), *_shares(found), *_control(found), _published_remark())
 
 
-def warnings(found: Findings) -> tuple[StudyWarning, ...]:
+def warnings(found: Findings) -> tuple[Condition, ...]:
     """Runs that are missing, and what makes the numbers weaker than they look."""
     return tuple(_warnings(found))
 
@@ -128,28 +128,28 @@ def _published_remark() -> str:
     )
 
 
-def _warnings(found: Findings) -> Iterator[StudyWarning]:
+def _warnings(found: Findings) -> Iterator[Condition]:
     if found.without_runs:
         message = "no usable run in some of the groups"
-        yield StudyWarning("no-runs", message, "isorun reproduce again makes what is missing", found.without_runs)
+        yield Condition("no-runs", message, "isorun reproduce again makes what is missing", found.without_runs)
     if unusable := found.collected.unusable:
         runs = count(sum(unusable.values()), "run")
         message = f"{runs} ended without a finite accuracy (diverged), left out of the tables"
         groups = tuple(f"{name}: {number}" for name, number in unusable.items())
-        yield StudyWarning("no-accuracy", message, "isorun report has the runs and the ends of their logs", groups)
+        yield Condition("no-accuracy", message, "isorun report has the runs and the ends of their logs", groups)
     if weak := _weak(found):
         message = f"hardly better than guessing (mean accuracy below {percentage(_WEAK)} %)"
-        yield StudyWarning("weak", message, "a weak training says little about stability", weak)
+        yield Condition("weak", message, "a weak training says little about stability", weak)
     if found.collected.runs:
         yield from _model_warnings(found)
 
 
-def _model_warnings(found: Findings) -> Iterator[StudyWarning]:
+def _model_warnings(found: Findings) -> Iterator[Condition]:
     for note in (*found.model.left_out, *(found.model.result.notes if found.model.result else ())):
-        yield StudyWarning("model", note, "see Table 1")
+        yield Condition("model", note, "see Table 1")
     for why, table in ((found.model.why_not, "Tables 1, 2 and 4"), (found.nested.why_not, "the variance shares")):
         if why:
-            yield StudyWarning("no-model", f"no model for {table}: {why}", "more configs, seeds or repeats (--runs)")
+            yield Condition("no-model", f"no model for {table}: {why}", "more configs, seeds or repeats (--runs)")
 
 
 def _weak(found: Findings) -> tuple[str, ...]:

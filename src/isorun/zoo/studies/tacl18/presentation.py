@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from isorun.analysis.studies.warning import StudyWarning, some
+from isorun.analysis.evidence.condition import Condition, some
 from isorun.report.figures.description import Figure
 from isorun.report.tables import Table
 from isorun.study.records import RunRecord, RunState
@@ -85,13 +85,13 @@ def _figures(found: Findings) -> Iterator[Figure]:
     yield from figures.change_figures(found.changes)
 
 
-def _warnings(found: Findings) -> Iterator[StudyWarning]:
+def _warnings(found: Findings) -> Iterator[Condition]:
     diverged = [record for record in found.lost if record.state is RunState.FINISHED]
     if diverged:
         names = sorted({record.cell.label for record in diverged})
         message = f"{some(len(diverged), 'run')} without finite scores stand in no table"
-        yield StudyWarning("lost-runs", message, "look at the losses with isorun report", tuple(names[:10]))
+        yield Condition("lost-runs", message, "look at the losses with isorun report", tuple(names[:10]))
     strays = sorted(found.side_names - set(SIDES))
     if strays:
         message = f"runs that asked for a GPU were made without one: {'; '.join(strays)}"
-        yield StudyWarning("not-on-gpu", message, "check that torch sees the GPU")
+        yield Condition("not-on-gpu", message, "check that torch sees the GPU")

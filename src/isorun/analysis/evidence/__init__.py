@@ -1,0 +1,1 @@
+"""What runs are worth as evidence: units (what was drawn independently) and conditions (what weakens it)."""
