@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
-import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from isorun import workflow
+from isorun.analysis.evidence.condition import Condition, voided
+from isorun.analysis.evidence.units import Counting, Units, listed_units, paired_units, unit_conditions, units_of
+from isorun.analysis.evidence.withholding import withheld
+from isorun.analysis.inputs.samples import finite_sample
+from isorun.analysis.inputs.tables import Group, Table
+from isorun.analysis.pairwise.compare import REAL_RUNS
 from isorun.analysis.sequential.decision import Decision
 from isorun.analysis.sequential.looks import FEWEST_RUNS
 from isorun.analysis.sequential.verdict import decide as decide_runs
 from isorun.analysis.sequential.verdict import next_action
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.execution.base import AbstractExecutor
-from isorun.execution.scheduler import Observer
+from isorun.execution.scheduler import Observer, Outcome
 from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, results
 from isorun.study.cells import Cell
 from isorun.study.design import Study
@@ -29,6 +31,8 @@ from isorun.study.records import RunState
 
 __all__ = ["Sides", "StudyDecision", "decide", "decide_study"]
 
+_REPEAT = "repeat"
+
 
 def decide(data: Any, second: Any = None, /, *, direction: str | None = None, **options: Any) -> Decision:
     """Who is better, with a bounded error rate however often one looks.
@@ -36,14 +40,19 @@ def decide(data: Any, second: Any = None, /, *, direction: str | None = None, **
     decide(runs_a, runs_b, direction="higher"): from the runs made so far, in the order they were made.
     decide("study.toml"): makes more runs until the verdict is in, or max_runs a side are made.
     """
-    if second is not None:
-        return decide_runs(data, second, direction=direction or "higher", **options)
-    return decide_study(data, direction=direction, **options).decision
+    if second is None:
+        return decide_study(data, direction=direction, **options).decision
+    a, b = finite_sample(data, "A"), finite_sample(second, "B")
+    if options.get("paired"):
+        return decide_runs(a, b, direction=direction or "higher", **options)
+    units = {"A": listed_units(a), "B": listed_units(b)}
+    decision = decide_runs(*(one.values for one in units.values()), direction=direction or "higher", **options)
+    return withheld(decision, unit_conditions(units, next_step=REAL_RUNS))
 
 
 @dataclass(frozen=True, slots=True)
 class StudyDecision:
-    """A decision on a study, with the names of both sides and how many runs were made for it.
+    """A decision on a study: the names of both sides, what their runs count as, and what weakens them.
 
     stopped: why the work ended before the rule said so. to_keep: what to write into the study so that its reports show
     the runs that were made beyond it.
@@ -52,13 +61,29 @@ class StudyDecision:
     decision: Decision
     a: str
     b: str
+    units: Mapping[str, Units]
     runs_made: int
+    warnings: tuple[Condition, ...] = ()
     stopped: str = ""
     to_keep: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON: the sides, then the decision's own keys."""
-        return {"a": self.a, "b": self.b, "runs_made": self.runs_made, **self.decision.to_json()}
+        """Plain JSON: the sides and what they count as, then the decision's own keys."""
+        first, second = self.units[self.a], self.units[self.b]
+        warnings = (*self.warnings, *self.decision.warnings)
+        return {
+            "a": self.a,
+            "b": self.b,
+            "runs_made": self.runs_made,
+            **self.decision.to_json(),
+            "n_a": first.runs.size,
+            "n_b": second.runs.size,
+            "units_a": first.count,
+            "units_b": second.count,
+            "unit": first.noun,
+            "stopped": self.stopped,
+            "warnings": [warning.to_json() if isinstance(warning, Condition) else warning for warning in warnings],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +107,14 @@ class Sides:
             _label(cell, name) == label for name, label in self.fixed.items()
         )
 
-    def values(self, found: Results, value: str | None) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
-        """The values of both sides in the order they were planned: a number a run, or a seed's mean over repeats.
-
-        Repeats of one seed among several are not independent of each other, so together they count once.
-        """
+    def groups(self, found: Results, value: str | None) -> tuple[Group, Group]:
+        """The runs of both sides in the order they were planned."""
         table = found.table.where(self.fixed)
-        numbers, labels = table.numbers(found.value(value)), table.labels(self.by)
-        seeds = table.labels("seed")
-        sides = []
-        for side in (self.a, self.b):
-            rows = [row for row, label in enumerate(labels) if label == side]
-            by_seed = {seed: [float(numbers[row]) for row in group] for seed, group in _grouped(rows, seeds)}
-            units = [[statistics.fmean(runs)] for runs in by_seed.values()] if len(by_seed) > 1 else by_seed.values()
-            sides.append(np.array([value for unit in units for value in unit], dtype=np.float64))
-        return sides
+        groups = {group.name: group for group in table.groups(found.value(value), (self.by,))}
+        for name in (self.a, self.b):
+            if name not in groups:
+                raise NothingRecorded(f"no run of {name!r} has finished", hint="isorun report shows why runs failed")
+        return groups[self.a], groups[self.b]
 
 
 def sides_of(study: Study, by: str | None, a: str | None, b: str | None, where: Mapping[str, str] | None) -> Sides:
@@ -127,6 +145,8 @@ def decide_study(
     value: str | None = None,
     direction: str | None = None,
     rule: str | None = None,
+    unit: str | None = None,
+    pair: str | None = None,
     store: str | Path | None = None,
     jobs: int = 1,
     launch: str = "auto",
@@ -135,40 +155,125 @@ def decide_study(
     on_look: Callable[[Decision], None] | None = None,
     **options: Any,
 ) -> StudyDecision:
-    """Make runs of the two sides until the rule says to stop; options as in `verdict.decide`."""
+    """Make runs of the two sides until the rule says to stop; options as in `verdict.decide`.
+
+    unit: "repeat" to ask about one seed alone; otherwise every seed, or at level default every run, is drawn anew.
+    pair: "seed": both sides run with the same seeds, and the differences are judged.
+    """
     study = workflow.load(study, store=store)
     sides = sides_of(study, by, a, b, where)
-    units, made = int(options.get("min_runs", FEWEST_RUNS)), 0
+    _check_pairing(sides, pair)
+    question = _Question(sides, value, direction, unit, pair, options)
+    planned, made, seen = int(options.get("min_runs", FEWEST_RUNS)), 0, (0, 0)
     while True:
-        larger = extended(study, sides.level, units)
+        larger = extended(study, sides.level, planned, of_one_seed=unit == _REPEAT)
         outcome = workflow.run(
             larger, store=store, jobs=jobs, launch=launch, executor=executor, observer=observer, only=sides.has
         )
         made += len(outcome.records)
-        found = results(larger, store=store, rule=rule)
-        decision = _look(found, sides, value, {"direction": found.direction(direction), **options})
+        look = question.look(results(larger, store=store, rule=rule))
         if on_look is not None:
-            on_look(decision)
-        action = next_action(decision)
-        stuck = outcome.count(RunState.FINISHED) == 0 and made > 0
-        if action.stop or outcome.stopped or stuck:
-            reason = outcome.stopped or ("the last runs all failed" if stuck and not action.stop else "")
-            return StudyDecision(decision, sides.a, sides.b, made, reason, _beyond(study, larger))
-        units = min(decision.n_a, decision.n_b) + max(action.runs_a, action.runs_b, 1)
+            on_look(look.decision)
+        action = next_action(look.decision)
+        ended = _ended(outcome, look, seen if made else (0, 0))
+        if action.stop or ended:
+            return StudyDecision(
+                decision=look.decision,
+                a=sides.a,
+                b=sides.b,
+                units=dict(zip((sides.a, sides.b), look.units, strict=True)),
+                runs_made=made,
+                warnings=look.conditions,
+                stopped="" if action.stop else ended,
+                to_keep=_beyond(study, larger),
+            )
+        seen = look.units[0].count, look.units[1].count
+        planned = look.drawn + max(action.runs_a, action.runs_b, 1)
+
+
+def _check_pairing(sides: Sides, pair: str | None) -> None:
+    if pair is None:
+        return
+    if pair != "seed":
+        raise InputError("a study's runs are paired by their seed", found=f"pair {pair!r}", allowed="seed")
+    if sides.level is Level.DEFAULT:
+        raise InputError(
+            "at level default every run draws its own seed, so that no two runs share one",
+            hint="pair at level fixed-seed or deterministic (--where level=fixed-seed, or --level fixed-seed)",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What is known after some runs. drawn: how many draws the side that has fewer has finished, copies included."""
+
+    decision: Decision
+    units: tuple[Units, Units]
+    conditions: tuple[Condition, ...]
+    drawn: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked of the runs at every look."""
+
+    sides: Sides
+    value: str | None
+    direction: str | None
+    unit: str | None
+    pair: str | None
+    options: Mapping[str, Any]
+
+    def look(self, found: Results) -> _Look:
+        """The decision on the runs made so far, with the conditions it stands under."""
+        sides = self.sides
+        study = found.sides(sides.by, (sides.a, sides.b), sides.fixed)
+        assert study is not None
+        counting = found.counting(self.unit, study)
+        groups = sides.groups(found, self.value)
+        table = found.table.where(sides.fixed)
+        units = units_of(table, groups[0].values, counting), units_of(table, groups[1].values, counting)
+        known = (
+            *study.conditions(),
+            *unit_conditions(dict(zip((sides.a, sides.b), units, strict=True)), next_step=study.real_runs),
+        )
+        options = {"direction": found.direction(self.direction, self.value), **self.options}
+        decision = self._decided(table, groups, units, counting, options)
+        drawn = min(group.units.planned for group in study.groups)
+        return _Look(withheld(decision, known), units, known, drawn)
+
+    def _decided(
+        self,
+        table: Table,
+        groups: Sequence[Group],
+        units: Sequence[Units],
+        counting: Counting,
+        options: Mapping[str, Any],
+    ) -> Decision:
+        if self.pair is None:
+            return decide_runs(units[0].values, units[1].values, **options)
+        pairs = paired_units(table, (groups[0].values, groups[1].values), self.pair, counting)
+        return decide_runs(pairs.first, pairs.second, **options)
+
+
+def _ended(outcome: Outcome, look: _Look, seen: tuple[int, int]) -> str:
+    """Why no more runs are worth making although the rule would go on."""
+    if outcome.stopped:
+        return outcome.stopped
+    if outcome.records and outcome.count(RunState.FINISHED) == 0:
+        return "the last runs all failed"
+    void = voided(look.conditions)
+    if void is not None:
+        return void.message
+    if any(seen) and all(units.count <= before for units, before in zip(look.units, seen, strict=True)):
+        return "the last runs were copies of earlier ones"
+    return ""
 
 
 def _beyond(study: Study, larger: Study) -> str:
     if larger.repeats > study.repeats:
         return f"repeats = {larger.repeats}"
     return f"seeds = {list(larger.seeds)}" if larger.seeds != study.seeds else ""
-
-
-def _look(found: Results, sides: Sides, value: str | None, options: Mapping[str, Any]) -> Decision:
-    values = sides.values(found, value)
-    if not all(side.size for side in values):
-        name = sides.a if not values[0].size else sides.b
-        raise NothingRecorded(f"no run of {name!r} has finished", hint="isorun report shows why runs failed")
-    return decide_runs(*values, **options)
 
 
 def _cells_where(study: Study, where: Mapping[str, str]) -> list[Cell]:
@@ -196,9 +301,3 @@ def _two_labels(labels: list[str], a: str | None, b: str | None) -> tuple[str, s
 
 def _label(cell: Cell, factor: str) -> str:
     return str(getattr(cell, factor))
-
-
-def _grouped(rows: list[int], seeds: list[str]) -> list[tuple[str, list[int]]]:
-    ordered = sorted(rows, key=lambda row: seeds[row])
-    groups = [(seed, sorted(group)) for seed, group in itertools.groupby(ordered, key=lambda row: seeds[row])]
-    return sorted(groups, key=lambda item: item[1][0])

@@ -8,6 +8,8 @@
     agree("runs.csv", value="accuracy", by="device", pair="seed")   do they put the same seeds in the same order?
 
 A study stands for the table of its finished runs; its declared metric, direction and varying factor are the defaults.
+Here evidence meets statistics: runs are counted in units, and what weakens them goes with every answer. The parts that
+answer a question load when it is asked, so that a small table does not wait for what it does not use.
 """
 
 from __future__ import annotations
@@ -16,29 +18,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from isorun import workflow
-from isorun.analysis.agreements.shared_runs import AgreementTable, agreement_table, metrics_of, sides_of
-from isorun.analysis.inputs.pairing import matched
-from isorun.analysis.inputs.samples import FloatArray
-from isorun.analysis.inputs.tables import Group, Table, Values, read_table
-from isorun.analysis.leaderboards.board_table import BoardScores, board_scores
-from isorun.analysis.leaderboards.leaderboard import BoardOptions, Leaderboard, leaderboard
-from isorun.analysis.mixed.model import DegreesOfFreedom
-from isorun.analysis.mixed.model import mixed_model as fit_model
-from isorun.analysis.mixed.result import MixedResult
-from isorun.analysis.pairwise.compare import compare as compare_table
-from isorun.analysis.pairwise.comparison import Comparison
-from isorun.analysis.planning.power import power as power_from_runs
-from isorun.analysis.planning.power_curves import PAIRED_TESTS
-from isorun.analysis.planning.power_question import PowerResult
-from isorun.analysis.spreads.summary import GroupSummary, column_names
-from isorun.analysis.spreads.summary import summarize as summarize_table
-from isorun.analysis.studies.run_table import run_table
-from isorun.analysis.studies.study_result import StudyResult
+from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.units import Counting, Units, counting_of, paired_units, unit_conditions, units_of
+from isorun.analysis.inputs.tables import Group, Table, read_table
 from isorun.errors import InputError, known_names
-from isorun.study.design import Study
+
+if TYPE_CHECKING:
+    from isorun.analysis.agreements.shared_runs import AgreementTable
+    from isorun.analysis.evidence.verdict_conditions import StudySides
+    from isorun.analysis.leaderboards.board_table import BoardScores
+    from isorun.analysis.leaderboards.leaderboard import Leaderboard
+    from isorun.analysis.mixed.model import DegreesOfFreedom
+    from isorun.analysis.mixed.result import MixedResult
+    from isorun.analysis.pairwise.comparison import Comparison
+    from isorun.analysis.planning.power_question import PowerResult
+    from isorun.analysis.spreads.summary import GroupSummary
+    from isorun.analysis.studies.study_result import StudyResult
 
 __all__ = [
     "GROUP_FACTORS",
@@ -55,7 +52,8 @@ __all__ = [
     "summarize",
 ]
 
-GROUP_FACTORS = ("approach", "config", "environment", "level")
+GROUP_FACTORS: Final = ("approach", "config", "environment", "level")
+_REPEAT: Final = "repeat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ class Results:
             raise InputError(what, allowed=", ".join(self.table.columns), hint="value=… (--value on the command line)")
         return self.study.primary.name
 
-    def direction(self, chosen: str | None) -> str:
+    def direction(self, chosen: str | None, value: str | None = None) -> str:  # noqa: ARG002
         """Which direction is better: as chosen, or as the study says, else higher."""
         known = self.study.primary.direction if self.study and self.study.primary else "higher"
         return chosen or known
@@ -94,15 +92,41 @@ class Results:
             hint="by=… (--by on the command line)",
         )
 
+    def counting(self, asked: str | None, sides: StudySides | None = None) -> Counting:
+        """How runs are counted: as asked, else as the records say, else as the table's columns say."""
+        if self.study is None or asked not in {None, _REPEAT}:
+            return counting_of(self.table, asked)
+        from isorun.analysis.studies.run_table import DISTINCT, UNIT
+
+        if asked == _REPEAT:
+            return Counting(DISTINCT, _REPEAT, asked=True, seeds="seed", recorded=True)
+        return Counting(UNIT, sides.noun if sides else "unit", recorded=True)
+
+    def sides(
+        self, by: str = "", labels: Sequence[str] = (), where: Mapping[str, str] | None = None
+    ) -> StudySides | None:
+        """The groups of the study that a question is about; None for a table that comes from no study."""
+        if self.study is None:
+            return None
+        from isorun.analysis.evidence.verdict_conditions import study_sides
+
+        return study_sides(self.study, by, labels, where)
+
 
 def results(data: Any, *, store: str | Path | None = None, rule: str | None = None) -> Results:
-    """Whatever holds results: a table file or frame, a study or its file (rule: the selection rule to judge by)."""
+    """Whatever holds results: a table file or frame, a study, its file or its name (rule: the selection rule)."""
     if isinstance(data, Results):
         return data
-    if not _is_study(data):
+    if not _is_study(data, store):
         return Results(read_table(data))
+    from dataclasses import replace
+
+    from isorun import workflow
+    from isorun.analysis.studies.run_table import run_table
+
     analysed = workflow.analyse(data, store=store)
-    return Results(read_table(run_table(analysed, rule)), analysed)
+    table = read_table(run_table(analysed, rule))
+    return Results(replace(table, source=f"the study {analysed.study}", in_order=frozenset(GROUP_FACTORS)), analysed)
 
 
 def summarize(
@@ -112,11 +136,20 @@ def summarize(
     by: str | Sequence[str] | None = None,
     where: Mapping[str, str] | None = None,
     drop_missing: bool = False,
+    unit: str | None = None,
 ) -> tuple[GroupSummary, ...]:
-    """How the runs of each group look: n, mean, sd with its interval, median, IQM, extremes."""
+    """How the runs of each group look: runs and units, mean, sd with its interval, median, IQM, extremes."""
+    from isorun.analysis.spreads.summary import summarize as summarize_table
+
     found = results(data)
-    grouping = _grouping(found, by)
-    return summarize_table(found.table, value=found.value(value), by=grouping, where=where, drop_missing=drop_missing)
+    return summarize_table(
+        found.table,
+        value=found.value(value),
+        by=_grouping(found, by),
+        where=where,
+        drop_missing=drop_missing,
+        unit=found.counting(unit, found.sides(where=where)),
+    )
 
 
 def groups_of(
@@ -128,6 +161,8 @@ def groups_of(
     drop_missing: bool = False,
 ) -> tuple[Group, ...]:
     """The values of each group, for figures."""
+    from isorun.analysis.spreads.summary import column_names
+
     found = results(data)
     table = found.table.where(where or {})
     columns = column_names(_grouping(found, by), tuple(table.columns))
@@ -145,21 +180,48 @@ def compare(
     *,
     value: str | None = None,
     by: str | None = None,
+    a: str | None = None,
+    b: str | None = None,
+    pair: str | None = None,
+    paired: bool = False,
     direction: str | None = None,
-    **options: Any,
+    where: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
+    margin: float | None = None,
+    unit: str | None = None,
+    test: str | None = None,
 ) -> Comparison:
-    """Is A better than B? Two lists of results, a table, or a study; options as in `pairwise.compare`."""
+    """Is A better than B? Two lists of results, a table, or a study.
+
+    a, b: the labels of column `by`. pair: the column whose labels say which runs belong together (paired: two lists
+    whose i-th runs do): the verdict is then about the differences. margin: a difference that does not matter, which
+    allows the verdict "equivalent". unit: the column that says what was drawn independently, or "repeat" for the runs
+    of one seed. test: "brunner-munzel" (holds its error rate for unequal spreads), "mann-whitney", or, for pairs,
+    "signed-rank".
+    """
+    from isorun.analysis.pairwise.compare import REAL_RUNS
+    from isorun.analysis.pairwise.compare import compare as compare_table
+
+    options: dict[str, Any] = {"a": a, "b": b, "margin": margin, "test": test}
     if second is not None:
-        return compare_table(data, second, direction=direction or "higher", **options)
+        return compare_table(data, second, direction=direction or "higher", paired=paired, **options)
     found = results(data)
+    factor = found.factor(by)
     if found.study is not None:
-        part = found.table.where(options.get("where") or {})
-        refuse_pooling({name: part.labels(name) for name in GROUP_FACTORS}, found.factor(by))
+        part = found.table.where(where or {})
+        refuse_pooling({name: part.labels(name) for name in GROUP_FACTORS}, factor)
+    sides = found.sides(factor, [label for label in (a, b) if label], where)
     return compare_table(
         found.table,
         value=found.value(value),
-        by=found.factor(by),
-        direction=found.direction(direction),
+        by=factor,
+        pair=pair,
+        direction=found.direction(direction, value),
+        where=where,
+        drop_missing=drop_missing,
+        unit=found.counting(unit, sides),
+        conditions=sides.conditions() if sides else (),
+        real_runs=sides.real_runs if sides else REAL_RUNS,
         **options,
     )
 
@@ -191,6 +253,8 @@ def mixed_model(
     drop_missing: bool = False,
 ) -> MixedResult:
     """Where the variance comes from: a linear mixed model with random intercepts, tested as R's lmerTest does."""
+    from isorun.analysis.mixed.model import mixed_model as fit_model
+
     table = results(data).table.where(where or {})
     return fit_model(
         table.typed(),
@@ -214,13 +278,18 @@ def power(
     pair: str | None = None,
     where: Mapping[str, str] | None = None,
     drop_missing: bool = False,
+    unit: str | None = None,
     **options: Any,
 ) -> PowerResult:
     """How many runs for a difference of this size, or what these runs could see; options as in `planning.power`.
 
-    data, second: two lists of results to simulate from; or a table or study of which a and b name the sides. pair: for
-    paired tests from a table, the column whose labels tell which runs belong together.
+    data, second: two lists of results to simulate from; or a table or study of which a and b name the sides, whose
+    units are simulated from. pair: for paired tests from a table, the column whose labels tell which runs belong
+    together.
     """
+    from isorun.analysis.planning.power import power as power_from_runs
+    from isorun.analysis.planning.power_curves import PAIRED_TESTS
+
     if data is None and options.get("difference") is not None and options.get("sd") is None:
         raise InputError(
             "a difference in units of the metric means nothing without the spread of its runs",
@@ -237,19 +306,33 @@ def power(
     for name in names:
         if name not in groups:
             raise InputError(f"no run belongs to {name!r}", allowed=known_names(name, groups))
+    sides = found.sides(by_column[0] if by_column else "", names, where)
+    counting = found.counting(unit, sides)
+    units = {name: units_of(table, groups[name].values, counting) for name in names}
     if options.get("test") in PAIRED_TESTS:
-        return power_from_runs(*_paired_runs(table, pair, [groups[name].values for name in names]), **options)
-    return power_from_runs(*(groups[name].values.finite for name in names), **options)
+        runs = _paired_runs(table, pair, [groups[name] for name in names], counting)
+    else:
+        runs = tuple(one.values for one in units.values())
+    answer = power_from_runs(*runs, **options)
+    return answer.simulated_from(units, _conditions(sides, units))
 
 
-def _paired_runs(table: Table, pair: str | None, sides: list[Values]) -> tuple[FloatArray, FloatArray]:
+def _conditions(sides: StudySides | None, units: Mapping[str, Units]) -> tuple[Condition, ...]:
+    """What is known against the evidence: by the study it comes from, and by its units."""
+    from isorun.analysis.pairwise.compare import REAL_RUNS
+
+    own = unit_conditions(units, next_step=sides.real_runs if sides else REAL_RUNS)
+    return (*(sides.conditions() if sides else ()), *own)
+
+
+def _paired_runs(table: Table, pair: str | None, sides: Sequence[Group], counting: Counting) -> tuple[Any, ...]:
     if pair is None or len(sides) != 2:
         raise InputError(
             "a paired design needs pairs of runs",
             found=f"sides: {len(sides)}, pair: {pair!r}",
             hint="name both sides (a, b) and the column that pairs their runs: pair=… (--pair)",
         )
-    pairs = matched(table, pair, *sides)
+    pairs = paired_units(table, (sides[0].values, sides[1].values), pair, counting)
     return pairs.first, pairs.second
 
 
@@ -262,34 +345,57 @@ def board_of(
     pair: str | None = None,
     where: Mapping[str, str] | None = None,
     drop_missing: bool = False,
+    unit: str | None = None,
 ) -> BoardScores:
     """The scores of many approaches, by task where there are several; for `rank` and for figures."""
+    from isorun.analysis.leaderboards.board_table import board_scores
+
     found = results(data)
-    table = found.table.where(where or {})
-    return board_scores(table, found.value(value), found.factor(by), task=task, pair=pair, drop_missing=drop_missing)
+    table, factor = found.table.where(where or {}), found.factor(by)
+    counting = found.counting(unit, found.sides(factor, where=where))
+    return board_scores(
+        table, found.value(value), factor, counting=counting, task=task, pair=pair, drop_missing=drop_missing
+    )
 
 
 def rank(
     data: Any,
     *,
+    value: str | None = None,
+    by: str | None = None,
+    task: str | None = None,
+    pair: str | None = None,
+    where: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
+    unit: str | None = None,
     direction: str | None = None,
     post_hoc: str | None = None,
     adjust: str = "holm",
     statistic: str = "iqm",
     best_of: int = 5,
     repetitions: int = 5_000,
-    **selection: Any,
 ) -> Leaderboard:
-    """Which of many approaches is best, over one task or many; `selection` as in `board_of`.
+    """Which of many approaches is best, over one task or many.
 
     adjust: of the p of pairs, "holm", "bh" or "none". statistic: what is ranked by, "iqm", "mean" or "median".
     """
+    from isorun.analysis.leaderboards.leaderboard import BoardOptions, leaderboard
+
     found = results(data)
-    better = found.direction(direction)
-    board = board_of(found, **selection)
+    better = found.direction(direction, value)
+    board = board_of(found, value=value, by=by, task=task, pair=pair, where=where, drop_missing=drop_missing, unit=unit)
     compared = board.compared(direction=better, post_hoc=post_hoc, correction=adjust)
-    options = BoardOptions(statistic, best_of, repetitions)
-    return leaderboard(board.scores, compared, direction=better, options=options, notes=board.notes)
+    sides = found.sides(found.factor(by), where=where)
+    smallest = {name: min(units, key=lambda one: one.count) for name, units in board.units.items()}
+    return leaderboard(
+        board.scores,
+        compared,
+        direction=better,
+        options=BoardOptions(statistic, best_of, repetitions),
+        notes=board.notes,
+        units=board.units,
+        conditions=_conditions(sides, smallest),
+    )
 
 
 def agree(
@@ -303,30 +409,57 @@ def agree(
     decimals: int | None = None,
     where: Mapping[str, str] | None = None,
     drop_missing: bool = False,
+    unit: str | None = None,
 ) -> AgreementTable:
     """Do devices or environments put the same seeds in the same order, or metrics the same runs?
 
-    value, by, pair: one metric of the groups in column `by`, whose runs belong together by `pair`. Without `by`: value
-    names two or more metrics of the same runs. sides: only these groups. decimals: to which means are published.
+    value, by, pair: one metric of the groups in column `by`, whose runs belong together by `pair`; repeats of a label
+    are averaged. Without `by`: value names two or more metrics of the same runs. sides: only these groups. decimals: to
+    which means are published.
     """
+    from isorun.analysis.agreements.shared_runs import agreement_table, metrics_of, sides_of
+    from isorun.analysis.spreads.summary import column_names
+
     found = results(data)
     table = found.table.where(where or {})
     columns = column_names(value or found.value(None), tuple(table.columns))
     if by is None and len(columns) > 1:
-        metrics, notes = metrics_of(table, columns, drop_missing=drop_missing)
-        return agreement_table(metrics, comparable=False, notes=notes)
+        study = found.sides(where=where)
+        metrics, notes = metrics_of(table, columns, counting=found.counting(unit, study), drop_missing=drop_missing)
+        conditions = study.conditions() if study else ()
+        return agreement_table(metrics, comparable=False, notes=notes, conditions=conditions)
     if len(columns) > 1 or pair is None:
         raise InputError(
             "agreement needs one metric of several groups, or several metrics of the same runs",
             found=f"value: {', '.join(columns)}; by: {by}; pair: {pair}",
             hint="--value METRIC --by COLUMN --pair seed, or --value METRIC,METRIC",
         )
-    groups, notes = sides_of(table, columns[0], found.factor(by), pair, only=sides, drop_missing=drop_missing)
-    return agreement_table(groups, direction=found.direction(direction), decimals=decimals, notes=notes)
+    factor = found.factor(by)
+    study = found.sides(factor, sides, where)
+    groups, notes = sides_of(table, columns[0], factor, pair, only=sides, drop_missing=drop_missing)
+    return agreement_table(
+        groups,
+        direction=found.direction(direction, columns[0]),
+        decimals=decimals,
+        notes=notes,
+        conditions=study.conditions() if study else (),
+    )
 
 
-def _is_study(data: Any) -> bool:
-    return isinstance(data, Study) or (isinstance(data, (str, Path)) and Path(data).suffix == ".toml")
+def _is_study(data: Any, store: str | Path | None) -> bool:
+    from isorun.study.design import Study
+
+    if isinstance(data, Study):
+        return True
+    if not isinstance(data, (str, Path)):
+        return False
+    if Path(data).suffix == ".toml":
+        return True
+    if Path(data).exists():
+        return False
+    from isorun import workflow
+
+    return str(data) in workflow.recent(store)
 
 
 def _is_list_of_numbers(data: Any) -> bool:

@@ -36,7 +36,7 @@ def test_rank_over_tasks_has_the_documented_keys_and_the_right_order(games):
     result = json.loads(games(*RANK, "--task", "game", "--json").stdout)
     keys = (
         "direction tasks statistic best_of repetitions approaches test post_hoc correction critical_difference pairs "
-        "notes"
+        "notes unit warnings"
     )
     assert list(result) == keys.split()
     assert result["approaches"][0]["approach"] == "b"
@@ -96,7 +96,7 @@ AGREE = ("agree", "runs.csv", "--value", "score", "--by", "device", "--pair", "s
 
 def test_agree_has_the_documented_keys_and_exact_correlations(devices):
     result = json.loads(devices(*AGREE, "--json").stdout)
-    assert list(result) == ["sides", "agreements", "decimals", "rank_changes", "notes"]
+    assert list(result) == ["sides", "unit", "agreements", "decimals", "rank_changes", "notes", "warnings"]
     (found,) = result["agreements"]
     assert (found["a"], found["b"], found["n"], found["unmatched"]) == ("cpu", "gpu", 10, ["10"])
     assert found["kendall"]["estimate"] == pytest.approx(43 / 45)

@@ -32,7 +32,7 @@ def test_summarize_has_the_documented_keys(table):
         {"model": "new", "setting": "s"},
     ]
     keys = "group n mean sd sd_ci90 median iqm min max max_diff rel_sd rel_max_diff"
-    assert list(entries[0]) == [*keys.split(), "dropped"]
+    assert list(entries[0]) == [*keys.split(), "dropped", "units", "unit", "warnings"]
     assert entries[0]["n"] == 24
 
 
@@ -47,7 +47,9 @@ def test_compare_has_the_documented_keys_and_the_right_verdict(table):
     assert result["verdict"] == "B better"
     assert result["wilcoxon_p"] is None
     text = table(*words).stdout
-    assert text.startswith("new is better after 24 runs a side: ")
+    assert text.startswith("new is better after 12 ")
+    assert "24 runs of 12 seeds count as 12" in text
+    assert (result["n_a"], result["units_a"], result["unit"]) == (24, 12, "seed")
     assert max(map(len, text.splitlines())) <= 80
     assert table(*words, "--exit-code").returncode == 3
     assert table(*words, "--direction", "lower", "--json").stdout.count('"A better"') == 1
@@ -150,10 +152,15 @@ MISTAKES = {
         1,
         "--pair",
     ),
-    "a pair that is not unique": (
-        ("rank", "runs.csv", "--value", "value", "--by", "model", "--pair", "seed"),
+    "a unit that is no column": (
+        ("rank", "runs.csv", "--value", "value", "--by", "model", "--unit", "sed"),
         1,
-        "'0'",
+        "seed",
+    ),
+    "repeats of several seeds": (
+        ("compare", "runs.csv", "--value", "value", "--by", "model", "--unit", "repeat"),
+        1,
+        "--where seed=",
     ),
     "task and pair": (
         ("rank", "runs.csv", "--value", "value", "--by", "model", "--task", "setting", "--pair", "seed"),

@@ -49,6 +49,7 @@ def execute(options: argparse.Namespace) -> int:
         decimals=options.decimals,
         where=tables.conditions(options),
         drop_missing=options.drop_missing,
+        unit=options.unit,
     )
     if options.figure:
         _draw(result, options)

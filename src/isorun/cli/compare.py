@@ -51,6 +51,7 @@ def execute(options: argparse.Namespace) -> int:
         direction=options.direction,
         where=tables.conditions(options),
         drop_missing=options.drop_missing,
+        unit=options.unit,
         margin=options.margin,
     )
     if options.figure:

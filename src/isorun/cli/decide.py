@@ -2,24 +2,35 @@
 
 isorun decide study.toml                               the two approaches of a study
 isorun decide study.toml --a base --b new --where level=default --max-runs 40
+isorun decide -- python a.py --vs- python b.py         two commands, without writing a file
 
 Looks after every run, by a sequential rank test whose error rate holds however often it looks; --method naive is the
-plain test at every look, with the error rate it really has.
+plain test at every look, with the error rate it really has. --pair runs both sides with the same seeds, and judges
+their differences. What counts is units: a seed, or at level default a run, that was drawn independently.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING, Final
 
-from isorun.cli import output, tables
+from isorun.cli import adhoc, output, tables
+from isorun.errors import UsageError
+
+if TYPE_CHECKING:
+    from isorun.study.design import Study
 
 __all__ = ["declare", "execute"]
+
+_VERSUS: Final = "--vs-"
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    parser.add_argument("data", metavar="STUDY", help="a study file, or the name of an ad hoc study")
+    parser.usage = "isorun decide [options] STUDY.toml | isorun decide [options] -- COMMAND … --vs- COMMAND …"
+    parser.add_argument("data", nargs="?", metavar="STUDY", help="a study file, or the name of an ad hoc study")
+    parser.set_defaults(takes_command=True)
     parser.add_argument("--by", metavar="FACTOR", help="approach, config, environment or level (default: what varies)")
     parser.add_argument("--a", metavar="LABEL", help="the one")
     parser.add_argument("--b", metavar="LABEL", help="the other")
@@ -28,6 +39,12 @@ def declare(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--value", metavar="METRIC", help="the metric (default: the study's first)")
     parser.add_argument("--direction", choices=("higher", "lower"), help="which is better (default: as the study says)")
+    parser.add_argument(
+        "--unit", metavar="WORD", help="repeat: ask about one seed alone, whose runs then count each (default: seeds)"
+    )
+    parser.add_argument(
+        "--pair", nargs="?", const="seed", metavar="seed", help="run both sides with the same seeds; judge differences"
+    )
     parser.add_argument("--rule", metavar="NAME", help="the selection rule (default: the study's first)")
     parser.add_argument(
         "--margin", type=float, metavar="X", help="a difference that does not matter: allows equivalent"
@@ -46,18 +63,18 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
     parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun beside the study)")
     parser.add_argument("--exit-code", action="store_true", help="exit with 3 when a difference was found")
+    adhoc.declare(parser)
     output.declare_figure(parser, "the path of the statistic between its boundaries")
     output.declare(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Run, look, and print the verdict."""
-    from isorun import workflow
     from isorun.cli.progress import Progress
     from isorun.deciding import decide_study
     from isorun.report.statistics.decisions import decision_view
 
-    study = workflow.load(options.data, store=options.store)
+    study = _study(options)
     with Progress(study, sys.stderr) as progress:
         result = decide_study(
             study,
@@ -68,6 +85,8 @@ def execute(options: argparse.Namespace) -> int:
             value=options.value,
             direction=options.direction,
             rule=options.rule,
+            unit=options.unit,
+            pair=options.pair,
             store=options.store,
             jobs=options.jobs,
             launch=options.launch,
@@ -88,7 +107,27 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(result.to_json())
     else:
-        output.show(decision_view(result.decision, result.a, result.b, result.to_keep))
+        view = decision_view(
+            result.decision, result.a, result.b, units=result.units, warnings=result.warnings, to_keep=result.to_keep
+        )
+        output.show(view)
     if result.stopped == "interrupted":
         return 130
     return 3 if options.exit_code and str(result.decision.verdict).endswith("better") else 0
+
+
+def _study(options: argparse.Namespace) -> Study:
+    from isorun import workflow
+
+    examples = "isorun decide study.toml, or isorun decide -- python a.py --vs- python b.py"
+    if not adhoc.study_or_command(options, options.data, examples):
+        return workflow.load(options.data, store=options.store)
+    words = options.command
+    if words.count(_VERSUS) != 1 or words[0] == _VERSUS or words[-1] == _VERSUS:
+        raise UsageError("two commands are compared", found=" ".join(words), hint=f"COMMAND … {_VERSUS} COMMAND …")
+    middle = words.index(_VERSUS)
+    if options.pair and not options.levels:
+        options.levels = ["fixed-seed"]
+    study = adhoc.study_of([words[:middle], words[middle + 1 :]], options)
+    workflow.remember(study, options.store)
+    return study

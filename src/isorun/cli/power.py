@@ -51,6 +51,7 @@ def execute(options: argparse.Namespace) -> int:
         pair=options.pair,
         where=tables.conditions(options),
         drop_missing=options.drop_missing,
+        unit=options.unit,
         runs=options.runs,
         difference=options.difference,
         effect_size=options.effect,

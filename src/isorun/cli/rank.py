@@ -74,6 +74,7 @@ def _selection(options: argparse.Namespace) -> dict[str, Any]:
         "pair": options.pair,
         "where": tables.conditions(options),
         "drop_missing": options.drop_missing,
+        "unit": options.unit,
     }
 
 

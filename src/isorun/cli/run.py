@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isorun.cli import output
-from isorun.errors import UsageError
+from isorun.cli import adhoc, output
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:
@@ -24,27 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["declare", "execute"]
 
-_AD_HOC_ONLY = ("repeats", "levels", "seeds", "name", "env", "python", "threads", "metrics", "patterns", "files")
-
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.usage = "isorun run [options] STUDY.toml | isorun run [options] -- COMMAND …"
     parser.add_argument("study", nargs="?", metavar="STUDY", help="a study file, or the name of an ad hoc study")
     parser.set_defaults(takes_command=True)
-    adhoc = parser.add_argument_group("for a command")
-    adhoc.add_argument("-n", "--repeats", type=int, metavar="N", help="how many identical runs (default 1)")
-    adhoc.add_argument("--level", dest="levels", action="append", metavar="LEVEL", help="may be given more than once")
-    adhoc.add_argument("--seed", dest="seeds", action="append", type=int, metavar="S", help="may be repeated")
-    adhoc.add_argument("--name", help="a name for the study (default: from the command)")
-    adhoc.add_argument("--env", action="append", metavar="NAME=VALUE", help="an environment variable for the training")
-    adhoc.add_argument("--python", metavar="PATH", help="the interpreter that replaces a leading `python`")
-    adhoc.add_argument("--threads", type=int, metavar="N", help="CPUs a run may use")
-    adhoc.add_argument(
-        "--metric", dest="metrics", action="append", metavar="NAME[:lower]", help="what runs are judged by"
-    )
-    adhoc.add_argument("--pattern", dest="patterns", action="append", metavar="REGEX", help="reads metrics from output")
-    adhoc.add_argument("--file", dest="files", action="append", metavar="PATH", help="metrics file the training writes")
+    command = adhoc.declare(parser)
+    command.add_argument("-n", "--repeats", type=int, metavar="N", help="how many identical runs (default 1)")
     both = parser.add_argument_group("how to run")
     both.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own")
     both.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
@@ -76,66 +61,10 @@ def execute(options: argparse.Namespace) -> int:
 def _study(options: argparse.Namespace) -> Study:
     from isorun import workflow
 
-    words = options.command
-    if bool(options.study) == bool(words):
-        raise UsageError(
-            "either a study file or a command is needed",
-            found="both" if words else "neither",
-            hint="isorun run study.toml, or isorun run -n 16 -- python train.py",
-        )
-    if words:
-        return _adhoc(words, options)
-    given = [name for name in _AD_HOC_ONLY if getattr(options, name) is not None]
-    if given:
-        hint = f"write it into {options.study}, where it is kept with the study"
-        raise UsageError(f"--{given[0]} belongs to a command, not to a study file", hint=hint)
+    examples = "isorun run study.toml, or isorun run -n 16 -- python train.py"
+    if adhoc.study_or_command(options, options.study, examples):
+        return adhoc.study_of([options.command], options)
     return _with_policy(workflow.load(options.study), options)
-
-
-def _adhoc(words: list[str], options: argparse.Namespace) -> Study:
-    from isorun.study.adhoc import adhoc_study
-
-    environment = {"env": dict(map(_variable, options.env or [])), "python": options.python or ""}
-    if options.threads is not None:
-        environment["threads"] = options.threads
-    return adhoc_study(
-        words,
-        name=options.name,
-        levels=options.levels or (),
-        seeds=options.seeds or (),
-        repeats=1 if options.repeats is None else options.repeats,
-        environment=environment,
-        metrics=dict(map(_metric, options.metrics or [])),
-        sources={"patterns": options.patterns or [], "files": options.files or []},
-        policy=_policy_options(options),
-        folder=Path.cwd(),
-    )
-
-
-def _variable(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise UsageError("--env needs NAME=VALUE", found=text)
-    return name, value
-
-
-def _metric(text: str) -> tuple[str, str]:
-    name, sign, direction = text.rpartition(":")
-    if not sign:
-        return text, "higher"
-    if direction not in ("higher", "lower") or not name:
-        raise UsageError("--metric needs NAME, NAME:higher or NAME:lower", found=text)
-    return name, direction
-
-
-def _policy_options(options: argparse.Namespace) -> dict[str, Any]:
-    limit = options.time_limit
-    given = {
-        "time_limit": float(limit) if limit and limit.replace(".", "", 1).isdigit() else limit,
-        "retries": options.retries,
-        "on_failure": "fail-fast" if options.fail_fast else None,
-    }
-    return {key: value for key, value in given.items() if value is not None}
 
 
 def _with_policy(study: Study, options: argparse.Namespace) -> Study:
@@ -143,7 +72,7 @@ def _with_policy(study: Study, options: argparse.Namespace) -> Study:
     from isorun.study.document import document_of
     from isorun.study.extension import changed
 
-    changes = _policy_options(options)
+    changes = adhoc.policy(options)
     return changed(study, policy={**document_of(study)["policy"], **changes}) if changes else study
 
 

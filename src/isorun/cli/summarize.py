@@ -37,6 +37,7 @@ def execute(options: argparse.Namespace) -> int:
         by=options.by,
         where=tables.conditions(options),
         drop_missing=options.drop_missing,
+        unit=options.unit,
     )
     if options.figure:
         _draw(found, options)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["conditions", "declare", "load"]
 
 
-def declare(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+def declare(parser: argparse.ArgumentParser, *, optional: bool = False, counts: bool = True) -> None:
     """The words all statistics commands understand."""
     about = "CSV, JSON lines, Parquet (one row a run), or a study file"
     parser.add_argument("data", nargs="?" if optional else None, metavar="DATA", help=about)
@@ -23,6 +23,9 @@ def declare(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     )
     parser.add_argument("--rule", metavar="NAME", help="for a study: the selection rule (default: its first)")
     parser.add_argument("--store", metavar="FOLDER", help="for a study: where records are kept")
+    if counts:
+        about = "what was drawn independently (default: seed if there is one, else each row; repeat: one seed's runs)"
+        parser.add_argument("--unit", metavar="COLUMN", help=about)
     parser.add_argument("--drop-missing", action="store_true", help="leave out values that are not finite, and say so")
     output.declare(parser)
 

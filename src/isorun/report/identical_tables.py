@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from isorun.analysis.evidence.identical import FINAL_WEIGHTS, INITIAL_WEIGHTS, IdenticalRuns
 from isorun.analysis.studies.group_result import GroupResult
-from isorun.analysis.studies.identical import FINAL_WEIGHTS, INITIAL_WEIGHTS, IdenticalRuns
 from isorun.analysis.studies.judged import JudgedMetric
 from isorun.analysis.studies.level_comparison import LevelComparison
 from isorun.analysis.studies.study_result import StudyResult

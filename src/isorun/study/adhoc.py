@@ -17,7 +17,7 @@ __all__ = ["adhoc_study"]
 
 
 def adhoc_study(
-    command: Sequence[str],
+    commands: Sequence[Sequence[str]],
     *,
     name: str | None = None,
     levels: Sequence[str] = (),
@@ -29,11 +29,12 @@ def adhoc_study(
     policy: Mapping[str, Any] | None = None,
     folder: Path,
 ) -> Study:
-    """A study of one command; the same command gets the same name, so that running it again extends it."""
-    approach = _approach_name(redacted_argv(command, {}))
+    """A study of one command, or of several to compare; the same ones get the same name, so that it can be extended."""
+    approaches = _approach_names([redacted_argv(command, {}) for command in commands])
+    every = [word for command in commands for word in (*command, "")][:-1]
     return Study(
-        _checked(name) if name else f"{approach}-{_short_hash(command)}",
-        approaches={approach: list(command)},
+        _checked(name) if name else f"{'-vs-'.join(map(_file_name, approaches))[:60]}-{_short_hash(every)}",
+        approaches={approach: list(command) for approach, command in zip(approaches, commands, strict=True)},
         environments={"default": environment or {}},
         levels=list(levels) or [Level.DEFAULT],
         seeds=list(seeds) or [1],
@@ -43,6 +44,37 @@ def adhoc_study(
         policy=policy,
         folder=folder,
     )
+
+
+def _approach_names(commands: Sequence[Sequence[str]]) -> list[str]:
+    """A name for each: the scripts' where they differ, else the script's with the words that only this one has."""
+    names = [_approach_name(command) for command in commands]
+    if len(set(names)) == len(names):
+        return names
+    told = [f"{name} {_own_words(command, commands)}".strip() for name, command in zip(names, commands, strict=True)]
+    if len(set(told)) < len(told):
+        raise StudyError(
+            "the commands to compare are the same", found=" ".join(commands[0]), hint="change an option of one of them"
+        )
+    return [name[:100] for name in told]
+
+
+def _own_words(command: Sequence[str], commands: Sequence[Sequence[str]]) -> str:
+    """The words that not all commands have, each value with the option it belongs to."""
+    shared = set.intersection(*(set(other) for other in commands))
+    own = [place for place, word in enumerate(command) if word not in shared]
+    places = {
+        before for place in own for before in (place - 1, place) if before == place or _is_option(command, before)
+    }
+    return " ".join(command[place] for place in sorted(places))
+
+
+def _is_option(command: Sequence[str], place: int) -> bool:
+    return place >= 0 and command[place].startswith("-") and "=" not in command[place]
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", name)
 
 
 def _approach_name(command: Sequence[str]) -> str:

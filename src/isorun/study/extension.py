@@ -12,13 +12,13 @@ from isorun.study.toml import study_from_document
 __all__ = ["changed", "extended"]
 
 
-def extended(study: Study, level: Level, units: int) -> Study:
+def extended(study: Study, level: Level, units: int, *, of_one_seed: bool = False) -> Study:
     """The study with at least so many independent units a group at this level.
 
-    At level default every run is one, and repeats grow. Where seeds are fixed a new seed is a new unit; only a study
-    of one seed that is repeated asks about the runs of that seed, and gets more repeats.
+    At level default every run is one, and repeats grow. Where seeds are fixed a new seed is a new unit; only a
+    question about one seed alone gets more repeats of it.
     """
-    if level is Level.DEFAULT or _asks_about_one_seed(study):
+    if level is Level.DEFAULT or of_one_seed:
         needed = -(-units // len(study.seeds))
         return changed(study, repeats=max(study.repeats, needed))
     return changed(study, seeds=_more_seeds(study.seeds, units))
@@ -27,10 +27,6 @@ def extended(study: Study, level: Level, units: int) -> Study:
 def changed(study: Study, **changes: object) -> Study:
     """The study with some keys of its document changed; everything is checked as in a study file."""
     return study_from_document({**document_of(study), **changes}, Path(study.folder), study.name)
-
-
-def _asks_about_one_seed(study: Study) -> bool:
-    return len(study.seeds) == 1 and study.repeats > 1
 
 
 def _more_seeds(seeds: tuple[int, ...], count: int) -> list[int]:

@@ -172,10 +172,13 @@ def test_bad_input_gets_a_message_that_names_what_is_wrong():
     assert "no columns" in refusal([1.0], [2.0], pair="seed")
 
 
-def test_duplicated_pairs_are_refused_with_their_place():
+def test_repeats_of_a_pair_are_averaged():
     table = {**TABLE, "seed": [0, 0, *range(2, 6), *range(6)]}
-    message = refusal(table, value="value", by="setting", a="base", b="new", pair="seed")
-    assert "'0' on row 1 and on row 2" in message
+    result = compare(table, value="value", by="setting", a="base", b="new", pair="seed")
+    once = np.array([np.mean(TABLE["value"][:2]), *TABLE["value"][2:6]])
+    others = np.array([TABLE["value"][6], *TABLE["value"][8:]])
+    assert result.to_json()["pairs"] == 5
+    assert result.paired.t.p == pytest.approx(stats.ttest_rel(once, others).pvalue)
 
 
 def test_runs_without_a_partner_are_named_in_a_note():

@@ -18,7 +18,7 @@ values = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
 
 def test_the_keys_are_the_documented_ones_in_their_order():
     summary = summarize({"model": ["a"], "v": [1.0]}, value="v", by="model")[0]
-    assert list(summary.to_json()) == [*KEYS, "dropped"]
+    assert list(summary.to_json()) == [*KEYS, "dropped", "units", "unit", "warnings"]
     json.dumps(summary.to_json(), allow_nan=False)
 
 

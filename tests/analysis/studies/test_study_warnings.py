@@ -56,7 +56,7 @@ def test_equal_weights_make_default_runs_dependent(study, records, name):
 def test_seeds_that_change_nothing_are_told():
     study = make_study(levels=(Level.FIXED_SEED,), seeds=(1, 2), repeats=5, metrics=DECLARED)
     same = [replace(record, digests={"weights.initial": "aa"}) for record in trained_records(study)]
-    assert "2 different seeds" in warnings_of(study, same)["seed-without-effect"].message
+    assert "2 of 2 seeds started from the same weights" in warnings_of(study, same)["seed-without-effect"].message
 
 
 def test_a_worker_that_never_started_is_told(study, records):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -11,8 +11,10 @@ import numpy as np
 
 from isorun.analysis.agreements.agreement import Agreement, agreement
 from isorun.analysis.agreements.rounding import RankChange, SupportedDigits, rank_changes, supported_digits
-from isorun.analysis.inputs.pairing import Pairs, labelled
-from isorun.analysis.inputs.tables import Table, Values
+from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.units import Counting, Units, units_of
+from isorun.analysis.inputs.pairing import Pairs
+from isorun.analysis.inputs.tables import Table
 from isorun.errors import InputError, known_names
 
 __all__ = ["AgreementTable", "SharedRuns", "agreement_table", "metrics_of", "sides_of"]
@@ -48,30 +50,38 @@ class AgreementTable:
     round. Both are empty for different metrics, which have no order among each other.
     """
 
+    sides: Mapping[str, Units]
     digits: Mapping[str, SupportedDigits]
     pairs: tuple[SharedRuns, ...]
     decimals: int | None = None
     rank_changes: tuple[RankChange, ...] = ()
     notes: tuple[str, ...] = ()
+    warnings: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
         return {
-            "sides": [{"name": name, **digits.to_json()} for name, digits in self.digits.items()],
+            "sides": [
+                {"name": name, **digits.to_json(), "n": self.sides[name].runs.size, "units": self.sides[name].count}
+                for name, digits in self.digits.items()
+            ],
+            "unit": next(iter(self.sides.values())).noun,
             "agreements": [shared.to_json() for shared in self.pairs],
             "decimals": self.decimals,
             "rank_changes": [change.to_json() for change in self.rank_changes],
             "notes": list(self.notes),
+            "warnings": [warning.to_json() for warning in self.warnings],
         }
 
 
 def agreement_table(
-    sides: Mapping[str, Runs],
+    sides: Mapping[str, Units],
     *,
     direction: str = "higher",
     decimals: int | None = None,
     comparable: bool = True,
     notes: tuple[str, ...] = (),
+    conditions: tuple[Condition, ...] = (),
 ) -> AgreementTable:
     """The agreement of every two sides.
 
@@ -80,15 +90,16 @@ def agreement_table(
     """
     if len(sides) < 2:
         raise InputError("agreement needs two sides or more", found=", ".join(map(repr, sides)) or "none")
-    digits = {name: supported_digits(list(runs.values())) for name, runs in sides.items()}
-    shared = tuple(_shared(a, first, b, second) for (a, first), (b, second) in combinations(sides.items(), 2))
+    digits = {name: supported_digits(units.values) for name, units in sides.items()}
+    labelled = {name: dict(zip(units.labels, units.values.tolist(), strict=True)) for name, units in sides.items()}
+    shared = tuple(_shared(a, first, b, second) for (a, first), (b, second) in combinations(labelled.items(), 2))
     if not comparable:
-        return AgreementTable(digits, shared, notes=notes)
+        return AgreementTable(sides, digits, shared, notes=notes, warnings=conditions)
     supported = [one.decimals for one in digits.values() if one.decimals is not None]
     places = decimals if decimals is not None else min(supported, default=None)
     means = {name: one.mean for name, one in digits.items()}
     changes = () if places is None else rank_changes(means, places, direction=direction)
-    return AgreementTable(digits, shared, places, changes, notes)
+    return AgreementTable(sides, digits, shared, places, changes, notes, conditions)
 
 
 def _shared(a: str, first: Runs, b: str, second: Runs) -> SharedRuns:
@@ -102,31 +113,27 @@ def _shared(a: str, first: Runs, b: str, second: Runs) -> SharedRuns:
 
 def sides_of(
     table: Table, value: str, by: str, pair: str, *, only: Sequence[str] = (), drop_missing: bool = False
-) -> tuple[dict[str, Runs], tuple[str, ...]]:
-    """The results of each label in `by`, by their label in `pair`; and notes on what was left out."""
+) -> tuple[dict[str, Units], tuple[str, ...]]:
+    """The results of each label in `by`, a unit for each label in `pair`; and notes on what was left out."""
     groups = {group.name: group.values for group in table.groups(value, (by,), drop_missing=drop_missing)}
     for name in only:
         if name not in groups:
             raise InputError(f"no run belongs to {name!r}", allowed=known_names(name, groups))
     chosen = {name: groups[name] for name in only or groups}
-    sides = {name: _by_label(table, pair, values) for name, values in chosen.items()}
+    counting = Counting(pair, pair, asked=True)
+    sides = {name: units_of(table, values, counting) for name, values in chosen.items()}
     return sides, _dropped(sum(values.dropped for values in chosen.values()))
 
 
 def metrics_of(
-    table: Table, columns: Sequence[str], *, drop_missing: bool = False
-) -> tuple[dict[str, Runs], tuple[str, ...]]:
-    """The results in several columns, by their row."""
+    table: Table, columns: Sequence[str], *, counting: Counting, drop_missing: bool = False
+) -> tuple[dict[str, Units], tuple[str, ...]]:
+    """The results in several columns, a unit for each draw."""
     found = {name: table.groups(name, (), drop_missing=drop_missing)[0].values for name in columns}
-    sides: dict[str, Runs] = {
-        name: {table.place(row): float(number) for row, number in zip(values.rows.tolist(), values.finite, strict=True)}
-        for name, values in found.items()
-    }
+    # A metric that ties among its units is still one value a unit: what is a copy is for the other metrics to say.
+    plain = replace(counting, asked=True)
+    sides = {name: units_of(table, values, plain) for name, values in found.items()}
     return sides, _dropped(sum(values.dropped for values in found.values()))
-
-
-def _by_label(table: Table, pair: str, values: Values) -> Runs:
-    return {label: float(values.finite[place]) for label, place in labelled(table, pair, values).items()}
 
 
 def _dropped(count: int) -> tuple[str, ...]:

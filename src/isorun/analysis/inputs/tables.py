@@ -20,7 +20,7 @@ from isorun.analysis.inputs.samples import FloatArray, require_moderate
 from isorun.analysis.inputs.table_files import Columns, columns_of_rows, read_file
 from isorun.errors import InputError, known_names
 
-__all__ = ["Group", "Table", "Values", "read_table"]
+__all__ = ["Group", "Table", "Values", "natural_order", "read_table"]
 
 _MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none"})
 
@@ -30,11 +30,13 @@ class Table:
     """Named columns of equal length.
 
     source: where it came from, for messages. lines: the line each row stands on, when it was read from a text file.
+    in_order: columns whose labels keep the order in which they first appear; those of the others are sorted.
     """
 
     source: str
     columns: Mapping[str, npt.NDArray[Any]]
     lines: npt.NDArray[np.int64] | None = None
+    in_order: frozenset[str] = frozenset()
 
     @property
     def rows(self) -> int:
@@ -102,7 +104,7 @@ class Table:
 
     def _taken(self, rows: npt.NDArray[np.intp]) -> Table:
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return Table(self.source, columns, None if self.lines is None else self.lines[rows])
+        return Table(self.source, columns, None if self.lines is None else self.lines[rows], self.in_order)
 
     def groups(self, value: str, by: Sequence[str], *, drop_missing: bool = False) -> tuple[Group, ...]:
         """The values of each combination of labels, in the order of the labels; see `Values` for missing ones."""
@@ -111,13 +113,23 @@ class Table:
             self._require_finite(value, numbers)
         require_moderate(numbers[np.isfinite(numbers)], f"column {value!r} of {self.source}")
         members: dict[tuple[str, ...], list[int]] = {}
-        keys = zip(*(self.labels(name) for name in by), strict=True) if by else ((),) * self.rows
+        labels = [self.labels(name) for name in by]
+        keys = zip(*labels, strict=True) if by else ((),) * self.rows
         for row, key in enumerate(keys):
             members.setdefault(key, []).append(row)
+        orders = [self._order(name, column) for name, column in zip(by, labels, strict=True)]
         return tuple(
             Group(dict(zip(by, key, strict=True)), Values.of(numbers, np.array(members[key], dtype=np.intp)))
-            for key in sorted(members, key=_natural_order)
+            for key in sorted(members, key=lambda key: [order[label] for order, label in zip(orders, key, strict=True)])
         )
+
+    def _order(self, name: str, labels: Sequence[str]) -> dict[str, int]:
+        """The place of each label of a column."""
+        seen = dict.fromkeys(labels)
+        return {
+            label: place
+            for place, label in enumerate(seen if name in self.in_order else sorted(seen, key=natural_order))
+        }
 
     def _require_finite(self, name: str, numbers: FloatArray) -> None:
         bad = np.flatnonzero(~np.isfinite(numbers))
@@ -246,9 +258,10 @@ def _number(cell: object) -> float | None:
         return None
 
 
-def _natural_order(key: tuple[str, ...]) -> tuple[tuple[int, float, str], ...]:
-    """Sort labels that are numbers by size and before the others."""
-    return tuple((0, number, label) if (number := _finite(label)) is not None else (1, 0.0, label) for label in key)
+def natural_order(label: str) -> tuple[int, float, str]:
+    """The key that sorts labels that are numbers by size, and before the others."""
+    number = _finite(label)
+    return (1, 0.0, label) if number is None else (0, number, label)
 
 
 def _finite(label: str) -> float | None:
@@ -257,5 +270,5 @@ def _finite(label: str) -> float | None:
 
 
 def _unknown_label(what: str, wanted: str, labels: set[str]) -> InputError:
-    ordered = sorted(labels, key=lambda label: _natural_order((label,)))
+    ordered = sorted(labels, key=natural_order)
     return InputError(f"{what} {wanted!r}", allowed=known_names(wanted, ordered))

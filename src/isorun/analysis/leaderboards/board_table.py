@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isorun.analysis.inputs.pairing import labelled
+from isorun.analysis.evidence.units import Counting, Units, by_label, units_of
 from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.inputs.tables import Table
 from isorun.analysis.leaderboards.compare_many import ManyComparison, compare_many
@@ -21,11 +21,13 @@ __all__ = ["BoardScores", "board_scores"]
 class BoardScores:
     """The runs of every approach by task, and the blocks that make approaches comparable one by one.
 
-    blocks: a value for each approach and block: tasks' means, or single runs that belong together; None without both.
+    scores: one value a unit. blocks: a value for each approach and block: tasks' means, or runs that belong together;
+    None without both. units: every approach's, task after task.
     """
 
     scores: Mapping[str, TaskScores]
     blocks: Mapping[str, FloatArray] | None
+    units: Mapping[str, tuple[Units, ...]]
     notes: tuple[str, ...]
 
     def compared(self, *, direction: str, post_hoc: str | None, correction: str) -> ManyComparison:
@@ -36,34 +38,43 @@ class BoardScores:
 
 
 def board_scores(
-    table: Table, value: str, by: str, *, task: str | None = None, pair: str | None = None, drop_missing: bool = False
+    table: Table,
+    value: str,
+    by: str,
+    *,
+    counting: Counting,
+    task: str | None = None,
+    pair: str | None = None,
+    drop_missing: bool = False,
 ) -> BoardScores:
     """The scores in column `value` of the approaches in column `by`."""
     if task and pair:
         hint = "task for several runs on each of many tasks; pair for one run of each approach in each block"
         raise InputError("approaches are compared by task or by pair", found=f"task {task!r}, pair {pair!r}", hint=hint)
     groups = table.groups(value, (by, task) if task else (by,), drop_missing=drop_missing)
-    by_task: dict[str, dict[str, FloatArray]] = {}
+    by_task: dict[str, dict[str, Units]] = {}
     for group in groups:
-        by_task.setdefault(group.labels[by], {})[group.labels[task] if task else value] = group.values.finite
+        of_task = by_task.setdefault(group.labels[by], {})
+        of_task[group.labels[task] if task else value] = units_of(table, group.values, counting)
     scores = _on_the_same_tasks(by_task)
+    units = {name: tuple(tasks.values()) for name, tasks in by_task.items()}
     dropped = sum(group.values.dropped for group in groups)
     notes = [f"{dropped} values are not finite and were left out"] if dropped else []
     if task:
-        return BoardScores(scores, _task_means(scores), tuple(notes))
+        return BoardScores(scores, _task_means(scores), units, tuple(notes))
     if pair is None:
-        return BoardScores(scores, None, tuple(notes))
-    positions = {group.labels[by]: labelled(table, pair, group.values) for group in groups}
-    blocks, unmatched = _blocks(positions, {name: runs.values for name, runs in scores.items()}, pair)
+        return BoardScores(scores, None, units, tuple(notes))
+    blocks, unmatched = _blocks({group.labels[by]: by_label(table, group.values, pair) for group in groups}, pair)
     notes += [f"{unmatched} runs have no partner in every approach and are not in the paired tests"] * (unmatched > 0)
-    return BoardScores(scores, blocks, tuple(notes))
+    return BoardScores(scores, blocks, units, tuple(notes))
 
 
-def _on_the_same_tasks(by_task: Mapping[str, Mapping[str, FloatArray]]) -> dict[str, TaskScores]:
+def _on_the_same_tasks(by_task: Mapping[str, Mapping[str, Units]]) -> dict[str, TaskScores]:
     if len(by_task) < 2:
         found = ", ".join(map(repr, by_task))
         raise InputError("there is nothing to rank", found=f"one approach: {found}", allowed="2 or more approaches")
-    data = {name: task_scores(tasks, f"the scores of {name!r}") for name, tasks in by_task.items()}
+    values = {name: {task: units.values for task, units in tasks.items()} for name, tasks in by_task.items()}
+    data = {name: task_scores(tasks, f"the scores of {name!r}") for name, tasks in values.items()}
     first = next(iter(data.values()))
     return {name: same_tasks(first, runs)[1] for name, runs in data.items()}
 
@@ -72,12 +83,10 @@ def _task_means(scores: Mapping[str, TaskScores]) -> dict[str, FloatArray]:
     return {name: np.array([runs.of(task).mean() for task in runs.tasks]) for name, runs in scores.items()}
 
 
-def _blocks(
-    positions: Mapping[str, Mapping[str, int]], values: Mapping[str, FloatArray], pair: str
-) -> tuple[dict[str, FloatArray], int]:
-    """The runs whose label every approach has, in the order of labels; and how many others there are."""
-    shared = sorted(set.intersection(*(set(labels) for labels in positions.values())))
+def _blocks(runs: Mapping[str, Mapping[str, float]], pair: str) -> tuple[dict[str, FloatArray], int]:
+    """The means of the labels that every approach has, in the order of labels; and how many others there are."""
+    shared = sorted(set.intersection(*(set(labels) for labels in runs.values())))
     if not shared:
-        raise InputError(f"no label of {pair!r} occurs for every approach", found=", ".join(map(repr, positions)))
-    blocks = {name: values[name][[labels[label] for label in shared]] for name, labels in positions.items()}
-    return blocks, sum(len(labels) - len(shared) for labels in positions.values())
+        raise InputError(f"no label of {pair!r} occurs for every approach", found=", ".join(map(repr, runs)))
+    blocks = {name: np.array([labels[label] for label in shared]) for name, labels in runs.items()}
+    return blocks, sum(len(labels) - len(shared) for labels in runs.values())

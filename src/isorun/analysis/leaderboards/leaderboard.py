@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.units import Units
 from isorun.analysis.leaderboards.aggregate import Aggregate, aggregate
 from isorun.analysis.leaderboards.best_of_k import expected_best_of_k
 from isorun.analysis.leaderboards.compare_many import ManyComparison
@@ -46,6 +48,7 @@ class Standing:
 
     approach: str
     n: int
+    units: int
     mean: float
     score: Aggregate
     place: Ranked
@@ -57,6 +60,7 @@ class Standing:
         return {
             "approach": self.approach,
             "n": self.n,
+            "units": self.units,
             "mean": self.mean,
             "score": self.score.estimate,
             "score_ci95": None if self.score.ci95 is None else list(self.score.ci95),
@@ -82,6 +86,8 @@ class Leaderboard:
     compared: ManyComparison
     improvements: Mapping[tuple[str, str], Aggregate]
     notes: tuple[str, ...] = ()
+    unit: str = "run"
+    warnings: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
@@ -102,6 +108,8 @@ class Leaderboard:
                 for pair in tested["pairs"]
             ],
             "notes": list(self.notes),
+            "unit": self.unit,
+            "warnings": [warning.to_json() for warning in self.warnings],
         }
 
     def _improvement(self, a: str, b: str) -> dict[str, Any]:
@@ -116,8 +124,13 @@ def leaderboard(
     direction: str = "higher",
     options: BoardOptions | None = None,
     notes: tuple[str, ...] = (),
+    units: Mapping[str, Sequence[Units]] | None = None,
+    conditions: Sequence[Condition] = (),
 ) -> Leaderboard:
-    """The leaderboard of approaches that were run on the same tasks; `compared` holds the tests made on them."""
+    """The leaderboard of approaches that were run on the same tasks; `compared` holds the tests made on them.
+
+    scores: one value a unit. units: how each approach's runs became units. conditions: what weakens the evidence.
+    """
     chosen = options or BoardOptions()
     if chosen.best_of < 1:
         raise InputError("the best of how many runs?", found=f"{chosen.best_of}", allowed="1 or more")
@@ -134,7 +147,8 @@ def leaderboard(
     standings = tuple(
         Standing(
             approach=place.approach,
-            n=runs.values.size,
+            n=sum(one.runs.size for one in units[place.approach]) if units else runs.values.size,
+            units=runs.values.size,
             mean=fmean(float(runs.of(task).mean()) for task in runs.tasks),
             score=aggregate(runs, generator, statistic=chosen.statistic, repetitions=chosen.repetitions),
             place=place,
@@ -145,7 +159,10 @@ def leaderboard(
         for runs in [scores[place.approach]]
     )
     tasks = next(iter(scores.values())).tasks
-    return Leaderboard(direction, tasks, chosen, standings, compared, improvements, notes)
+    noun = next(iter(units.values()))[0].noun if units else "run"
+    return Leaderboard(
+        direction, tasks, chosen, standings, compared, improvements, notes, unit=noun, warnings=tuple(conditions)
+    )
 
 
 def _expected_best(runs: TaskScores, k: int, direction: str) -> float | None:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-import numpy as np
-
-from isorun.analysis.inputs.pairing import Pairs, matched
+from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.units import Counting, counting_of, listed_units, paired_units, unit_conditions, units_of
+from isorun.analysis.evidence.withholding import withheld
+from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.samples import finite_sample, higher_is_better
-from isorun.analysis.inputs.tables import Group, read_table
+from isorun.analysis.inputs.tables import Group, Table, read_table
 from isorun.analysis.pairwise.comparison import Comparison, Side, compared
 from isorun.analysis.sequential.verdict import decide
 from isorun.analysis.spreads.summary import column_names
 from isorun.errors import InputError, known_names
 
-__all__ = ["compare"]
+__all__ = ["REAL_RUNS", "compare"]
 
 Label = str | Sequence[str]
+
+REAL_RUNS: Final = "isorun run -n 10 -- COMMAND makes independent runs of any training"
 
 
 def compare(
@@ -36,34 +39,36 @@ def compare(
     where: Mapping[str, str] | None = None,
     drop_missing: bool = False,
     margin: float | None = None,
+    unit: str | Counting | None = None,
+    test: str | None = None,  # noqa: ARG001
+    conditions: Sequence[Condition] = (),
+    real_runs: str = REAL_RUNS,
 ) -> Comparison:
     """Compare two approaches.
 
     compare(runs_a, runs_b, a="base", b="new"): two lists of results; paired=True when the i-th runs belong together.
     compare(table, value="accuracy", by="setting", a="base", b="new", pair="seed"): from anything `read_table` reads;
     without a and b the column must hold exactly two labels. margin: the difference that does not matter, for the
-    verdict "equivalent".
+    verdict "equivalent". unit: the column that says what was drawn independently ("repeat": the runs of one seed);
+    a column of seeds where there is one, else every row. conditions: what is known against the evidence beforehand.
+    real_runs: the command that makes more of it.
     """
     higher_is_better(direction)
     if second is not None:
-        _refuse_table_arguments(value=value, by=by, pair=pair, where=where)
-        sides = Side(_joined(a) or "A", finite_sample(data, "the runs of A")), _side_b(second, b)
-        pairs = _in_order(*sides) if paired else None
+        _refuse_table_arguments(value=value, by=by, pair=pair, where=where, unit=unit)
+        sides = _listed("A", data, a), _listed("B", second, b)
+        pairs = _in_order(data, second) if paired else None
     else:
-        chosen = _Selection(value, by, (a, b), pair, where or {}, drop_missing)
+        chosen = _Selection(value, by, (a, b), pair, where or {}, drop_missing, unit)
         sides, pairs = _from_table(data, chosen)
-    a_side, b_side = (_in_order_of_size(side) for side in sides)
-    decision = decide(a_side.values, b_side.values, direction=direction, margin=margin, method="fixed")
-    return compared(a_side, b_side, pairs, direction, decision)
+    found = (*conditions, *unit_conditions({side.name: side.units for side in sides}, next_step=real_runs))
+    judged = (pairs.first, pairs.second) if pairs is not None else (sides[0].values, sides[1].values)
+    decision = decide(*judged, direction=direction, margin=margin, method="fixed")
+    return compared(*sides, pairs=pairs, direction=direction, decision=withheld(decision, found), conditions=found)
 
 
-def _in_order_of_size(side: Side) -> Side:
-    """Sums in one fixed order, so that the order of the rows does not even show in the last digit."""
-    return replace(side, values=np.sort(side.values))
-
-
-def _side_b(second: Any, name: Label | None) -> Side:
-    return Side(_joined(name) or "B", finite_sample(second, "the runs of B"))
+def _listed(name: str, runs: Any, label: Label | None) -> Side:
+    return Side(_joined(label) or name, listed_units(finite_sample(runs, f"the runs of {name}")))
 
 
 def _refuse_table_arguments(**given: object) -> None:
@@ -74,10 +79,11 @@ def _refuse_table_arguments(**given: object) -> None:
         )
 
 
-def _in_order(a: Side, b: Side) -> Pairs:
-    if a.values.size != b.values.size:
-        raise InputError("paired runs must be equally many", found=f"{a.values.size} and {b.values.size}")
-    return Pairs(a.values, b.values)
+def _in_order(first: Any, second: Any) -> Pairs:
+    a, b = finite_sample(first, "the runs of A"), finite_sample(second, "the runs of B")
+    if a.size != b.size:
+        raise InputError("paired runs must be equally many", found=f"{a.size} and {b.size}")
+    return Pairs(a, b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,7 @@ class _Selection:
     pair: str | None
     where: Mapping[str, str]
     drop_missing: bool
+    unit: str | Counting | None
 
 
 def _from_table(data: Any, chosen: _Selection) -> tuple[tuple[Side, Side], Pairs | None]:
@@ -101,19 +108,22 @@ def _from_table(data: Any, chosen: _Selection) -> tuple[tuple[Side, Side], Pairs
             allowed="value: the column with the results; by: the column that tells the approaches apart",
         )
     table = read_table(data).where(chosen.where)
+    counting = chosen.unit if isinstance(chosen.unit, Counting) else counting_of(table, chosen.unit)
     groups = table.groups(value, column_names(by, tuple(table.columns)), drop_missing=chosen.drop_missing)
     first, second = _two_of(groups, chosen.labels)
-    sides = _side(first, value), _side(second, value)
-    return sides, None if chosen.pair is None else matched(table, chosen.pair, first.values, second.values)
+    sides = _side(table, first, value, counting), _side(table, second, value, counting)
+    if chosen.pair is None:
+        return sides, None
+    return sides, paired_units(table, (first.values, second.values), chosen.pair, counting)
 
 
-def _side(group: Group, value: str) -> Side:
+def _side(table: Table, group: Group, value: str, counting: Counting) -> Side:
     if not group.values.finite.size:
         raise InputError(
             f"{group.name!r} has no finite value in column {value!r}",
             found=f"{group.values.dropped} values, all missing, NaN or infinite",
         )
-    return Side(group.name, group.values.finite, group.values.dropped)
+    return Side(group.name, units_of(table, group.values, counting), group.values.dropped)
 
 
 def _two_of(groups: Sequence[Group], labels: tuple[Label | None, Label | None]) -> tuple[Group, Group]:

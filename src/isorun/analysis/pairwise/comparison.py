@@ -6,9 +6,14 @@ and effect sizes are positive when A has the larger mean. What depends on which 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.units import Units
 from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.samples import FloatArray, Interval, Outcome, higher_is_better, is_constant
 from isorun.analysis.pairwise.effect_size import EffectSize, effect_size
@@ -26,11 +31,21 @@ __all__ = ["Comparison", "PairedTests", "Side", "compared"]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two approaches: its name, its finite values, and how many were left out."""
+    """One of the two approaches: its name, the units among its finite values, and how many values were left out."""
 
     name: str
-    values: FloatArray
+    units: Units
     dropped: int = 0
+
+    @property
+    def values(self) -> FloatArray:
+        """One value a unit, by size: sums in one fixed order, so that the order of rows shows in no digit."""
+        return np.sort(self.units.values)
+
+    @property
+    def runs(self) -> FloatArray:
+        """The values of all runs, by size."""
+        return np.sort(self.units.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +61,8 @@ class PairedTests:
 class Comparison:
     """All that two sets of runs say about their approaches; None wherever the data allow no answer (see notes).
 
+    Everything is made from one value a unit, but for single_run_reversal and the extremes, which are about runs.
+    warnings: what weakens the evidence; one that voids the error rate has made the decision "undecided".
     one_sided_p: of "A is better" in the given direction, by the Mann-Whitney test.
     single_run_reversal: the share of pairs of single runs that say the opposite of the means; ties say nothing.
     """
@@ -71,6 +88,7 @@ class Comparison:
     paired: PairedTests | None
     decision: Decision
     notes: tuple[str, ...]
+    warnings: tuple[Condition, ...] = ()
 
     @property
     def difference(self) -> float:
@@ -87,8 +105,8 @@ class Comparison:
         return {
             "a": self.a.name,
             "b": self.b.name,
-            "n_a": self.a.values.size,
-            "n_b": self.b.values.size,
+            "n_a": self.a.units.runs.size,
+            "n_b": self.b.units.runs.size,
             "mean_a": self.mean_a,
             "mean_b": self.mean_b,
             "difference": self.difference,
@@ -111,6 +129,9 @@ class Comparison:
     def _further(self) -> dict[str, Any]:
         return {
             "direction": self.direction,
+            "units_a": self.a.units.count,
+            "units_b": self.b.units.count,
+            "unit": self.a.units.noun,
             "sd_a": self.sd_a,
             "sd_b": self.sd_b,
             "effect_size_ci95": _listed(self.effect.ci95),
@@ -122,6 +143,7 @@ class Comparison:
             "paired_difference_ci95": None if self.paired is None else _listed(self.paired.t.ci95),
             "dropped": {"a": self.a.dropped, "b": self.b.dropped},
             "notes": list(self.notes),
+            "warnings": [warning.to_json() for warning in self.warnings],
         }
 
 
@@ -129,8 +151,16 @@ def _listed(interval: Interval | None) -> list[float] | None:
     return None if interval is None else list(interval)
 
 
-def compared(a: Side, b: Side, pairs: Pairs | None, direction: str, decision: Decision) -> Comparison:
-    """Every test and interval of two sides, with the decision made on them."""
+def compared(
+    a: Side,
+    b: Side,
+    *,
+    pairs: Pairs | None,
+    direction: str,
+    decision: Decision,
+    conditions: Sequence[Condition] = (),
+) -> Comparison:
+    """Every test and interval of two sides, with the decision made on them and the conditions it stands under."""
     first, second = a.values, b.values
     ranks = mann_whitney(first, second)
     spreads = [spread(side) for side in (first, second)]
@@ -154,10 +184,11 @@ def compared(a: Side, b: Side, pairs: Pairs | None, direction: str, decision: De
         effect=effect_size(first, second),
         improvement=probability_of_improvement(first, second, direction=direction),
         shift=hodges_lehmann(first, second),
-        single_run_reversal=single_run_reversal(first, second),
+        single_run_reversal=single_run_reversal(a.runs, b.runs),
         paired=None if pairs is None else _paired_tests(pairs),
         decision=decision,
         notes=tuple(_notes(a, b, pairs)),
+        warnings=tuple(conditions),
     )
 
 
@@ -170,11 +201,9 @@ def _notes(a: Side, b: Side, pairs: Pairs | None) -> list[str]:
     notes = [
         f"{side.dropped} values of {side.name!r} are not finite and were left out" for side in (a, b) if side.dropped
     ]
-    notes += [
-        f"{side.name!r} has one run: nothing is known about its spread" for side in (a, b) if side.values.size == 1
-    ]
-    constant = [side for side in (a, b) if side.values.size > 1 and is_constant(side.values)]
-    notes += [f"all {side.values.size} runs of {side.name!r} have the same value" for side in constant]
+    notes += [f"{side.name!r} has one run: nothing is known about its spread" for side in (a, b) if side.runs.size == 1]
+    constant = [side for side in (a, b) if side.runs.size > 1 and is_constant(side.runs)]
+    notes += [f"all {side.runs.size} runs of {side.name!r} have the same value" for side in constant]
     if pairs is not None and pairs.unmatched:
         shown = ", ".join(pairs.unmatched[:5]) + (", …" if len(pairs.unmatched) > 5 else "")
         notes.append(f"{len(pairs.unmatched)} runs have no partner and are not in the paired tests: {shown}")

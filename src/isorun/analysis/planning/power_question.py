@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.units import Units
 from isorun.analysis.planning.power_curves import PAIRED_TESTS, TESTS, Chance, Design, is_exact, power_curve
 from isorun.analysis.planning.simulated_runs import AbstractSource, source_of
 from isorun.analysis.sequential.looks import MOST_RUNS
@@ -60,10 +63,20 @@ class PowerResult:
     source: str
     simulations: int
     standard_error: float
+    units: Mapping[str, Units] | None = field(default=None, compare=False)
+    warnings: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON, the fields and one sentence."""
-        return asdict(self) | {"sentence": self.sentence}
+        """Plain JSON, the fields and one sentence; what the runs count as where some were given."""
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in {"units", "warnings"}}
+        sides = zip("ab", (self.units or {}).values(), strict=False)
+        counts = {key: value for side, one in sides for key, value in _counts(side, one).items()}
+        warnings = [warning.to_json() for warning in self.warnings]
+        return plain | {"sentence": self.sentence} | counts | {"warnings": warnings}
+
+    def simulated_from(self, units: Mapping[str, Units], conditions: tuple[Condition, ...]) -> PowerResult:
+        """The same answer, with the evidence that the simulated runs are drawn from."""
+        return replace(self, units=units, warnings=conditions)
 
     @property
     def sentence(self) -> str:
@@ -75,6 +88,10 @@ class PowerResult:
             f"{runs} see a difference of {self.difference:.4g} ({self.effect_size:.2f} sd) with a chance of "
             f"{self.power:.0%} ({self.test} test at {self.alpha:.1%}, {self.source})"
         )
+
+
+def _counts(side: str, units: Units) -> dict[str, Any]:
+    return {f"n_{side}": units.runs.size, f"units_{side}": units.count, "unit": units.noun}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from isorun.analysis.inputs.samples import FloatArray, Interval
-from isorun.analysis.inputs.tables import Group, read_table
+from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.units import Counting, Units, counted, counting_of, units_of
+from isorun.analysis.inputs.samples import Interval
+from isorun.analysis.inputs.tables import Group, Table, read_table
 from isorun.analysis.spreads.robust_means import interquartile_mean
 from isorun.analysis.spreads.spread import spread
 from isorun.errors import InputError
@@ -23,6 +25,8 @@ class GroupSummary:
     iqm: the mean of the middle half. max_diff: the largest minus the smallest. rel_sd: sd over mean; rel_max_diff:
     max_diff over the smallest value. None where one run, or a zero to divide by, allows no answer.
     dropped: how many values were left out because they were not finite numbers.
+    units: how many independent draws the n runs are, and unit: what one is. With fewer units than runs there is no
+    interval of the sd: its law is that of independent runs.
     """
 
     group: Mapping[str, str]
@@ -37,7 +41,10 @@ class GroupSummary:
     max_diff: float
     rel_sd: float | None
     rel_max_diff: float | None
+    units: int
+    unit: str
     dropped: int = 0
+    warnings: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
@@ -55,6 +62,9 @@ class GroupSummary:
             "rel_sd": self.rel_sd,
             "rel_max_diff": self.rel_max_diff,
             "dropped": self.dropped,
+            "units": self.units,
+            "unit": self.unit,
+            "warnings": [warning.to_json() for warning in self.warnings],
         }
 
 
@@ -65,15 +75,17 @@ def summarize(
     by: str | Sequence[str] = (),
     where: Mapping[str, str] | None = None,
     drop_missing: bool = False,
+    unit: str | Counting | None = None,
 ) -> tuple[GroupSummary, ...]:
     """Summaries of column `value` for each combination of the labels in the columns `by`, ordered by label.
 
     data: anything `read_table` reads. where: only rows with these labels. Values that are not finite are an error
-    unless drop_missing leaves them out and counts them.
+    unless drop_missing leaves them out and counts them. unit: the column that says what was drawn independently.
     """
     table = read_table(data).where(where or {})
+    counting = unit if isinstance(unit, Counting) else counting_of(table, unit)
     groups = table.groups(value, column_names(by, tuple(table.columns)), drop_missing=drop_missing)
-    return tuple(_summary(group, value) for group in groups)
+    return tuple(_summary(table, group, value, counting) for group in groups)
 
 
 def column_names(by: str | Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
@@ -85,18 +97,19 @@ def column_names(by: str | Sequence[str], columns: Sequence[str]) -> tuple[str, 
     return tuple(name.strip() for name in by.split(","))
 
 
-def _summary(group: Group, value: str) -> GroupSummary:
+def _summary(table: Table, group: Group, value: str, counting: Counting) -> GroupSummary:
     finite = group.values.finite
     if not finite.size:
         raise InputError(
             f"group {group.name!r} has no finite value in column {value!r}",
             found=f"{group.values.dropped} values, all missing, NaN or infinite",
         )
-    return _summary_of(finite, group.labels, group.values.dropped)
+    return _summary_of(units_of(table, group.values, counting), group.labels, group.values.dropped)
 
 
-def _summary_of(finite: FloatArray, labels: Mapping[str, str], dropped: int = 0) -> GroupSummary:
+def _summary_of(units: Units, labels: Mapping[str, str], dropped: int) -> GroupSummary:
     """The summary of at least one finite value."""
+    finite = units.runs
     seen = spread(finite)
     assert seen.mean is not None
     assert seen.median is not None
@@ -106,7 +119,7 @@ def _summary_of(finite: FloatArray, labels: Mapping[str, str], dropped: int = 0)
         n=seen.n,
         mean=seen.mean,
         sd=seen.sd,
-        sd_ci90=seen.sd_interval,
+        sd_ci90=seen.sd_interval if units.count == finite.size else None,
         median=seen.median,
         iqm=interquartile_mean(finite),
         min=smallest,
@@ -114,5 +127,15 @@ def _summary_of(finite: FloatArray, labels: Mapping[str, str], dropped: int = 0)
         max_diff=largest - smallest,
         rel_sd=seen.relative_sd,
         rel_max_diff=seen.relative_difference,
+        units=units.count,
+        unit=units.noun,
         dropped=dropped,
+        warnings=_warnings(units),
     )
+
+
+def _warnings(units: Units) -> tuple[Condition, ...]:
+    if units.count == units.runs.size:
+        return ()
+    message = f"{counted(units)}: the runs are not independent, so their sd has no interval"
+    return (Condition("fewer-units", message, "isorun mixed tells what comes from seeds and what from repeats"),)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from isorun.analysis.evidence.identical import identical_runs
+from isorun.analysis.evidence.provenance import provenance
+from isorun.analysis.evidence.run_units import RunUnits, run_units
 from isorun.analysis.spreads.class_gaps import ClassGap
 from isorun.analysis.spreads.spread import spread
 from isorun.analysis.studies.curves import learning_curves
@@ -20,7 +23,6 @@ from isorun.analysis.studies.group_result import (
     RuleSpread,
     values_of,
 )
-from isorun.analysis.studies.identical import identical_runs
 from isorun.analysis.studies.judged import JudgedMetric
 from isorun.analysis.studies.last_words import last_words
 from isorun.analysis.studies.selection import select
@@ -45,7 +47,8 @@ def analyse_group(
     names = [metric.name for metric in metrics]
     shown = dict.fromkeys([*(rule.metric for rule in rules if rule.metric), *names])
     curves = (learning_curves(name, finished) for name in shown)
-    judged = tuple(_judge(finished, rule, names, weak) for rule in rules)
+    units = run_units(finished)
+    judged = tuple(_judge(finished, units, rule, names, weak) for rule in rules)
     return GroupResult(
         key=key,
         planned=planned,
@@ -57,6 +60,8 @@ def analyse_group(
         failed=_failed(records),
         noise=group_noise(finished, {run.run_id: run.selected.step for run in judged[0].runs}),
         gaps=_gaps(judged[0], finished, metrics[0]) if metrics else (),
+        units=units,
+        provenance=provenance(finished),
     )
 
 
@@ -65,8 +70,10 @@ def _gaps(rule: RuleResult, finished: Sequence[RunRecord], metric: JudgedMetric)
     return group_gaps(per_class, finished, metric.perfect)
 
 
-def _judge(finished: Sequence[RunRecord], rule: Selection, names: Sequence[str], weak: WeakRule | None) -> RuleResult:
-    every = [_judged_run(record, rule, names, weak) for record in finished]
+def _judge(
+    finished: Sequence[RunRecord], units: RunUnits, rule: Selection, names: Sequence[str], weak: WeakRule | None
+) -> RuleResult:
+    every = [_judged_run(record, units, rule, names, weak) for record in finished]
     runs = tuple(run for run in every if not run.selected.problem)
     strong = [run for run in runs if not run.weak]
     return RuleResult(
@@ -78,10 +85,20 @@ def _judge(finished: Sequence[RunRecord], rule: Selection, names: Sequence[str],
     )
 
 
-def _judged_run(record: RunRecord, rule: Selection, names: Sequence[str], weak: WeakRule | None) -> JudgedRun:
+def _judged_run(
+    record: RunRecord, units: RunUnits, rule: Selection, names: Sequence[str], weak: WeakRule | None
+) -> JudgedRun:
     selected = select(record, rule, names)
     is_weak = weak is not None and weak.metric in selected.values and weak.is_weak(selected.values[weak.metric])
-    return JudgedRun(record.run_id, record.cell.seed, record.cell.repeat, selected, is_weak)
+    return JudgedRun(
+        run_id=record.run_id,
+        seed=record.cell.seed,
+        repeat=record.cell.repeat,
+        selected=selected,
+        weak=is_weak,
+        unit=units.unit[record.run_id],
+        distinct=units.distinct[record.run_id],
+    )
 
 
 def _rule_spread(runs: Sequence[JudgedRun], names: Iterable[str]) -> RuleSpread:

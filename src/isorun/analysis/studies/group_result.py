@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from isorun.analysis.evidence.identical import IdenticalRuns
+from isorun.analysis.evidence.provenance import Provenance
+from isorun.analysis.evidence.run_units import RunUnits
 from isorun.analysis.spreads.class_gaps import ClassGap
 from isorun.analysis.spreads.spread import Spread, pooled_sd, spread
 from isorun.analysis.spreads.test_noise import NoiseShares
 from isorun.analysis.studies.curves import LearningCurves
-from isorun.analysis.studies.identical import IdenticalRuns
 from isorun.analysis.studies.selection import Selected
 from isorun.study.design import Selection
 from isorun.study.levels import Level
@@ -52,13 +54,18 @@ class GroupKey:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """One finished run as a rule sees it."""
+    """One finished run as a rule sees it.
+
+    unit: the independent draw that it belongs to. distinct: the run that it is a copy of, itself where it is none.
+    """
 
     run_id: str
     seed: int | None
     repeat: int
     selected: Selected
     weak: bool
+    unit: str = ""
+    distinct: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +147,7 @@ class GroupResult:
 
     planned: the cells the study has for it. noise: what the finite test set does, where predictions were kept.
     gaps: the classes' gaps by the primary metric and rule beside what chance gives, where labels were kept.
+    units: what the finished runs count as. provenance: from which code, machine and launch they come.
     """
 
     key: GroupKey
@@ -152,6 +160,8 @@ class GroupResult:
     failed: tuple[FailedRun, ...]
     noise: NoiseShares | None
     gaps: tuple[ClassGap, ...]
+    units: RunUnits
+    provenance: Provenance
 
     @property
     def finished(self) -> int:

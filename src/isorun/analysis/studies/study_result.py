@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.study_conditions import Evidence, find_warnings
 from isorun.analysis.studies.group_analysis import analyse_group
 from isorun.analysis.studies.group_result import GroupKey, GroupResult
 from isorun.analysis.studies.judged import JudgedMetric, judged_metrics, logged_metrics
 from isorun.analysis.studies.level_comparison import LevelComparison, compare_levels
 from isorun.analysis.studies.selection import selection_rules
-from isorun.analysis.studies.study_warnings import Evidence, find_warnings
 from isorun.analysis.studies.weak import WeakRule, weak_rule
 from isorun.errors import NothingRecorded
 from isorun.study.design import Selection, Study

@@ -97,6 +97,7 @@ def _side(name: str, digits: SupportedDigits) -> tuple[str, ...]:
 
 
 def _warnings(result: AgreementTable) -> Iterator[Condition]:
+    yield from result.warnings
     for note in result.notes:
         yield Condition("note", note, "see the data")
     for shared in result.pairs:

@@ -7,6 +7,7 @@ from isorun.analysis.inputs.samples import Interval, Outcome
 from isorun.analysis.pairwise.comparison import Comparison
 from isorun.report.numbers import UNKNOWN, decimals_for, fixed, p_value, significant
 from isorun.report.statistics.decisions import spoken
+from isorun.report.statistics.evidence import evidence_sentences
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
 
@@ -20,7 +21,10 @@ def comparison_view(result: Comparison, value: str = "") -> View:
 
 
 def _verdict(result: Comparison) -> list[str]:
-    sentences = [spoken(result.decision, result.a.name, result.b.name)]
+    sentences = [
+        spoken(result.decision, result.a.name, result.b.name),
+        *evidence_sentences({side.name: side.units for side in (result.a, result.b)}),
+    ]
     if result.single_run_reversal is not None:
         share = result.single_run_reversal
         sentences.append(f"A comparison of single runs would have said the opposite in {share:.1%} of pairs.")
@@ -33,19 +37,20 @@ def _sides(result: Comparison, value: str) -> Table:
     return Table(
         name="sides",
         title=f"{value or 'results'} of both sides ({result.direction} is better)",
-        columns=(Column("side", key=True), *(Column(title) for title in ("n", "mean", "sd", "min", "max"))),
+        columns=(Column("side", key=True), *(Column(title) for title in ("runs", "units", "mean", "sd", "min", "max"))),
         rows=tuple(
             (
                 side.name,
-                str(side.values.size),
+                str(side.runs.size),
+                str(side.units.count),
                 fixed(mean, decimals),
                 fixed(sd, decimals),
-                fixed(float(side.values.min()), decimals),
-                fixed(float(side.values.max()), decimals),
+                fixed(float(side.runs.min()), decimals),
+                fixed(float(side.runs.max()), decimals),
             )
             for side, mean, sd in sides
         ),
-        notes=("sd: standard deviation over runs (n - 1).",),
+        notes=("Mean and sd (n - 1): over units, what was drawn independently. Min and max: over runs.",),
     )
 
 
@@ -98,6 +103,7 @@ def _interval(interval: Interval | None) -> str:
 
 
 def _warnings(result: Comparison) -> list[Condition]:
-    warnings = [Condition("note", note, "see the data") for note in result.notes]
+    warnings = list(result.warnings)
+    warnings += [Condition("note", note, "see the data") for note in result.notes]
     warnings += [Condition("verdict", text, "isorun power says how many") for text in result.decision.warnings]
     return warnings

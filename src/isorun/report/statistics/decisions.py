@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.units import Units
 from isorun.analysis.planning.power_question import PowerResult
 from isorun.analysis.sequential.decision import Decision, PathPoint
 from isorun.report.numbers import UNKNOWN, fixed, p_value, significant
+from isorun.report.statistics.evidence import evidence_sentences
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
 
 __all__ = ["decision_view", "power_view", "spoken"]
 
 
-def decision_view(decision: Decision, a: str, b: str, to_keep: str = "") -> View:
-    """The verdict, its error rate, and the path that led there."""
+def decision_view(
+    decision: Decision,
+    a: str,
+    b: str,
+    *,
+    units: Mapping[str, Units] | None = None,
+    warnings: Sequence[Condition] = (),
+    to_keep: str = "",
+) -> View:
+    """The verdict, what it rests on, its error rate, and the path that led there."""
     more = f" About {decision.about_more_runs} more runs a side are needed." if decision.about_more_runs else ""
-    sentences = (f"{spoken(decision, a, b)}{more}", decision.error_statement)
-    warnings = (*_warnings(decision), *_beyond_the_study(to_keep))
-    return View(sentences, (_path(decision, a, b),) if decision.path else (), warnings)
+    evidence = evidence_sentences(units) if units else []
+    sentences = (f"{spoken(decision, a, b)}{more}", *evidence, decision.error_statement)
+    shown = (*warnings, *_warnings(decision), *_beyond_the_study(to_keep))
+    return View(sentences, (_path(decision, a, b),) if decision.path else (), shown)
 
 
 def spoken(decision: Decision, a: str, b: str) -> str:
@@ -79,4 +92,5 @@ def power_view(result: PowerResult) -> View:
         ("error rate", f"{result.alpha:g}"),
     )
     table = Table("power", f"power of the {result.test} test", (Column("quantity", key=True), Column("value")), rows)
-    return View((result.sentence,), (table,))
+    evidence = evidence_sentences(result.units) if result.units else []
+    return View((result.sentence, *evidence), (table,), result.warnings)

@@ -31,6 +31,15 @@ def _verdict(board: Leaderboard) -> Iterator[str]:
     else:
         yield _first(leading[0], board.options.statistic)
     yield _test(board)
+    yield _evidence(board)
+
+
+def _evidence(board: Leaderboard) -> str:
+    runs, units = (sum(getattr(one, name) for one in board.standings) for name in ("n", "units"))
+    if board.unit == "row":
+        return "Every row counts as an independent run: no column of seeds says otherwise, and --unit COLUMN would."
+    counted = f" of {count(units, board.unit)} count as {units}" if units < runs else ""
+    return f"Evidence: {count(runs, 'run')}{counted}."
 
 
 def _first(standing: Standing, statistic: str) -> str:
@@ -58,7 +67,8 @@ def _p(p: float) -> str:
 
 def _standings(board: Leaderboard, value: str) -> Table:
     best = f"expected best of {board.options.best_of}"
-    titles = ("rank", "95 % of rank", "runs", "mean", board.options.statistic, "95 % interval", "mean rank", best)
+    statistic = board.options.statistic
+    titles = ("rank", "95 % of rank", "runs", "units", "mean", statistic, "95 % interval", "mean rank", best)
     return Table(
         name="standings",
         title=f"{value} ({board.direction} is better)",
@@ -79,6 +89,7 @@ def _row(standing: Standing) -> tuple[str, ...]:
         UNKNOWN if place.rank is None else str(place.rank),
         ranks,
         whole(standing.n),
+        whole(standing.units),
         significant(standing.mean, 4),
         significant(standing.score.estimate, 4),
         _interval(standing.score.ci95),
@@ -116,6 +127,7 @@ def _wins(board: Leaderboard, pair: PairOutcome) -> tuple[str, str]:
 
 
 def _warnings(board: Leaderboard) -> Iterator[Condition]:
+    yield from board.warnings
     unranked = [standing for standing in board.standings if standing.place.rank is None]
     if unranked:
         names = tuple(standing.approach for standing in unranked)

@@ -15,7 +15,8 @@ __all__ = ["summaries_view"]
 _FEW = 5
 _NOTE = (
     "sd: standard deviation over runs (n - 1), with its chi-square interval for normal values. IQM: mean of the middle "
-    "half. max diff: largest minus smallest run. rel sd: sd over mean; rel max diff: max diff over min."
+    "half. max diff: largest minus smallest run. rel sd: sd over mean; rel max diff: max diff over min. Units: what "
+    "was drawn independently."
 )
 
 
@@ -44,7 +45,7 @@ def _name(item: GroupSummary) -> str:
 
 def _table(summaries: Sequence[GroupSummary], value: str) -> Table:
     keys = tuple(Column(name, key=True) for name in summaries[0].group) or (Column("group", key=True),)
-    titles = ("n", "mean", "sd", "90 % interval of sd", "median", "IQM", "min", "max", "max diff")
+    titles = ("n", "units", "mean", "sd", "90 % interval of sd", "median", "IQM", "min", "max", "max diff")
     relative = (Column("rel sd", "%"), Column("rel max diff", "%"))
     return Table(
         name="summary",
@@ -62,6 +63,7 @@ def _row(item: GroupSummary) -> tuple[str, ...]:
     return (
         *(item.group.values() or ("all runs",)),
         whole(item.n),
+        whole(item.units),
         fixed(item.mean, decimals),
         fixed(item.sd, decimals),
         interval,
@@ -74,7 +76,8 @@ def _row(item: GroupSummary) -> tuple[str, ...]:
 def _warnings(summaries: Sequence[GroupSummary]) -> list[Condition]:
     few = [_name(item) for item in summaries if item.n < _FEW]
     dropped = sum(item.dropped for item in summaries)
-    warnings = []
+    own = {warning.message: warning for item in summaries for warning in item.warnings}
+    warnings = list(own.values())
     if few:
         message = f"{count(len(few), 'group')} with fewer than {_FEW} runs: the spread is hardly known"
         warnings.append(Condition("few-runs", message, "make more runs", tuple(few[:5])))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from isorun.analysis.evidence.study_conditions import FEWEST_RUNS
 from isorun.analysis.studies.group_result import GroupResult
-from isorun.analysis.studies.study_warnings import FEWEST_RUNS
 from isorun.report.numbers import UNKNOWN, count, p_value, percentage
 from isorun.report.tables import Column, Table
 from isorun.study.levels import Level

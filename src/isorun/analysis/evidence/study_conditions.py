@@ -1,6 +1,6 @@
-"""Warnings: what a reader has to know before trusting a study's numbers.
+"""Conditions of a study: what a reader has to know before trusting its numbers.
 
-Each rule is one function that looks at the whole study and yields warnings; RULES is the order they are shown in.
+Each rule is one function that looks at the whole study and yields conditions; RULES is the order they are shown in.
 Codes are stable, so that scripts can rely on them.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from isorun.analysis.evidence.condition import Condition, some
+from isorun.analysis.evidence.run_conditions import CONDITION_RULES
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, RuleResult
 from isorun.analysis.studies.judged import JudgedMetric
-from isorun.analysis.studies.run_conditions import CONDITION_RULES
 from isorun.analysis.studies.selection import FINAL
 from isorun.errors import known_names
 from isorun.study.records import RunRecord
@@ -37,12 +37,13 @@ class Evidence:
 
 def find_warnings(evidence: Evidence) -> tuple[Condition, ...]:
     """All warnings, those on how the runs were made first; the same warning of several groups is one."""
+    units = {group.key: group.units for group in evidence.groups}
     in_groups = (
         warning
         for rule in CONDITION_RULES
         for key, records in evidence.records.items()
         if records
-        for warning in rule(key, records)
+        for warning in rule(key, records, units[key])
     )
     return (*_merged(in_groups), *(warning for rule in RULES for warning in rule(evidence)))
 
@@ -126,6 +127,18 @@ def _few_runs(evidence: Evidence) -> Iterator[Condition]:
             f"fewer than {FEWEST_RUNS} finished runs: the spread is hardly known",
             "raise repeats in the study (or -n) and run again: finished runs are kept",
             tuple(f"{group.key.label}: {group.finished}" for group in few),
+        )
+
+
+def _weak_runs(evidence: Evidence) -> Iterator[Condition]:
+    weak = {group.key.label: len(group.rules[0].weak_runs) for group in evidence.groups if group.rules[0].weak_runs}
+    if weak:
+        yield Condition(
+            "weak-runs",
+            f"weak runs, which learned next to nothing: {sum(weak.values())}; they are part of every figure that does "
+            "not say otherwise",
+            "look at their output in the store: a training that sometimes fails is a result, too",
+            tuple(weak),
         )
 
 
@@ -222,6 +235,7 @@ RULES: Final[Sequence[Callable[[Evidence], Iterator[Condition]]]] = (
     _runs_missing,
     _launch_differs,
     _few_runs,
+    _weak_runs,
     _unjudged,
     _selected_on_itself,
     _judged_at_end,

@@ -1,0 +1,105 @@
+"""Provenance: from which code, on which machine and by which launch the runs of a group were made.
+
+Two sides that differ in any of these differ in more than what is compared, and nobody can tell which of them it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from isorun.analysis.evidence.condition import Condition
+from isorun.study.records import RunRecord
+
+__all__ = ["Provenance", "between_sides", "changed_facts", "distinct", "effective", "is_machine_fact", "provenance"]
+
+_MACHINE_FACTS: Final = frozenset(("model", "vector", "cpu_capability", "devices", "version", "affinity"))
+_SOURCES: Final = ("sources_sha256", "script_sha256")
+_NEW_STORE: Final = "make the runs of both sides again in a new store: isorun decide … --store NEW"
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The different values among the runs, each as JSON. sources: hashes of what the training itself is written in."""
+
+    sources: frozenset[str] = frozenset()
+    commits: frozenset[str] = frozenset()
+    machines: frozenset[str] = frozenset()
+    launches: frozenset[str] = frozenset()
+
+
+def provenance(records: Sequence[RunRecord]) -> Provenance:
+    """Where the runs come from."""
+    return Provenance(
+        sources=frozenset(found for record in records if (found := _sources(record.code))),
+        commits=frozenset(distinct(_commit(record.code) for record in records if _commit(record.code))),
+        machines=frozenset(distinct(_machine(record) for record in records if effective(record))),
+        launches=frozenset(record.launch for record in records),
+    )
+
+
+def between_sides(a: Provenance, b: Provenance, compared: str) -> tuple[Condition, ...]:
+    """What the sides differ in besides `compared` (approach, config, environment or level)."""
+    found: list[Condition] = []
+    if compared != "approach" and a.sources != b.sources and a.sources and b.sources:
+        apart = not a.sources & b.sources
+        message = "the two sides were trained by different versions of the code"
+        said = f"{message}, so that the difference may be the code's" if apart else f"{message} in part"
+        found.append(Condition("sides-differ-in-code", said, _NEW_STORE, voids=apart))
+    elif a.commits != b.commits:
+        message = "the two sides come from different commits or uncommitted changes"
+        found.append(Condition("sides-differ-in-code", message, _NEW_STORE))
+    if compared != "environment" and a.machines != b.machines:
+        message = "the two sides did not have the same processor, device, threads or library versions"
+        found.append(Condition("sides-differ-in-machine", message, _NEW_STORE))
+    if compared != "level" and a.launches != b.launches:
+        message = f"the two sides were launched differently ({_listed(a.launches)}; {_listed(b.launches)})"
+        found.append(Condition("sides-differ-in-launch", message, "isorun run --launch fresh in a new store"))
+    return tuple(found)
+
+
+def effective(record: RunRecord) -> Mapping[str, Any]:
+    """What was in force in the run, as far as its worker could tell."""
+    found = record.environment.get("effective")
+    return found if isinstance(found, Mapping) else {}
+
+
+def is_machine_fact(name: str) -> bool:
+    """Whether a fact of that name says what a run was computed on, and so may change its numbers."""
+    return "threads" in name or name in _MACHINE_FACTS
+
+
+def changed_facts(records: Sequence[RunRecord], wanted: Callable[[str], bool]) -> str:
+    """Which of the wanted effective facts differ between the runs, with up to three of their values."""
+    facts = [_facts(record, wanted) for record in records if effective(record)]
+    names = dict.fromkeys(name for fact in facts for name in fact)
+    found = {name: distinct(fact.get(name) for fact in facts) for name in names}
+    return "; ".join(f"{name} {' / '.join(values[:3])}" for name, values in found.items() if len(values) > 1)
+
+
+def distinct(values: Iterable[Any]) -> list[str]:
+    """The different values as JSON, in the order they were met."""
+    return list(dict.fromkeys(json.dumps(value, sort_keys=True, default=str) for value in values))
+
+
+def _facts(record: RunRecord, wanted: Callable[[str], bool]) -> dict[str, Any]:
+    parts = ((part, facts) for part, facts in effective(record).items() if isinstance(facts, Mapping))
+    return {f"{part}.{name}": value for part, facts in parts for name, value in facts.items() if wanted(name)}
+
+
+def _machine(record: RunRecord) -> dict[str, Any]:
+    return _facts(record, is_machine_fact)
+
+
+def _sources(code: Mapping[str, Any]) -> str:
+    return next((str(code[name]) for name in _SOURCES if code.get(name)), "")
+
+
+def _commit(code: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in code.items() if name not in _SOURCES}
+
+
+def _listed(names: frozenset[str]) -> str:
+    return ", ".join(sorted(names)) or "unknown"

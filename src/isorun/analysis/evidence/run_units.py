@@ -1,0 +1,191 @@
+"""Units among recorded runs: which runs of a group were drawn independently, and which are copies of one draw.
+
+At level `default` every run is meant to be a draw of its own, at the fixed levels every seed. Whether that came true is
+in the records: a training that sets a seed by itself draws the same whatever it is given, and two runs that ended with
+the same weights, or went through the same numbers, are one draw written down twice.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from isorun.analysis.evidence.coincidence import copies_among
+from isorun.analysis.evidence.identical import FINAL_WEIGHTS, INITIAL_WEIGHTS
+from isorun.analysis.studies.metric_names import Kind, is_bookkeeping, kind_of
+from isorun.study.records import RunRecord, Seeded
+
+__all__ = ["Merge", "RunUnits", "own_seeds", "run_units"]
+
+_IN_SOURCE: Final = "(in source)"
+_LIBRARY_PARTS: Final = ("/site-packages/", "/dist-packages/")
+_TELLING_DIGITS: Final = 12
+"""Runs that agree in this many digits of different numbers did not do so by chance."""
+
+
+class Merge(enum.StrEnum):
+    """Why runs that were meant to be independent are one unit."""
+
+    WEIGHTS = "ended with the same weights"
+    NUMBERS = "went through the very same numbers"
+    OWN_SEED = "fixed the same seed themselves"
+
+
+@dataclass(frozen=True, slots=True)
+class RunUnits:
+    """What the finished runs of one group count as.
+
+    unit: run id to the unit it belongs to. distinct: run id to the first run that it is a copy of, itself where it is
+    none; of use to those who ask about the runs of one seed. merges: why units became one, the strongest reason first.
+    planned: how many units there would be had every draw been one of its own.
+    """
+
+    unit: Mapping[str, str]
+    distinct: Mapping[str, str]
+    merges: tuple[Merge, ...]
+    planned: int
+
+    @property
+    def count(self) -> int:
+        """How many units there are."""
+        return len(set(self.unit.values()))
+
+
+def run_units(records: Sequence[RunRecord]) -> RunUnits:
+    """The units among the finished runs of one group (same approach, config, environment and level)."""
+    ids = [record.run_id for record in records]
+    drawn = dict(zip(ids, (_as_planned(record) for record in records), strict=True))
+    copies = _Classes(ids)
+    found = [
+        merge
+        for merge, keys in ((Merge.WEIGHTS, _final_weights(records)), (Merge.NUMBERS, _numbers(records)))
+        if copies.join(keys, drawn)
+    ]
+    units = copies.copy()
+    units.join(drawn, drawn)
+    if units.join(_own_seed_keys(records), drawn):
+        found.insert(0, Merge.OWN_SEED)
+    return RunUnits(
+        unit={run: drawn[first] for run, first in units.firsts().items()},
+        distinct=copies.firsts(),
+        merges=tuple(found),
+        planned=len(set(drawn.values())),
+    )
+
+
+def own_seeds(record: RunRecord) -> tuple[Seeded, ...]:
+    """The global generators that the training itself gave a seed, and that were left to it."""
+    return tuple(
+        seeded
+        for seeded in record.seeded
+        if not seeded.call.endswith(_IN_SOURCE)
+        and not getattr(seeded, "replaced", "")
+        and not any(part in seeded.where for part in _LIBRARY_PARTS)
+    )
+
+
+def _as_planned(record: RunRecord) -> str:
+    seed = record.cell.seed
+    return f"run {record.run_id}" if seed is None else str(seed)
+
+
+def _final_weights(records: Iterable[RunRecord]) -> dict[str, Hashable | None]:
+    return {record.run_id: record.digests.get(FINAL_WEIGHTS) or None for record in records}
+
+
+def _own_seed_keys(records: Sequence[RunRecord]) -> dict[str, Hashable | None]:
+    """What the training fixed itself; nothing where the initial weights show that more was drawn than that."""
+    fixed = {record.run_id: tuple((one.call, one.value) for one in own_seeds(record)) for record in records}
+    started = {record.run_id: record.digests.get(INITIAL_WEIGHTS, "") for record in records}
+    return {run: (seeds, started[run]) if seeds else None for run, seeds in fixed.items()}
+
+
+def _numbers(records: Sequence[RunRecord]) -> dict[str, Hashable | None]:
+    """All numbers a run went through, where they tell runs apart; weights, where there are any, tell better."""
+    if any(record.digests.get(FINAL_WEIGHTS) for record in records):
+        return {}
+    traces = {record.run_id: _trace(record) for record in records}
+    lengths = {len(trace) for trace in traces.values()}
+    if lengths == {1} and len(traces) > 1:
+        return dict(_single_numbers({run: trace[0][2] for run, trace in traces.items()}))
+    return {run: trace if _is_telling(trace) else None for run, trace in traces.items()}
+
+
+def _single_numbers(values: Mapping[str, float]) -> dict[str, Hashable | None]:
+    """Runs that left one number each: equal ones are copies where ties cannot be chance, or where all are equal."""
+    array = np.array(list(values.values()), dtype=np.float64)
+    if not np.isfinite(array).all():
+        return {}
+    constant = array.min() == array.max() and array[0] not in {0.0, 1.0, 100.0}
+    tied = copies_among(array).size < array.size if array.min() < array.max() else False
+    return dict(values) if constant or tied else {}
+
+
+def _trace(record: RunRecord) -> tuple[tuple[str, float | None, float], ...]:
+    """Every result and every point of every series that says how well the training went."""
+    names = sorted({*record.results, *record.series})
+    judging = [name for name in names if kind_of(name) is not Kind.OTHER]
+    wanted = judging or [name for name in names if not is_bookkeeping(name)]
+    points = [
+        (name, step, value)
+        for name in wanted
+        if name in record.series
+        for step, value in zip(record.series[name].steps, record.series[name].values, strict=True)
+    ]
+    finals = [(name, None, record.results[name]) for name in wanted if name in record.results]
+    series_ends = {(name, value) for name, _, value in points}
+    return (*points, *(final for final in finals if (final[0], final[2]) not in series_ends))
+
+
+def _is_telling(trace: Sequence[tuple[str, float | None, float]]) -> bool:
+    distinct = {value for _, _, value in trace}
+    return len(distinct) > 1 and sum(_digits(value) for value in distinct) >= _TELLING_DIGITS
+
+
+def _digits(value: float) -> int:
+    """How many significant digits the number is written with."""
+    mantissa = repr(abs(value)).partition("e")[0].replace(".", "").strip("0")
+    return len(mantissa)
+
+
+class _Classes:
+    """Runs that belong together: joined by keys, each class known by its first run."""
+
+    def __init__(self, members: Sequence[str]) -> None:
+        self._first = {member: member for member in members}
+        self._order = {member: place for place, member in enumerate(members)}
+
+    def copy(self) -> _Classes:
+        """The same classes, to be joined further."""
+        twin = _Classes(list(self._first))
+        twin._first = dict(self._first)
+        return twin
+
+    def join(self, keys: Mapping[str, Hashable | None], drawn: Mapping[str, str]) -> bool:
+        """Join runs of the same key; whether runs came together that were to be drawn apart. None joins nothing."""
+        seen: dict[Hashable, str] = {}
+        apart = False
+        for member, key in keys.items():
+            if key is None:
+                continue
+            other = seen.setdefault(key, member)
+            apart |= drawn[other] != drawn[member]
+            self._merge(other, member)
+        return apart
+
+    def firsts(self) -> dict[str, str]:
+        """Each run's class, by the run that comes first in it."""
+        return {member: self._root(member) for member in self._first}
+
+    def _merge(self, one: str, other: str) -> None:
+        first, second = sorted((self._root(one), self._root(other)), key=self._order.__getitem__)
+        self._first[second] = first
+
+    def _root(self, member: str) -> str:
+        while self._first[member] != member:
+            member = self._first[member]
+        return member

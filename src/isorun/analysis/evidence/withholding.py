@@ -1,0 +1,25 @@
+"""Withholding: a claim whose error rate does not hold is not made, in the verdict and not only in a footnote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from isorun.analysis.evidence.condition import Condition, voided
+from isorun.analysis.sequential.decision import Decision, Verdict
+
+__all__ = ["withheld"]
+
+
+def withheld(decision: Decision, conditions: Sequence[Condition]) -> Decision:
+    """The decision, or "undecided" with the reason where a condition voids its error rate."""
+    reason = voided(conditions)
+    if reason is None:
+        return decision
+    return replace(
+        decision,
+        verdict=Verdict.UNDECIDED,
+        why=f"{Verdict.UNDECIDED}: {reason.message}; next: {reason.next_step}",
+        about_more_runs=None,
+        chance=None,
+    )

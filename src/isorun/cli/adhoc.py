@@ -1,0 +1,101 @@
+"""What the commands that take a training command share: its options, and the study they make of it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from isorun.errors import UsageError
+
+if TYPE_CHECKING:
+    from isorun.study.design import Study
+
+__all__ = ["declare", "given", "policy", "study_of", "study_or_command"]
+
+_OPTIONS: Final = ("repeats", "levels", "seeds", "name", "env", "python", "threads", "metrics", "patterns", "files")
+
+
+def declare(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """The options of a study that is made from a command; the group they stand in, for more."""
+    group = parser.add_argument_group("for a command")
+    group.add_argument("--level", dest="levels", action="append", metavar="LEVEL", help="may be given more than once")
+    group.add_argument("--seed", dest="seeds", action="append", type=int, metavar="S", help="may be repeated")
+    group.add_argument("--name", help="a name for the study (default: from the command)")
+    group.add_argument("--env", action="append", metavar="NAME=VALUE", help="an environment variable for the training")
+    group.add_argument("--python", metavar="PATH", help="the interpreter that replaces a leading `python`")
+    group.add_argument("--threads", type=int, metavar="N", help="CPUs a run may use")
+    group.add_argument(
+        "--metric", dest="metrics", action="append", metavar="NAME[:lower]", help="what runs are judged by"
+    )
+    group.add_argument("--pattern", dest="patterns", action="append", metavar="REGEX", help="reads metrics from output")
+    group.add_argument("--file", dest="files", action="append", metavar="PATH", help="metrics file the training writes")
+    return group
+
+
+def study_or_command(options: argparse.Namespace, name: str | None, examples: str) -> bool:
+    """Whether a command was given; an error when it is both or neither, or options that a study file holds."""
+    words = options.command
+    if bool(name) == bool(words):
+        found = "both" if words else "neither"
+        raise UsageError("either a study file or a command is needed", found=found, hint=examples)
+    wrong = given(options) if name else []
+    if wrong:
+        hint = f"write it into {name}, where it is kept with the study"
+        raise UsageError(f"--{wrong[0]} belongs to a command, not to a study file", hint=hint)
+    return bool(words)
+
+
+def given(options: argparse.Namespace) -> list[str]:
+    """The options for a command that were given."""
+    return [name for name in _OPTIONS if getattr(options, name, None) is not None]
+
+
+def study_of(commands: Sequence[Sequence[str]], options: argparse.Namespace) -> Study:
+    """The study of one command, or of several that are compared."""
+    from isorun.study.adhoc import adhoc_study
+
+    repeats = getattr(options, "repeats", None)
+    environment: dict[str, Any] = {"env": dict(map(_variable, options.env or [])), "python": options.python or ""}
+    if options.threads is not None:
+        environment["threads"] = options.threads
+    return adhoc_study(
+        commands,
+        name=options.name,
+        levels=options.levels or (),
+        seeds=options.seeds or (),
+        repeats=1 if repeats is None else repeats,
+        environment=environment,
+        metrics=dict(map(_metric, options.metrics or [])),
+        sources={"patterns": options.patterns or [], "files": options.files or []},
+        policy=policy(options),
+        folder=Path.cwd(),
+    )
+
+
+def policy(options: argparse.Namespace) -> dict[str, Any]:
+    """How runs are carried out, as far as the command line says it."""
+    limit = getattr(options, "time_limit", None)
+    chosen = {
+        "time_limit": float(limit) if limit and limit.replace(".", "", 1).isdigit() else limit,
+        "retries": getattr(options, "retries", None),
+        "on_failure": "fail-fast" if getattr(options, "fail_fast", False) else None,
+    }
+    return {key: value for key, value in chosen.items() if value is not None}
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise UsageError("--env needs NAME=VALUE", found=text)
+    return name, value
+
+
+def _metric(text: str) -> tuple[str, str]:
+    name, sign, direction = text.rpartition(":")
+    if not sign:
+        return text, "higher"
+    if direction not in ("higher", "lower") or not name:
+        raise UsageError("--metric needs NAME, NAME:higher or NAME:lower", found=text)
+    return name, direction

@@ -1,0 +1,38 @@
+"""What the runs behind an answer were counted as, in sentences that stand beside every verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from isorun.analysis.evidence.units import Units, counted
+from isorun.report.numbers import count
+
+__all__ = ["evidence_sentences"]
+
+
+def evidence_sentences(sides: Mapping[str, Units]) -> list[str]:
+    """How runs became units, and what that leaves the answer to be about."""
+    said = {name: counted(units) for name, units in sides.items()}
+    first = next(iter(sides.values()))
+    sentences = [_counts(sides, said)]
+    if first.noun == "row":
+        sentences.append(
+            "Every row counts as an independent run: no column of seeds says otherwise, and --unit COLUMN would."
+        )
+    if first.noun == "repeat":
+        alone = {units.alone for units in sides.values()} - {""}
+        about = f"seed {alone.pop()}" if len(alone) == 1 else "the one seed of each side"
+        sentences.append(f"This is about {about} alone: other seeds may say otherwise.")
+    return sentences
+
+
+def _counts(sides: Mapping[str, Units], said: Mapping[str, str]) -> str:
+    if len(set(said.values())) == 1 and len(sides) > 1:
+        text = next(iter(said.values()))
+        if " count as " in text:
+            return f"Evidence: {text}, on each side."
+        return f"Evidence: {text} a side."
+    if all(units.count == units.runs.size for units in sides.values()) and len(sides) > 4:
+        total = sum(units.count for units in sides.values())
+        return f"Evidence: {count(total, 'run')} of {len(sides)} sides."
+    return f"Evidence: {'; '.join(f'{name}: {text}' for name, text in said.items())}."

@@ -1,0 +1,116 @@
+"""What counts as one piece of evidence in a table."""
+
+import numpy as np
+import pytest
+
+from isorun.analysis.evidence.units import counted, counting_of, listed_units, paired_units, unit_conditions, units_of
+from isorun.analysis.inputs.tables import read_table
+from isorun.errors import InputError
+
+RNG = np.random.default_rng(5)
+SEEDS = np.repeat([7, 8, 9], 10)
+VALUES = RNG.normal(0.9, 0.01, 30)
+
+
+def units(table, asked=None, value="acc"):
+    table = read_table(table)
+    (group,) = table.groups(value, ())
+    return units_of(table, group.values, counting_of(table, asked))
+
+
+def test_thirty_runs_of_three_seeds_count_as_three():
+    found = units({"seed": SEEDS, "repeat": np.tile(range(10), 3), "acc": VALUES})
+    assert found.labels == ("7", "8", "9")
+    assert found.values == pytest.approx(VALUES.reshape(3, 10).mean(axis=1))
+    assert counted(found) == "30 runs of 3 seeds count as 3"
+
+
+def test_a_column_of_the_users_own_is_a_unit():
+    found = units({"fold": SEEDS, "seed": range(30), "acc": VALUES}, "fold")
+    assert (found.count, found.noun) == (3, "fold")
+
+
+def test_a_table_without_seeds_counts_its_rows():
+    found = units({"acc": VALUES})
+    assert (found.count, found.noun) == (30, "row")
+    assert counted(found) == "30 runs"
+
+
+def test_a_row_without_a_seed_is_a_unit_of_its_own():
+    assert units({"seed": ["1", "1", "", ""], "acc": [0.1, 0.2, 0.31, 0.44]}).count == 3
+
+
+def test_repeats_of_one_seed_count_when_asked_about_it_alone():
+    found = units({"seed": [4] * 10, "repeat": range(10), "acc": VALUES[:10]}, "repeat")
+    assert (found.count, found.noun, found.alone) == (10, "repeat", "4")
+
+
+def test_repeats_of_several_seeds_are_refused_with_the_way_out():
+    with pytest.raises(InputError) as refused:
+        units({"seed": SEEDS, "repeat": np.tile(range(10), 3), "acc": VALUES}, "repeat")
+    assert "--where seed=7" in refused.value.message()
+
+
+def test_an_unknown_column_names_the_known_ones():
+    with pytest.raises(InputError) as refused:
+        units({"seed": SEEDS, "acc": VALUES}, "sed")
+    assert "seed" in refused.value.message()
+
+
+@pytest.mark.parametrize("table", [{"acc": [0.8731] * 6}, {"acc": [0.8731] * 6, "seed": range(6)}])
+def test_runs_that_all_gave_the_same_number_are_one_unit(table):
+    found = units(table)
+    assert (found.count, found.constant) == (1, True)
+    assert counted(found) == "6 runs gave the same number and count as 1"
+
+
+@pytest.mark.parametrize("bound", [0.0, 1.0, 100.0])
+def test_runs_that_are_all_perfect_or_all_zero_may_be_independent(bound):
+    assert units({"acc": [bound] * 6}).count == 6
+
+
+def test_whoever_names_the_unit_vouches_for_it():
+    assert units({"acc": [0.8731] * 6}, "row").count == 6
+
+
+def test_copies_in_a_table_count_once():
+    found = units({"acc": np.repeat(VALUES[:3], 10)})
+    assert (found.count, found.copies) == (3, 27)
+    assert "count as 3" in counted(found)
+
+
+def test_equal_runs_have_exactly_their_value_as_mean():
+    assert units({"seed": [1, 1, 1, 2], "acc": [0.1, 0.1, 0.1, 0.7]}).values.tolist() == [0.1, 0.7]
+
+
+def test_fewer_than_two_units_void_every_claim():
+    sides = {"a": listed_units(np.full(6, 0.91)), "b": listed_units(VALUES[:6])}
+    codes = {condition.code: condition for condition in unit_conditions(sides, next_step="run more")}
+    assert codes["too-few-units"].voids
+    assert codes["too-few-units"].groups == ("a",)
+    assert codes["copies"].groups == ("a",)
+
+
+def test_two_sound_sides_have_no_condition():
+    assert unit_conditions({"a": listed_units(VALUES[:6]), "b": listed_units(VALUES[6:])}, next_step="") == ()
+
+
+def test_pairs_average_repeats_and_leave_out_who_has_no_partner():
+    table = read_table(
+        {
+            "model": ["a", "a", "a", "b", "b", "b"],
+            "seed": [1, 1, 2, 2, 1, 3],
+            "acc": [0.10, 0.20, 0.40, 0.45, 0.25, 0.90],
+        }
+    )
+    first, second = (group.values for group in table.groups("acc", ("model",)))
+    pairs = paired_units(table, (first, second), "seed", counting_of(table))
+    assert pairs.first == pytest.approx([0.15, 0.40])
+    assert pairs.second == pytest.approx([0.25, 0.45])
+    assert pairs.unmatched == ("3",)
+
+
+def test_pairs_that_repeat_the_same_two_numbers_count_once():
+    table = read_table({"model": ["a"] * 6 + ["b"] * 6, "seed": [*range(6)] * 2, "acc": [0.87312] * 6 + [0.88519] * 6})
+    first, second = (group.values for group in table.groups("acc", ("model",)))
+    assert paired_units(table, (first, second), "seed", counting_of(table)).first.size == 1
