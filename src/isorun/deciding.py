@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from isorun import workflow
 from isorun.analysis.evidence.condition import Condition, voided
-from isorun.analysis.evidence.units import Counting, Units, listed_units, paired_units, unit_conditions, units_of
+from isorun.analysis.evidence.units import (
+    FEWEST_UNITS,
+    Counting,
+    Units,
+    listed_units,
+    paired_units,
+    unit_conditions,
+    units_of,
+)
 from isorun.analysis.evidence.withholding import withheld
 from isorun.analysis.inputs.samples import finite_sample
 from isorun.analysis.inputs.tables import Group, Table
 from isorun.analysis.pairwise.compare import REAL_RUNS
 from isorun.analysis.sequential.decision import Decision
-from isorun.analysis.sequential.looks import FEWEST_RUNS
 from isorun.analysis.sequential.verdict import decide as decide_runs
 from isorun.analysis.sequential.verdict import next_action
 from isorun.errors import InputError, NothingRecorded, known_names
@@ -164,7 +171,8 @@ def decide_study(
     sides = sides_of(study, by, a, b, where)
     _check_pairing(sides, pair)
     question = _Question(sides, value, direction, unit, pair, options)
-    planned, made, seen = int(options.get("min_runs", FEWEST_RUNS)), 0, (0, 0)
+    # Two runs a side show whether runs are copies of one another, before many are made for nothing.
+    planned, made, seen = FEWEST_UNITS, 0, (0, 0)
     while True:
         larger = extended(study, sides.level, planned, of_one_seed=unit == _REPEAT)
         outcome = workflow.run(
@@ -178,7 +186,7 @@ def decide_study(
         ended = _ended(outcome, look, seen if made else (0, 0))
         if action.stop or ended:
             return StudyDecision(
-                decision=look.decision,
+                decision=replace(look.decision, stop=True),
                 a=sides.a,
                 b=sides.b,
                 units=dict(zip((sides.a, sides.b), look.units, strict=True)),
@@ -263,7 +271,8 @@ def _ended(outcome: Outcome, look: _Look, seen: tuple[int, int]) -> str:
     if outcome.records and outcome.count(RunState.FINISHED) == 0:
         return "the last runs all failed"
     void = voided(look.conditions)
-    if void is not None:
+    # One finished run of a side is too few as well, but more of them may still come.
+    if void is not None and (void.code != "too-few-units" or look.drawn >= FEWEST_UNITS):
         return void.message
     if any(seen) and all(units.count <= before for units, before in zip(look.units, seen, strict=True)):
         return "the last runs were copies of earlier ones"

@@ -10,15 +10,19 @@ CPU path fixed too). Without --level the command runs at level default.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from isorun.cli import adhoc, output
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:
+    from isorun.analysis.evidence.condition import Condition
     from isorun.execution.scheduler import Outcome
     from isorun.study.design import Study
+    from isorun.study.records import RunRecord
 
 __all__ = ["declare", "execute"]
 
@@ -45,16 +49,20 @@ def execute(options: argparse.Namespace) -> int:
     """Carry the study out and say what came of it."""
     from isorun import workflow
     from isorun.cli.progress import Progress
+    from isorun.reuse import reuse_conditions
 
     study = _study(options)
     if options.dry_run:
         return _dry_run(study, options)
+    conditions = reuse_conditions(study, options.store, adhoc=not options.study)
+    for condition in conditions:
+        print(f"isorun: warning: {condition.message}\n  next:    {condition.next_step}", file=sys.stderr)
     if not options.study:
         workflow.remember(study, options.store)
     progress = Progress(study, sys.stderr)
     with progress:
         outcome = workflow.run(study, store=options.store, jobs=options.jobs, launch=options.launch, observer=progress)
-    _print(study, outcome, progress, options)
+    _print(study, outcome, progress, options, conditions)
     return _exit_code(outcome)
 
 
@@ -90,12 +98,14 @@ def _dry_run(study: Study, options: argparse.Namespace) -> int:
     return 0
 
 
-def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Namespace) -> None:
+def _print(
+    study: Study, outcome: Outcome, progress: Any, options: argparse.Namespace, conditions: Sequence[Condition]
+) -> None:
     from isorun.report.plain_text import harmless
 
     name = options.study or study.name
     if options.json:
-        output.print_json(_summary(study, outcome, name))
+        output.print_json(_summary(study, outcome, name, options.store, conditions))
         return
     print(_headline(study, outcome))
     for line in progress.metrics_found():
@@ -120,7 +130,14 @@ def _headline(study: Study, outcome: Outcome) -> str:
     return text + (f"; stopped: {outcome.stopped}" if outcome.stopped else "")
 
 
-def _summary(study: Study, outcome: Outcome, name: str) -> dict[str, Any]:
+def _summary(
+    study: Study, outcome: Outcome, name: str, store: str | None, conditions: Sequence[Condition]
+) -> dict[str, Any]:
+    from isorun import workflow
+
+    made = {record.run_id for record in outcome.records}
+    kept = [record for record in workflow.records(study, store=store) if record.run_id not in made]
+    earlier = [record for record in kept if record.state is RunState.FINISHED]
     return {
         "study": study.name,
         "finished": outcome.count(RunState.FINISHED),
@@ -128,19 +145,34 @@ def _summary(study: Study, outcome: Outcome, name: str) -> dict[str, Any]:
         "interrupted": outcome.count(RunState.INTERRUPTED),
         "elsewhere": outcome.elsewhere,
         "stopped": outcome.stopped,
+        "reused": len(earlier),
         "runs": [
-            {
-                "run": record.run_id,
-                "label": record.cell.label,
-                "state": str(record.state),
-                "reason": record.reason,
-                "wall_seconds": record.wall_seconds,
-                "launch": record.launch,
-            }
-            for record in outcome.records
+            *(_run(record, reused=False) for record in outcome.records),
+            *(_run(record, reused=True) for record in earlier),
         ],
+        "warnings": [condition.to_json() for condition in conditions],
         "next": f"isorun report {name}",
     }
+
+
+def _run(record: RunRecord, *, reused: bool) -> dict[str, Any]:
+    """One run with the last value of everything it left. reused: it was made before, and not by this command."""
+    last = {name: series.values[-1] for name, series in record.series.items() if series.values}
+    return {
+        "run": record.run_id,
+        "label": record.cell.label,
+        "seed": record.seed_used if record.cell.seed is None else record.cell.seed,
+        "state": str(record.state),
+        "reason": record.reason,
+        "wall_seconds": record.wall_seconds,
+        "launch": record.launch,
+        "values": {name: _finite(value) for name, value in {**last, **record.results}.items()},
+        "reused": reused,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _exit_code(outcome: Outcome) -> int:

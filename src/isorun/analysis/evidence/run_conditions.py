@@ -70,10 +70,11 @@ def _independent_draws(records: Sequence[RunRecord]) -> str:
     if not any(record.seeded for record in records):
         return "let the training draw anew in every run (or read its seed from ISORUN_SEED), then run again"
     options = {str(effective(record).get("seed_option") or "") for record in records} - {""}
-    taken = "isorun run --take-seeds (take_seeds = true in a study) replaces the constants by seeds of each run's own"
+    taken = (
+        "the same command with --take-seeds (take_seeds = true in a study file), which gives every run its own seeds"
+    )
     if options:
-        option = min(options)
-        return f"give the training its seed: {option} {{seed}} behind its command, and run again; or {taken}"
+        return f"{min(options)} {{seed}} behind the training's command; or {taken}"
     return taken
 
 

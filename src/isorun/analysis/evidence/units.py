@@ -219,7 +219,8 @@ def counted(units: Units) -> str:
         return f"{some(runs, 'run')}, among them copies, count as {count}"
     if runs == count:
         return some(count, "run" if units.noun == "row" else units.noun)
-    return f"{some(runs, 'run')} of {some(count, units.noun)} count as {count}"
+    drawn = "independent draw" if units.noun in {"run", "row", "unit", _REPEAT} else units.noun
+    return f"{some(runs, 'run')} of {some(count, drawn)} count as {count}"
 
 
 def unit_conditions(sides: Mapping[str, Units], *, next_step: str) -> tuple[Condition, ...]:

@@ -22,4 +22,5 @@ def withheld(decision: Decision, conditions: Sequence[Condition]) -> Decision:
         why=f"{Verdict.UNDECIDED}: {reason.message}; next: {reason.next_step}",
         about_more_runs=None,
         chance=None,
+        warnings=(),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.evidence.units import Units
 from isorun.analysis.planning.power_question import PowerResult
 from isorun.analysis.sequential.decision import Decision, PathPoint
@@ -28,9 +28,12 @@ def decision_view(
     """The verdict, what it rests on, its error rate, and the path that led there."""
     more = f" About {decision.about_more_runs} more runs a side are needed." if decision.about_more_runs else ""
     evidence = evidence_sentences(units) if units else []
-    sentences = (f"{spoken(decision, a, b)}{more}", *evidence, decision.error_statement)
+    # A claim that is not made has no error rate.
+    error = [] if voided(warnings) else [decision.error_statement]
     shown = (*warnings, *_warnings(decision), *_beyond_the_study(to_keep))
-    return View(sentences, (_path(decision, a, b),) if decision.path else (), shown)
+    looked = any(not point.planned for point in decision.path)
+    tables = (_path(decision, a, b),) if looked and not voided(warnings) else ()
+    return View((f"{spoken(decision, a, b)}{more}", *evidence, *error), tables, shown)
 
 
 def spoken(decision: Decision, a: str, b: str) -> str:
