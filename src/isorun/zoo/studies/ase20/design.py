@@ -1,4 +1,5 @@
-"""The paper's design as ordinary studies: one for each part, and one for each network whose factors are varied."""
+"""The paper's design as ordinary studies: one for each part, one for each network whose factors are varied, and repeats
+within seeds at two levels."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from typing import Final
 from isorun.study.design import Study
 from isorun.study.levels import Level
 from isorun.zoo.paper import PRELOAD, Request
-from isorun.zoo.studies.ase20.networks import CLASSES, LENETS, NETWORKS, TrainedNetwork
-from isorun.zoo.studies.ase20.sizes import FACTOR_SIZES, OTHER_DATA, SIZES, Size
+from isorun.zoo.studies.ase20.networks import CLASSES, LENETS, NESTED_NETWORK, NETWORKS, TrainedNetwork
+from isorun.zoo.studies.ase20.sizes import FACTOR_SIZES, NESTED_SIZES, OTHER_DATA, SIZES, Size
 
 __all__ = ["ALL_FACTORS", "FACTOR_LEVEL", "METRIC", "NO_FACTOR", "PARTS", "PlannedPart", "planned_parts", "study_of"]
 
@@ -24,13 +25,16 @@ NO_FACTOR: Final = "none"
 FACTOR_LEVEL: Final = Level.DETERMINISTIC
 """With deterministic kernels nothing but the varied factor is left to vary."""
 
-PARTS: Final = (*NETWORKS, *OTHER_DATA, "factors")
+PARTS: Final = (*NETWORKS, *OTHER_DATA, "factors", "nested")
 _TRAIN: Final = ("python", "-m", "isorun.zoo.studies.ase20.train")
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPart:
-    """One study of the paper before it is one. networks: several on further data. factors: it varies them."""
+    """One study of the paper before it is one. networks: several on further data.
+
+    factors: it varies them. nested: it has repeats within seeds. Neither is in the paper.
+    """
 
     name: str
     part: str
@@ -38,6 +42,12 @@ class PlannedPart:
     data: str
     size: Size
     factors: bool = False
+    nested: bool = False
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the paper has no such design."""
+        return self.factors or self.nested
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -55,7 +65,7 @@ def study_of(planned: PlannedPart, request: Request, is_made: Callable[[str], bo
     """The study. is_made: whether data made on the spot stands in for the data set of this name."""
     made = ("--made-data",) if is_made(planned.data) else ()
     commands = dict(_commands(planned, request.device, made))
-    levels, seeds, repeats = (planned.size.levels, 1, planned.size.runs)
+    levels, seeds, repeats = (planned.size.levels, planned.size.seeds, planned.size.runs)
     if planned.factors:
         levels, seeds, repeats = (FACTOR_LEVEL,), planned.size.runs, 1
     return Study(
@@ -83,10 +93,20 @@ def _all_parts(scale: str) -> Iterator[PlannedPart]:
     for name, size in FACTOR_SIZES[scale].items():
         network = NETWORKS[name]
         yield PlannedPart(f"ase20-{scale}-factors-{name}", "factors", (network,), network.data, size, factors=True)
+    for size in NESTED_SIZES[scale]:
+        name = "-".join(("ase20", scale, "nested", *(("deterministic",) if _is_deterministic(size) else ())))
+        yield PlannedPart(name, "nested", (NESTED_NETWORK,), NESTED_NETWORK.data, size, nested=True)
+
+
+def _is_deterministic(size: Size) -> bool:
+    return size.levels == (Level.DETERMINISTIC,)
 
 
 def _with_runs(planned: PlannedPart, runs: int | None) -> PlannedPart:
-    return planned if runs is None else replace(planned, size=replace(planned.size, runs=runs))
+    """With the number of runs asked for; two identical deterministic ones are enough to see that they are identical."""
+    if runs is None or (planned.nested and _is_deterministic(planned.size)):
+        return planned
+    return replace(planned, size=replace(planned.size, runs=runs))
 
 
 def _commands(planned: PlannedPart, device: str, made: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:

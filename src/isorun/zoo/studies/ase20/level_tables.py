@@ -34,7 +34,7 @@ def default_against_fixed_seed(parts: Sequence[PartResult]) -> Iterator[tuple[Pa
     """Levene's test between the two levels of the paper, under every rule."""
     pair = {str(Level.DEFAULT), str(Level.FIXED_SEED)}
     for part in parts:
-        for item in part.result.levels if part.result and not part.planned.factors else ():
+        for item in part.result.levels if part.result and not part.planned.is_ours else ():
             if {item.level_a, item.level_b} == pair:
                 yield part, item
 

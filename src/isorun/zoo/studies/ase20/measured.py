@@ -101,7 +101,7 @@ def measured_groups(parts: Sequence[PartResult], at_once: Mapping[GroupName, int
     return tuple(
         _measured(part, network, level, at_once.get((part.planned.name, network.name, level), 1))
         for part in parts
-        if not part.planned.factors
+        if not part.planned.is_ours
         for network in part.planned.networks
         for level in part.planned.size.levels
     )

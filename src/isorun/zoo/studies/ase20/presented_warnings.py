@@ -48,7 +48,7 @@ def _of_part(part: PartResult, scale: str) -> Iterator[Condition]:
         yield Condition("no-runs", "nothing was recorded for some parts", _again(scale), (part.study.name,))
         return
     for warning in part.result.warnings:
-        if warning.code == "runs-failed" or (part.planned.factors and warning.code in _MEANT_FOR_FACTORS):
+        if warning.code == "runs-failed" or warning.code in _meant(part):
             continue  # failed runs of all studies are warned of together
         if warning.code == "few-runs":
             yield replace(warning, next_step=_more(scale), groups=(part.study.name,))
@@ -59,6 +59,10 @@ def _of_part(part: PartResult, scale: str) -> Iterator[Condition]:
             yield replace(warning, message=message, next_step=_again(scale))
         else:
             yield replace(warning, groups=_named(part, warning.groups))
+
+
+def _meant(part: PartResult) -> frozenset[str]:
+    return _MEANT_FOR_FACTORS if part.planned.factors else frozenset()
 
 
 def _named(part: PartResult, groups: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from isorun.study.levels import Level
 
-__all__ = ["COSTS", "FACTOR_SIZES", "OTHER_DATA", "PUBLISHED_EPOCHS", "PUBLISHED_RUNS", "SIZES", "Size"]
+__all__ = ["COSTS", "FACTOR_SIZES", "NESTED_SIZES", "OTHER_DATA", "PUBLISHED_EPOCHS", "PUBLISHED_RUNS", "SIZES", "Size"]
 
 PUBLISHED_RUNS: Final = 16
 PUBLISHED_EPOCHS: Final = {
@@ -34,6 +34,7 @@ class Size:
     train_images / test_images: so many at even distances in the order of classes, so that every class keeps its share;
     0 for all. Of the latter 3 of 4 are for validation.
     batch: images a step, 0 for the network's own number.
+    seeds: how many different seeds have so many runs each.
     """
 
     runs: int
@@ -42,6 +43,7 @@ class Size:
     test_images: int = 0
     batch: int = 0
     levels: tuple[Level, ...] = _EVERY_LEVEL
+    seeds: int = 1
 
 
 def _lenets(size: Size) -> dict[str, Size]:
@@ -92,6 +94,16 @@ FACTOR_SIZES: Final[Mapping[str, Mapping[str, Size]]] = {
 }
 """Varying a factor at a time is ours: no scale is the published one. A network without dropout or augmentation has
 fewer factors to vary; only WRN-28-10 has all four."""
+
+_DETERMINISTIC: Final = (Level.DETERMINISTIC,)
+NESTED_SIZES: Final[Mapping[str, tuple[Size, ...]]] = {
+    "smoke": (Size(2, 1, 64, 40, 16, _ONE_LEVEL, seeds=2), Size(2, 1, 64, 40, 16, _DETERMINISTIC, seeds=2)),
+    "cpu": (),
+    "gpu": (Size(6, 10, levels=_ONE_LEVEL, seeds=8), Size(2, 10, levels=_DETERMINISTIC, seeds=8)),
+    "paper": (Size(6, 10, levels=_ONE_LEVEL, seeds=16), Size(2, 10, levels=_DETERMINISTIC, seeds=16)),
+}
+"""Repeats within seeds, and deterministic runs of the same seeds beside them. Ours: no scale is the published one. On a
+CPU repeats of a seed are the same bits, so that there is nothing to tell apart."""
 
 COSTS: Final = {
     "smoke": "about a minute on 1 CPU core",

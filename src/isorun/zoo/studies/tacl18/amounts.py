@@ -16,7 +16,8 @@ _AS_PUBLISHED: Final = ("--batch-size", "1", "--order", "file")
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """trecqa_train: the training set of the TrecQA runs. seeds: of the seeds part; data_seeds: of the data part.
+    """trecqa_train: the training set of the TrecQA runs. seeds: of the seeds part; data_seeds: of the data
+    part; mask_seeds: of the masks part.
 
     repeats: identical runs of the parts with one seed; path_repeats: of the CPU paths. threads: the most of them.
     questions: the most training questions by data set, all where none are named.
@@ -29,6 +30,7 @@ class Amount:
     trecqa_train: str
     seeds: int
     data_seeds: int
+    mask_seeds: int
     repeats: int = 2
     path_repeats: int = 2
     questions: Mapping[str, int] = field(default_factory=dict)
@@ -49,6 +51,7 @@ AMOUNTS: Final[Mapping[str, Amount]] = {
         "train",
         seeds=3,
         data_seeds=1,
+        mask_seeds=3,
         repeats=1,
         path_repeats=1,
         questions={"trecqa": 20, "wikiqa": 20},
@@ -57,9 +60,17 @@ AMOUNTS: Final[Mapping[str, Amount]] = {
         paths=(AS_INSTALLED, "MKL for any processor"),
         data=("TrecQA",),
     ),
-    "cpu": Amount("train", seeds=8, data_seeds=2, path_repeats=1, questions={"wikiqa": 300}, seed_epochs={"WikiQA": 5}),
-    "gpu": Amount("train", seeds=100, data_seeds=5),
-    "paper": Amount("train-all", seeds=PUBLISHED_SEEDS, data_seeds=5, options=_AS_PUBLISHED),
+    "cpu": Amount(
+        "train",
+        seeds=8,
+        data_seeds=2,
+        mask_seeds=8,
+        path_repeats=1,
+        questions={"wikiqa": 300},
+        seed_epochs={"WikiQA": 5},
+    ),
+    "gpu": Amount("train", seeds=100, data_seeds=5, mask_seeds=50),
+    "paper": Amount("train-all", seeds=PUBLISHED_SEEDS, data_seeds=5, mask_seeds=PUBLISHED_SEEDS, options=_AS_PUBLISHED),
 }
 
 COSTS: Final[Mapping[str, str]] = {

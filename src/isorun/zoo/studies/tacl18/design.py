@@ -22,9 +22,9 @@ from isorun.zoo.studies.tacl18.environments import (
 )
 from isorun.zoo.studies.tacl18.published import FIXED_SEED
 
-__all__ = ["PARTS", "SIDES", "WORKLOADS", "Workload", "planned_studies", "study_names"]
+__all__ = ["OWN_MASKS", "PARTS", "SIDES", "WORKLOADS", "Workload", "planned_studies", "study_names"]
 
-PARTS: Final = ("baseline", "data", "threads", "cpu-paths", "devices", "seeds", "rounding")
+PARTS: Final = ("baseline", "data", "threads", "cpu-paths", "devices", "seeds", "masks", "rounding")
 _STUDIES: Final[Mapping[str, tuple[str, ...]]] = {
     **{part: (part,) for part in PARTS},
     "cpu-paths": ("cpu-paths", "onednn-off"),
@@ -40,6 +40,8 @@ CPU: Final = Config("CPU", {"device": "cpu", "onednn": "on", "cudnn": "on"})
 CPU_OFF: Final = Config("CPU without oneDNN", {"device": "cpu", "onednn": "off", "cudnn": "on"})
 GPU: Final = Config("GPU", {"device": "cuda", "onednn": "on", "cudnn": "on"})
 GPU_OFF: Final = Config("GPU without cuDNN", {"device": "cuda", "onednn": "on", "cudnn": "off"})
+OWN_MASKS: Final = ", own masks"
+"""What the name of a side ends with where its device draws dropout's masks, as in the code of the paper."""
 SIDES: Final = tuple(config.name for config in (CPU, CPU_OFF, GPU, GPU_OFF))
 
 
@@ -120,6 +122,24 @@ def _seeds(request: Request, amount: Amount) -> Iterator[Study]:
     yield _training(request, "seeds", configs=_named(CPU, second), seeds=qa_seeds(request.runs or amount.seeds))
 
 
+def _masks(request: Request, amount: Amount) -> Iterator[Study]:
+    """The same seeds on two sides, with each side's own masks and with masks that both share.
+
+    Two CPU paths draw the same masks: without a GPU this shows that it works and no more, so it must be asked for.
+    """
+    if not gpu_at_hand(request.device) and "masks" not in request.only:
+        return
+    second = GPU if gpu_at_hand(request.device) else CPU_OFF
+    sides = [_dropping(side, dropout) for dropout in ("device", "shared") for side in (CPU, second)]
+    seeds = qa_seeds(request.runs or amount.mask_seeds)
+    yield _training(request, "masks", configs=_named(*sides), seeds=seeds)
+
+
+def _dropping(side: Config, dropout: str) -> Config:
+    name = side.name if dropout == "shared" else f"{side.name}{OWN_MASKS}"
+    return Config(name, {**side.values, "dropout": dropout})
+
+
 def _none(_request: Request, _amount: Amount) -> Iterator[Study]:
     yield from ()
 
@@ -131,6 +151,7 @@ _BUILDERS: Final[Mapping[str, Callable[[Request, Amount], Iterator[Study]]]] = {
     "cpu-paths": _cpu_paths,
     "devices": _devices,
     "seeds": _seeds,
+    "masks": _masks,
     "rounding": _none,
 }
 
@@ -171,6 +192,7 @@ def _train_command(workload: Workload, part: str, request: Request) -> tuple[str
     words += ["--epochs", str(epochs)] if epochs else []
     words += ["--train-questions", str(questions)] if questions else []
     words += ["--device", "{config.device}", "--onednn", "{config.onednn}", "--cudnn", "{config.cudnn}"]
+    words += ["--dropout", "{config.dropout}"] if part == "masks" else []
     return (*words, "--vary", SEED_DECIDES, *amount.options)
 
 

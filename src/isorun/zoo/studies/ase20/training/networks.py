@@ -1,19 +1,26 @@
-"""The six networks by name, built with their initial weights and their dropout generator."""
+"""The networks by name, built with their initial weights and their dropout generator."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from isorun.zoo.models.lenet import lenet1, lenet4, lenet5
-from isorun.zoo.models.resnet import resnet38, resnet56
+from isorun.zoo.models.resnet import resnet14, resnet38, resnet56
 from isorun.zoo.models.wide_resnet import GeneratorDropout, wide_resnet_28_10
 from isorun.zoo.studies.ase20.training.generators import Generators
 from isorun.zoo.studies.ase20.training.recipes import RECIPES
 
 __all__ = ["SIDES", "made_network", "parameter_count"]
 
-_PLAIN: Final = {"lenet1": lenet1, "lenet4": lenet4, "lenet5": lenet5, "resnet38": resnet38, "resnet56": resnet56}
-SIDES: Final = {name: 28 if name.startswith("lenet") else 32 for name in RECIPES}
+_PLAIN: Final = {
+    "lenet1": lenet1,
+    "lenet4": lenet4,
+    "lenet5": lenet5,
+    "resnet14": resnet14,
+    "resnet38": resnet38,
+    "resnet56": resnet56,
+}
+SIDES: Final = {name: 28 if recipe.channels == 1 else 32 for name, recipe in RECIPES.items()}
 """Height and width of the images that a network takes."""
 
 
