@@ -55,7 +55,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _dry_run(study, options)
     conditions = reuse_conditions(study, options.store, adhoc=not options.study)
-    for condition in conditions:
+    for condition in conditions:  # also at once, since whoever reads this may want to stop before hours of runs
         print(f"isorun: warning: {condition.message}\n  next:    {condition.next_step}", file=sys.stderr)
     if not options.study:
         workflow.remember(study, options.store)
@@ -102,6 +102,7 @@ def _print(
     study: Study, outcome: Outcome, progress: Any, options: argparse.Namespace, conditions: Sequence[Condition]
 ) -> None:
     from isorun.report.plain_text import harmless
+    from isorun.report.view import View
 
     name = options.study or study.name
     if options.json:
@@ -114,6 +115,8 @@ def _print(
         print(f"  {record.state}: {record.cell.label}: {harmless(record.reason)}")
         for line in record.log_tail.rstrip().splitlines()[-3:]:
             print(f"    | {harmless(line)}")
+    if conditions:
+        output.show(View((), (), tuple(conditions)))
     if not outcome.records and not outcome.elsewhere:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
     if outcome.count(RunState.FINISHED) or not outcome.records:
@@ -121,12 +124,16 @@ def _print(
 
 
 def _headline(study: Study, outcome: Outcome) -> str:
+    from isorun import workflow
+
+    total = len(workflow.plan(study))
     finished = outcome.count(RunState.FINISHED)
     failed = len(outcome.records) - finished
     parts = [f"{finished} finished"]
     parts += [f"{failed} did not finish"] if failed else []
     parts += [f"{outcome.elsewhere} done by another isorun"] if outcome.elsewhere else []
-    text = f"{study.name}: " + (", ".join(parts) if outcome.records or outcome.elsewhere else "nothing was missing")
+    made_before = f"nothing was missing, all {total} runs were made before"
+    text = f"{study.name}: " + (", ".join(parts) if outcome.records or outcome.elsewhere else made_before)
     return text + (f"; stopped: {outcome.stopped}" if outcome.stopped else "")
 
 

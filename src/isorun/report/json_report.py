@@ -69,6 +69,8 @@ def _group(group: GroupResult) -> dict[str, Any]:
         "level": str(group.key.level),
         "planned": group.planned,
         "runs": _states(group.states),
+        "units": group.units.count,
+        "unit": "seed" if group.key.level.fixes_seed else "run",
         "rules": [_rule(rule) for rule in group.rules],
         "identical": [_identical(same) for same in group.identical],
         "cost": {
@@ -133,6 +135,7 @@ def _run(run: JudgedRun) -> dict[str, Any]:
         "run_id": run.run_id,
         "seed": run.seed,
         "repeat": run.repeat,
+        "unit": run.unit,
         "epoch": selected.step,
         "epochs": selected.epochs,
         "seconds": _number(selected.seconds),

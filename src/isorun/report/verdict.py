@@ -61,8 +61,18 @@ def group_sentence(group: GroupResult, metric: JudgedMetric) -> str:
         *_seed_clauses(judged, metric, style),
         *_weak_clauses(judged, metric, style),
         *_weights_clauses(group),
+        *_units_clauses(group),
     ]
     return f"{group.key.label}: {'; '.join(clauses)}."
+
+
+def _units_clauses(group: GroupResult) -> Iterator[str]:
+    """What the runs count as, where that is not what they seem to be."""
+    runs, units = len(group.units.unit), group.units.count
+    if group.units.merges:
+        yield f"{count(runs, 'run')} count as {count(units, 'independent draw')}"
+    elif group.key.level.fixes_seed and 1 < units < runs:
+        yield f"{count(runs, 'run')} of {count(units, 'seed')} count as {units}"
 
 
 def _nothing_to_judge(result: StudyResult) -> str:
