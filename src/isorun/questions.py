@@ -447,16 +447,12 @@ def agree(
 
 
 def _is_study(data: Any, store: str | Path | None) -> bool:
-    from isorun.study.design import Study
-
-    if isinstance(data, Study):
-        return True
     if not isinstance(data, (str, Path)):
-        return False
-    if Path(data).suffix == ".toml":
-        return True
-    if Path(data).exists():
-        return False
+        from isorun.study.design import Study
+
+        return isinstance(data, Study)
+    if Path(data).suffix == ".toml" or Path(data).exists():
+        return Path(data).suffix == ".toml"
     from isorun import workflow
 
     return str(data) in workflow.recent(store)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.numbers import count
 from isorun.report.plain_text import harmless
-from isorun.report.sections import study_tables
 from isorun.report.tables import Table
 from isorun.report.terminal_table import table_lines
-from isorun.report.verdict import headline, verdict
 from isorun.report.view import Listing, View
+
+if TYPE_CHECKING:
+    from isorun.analysis.studies.study_result import StudyResult
 
 __all__ = ["render", "render_table", "render_view"]
 
@@ -26,6 +26,10 @@ _MOST_ROWS: Final = 100
 
 def render(result: StudyResult, *, colour: bool, width: int) -> str:
     """The report of a study as text of at most `width` columns; escape codes only with `colour`."""
+    # What shows a study loads with one: most commands show a table that comes from none.
+    from isorun.report.sections import study_tables  # noqa: PLC0415
+    from isorun.report.verdict import headline, verdict  # noqa: PLC0415
+
     view = View(verdict(result), study_tables(result), result.warnings)
     elsewhere = "the HTML, Markdown, LaTeX and JSON reports"
     return render_view(view, colour=colour, width=width, headlines=len(headline(result)), elsewhere=elsewhere)

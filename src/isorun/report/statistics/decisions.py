@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.evidence.units import Units
-from isorun.analysis.planning.power_question import PowerResult
 from isorun.analysis.sequential.decision import Decision, PathPoint
 from isorun.report.numbers import UNKNOWN, fixed, p_value, significant
 from isorun.report.statistics.evidence import evidence_sentences
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
+
+if TYPE_CHECKING:
+    from isorun.analysis.planning.power_question import PowerResult  # its tests load what a decision does not need
 
 __all__ = ["decision_view", "power_view", "spoken"]
 
