@@ -7,19 +7,18 @@ result = analyse(study)             from records to a result object, which repor
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from isorun.desk import Desk
-from isorun.errors import NothingRecorded, StoreError, StudyError, known_names
+from isorun.errors import NothingRecorded, StudyError, known_names
 from isorun.execution.base import AbstractExecutor
 from isorun.execution.scheduler import Observer, Outcome, Scheduler
 from isorun.store.base import AbstractStore
+from isorun.store.documents import STUDIES, Documents
 from isorun.study.cells import Cell
 from isorun.study.design import Study
 from isorun.study.document import without_secrets
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Desk",
     "analyse",
+    "documents",
     "load",
     "local_executor",
     "missing",
@@ -46,7 +46,6 @@ __all__ = [
 ]
 
 STORE_NAME: Final = ".isorun"
-_STUDIES: Final = "studies"
 
 
 def load(source: str | Path | Study, *, store: str | Path | None = None) -> Study:
@@ -146,40 +145,37 @@ def open_store(study: Study, store: str | Path | None) -> Iterator[AbstractStore
         yield opened
 
 
+def documents(study: Study, store: str | Path | None, kind: str) -> Documents:
+    """The documents of one kind that the study's store keeps beside its records."""
+    return Documents(store_folder(study, store), kind)
+
+
 def remember(study: Study, store: str | Path | None) -> None:
     """Keep the declaration of an ad hoc study in its store, so that it can be reported on by name."""
-    folder = store_folder(study, store) / _STUDIES
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".tmp", delete=False, encoding="utf-8") as file:
-            json.dump({"folder": str(Path(study.folder).resolve()), **without_secrets(study)}, file, indent=1)
-        Path(file.name).replace(folder / f"{study.name}.json")
-    except OSError as error:
-        raise StoreError(f"the study cannot be kept in {folder}: {error}") from None
+    document = {"folder": str(Path(study.folder).resolve()), **without_secrets(study)}
+    documents(study, store, STUDIES).write(study.name, document)
 
 
 def recent(store: str | Path | None = None) -> tuple[str, ...]:
     """The names of the ad hoc studies kept in the store of this folder, the latest first."""
-    folder = _studies_folder(store)
-    paths = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    return tuple(path.stem for path in paths)
+    return _kept_studies(store).names()
 
 
-def _studies_folder(store: str | Path | None) -> Path:
-    return Path(store or os.environ.get("ISORUN_STORE") or STORE_NAME) / _STUDIES
+def _kept_studies(store: str | Path | None) -> Documents:
+    return Documents(Path(store or os.environ.get("ISORUN_STORE") or STORE_NAME), STUDIES)
 
 
 def _recall(name: str, store: str | Path | None) -> Study:
-    known = recent(store)
+    kept = _kept_studies(store)
+    known = kept.names()
     if name not in known:
         what = f"there is neither a study file nor an earlier ad hoc study {name!r}"
         raise StudyError(what, allowed=known_names(name, known), hint="isorun run study.toml, or isorun run -- COMMAND")
-    path = _studies_folder(store) / f"{name}.json"
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = kept.read(name) or {}
         folder = Path(document.pop("folder"))
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        what = f"the kept study {path} cannot be read: {error}"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = f"the kept study {kept.path(name)} cannot be read: {error}"
         raise StudyError(what, hint="type the command again: its finished runs are kept") from None
     return study_from_document(document, folder, name)
 
