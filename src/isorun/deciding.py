@@ -9,13 +9,12 @@ from typing import Any
 
 from isorun import workflow
 from isorun.analysis.evidence.condition import Condition, voided
+from isorun.analysis.evidence.unit_conditions import FEWEST_UNITS, unit_conditions
 from isorun.analysis.evidence.units import (
-    FEWEST_UNITS,
     Counting,
     Units,
     listed_units,
     paired_units,
-    unit_conditions,
     units_of,
 )
 from isorun.analysis.evidence.withholding import withheld

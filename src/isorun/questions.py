@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.evidence.units import Counting, Units, counting_of, paired_units, unit_conditions, units_of
+from isorun.analysis.evidence.unit_conditions import unit_conditions
+from isorun.analysis.evidence.units import Counting, Units, counting_of, paired_units, units_of
 from isorun.analysis.inputs.tables import Group, Table, read_table
 from isorun.errors import InputError, known_names
 

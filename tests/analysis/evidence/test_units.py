@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from isorun.analysis.evidence.units import counted, counting_of, listed_units, paired_units, unit_conditions, units_of
+from isorun.analysis.evidence.unit_conditions import pooled_conditions, unit_conditions
+from isorun.analysis.evidence.units import counted, counting_of, listed_units, paired_units, units_of
 from isorun.analysis.inputs.tables import read_table
 from isorun.errors import InputError
 
@@ -114,3 +115,18 @@ def test_pairs_that_repeat_the_same_two_numbers_count_once():
     table = read_table({"model": ["a"] * 6 + ["b"] * 6, "seed": [*range(6)] * 2, "acc": [0.87312] * 6 + [0.88519] * 6})
     first, second = (group.values for group in table.groups("acc", ("model",)))
     assert paired_units(table, (first, second), "seed", counting_of(table)).first.size == 1
+
+
+def test_runs_of_several_configs_in_one_side_are_told():
+    table = read_table({"config": ["x", "y", "x", "x"], "acc": VALUES[:4], "model": ["a", "a", "b", "b"]})
+    sides = {group.name: group.values for group in table.groups("acc", ("model",))}
+    (condition,) = pooled_conditions(table, sides, ("config", "level"))
+    assert (condition.code, condition.groups) == ("sides-pooled", ("a",))
+
+
+def test_numbers_as_coarse_as_their_spread_are_told():
+    coarse = {
+        "a": listed_units(np.array([0.91, 0.92, 0.92, 0.91])),
+        "b": listed_units(np.array([0.9, 0.91, 0.92, 0.9])),
+    }
+    assert [condition.code for condition in unit_conditions(coarse, next_step="")] == ["rounded-values"]

@@ -6,7 +6,7 @@ it; copies of a run say nothing that the first did not say. Statistics are made 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isorun.analysis.evidence.coincidence import copies_among
-from isorun.analysis.evidence.condition import Condition, some
+from isorun.analysis.evidence.condition import some
 from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.inputs.tables import Table, Values, natural_order
 from isorun.errors import InputError, known_names
 
 __all__ = [
-    "FEWEST_UNITS",
     "Counting",
     "Units",
     "by_label",
@@ -29,12 +28,8 @@ __all__ = [
     "counting_of",
     "listed_units",
     "paired_units",
-    "unit_conditions",
     "units_of",
 ]
-
-FEWEST_UNITS: Final = 2
-"""From one unit nothing is known of the spread, so that nothing can be claimed."""
 
 _SEED_COLUMNS: Final = ("seed", "random_seed", "rng_seed")
 _REPEAT: Final = "repeat"
@@ -221,26 +216,3 @@ def counted(units: Units) -> str:
         return some(count, "run" if units.noun == "row" else units.noun)
     drawn = "independent draw" if units.noun in {"run", "row", "unit", _REPEAT} else units.noun
     return f"{some(runs, 'run')} of {some(count, drawn)} count as {count}"
-
-
-def unit_conditions(sides: Mapping[str, Units], *, next_step: str) -> tuple[Condition, ...]:
-    """What the units themselves say against a verdict. next_step: the command that makes real runs."""
-    return (*_copies(sides, next_step), *_too_few(sides, next_step))
-
-
-def _copies(sides: Mapping[str, Units], next_step: str) -> Sequence[Condition]:
-    copied = {name: units for name, units in sides.items() if units.copies}
-    if not copied:
-        return ()
-    told = "; ".join(f"{name}: {counted(units)}" for name, units in copied.items())
-    message = f"runs hold the very same numbers, which independent runs do not ({told})"
-    return (Condition("copies", message, f"{next_step}; --unit row if they were drawn independently", tuple(copied)),)
-
-
-def _too_few(sides: Mapping[str, Units], next_step: str) -> Sequence[Condition]:
-    few = {name: units for name, units in sides.items() if units.count < FEWEST_UNITS}
-    if not few:
-        return ()
-    told = "; ".join(f"{name}: {counted(units)}" for name, units in few.items())
-    message = f"a verdict takes at least {FEWEST_UNITS} independent units a side ({told})"
-    return (Condition("too-few-units", message, next_step, tuple(few), voids=True),)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.evidence.units import Counting, counting_of, listed_units, paired_units, unit_conditions, units_of
+from isorun.analysis.evidence.unit_conditions import pooled_conditions, unit_conditions
+from isorun.analysis.evidence.units import Counting, counting_of, listed_units, paired_units, units_of
 from isorun.analysis.evidence.withholding import withheld
 from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.samples import finite_sample, higher_is_better
@@ -21,6 +22,8 @@ __all__ = ["REAL_RUNS", "compare"]
 
 Label = str | Sequence[str]
 
+_FACTORS: Final = ("approach", "config", "environment", "level", "device")
+"""Columns that say how a run was made; runs that differ in them are not repetitions of one another."""
 REAL_RUNS: Final = "isorun run -n 10 -- COMMAND makes independent runs of any training"
 
 
@@ -60,7 +63,8 @@ def compare(
         pairs = _in_order(data, second) if paired else None
     else:
         chosen = _Selection(value, by, (a, b), pair, where or {}, drop_missing, unit)
-        sides, pairs = _from_table(data, chosen)
+        sides, pairs, pooled = _from_table(data, chosen)
+        conditions = (*conditions, *pooled)
     found = (*conditions, *unit_conditions({side.name: side.units for side in sides}, next_step=real_runs))
     judged = (pairs.first, pairs.second) if pairs is not None else (sides[0].values, sides[1].values)
     decision = decide(*judged, direction=direction, margin=margin, method="fixed")
@@ -99,7 +103,8 @@ class _Selection:
     unit: str | Counting | None
 
 
-def _from_table(data: Any, chosen: _Selection) -> tuple[tuple[Side, Side], Pairs | None]:
+def _from_table(data: Any, chosen: _Selection) -> tuple[tuple[Side, Side], Pairs | None, tuple[Condition, ...]]:
+    """Both sides, their pairs where asked, and what is pooled within them."""
     value, by = chosen.value, chosen.by
     if value is None or by is None:
         raise InputError(
@@ -109,12 +114,14 @@ def _from_table(data: Any, chosen: _Selection) -> tuple[tuple[Side, Side], Pairs
         )
     table = read_table(data).where(chosen.where)
     counting = chosen.unit if isinstance(chosen.unit, Counting) else counting_of(table, chosen.unit)
-    groups = table.groups(value, column_names(by, tuple(table.columns)), drop_missing=chosen.drop_missing)
-    first, second = _two_of(groups, chosen.labels)
+    columns = column_names(by, tuple(table.columns))
+    first, second = _two_of(table.groups(value, columns, drop_missing=chosen.drop_missing), chosen.labels)
     sides = _side(table, first, value, counting), _side(table, second, value, counting)
+    fixed = [name for name in _FACTORS if name not in {*columns, counting.column}]
+    pooled = pooled_conditions(table, {side.name: side.values for side in (first, second)}, fixed)
     if chosen.pair is None:
-        return sides, None
-    return sides, paired_units(table, (first.values, second.values), chosen.pair, counting)
+        return sides, None, pooled
+    return sides, paired_units(table, (first.values, second.values), chosen.pair, counting), pooled
 
 
 def _side(table: Table, group: Group, value: str, counting: Counting) -> Side:
