@@ -39,10 +39,10 @@ def _rounded(sides: Mapping[str, Units]) -> Sequence[Condition]:
 def pooled_conditions(table: Table, sides: Mapping[str, Values], factors: Sequence[str]) -> tuple[Condition, ...]:
     """Columns that vary within a side although they name something that a comparison should hold fixed."""
     found = []
-    for name in factors:
-        labels = table.labels(name) if name in table.columns else []
+    for name in (factor for factor in factors if factor in table.columns):
+        labels = table.labels(name)
         mixed = [side for side, values in sides.items() if len({labels[row] for row in values.rows.tolist()}) > 1]
-        if labels and mixed:
+        if mixed:
             message = f"runs of several labels of {name!r} are pooled within a side"
             found.append(Condition("sides-pooled", message, f"--where {name}=LABEL keeps one", tuple(mixed)))
     return tuple(found)
