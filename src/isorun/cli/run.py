@@ -41,7 +41,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     adhoc.add_argument("--python", metavar="PATH", help="the interpreter that replaces a leading `python`")
     adhoc.add_argument("--threads", type=int, metavar="N", help="CPUs a run may use")
     adhoc.add_argument(
-        "--metric", dest="metrics", action="append", metavar="NAME[:lower]", help="what runs are judged by"
+        "--metric", dest="metrics", action="append", metavar="NAME[:lower|:higher]", help="what runs are judged by"
     )
     adhoc.add_argument("--pattern", dest="patterns", action="append", metavar="REGEX", help="reads metrics from output")
     adhoc.add_argument("--file", dest="files", action="append", metavar="PATH", help="metrics file the training writes")
@@ -119,13 +119,13 @@ def _variable(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _metric(text: str) -> tuple[str, str]:
+def _metric(text: str) -> tuple[str, dict[str, str]]:
     name, sign, direction = text.rpartition(":")
     if not sign:
-        return text, "higher"
+        return text, {}
     if direction not in ("higher", "lower") or not name:
         raise UsageError("--metric needs NAME, NAME:higher or NAME:lower", found=text)
-    return name, direction
+    return name, {"direction": direction}
 
 
 def _policy_options(options: argparse.Namespace) -> dict[str, Any]:
