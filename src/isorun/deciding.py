@@ -9,6 +9,7 @@ from typing import Any
 
 from isorun import workflow
 from isorun.analysis.evidence.condition import Condition, voided
+from isorun.analysis.evidence.directions import ASSUMED
 from isorun.analysis.evidence.unit_conditions import FEWEST_UNITS, unit_conditions
 from isorun.analysis.evidence.units import (
     Counting,
@@ -53,7 +54,8 @@ def decide(data: Any, second: Any = None, /, *, direction: str | None = None, **
         return decide_runs(a, b, direction=direction or "higher", **options)
     units = {"A": listed_units(a), "B": listed_units(b)}
     decision = decide_runs(*(one.values for one in units.values()), direction=direction or "higher", **options)
-    return withheld(decision, unit_conditions(units, next_step=REAL_RUNS))
+    assumed = () if direction else (ASSUMED,)
+    return withheld(decision, (*assumed, *unit_conditions(units, next_step=REAL_RUNS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +242,12 @@ class _Question:
         groups = sides.groups(found, self.value)
         table = found.table.where(sides.fixed)
         units = units_of(table, groups[0].values, counting), units_of(table, groups[1].values, counting)
+        metric = found.metric(self.value, self.direction)
         known = (
-            *study.conditions(),
+            *found.conditions(metric, study),
             *unit_conditions(dict(zip((sides.a, sides.b), units, strict=True)), next_step=study.real_runs),
         )
-        options = {"direction": found.direction(self.direction, self.value), **self.options}
+        options = {"direction": metric.direction or "higher", **self.options}
         decision = self._decided(table, groups, units, counting, options)
         drawn = min(group.units.planned for group in study.groups)
         return _Look(withheld(decision, known), units, known, drawn)

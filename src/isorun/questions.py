@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.unit_conditions import unit_conditions
-from isorun.analysis.evidence.units import Counting, Units, counting_of, paired_units, units_of
+from isorun.analysis.evidence.units import Counting, counting_of, paired_units, units_of
 from isorun.analysis.inputs.tables import Group, Table, read_table
 from isorun.errors import InputError, known_names
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from isorun.analysis.pairwise.comparison import Comparison
     from isorun.analysis.planning.power_question import PowerResult
     from isorun.analysis.spreads.summary import GroupSummary
+    from isorun.analysis.studies.judged import JudgedMetric
     from isorun.analysis.studies.study_result import StudyResult
 
 __all__ = [
@@ -73,10 +74,13 @@ class Results:
             raise InputError(what, allowed=", ".join(self.table.columns), hint="value=… (--value on the command line)")
         return self.study.primary.name
 
-    def direction(self, chosen: str | None, value: str | None = None) -> str:  # noqa: ARG002
-        """Which direction is better: as chosen, or as the study says, else higher."""
-        known = self.study.primary.direction if self.study and self.study.primary else "higher"
-        return chosen or known
+    def metric(self, value: str | None, direction: str | None) -> JudgedMetric:
+        """What is judged, with its direction: as chosen, else as the study says, else as the name tells."""
+        from isorun.analysis.studies.judged import judged_column
+
+        name = self.value(value)
+        known = {metric.name: metric for metric in self.study.metrics} if self.study else {}
+        return known[name] if name in known and not direction else judged_column(name, direction or "")
 
     def factor(self, chosen: str | None) -> str:
         """The column that tells groups apart: as chosen, or the only factor in which a study varies."""
@@ -112,6 +116,14 @@ class Results:
         from isorun.analysis.evidence.verdict_conditions import study_sides
 
         return study_sides(self.study, by, labels, where)
+
+    def conditions(self, metric: JudgedMetric | None, sides: StudySides | None) -> tuple[Condition, ...]:
+        """What is known against an answer by this metric before its runs are counted."""
+        from isorun.analysis.evidence.directions import DIRECTION_CODES, direction_conditions
+
+        known = sides.conditions() if sides else ()
+        others = tuple(condition for condition in known if condition.code not in DIRECTION_CODES)
+        return (*(direction_conditions(metric) if metric else ()), *others)
 
 
 def results(data: Any, *, store: str | Path | None = None, rule: str | None = None) -> Results:
@@ -200,29 +212,34 @@ def compare(
     of one seed. test: "brunner-munzel" (holds its error rate for unequal spreads), "mann-whitney", or, for pairs,
     "signed-rank".
     """
-    from isorun.analysis.pairwise.compare import REAL_RUNS
     from isorun.analysis.pairwise.compare import compare as compare_table
 
     options: dict[str, Any] = {"a": a, "b": b, "margin": margin, "test": test}
     if second is not None:
-        return compare_table(data, second, direction=direction or "higher", paired=paired, **options)
+        from isorun.analysis.evidence.directions import ASSUMED
+
+        assumed = () if direction else (ASSUMED,)
+        return compare_table(
+            data, second, direction=direction or "higher", paired=paired, conditions=assumed, **options
+        )
     found = results(data)
     factor = found.factor(by)
     if found.study is not None:
         part = found.table.where(where or {})
         refuse_pooling({name: part.labels(name) for name in GROUP_FACTORS}, factor)
     sides = found.sides(factor, [label for label in (a, b) if label], where)
+    metric = found.metric(value, direction)
     return compare_table(
         found.table,
-        value=found.value(value),
+        value=metric.name,
         by=factor,
         pair=pair,
-        direction=found.direction(direction, value),
+        direction=metric.direction or "higher",
         where=where,
         drop_missing=drop_missing,
         unit=found.counting(unit, sides),
-        conditions=sides.conditions() if sides else (),
-        real_runs=sides.real_runs if sides else REAL_RUNS,
+        conditions=found.conditions(metric, sides),
+        real_runs=_real_runs(sides),
         **options,
     )
 
@@ -315,15 +332,14 @@ def power(
     else:
         runs = tuple(one.values for one in units.values())
     answer = power_from_runs(*runs, **options)
-    return answer.simulated_from(units, _conditions(sides, units))
+    own = unit_conditions(units, next_step=_real_runs(sides))
+    return answer.simulated_from(units, (*found.conditions(None, sides), *own))
 
 
-def _conditions(sides: StudySides | None, units: Mapping[str, Units]) -> tuple[Condition, ...]:
-    """What is known against the evidence: by the study it comes from, and by its units."""
+def _real_runs(sides: StudySides | None) -> str:
     from isorun.analysis.pairwise.compare import REAL_RUNS
 
-    own = unit_conditions(units, next_step=sides.real_runs if sides else REAL_RUNS)
-    return (*(sides.conditions() if sides else ()), *own)
+    return sides.real_runs if sides else REAL_RUNS
 
 
 def _paired_runs(table: Table, pair: str | None, sides: Sequence[Group], counting: Counting) -> tuple[Any, ...]:
@@ -383,7 +399,8 @@ def rank(
     from isorun.analysis.leaderboards.leaderboard import BoardOptions, leaderboard
 
     found = results(data)
-    better = found.direction(direction, value)
+    metric = found.metric(value, direction)
+    better = metric.direction or "higher"
     board = board_of(found, value=value, by=by, task=task, pair=pair, where=where, drop_missing=drop_missing, unit=unit)
     compared = board.compared(direction=better, post_hoc=post_hoc, correction=adjust)
     sides = found.sides(found.factor(by), where=where)
@@ -395,7 +412,7 @@ def rank(
         options=BoardOptions(statistic, best_of, repetitions),
         notes=board.notes,
         units=board.units,
-        conditions=_conditions(sides, smallest),
+        conditions=(*found.conditions(metric, sides), *unit_conditions(smallest, next_step=_real_runs(sides))),
     )
 
 
@@ -427,8 +444,7 @@ def agree(
     if by is None and len(columns) > 1:
         study = found.sides(where=where)
         metrics, notes = metrics_of(table, columns, counting=found.counting(unit, study), drop_missing=drop_missing)
-        conditions = study.conditions() if study else ()
-        return agreement_table(metrics, comparable=False, notes=notes, conditions=conditions)
+        return agreement_table(metrics, comparable=False, notes=notes, conditions=found.conditions(None, study))
     if len(columns) > 1 or pair is None:
         raise InputError(
             "agreement needs one metric of several groups, or several metrics of the same runs",
@@ -437,13 +453,14 @@ def agree(
         )
     factor = found.factor(by)
     study = found.sides(factor, sides, where)
+    metric = found.metric(columns[0], direction)
     groups, notes = sides_of(table, columns[0], factor, pair, only=sides, drop_missing=drop_missing)
     return agreement_table(
         groups,
-        direction=found.direction(direction, columns[0]),
+        direction=metric.direction or "higher",
         decimals=decimals,
         notes=notes,
-        conditions=study.conditions() if study else (),
+        conditions=found.conditions(metric, study),
     )
 
 

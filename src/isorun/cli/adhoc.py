@@ -12,9 +12,20 @@ from isorun.errors import UsageError
 if TYPE_CHECKING:
     from isorun.study.design import Study
 
-__all__ = ["declare", "given", "policy", "study_of", "study_or_command"]
+__all__ = ["declare", "given", "named_metric", "policy", "study_of", "study_or_command"]
 
-_OPTIONS: Final = ("repeats", "levels", "seeds", "name", "env", "python", "threads", "metrics", "patterns", "files")
+_OPTIONS: Final = {
+    "repeats": "--repeats",
+    "levels": "--level",
+    "seeds": "--seed",
+    "name": "--name",
+    "env": "--env",
+    "python": "--python",
+    "threads": "--threads",
+    "metrics": "--metric",
+    "patterns": "--pattern",
+    "files": "--file",
+}
 
 
 def declare(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -27,23 +38,28 @@ def declare(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     group.add_argument("--python", metavar="PATH", help="the interpreter that replaces a leading `python`")
     group.add_argument("--threads", type=int, metavar="N", help="CPUs a run may use")
     group.add_argument(
-        "--metric", dest="metrics", action="append", metavar="NAME[:lower]", help="what runs are judged by"
+        "--metric", dest="metrics", action="append", metavar="NAME[:lower|:higher]", help="what runs are judged by"
     )
     group.add_argument("--pattern", dest="patterns", action="append", metavar="REGEX", help="reads metrics from output")
     group.add_argument("--file", dest="files", action="append", metavar="PATH", help="metrics file the training writes")
     return group
 
 
-def study_or_command(options: argparse.Namespace, name: str | None, examples: str) -> bool:
-    """Whether a command was given; an error when it is both or neither, or options that a study file holds."""
+def study_or_command(
+    options: argparse.Namespace, name: str | None, examples: str, *, allowed: Sequence[str] = ()
+) -> bool:
+    """Whether a command was given; an error when it is both or neither, or options that a study file holds.
+
+    allowed: options that a study file may be used with all the same.
+    """
     words = options.command
     if bool(name) == bool(words):
         found = "both" if words else "neither"
         raise UsageError("either a study file or a command is needed", found=found, hint=examples)
-    wrong = given(options) if name else []
+    wrong = [option for option in given(options) if option not in allowed] if name else []
     if wrong:
         hint = f"write it into {name}, where it is kept with the study"
-        raise UsageError(f"--{wrong[0]} belongs to a command, not to a study file", hint=hint)
+        raise UsageError(f"{_OPTIONS[wrong[0]]} belongs to a command, not to a study file", hint=hint)
     return bool(words)
 
 
@@ -92,10 +108,16 @@ def _variable(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _metric(text: str) -> tuple[str, str]:
+def named_metric(text: str) -> tuple[str, str]:
+    """The metric and the direction that NAME, NAME:higher or NAME:lower names; "" where it names none."""
     name, sign, direction = text.rpartition(":")
     if not sign:
-        return text, "higher"
+        return text, ""
     if direction not in ("higher", "lower") or not name:
         raise UsageError("--metric needs NAME, NAME:higher or NAME:lower", found=text)
     return name, direction
+
+
+def _metric(text: str) -> tuple[str, dict[str, str]]:
+    name, direction = named_metric(text)
+    return name, {"direction": direction} if direction else {}

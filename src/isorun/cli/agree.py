@@ -27,7 +27,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pair", metavar="COLUMN", help="runs with the same label here belong together (a seed)")
     parser.add_argument("--a", metavar="LABEL", help="only this one")
     parser.add_argument("--b", metavar="LABEL", help="and this one")
-    parser.add_argument("--direction", choices=("higher", "lower"), help="which is better (default: higher)")
+    parser.add_argument("--direction", choices=("higher", "lower"), help="which is better (default: as the name tells)")
     parser.add_argument(
         "--decimals", type=int, metavar="N", help="of published means (default: what the noise supports)"
     )

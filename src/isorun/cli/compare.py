@@ -25,7 +25,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--a", metavar="LABEL", help="the one")
     parser.add_argument("--b", metavar="LABEL", help="the other")
     parser.add_argument("--pair", metavar="COLUMN", help="runs with the same label here belong together (a seed)")
-    parser.add_argument("--direction", choices=("higher", "lower"), help="which is better (default: higher)")
+    parser.add_argument("--direction", choices=("higher", "lower"), help="which is better (default: as the name tells)")
     parser.add_argument(
         "--margin", type=float, metavar="X", help="a difference that does not matter: allows equivalent"
     )

@@ -120,7 +120,10 @@ def _study(options: argparse.Namespace) -> Study:
     from isorun import workflow
 
     examples = "isorun decide study.toml, or isorun decide -- python a.py --vs- python b.py"
-    if not adhoc.study_or_command(options, options.data, examples):
+    if not adhoc.study_or_command(options, options.data, examples, allowed=("metrics",)):
+        for text in (options.metrics or [])[:1]:
+            options.value, direction = adhoc.named_metric(text)
+            options.direction = direction or options.direction
         return workflow.load(options.data, store=options.store)
     words = options.command
     if words.count(_VERSUS) != 1 or words[0] == _VERSUS or words[-1] == _VERSUS:

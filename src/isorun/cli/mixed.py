@@ -21,7 +21,7 @@ __all__ = ["declare", "execute"]
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    tables.declare(parser, counts=False)
+    tables.declare(parser, judges=False)
     parser.add_argument("formula", metavar="FORMULA", help='such as "accuracy ~ experiment + (1|seed) + (1|repeat)"')
     parser.add_argument("--ml", action="store_true", help="maximum likelihood instead of REML")
     parser.add_argument(

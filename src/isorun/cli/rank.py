@@ -29,7 +29,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", metavar="COLUMN", help="the column that tells the approaches apart")
     parser.add_argument("--task", metavar="COLUMN", help="the column of tasks: every approach was run on each")
     parser.add_argument("--pair", metavar="COLUMN", help="runs with the same label here belong together (a seed)")
-    parser.add_argument("--direction", choices=("higher", "lower"), help="which is better (default: higher)")
+    parser.add_argument("--direction", choices=("higher", "lower"), help="which is better (default: as the name tells)")
     parser.add_argument("--statistic", default="iqm", metavar="NAME", help="iqm, mean or median (default: iqm)")
     parser.add_argument(
         "--post-hoc", metavar="NAME", help="dunn or mann-whitney; with --task or --pair nemenyi, conover or wilcoxon"

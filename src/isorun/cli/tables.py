@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from isorun.cli import output
+from isorun.cli.adhoc import named_metric
 from isorun.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["conditions", "declare", "load"]
 
 
-def declare(parser: argparse.ArgumentParser, *, optional: bool = False, counts: bool = True) -> None:
+def declare(
+    parser: argparse.ArgumentParser, *, optional: bool = False, counts: bool = True, judges: bool = True
+) -> None:
     """The words all statistics commands understand."""
     about = "CSV, JSON lines, Parquet (one row a run), or a study file"
     parser.add_argument("data", nargs="?" if optional else None, metavar="DATA", help=about)
@@ -23,7 +26,9 @@ def declare(parser: argparse.ArgumentParser, *, optional: bool = False, counts: 
     )
     parser.add_argument("--rule", metavar="NAME", help="for a study: the selection rule (default: its first)")
     parser.add_argument("--store", metavar="FOLDER", help="for a study: where records are kept")
-    if counts:
+    if judges:
+        about = "what is judged and which direction is better: --value and --direction in one word"
+        parser.add_argument("--metric", metavar="NAME[:lower|:higher]", help=about)
         about = "what was drawn independently (default: seed if there is one, else each row; repeat: one seed's runs)"
         parser.add_argument("--unit", metavar="COLUMN", help=about)
     parser.add_argument("--drop-missing", action="store_true", help="leave out values that are not finite, and say so")
@@ -31,9 +36,12 @@ def declare(parser: argparse.ArgumentParser, *, optional: bool = False, counts: 
 
 
 def load(options: argparse.Namespace) -> Results:
-    """The table, or the study's runs as one."""
+    """The table, or the study's runs as one; `--metric` has set value and direction then."""
     from isorun.questions import results
 
+    if getattr(options, "metric", None):
+        options.value, direction = named_metric(options.metric)
+        options.direction = direction or getattr(options, "direction", None)
     return results(options.data, store=options.store, rule=options.rule)
 
 

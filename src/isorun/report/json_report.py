@@ -48,7 +48,8 @@ def to_json(result: StudyResult) -> dict[str, Any]:
 def _metric(metric: JudgedMetric) -> dict[str, Any]:
     return {
         "name": metric.name,
-        "direction": metric.direction,
+        "direction": metric.direction or None,
+        "direction_from": metric.direction_from or None,
         "scale": metric.scale or "number",
         "chance": metric.chance,
         "chance_from": metric.chance_from or None,

@@ -24,7 +24,7 @@ def adhoc_study(
     seeds: Sequence[int] = (),
     repeats: int = 1,
     environment: Mapping[str, Any] | None = None,
-    metrics: Mapping[str, str] | None = None,
+    metrics: Mapping[str, Any] | None = None,
     sources: Mapping[str, Any] | None = None,
     policy: Mapping[str, Any] | None = None,
     folder: Path,

@@ -353,10 +353,10 @@ def _module_names(value: Any, where: str) -> tuple[str, ...]:
 def _metric(name: str, value: Any) -> Metric:
     where = f"metrics.{name}"
     table = as_table({"direction": value} if isinstance(value, str) else value, where, ("direction", "chance"))
-    chance = table.get("chance")
+    chance, direction = table.get("chance"), table.get("direction")
     return Metric(
         name=name,
-        direction=as_one_of(table.get("direction", "higher"), f"{where}.direction", ("higher", "lower")),
+        direction="" if direction is None else as_one_of(direction, f"{where}.direction", ("higher", "lower")),
         chance=None if chance is None else as_number(chance, f"{where}.chance"),
     )
 

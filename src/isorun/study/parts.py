@@ -108,16 +108,14 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric that is judged. direction: "higher" or "lower" is better. chance: what guessing gives, if known."""
+    """A metric that is judged. direction: "higher" or "lower" is better, "" when the study does not say.
+
+    chance: what guessing gives, if known.
+    """
 
     name: str
-    direction: str = "higher"
+    direction: str = ""
     chance: float | None = None
-
-    @property
-    def higher_is_better(self) -> bool:
-        """Whether more is better."""
-        return self.direction == "higher"
 
 
 @dataclass(frozen=True, slots=True)

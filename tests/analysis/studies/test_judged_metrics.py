@@ -2,8 +2,9 @@
 
 import pytest
 
-from isorun.analysis.studies.judged import judged_metrics, logged_metrics
-from isorun.analysis.studies.metric_names import Kind, direction_of, is_bookkeeping, kind_of
+from isorun.analysis.evidence.directions import direction_conditions
+from isorun.analysis.evidence.metric_names import Kind, is_bookkeeping, kind_of
+from isorun.analysis.studies.judged import JudgedMetric, judged_column, judged_metrics, logged_metrics
 from isorun.analysis.studies.weak import weak_rule
 from isorun.study.design import Metric
 from record_builder import make_record, make_series, with_results
@@ -23,7 +24,8 @@ def chosen(*names):
         (("accuracy", "train_acc"), "accuracy"),
         (("test_loss", "val_f1"), "val_f1"),
         (("test_loss", "train_acc"), "test_loss"),
-        (("epoch", "lr", "throughput"), "throughput"),
+        (("epoch", "lr", "throughput", "foo"), "foo"),
+        (("foo", "train_loss"), "train_loss"),
     ],
 )
 def test_the_metric_is_chosen_by_a_stated_order(names, expected):
@@ -34,19 +36,43 @@ def test_the_metric_is_chosen_by_a_stated_order(names, expected):
 
 
 @pytest.mark.parametrize(
-    ("name", "direction"),
+    ("metric", "direction", "told_by"),
     [
-        ("val_loss", "lower"),
-        ("perplexity", "lower"),
-        ("test/mse", "lower"),
-        ("top1_err", "lower"),
-        ("accuracy_error", "lower"),
-        ("glossary", "higher"),
-        ("Acc@1", "higher"),
+        (Metric("eval-merror", "higher"), "higher", "declared"),
+        (Metric("eval-merror"), "lower", "guessed from 'merror'"),
+        (Metric("test_acc"), "higher", "guessed from 'acc'"),
+        (Metric("glossary"), "", ""),
     ],
 )
-def test_the_direction_is_read_from_the_words_of_the_name(name, direction):
-    assert direction_of(name) == direction
+def test_a_declared_direction_wins_over_the_name_and_an_unknown_one_stays_empty(metric, direction, told_by):
+    (judged,) = judged_metrics({metric.name: metric}, with_results([0.5]))
+    assert (judged.direction, judged.direction_from) == (direction, told_by)
+    assert judged.declared
+
+
+def test_a_column_of_a_table_is_directed_in_the_same_way():
+    assert judged_column("test_err1").direction_from == "guessed from 'err'"
+    assert judged_column("test_err1", "higher") == JudgedMetric("test_err1", "higher", "")
+    assert judged_column("column").direction == ""
+
+
+def test_a_guess_is_told_with_the_word_that_told_it_and_how_to_declare_it():
+    (condition,) = direction_conditions(judged_column("eval-merror"))
+    assert condition.code == "direction-guessed"
+    assert not condition.voids
+    assert condition.message == "that lower eval-merror is better is guessed from 'merror' in its name, not declared"
+    assert "--metric eval-merror:lower" in condition.next_step
+    assert '[metrics."eval-merror"] direction = "lower"' in condition.next_step
+
+
+def test_an_unknown_direction_voids_every_claim():
+    (condition,) = direction_conditions(judged_column("entropy"))
+    assert (condition.code, condition.voids) == ("direction-unknown", True)
+    assert "--metric entropy:lower (or higher)" in condition.next_step
+
+
+def test_a_declared_direction_needs_no_condition():
+    assert direction_conditions(judged_column("entropy", "lower")) == ()
 
 
 def test_counters_and_clocks_are_no_results():
@@ -114,6 +140,13 @@ def test_no_run_is_weak_when_chance_is_unknown_and_the_rule_says_how_to_declare_
     rule = weak_rule(judged(None))
     assert not rule.is_weak(0.0)
     assert "metrics.test_acc.chance" in rule.reason
+
+
+def test_no_run_is_weak_by_a_metric_of_unknown_direction_and_the_rule_says_what_is_missing():
+    (metric,) = judged_metrics({"foo": Metric("foo", chance=0.1)}, with_results([0.5]))
+    rule = weak_rule(metric)
+    assert (rule.below, metric.perfect) == (None, None)
+    assert "direction unknown: give --metric foo:lower or higher" in rule.reason
 
 
 def test_losses_have_no_weak_runs():

@@ -10,7 +10,7 @@ from isorun.study.levels import Level
 from isorun.study.records import Note, RunState, Seeded
 from record_builder import ENVIRONMENT, make_cell, make_record, make_series, make_study, trained_records, with_results
 
-DECLARED = {"test_acc": Metric("test_acc")}
+DECLARED = {"test_acc": Metric("test_acc", "higher")}
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import numpy as np
 
 from isorun.analysis.evidence.coincidence import copies_among
 from isorun.analysis.evidence.identical import FINAL_WEIGHTS, INITIAL_WEIGHTS
-from isorun.analysis.studies.metric_names import Kind, is_bookkeeping, kind_of
+from isorun.analysis.evidence.metric_names import Kind, is_bookkeeping, kind_of
 from isorun.study.records import RunRecord, Seeded
 
 __all__ = ["Merge", "RunUnits", "own_seeds", "run_units"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from isorun.analysis.evidence.condition import Condition, some
+from isorun.analysis.evidence.directions import direction_conditions, how_to_declare
 from isorun.analysis.evidence.run_conditions import CONDITION_RULES
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, RuleResult
 from isorun.analysis.studies.judged import JudgedMetric
@@ -113,10 +114,14 @@ def _metric_chosen(evidence: Evidence) -> Iterator[Condition]:
         if not metric.declared:
             yield Condition(
                 "metric-chosen",
-                f"{metric.name} ({metric.direction} is better) was chosen: {metric.chosen_because}",
-                f'declare it: [metrics."{metric.name}"] direction = "{metric.direction}" in the study, or '
-                f"--metric {metric.name}:{metric.direction} with a command",
+                f"{metric.name} was chosen: {metric.chosen_because}",
+                f"declare the one you mean: {how_to_declare(metric)}",
             )
+
+
+def _directions(evidence: Evidence) -> Iterator[Condition]:
+    for metric in evidence.metrics:
+        yield from direction_conditions(metric)
 
 
 def _few_runs(evidence: Evidence) -> Iterator[Condition]:
@@ -241,4 +246,5 @@ RULES: Final[Sequence[Callable[[Evidence], Iterator[Condition]]]] = (
     _judged_at_end,
     _from_output,
     _metric_chosen,
+    _directions,
 )

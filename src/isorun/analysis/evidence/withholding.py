@@ -1,4 +1,7 @@
-"""Withholding: a claim whose error rate does not hold is not made, in the verdict and not only in a footnote."""
+"""Withholding: a claim whose error rate does not hold is not made, in the verdict and not only in a footnote.
+
+Nor is a claim that rests on a guess made without saying so.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ __all__ = ["withheld"]
 
 
 def withheld(decision: Decision, conditions: Sequence[Condition]) -> Decision:
-    """The decision, or "undecided" with the reason where a condition voids its error rate."""
+    """The decision with the guess it rests on, or "undecided" with the condition that voids its error rate."""
     reason = voided(conditions)
     if reason is None:
-        return decision
+        guessed = next((item for item in conditions if item.code == "direction-guessed"), None)
+        return replace(decision, why=f"{decision.why} ({guessed.message})") if guessed else decision
     return replace(
         decision,
         verdict=Verdict.UNDECIDED,

@@ -105,6 +105,9 @@ def is_constant(sample: FloatArray) -> bool:
 
 def higher_is_better(direction: str) -> bool:
     """What "higher" and "lower" mean; anything else is an error."""
+    if not direction:
+        hint = "direction='lower' or 'higher' (--metric NAME:lower with a command, direction in [metrics])"
+        raise InputError("which direction is better is not known", hint=hint)
     if direction not in DIRECTIONS:
         raise InputError("unknown direction of a metric", found=repr(direction), allowed=" or ".join(DIRECTIONS))
     return direction == "higher"

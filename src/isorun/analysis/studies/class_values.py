@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.studies.metric_names import Kind, kind_of
+from isorun.analysis.evidence.metric_names import Kind, kind_of
 from isorun.study.records import Predictions, RunRecord, Series
 
 __all__ = ["class_values", "predicted_and_labels", "value_at"]

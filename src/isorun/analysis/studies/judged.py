@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from isorun.analysis.evidence.metric_names import Kind, Split, direction_of, is_bookkeeping, kind_of, split_of
 from isorun.analysis.studies.class_values import class_values
-from isorun.analysis.studies.metric_names import Kind, Split, direction_of, is_bookkeeping, kind_of, split_of
 from isorun.study.design import Metric
 from isorun.study.records import RunRecord
 
-__all__ = ["ORDER", "JudgedMetric", "judged_metrics", "logged_metrics"]
+__all__ = ["DECLARED", "ORDER", "JudgedMetric", "judged_column", "judged_metrics", "logged_metrics"]
 
 ORDER: Final = (
     "accuracies before other scores before losses; of each, test before eval before val before unnamed; "
-    "training values last"
+    "training values last, and after them names that do not tell which direction is better"
 )
+DECLARED: Final = "declared"
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedMetric:
     """A metric the runs are compared by.
 
+    direction: "higher" or "lower" is better; "" when it is not declared and the name does not tell.
+    direction_from: how the direction became known ("declared", "guessed from 'err'"), "" when it is not.
     scale: "fraction" for accuracies in [0, 1], "percent" for accuracies in [0, 100], "" for any other number.
     chance_from: how chance became known ("declared", "10 classes"), "" when it is not.
     chosen_because: why this metric was taken, "" when the study declares it.
@@ -35,6 +38,7 @@ class JudgedMetric:
     chance: float | None = None
     chance_from: str = ""
     chosen_because: str = ""
+    direction_from: str = DECLARED
 
     @property
     def declared(self) -> bool:
@@ -42,14 +46,14 @@ class JudgedMetric:
         return not self.chosen_because
 
     @property
-    def higher_is_better(self) -> bool:
-        """Whether more is better."""
-        return self.direction == "higher"
-
-    @property
     def perfect(self) -> float | None:
         """The best possible value, where the scale tells it."""
-        return {"fraction": 1.0, "percent": 100.0}.get(self.scale) if self.higher_is_better else None
+        return {"fraction": 1.0, "percent": 100.0}.get(self.scale) if self.direction == "higher" else None
+
+
+def judged_column(name: str, direction: str = "") -> JudgedMetric:
+    """A column of a table as a metric: its direction as given, else as far as the name tells."""
+    return _directed(Metric(name, direction))
 
 
 def judged_metrics(declared: Mapping[str, Metric], records: Sequence[RunRecord]) -> tuple[JudgedMetric, ...]:
@@ -60,7 +64,7 @@ def judged_metrics(declared: Mapping[str, Metric], records: Sequence[RunRecord])
     if chosen is None:
         return ()
     because = f"the study declares no metric, and {chosen} comes first in the order: {ORDER}"
-    return (_judged(Metric(chosen, direction_of(chosen)), records, because),)
+    return (_judged(Metric(chosen), records, because),)
 
 
 def logged_metrics(records: Iterable[RunRecord]) -> tuple[str, ...]:
@@ -78,15 +82,25 @@ def _first_choice(names: Iterable[str]) -> str | None:
     return min(candidates, key=_rank, default=None)
 
 
-def _rank(name: str) -> tuple[bool, Kind, Split, int, str]:
-    split = split_of(name)
-    return (split is Split.TRAINING, kind_of(name), split, len(name), name)
+def _rank(name: str) -> tuple[bool, bool, Kind, Split, int, str]:
+    split, kind = split_of(name), kind_of(name)
+    return (kind is Kind.OTHER, split is Split.TRAINING, kind, split, len(name), name)
 
 
 def _judged(metric: Metric, records: Sequence[RunRecord], because: str) -> JudgedMetric:
     scale = _scale(metric.name, records)
     chance, chance_from = _chance(metric, scale, records)
-    return JudgedMetric(metric.name, metric.direction, scale, chance, chance_from, because)
+    directed = _directed(metric)
+    return replace(directed, scale=scale, chance=chance, chance_from=chance_from, chosen_because=because)
+
+
+def _directed(metric: Metric) -> JudgedMetric:
+    """A declared direction always wins over what the name says."""
+    if metric.direction:
+        return JudgedMetric(metric.name, metric.direction, "")
+    told = direction_of(metric.name)
+    source = f"guessed from {told.word!r}" if told.known else ""
+    return JudgedMetric(metric.name, told.better, "", direction_from=source)
 
 
 def _scale(name: str, records: Iterable[RunRecord]) -> str:

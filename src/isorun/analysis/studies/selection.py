@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from isorun.analysis.evidence.metric_names import Kind, Split, direction_of, kind_of, split_of
 from isorun.analysis.studies.class_values import class_values, value_at
-from isorun.analysis.studies.metric_names import Kind, Split, direction_of, kind_of, split_of
+from isorun.analysis.studies.judged import JudgedMetric
 from isorun.study.design import Selection
 from isorun.study.records import RunRecord, Series
 
@@ -41,13 +42,22 @@ class Selected:
     problem: str = ""
 
 
-def selection_rules(declared: Mapping[str, Selection], records: Sequence[RunRecord]) -> tuple[Selection, ...]:
-    """The declared rules; without any, best-loss and best-accuracy where validation series allow; else `final`."""
+def selection_rules(
+    declared: Mapping[str, Selection], records: Sequence[RunRecord], metrics: Sequence[JudgedMetric] = ()
+) -> tuple[Selection, ...]:
+    """The declared rules; without any, best-loss and best-accuracy where validation series allow; else `final`.
+
+    metrics: the judged ones, whose declared directions win over what names tell. A series whose name tells no direction
+    picks no epoch.
+    """
     if declared:
         return tuple(declared.values())
     kinds = (("best-loss", Kind.LOSS), ("best-accuracy", Kind.ACCURACY))
     found = [(name, _validation_series(kind, records)) for name, kind in kinds]
-    rules = tuple(Selection(name, metric, direction_of(metric)) for name, metric in found if metric)
+    judged = {metric.name: metric.direction for metric in metrics}
+    rules = tuple(
+        Selection(name, metric, judged.get(metric) or direction_of(metric).better) for name, metric in found if metric
+    )
     return rules or (FINAL,)
 
 
@@ -72,7 +82,7 @@ def best_place(values: Sequence[float], *, higher_is_better: bool) -> int | None
 
 
 def _validation_series(kind: Kind, records: Sequence[RunRecord]) -> str:
-    """The validation series of this kind that most runs have; the shortest name on ties."""
+    """The validation series of this kind that most runs have; on ties one that is called a loss, the shortest name."""
     counts = Counter(
         name
         for record in records
@@ -80,8 +90,9 @@ def _validation_series(kind: Kind, records: Sequence[RunRecord]) -> str:
         if kind_of(name) is kind and split_of(name) in _VALIDATION and not name.endswith("]")
     )
 
-    def rank(name: str) -> tuple[int, bool, int, str]:
-        return (-counts[name], split_of(name) is not Split.VALIDATION, len(name), name)
+    def rank(name: str) -> tuple[int, bool, bool, int, str]:
+        other_error = kind is Kind.LOSS and not direction_of(name).word.endswith("loss")
+        return (-counts[name], split_of(name) is not Split.VALIDATION, other_error, len(name), name)
 
     return min(counts, key=rank, default="")
 

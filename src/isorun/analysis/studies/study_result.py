@@ -55,7 +55,7 @@ def analyse_study(study: Study, records: Sequence[RunRecord]) -> StudyResult:
         raise NothingRecorded(f"the study {study.name!r} has no runs yet", hint="isorun run study.toml")
     finished = [record for record in records if record.state is RunState.FINISHED]
     metrics = judged_metrics(study.metrics, finished)
-    rules = selection_rules(study.selections, finished)
+    rules = selection_rules(study.selections, finished, metrics)
     weak = weak_rule(metrics[0]) if metrics else None
     planned = Counter(GroupKey(cell.approach, cell.config, cell.environment, cell.level) for cell in cells_of(study))
     by_group = _by_group(planned, records)

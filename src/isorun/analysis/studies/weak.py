@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from isorun.analysis.evidence.directions import direction_unknown
 from isorun.analysis.studies.judged import JudgedMetric
 
 __all__ = ["WeakRule", "weak_rule"]
@@ -29,7 +30,9 @@ class WeakRule:
 
 def weak_rule(metric: JudgedMetric) -> WeakRule:
     """The rule for one metric, with the words that explain it."""
-    if not metric.higher_is_better:
+    if not metric.direction:
+        return WeakRule(metric.name, None, f"no run is flagged as weak: {direction_unknown(metric.name)}")
+    if metric.direction == "lower":
         reason = f"no run is flagged as weak: of {metric.name} less is better, so it has no chance level"
         return WeakRule(metric.name, None, reason)
     if metric.chance is None or metric.chance <= 0:

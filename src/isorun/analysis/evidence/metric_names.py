@@ -1,0 +1,319 @@
+"""What a metric's name says: which split it was measured on, what kind of number it is, which direction is better.
+
+The rules of precedence, each stronger than those below it:
+
+1. An arrow in the name is a declaration: `FID ↓`.
+2. What stands after "@" or "at" only says where a metric was taken: `tpr@fpr=0.01` is a tpr.
+3. Words that mean something else together are taken together, the longest first: `false_positive_rate`,
+   `inception_score`, `negative_log_likelihood`. Whole words come before parts of words.
+4. A word such as std, weight or time makes the name one of something else, whose direction is unknown: `acc_std`.
+5. A loss word beats the name of a score before it (`accuracy_error`, `dice_loss`); the other way round
+   (`error_detection_accuracy`) the two contradict each other.
+6. Words that contradict each other tell nothing, and nor do words that are not in the tables.
+7. A negation turns the direction round where it can mean nothing else: `neg_mean_squared_error`, `1-acc`,
+   `loss_reduction`. `neg_loss` may be the loss of negative examples, and is unknown.
+
+A wrong guess is the worst answer, since it turns verdicts round; an unknown direction only asks a question.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from isorun.analysis.evidence import metric_words as table
+
+__all__ = ["Direction", "Kind", "Split", "direction_of", "is_bookkeeping", "kind_of", "split_of"]
+
+
+class Split(enum.IntEnum):
+    """The part of the data a metric was measured on, the one to judge by first."""
+
+    TEST = 0
+    EVALUATION = 1
+    VALIDATION = 2
+    UNNAMED = 3
+    TRAINING = 4
+
+
+class Kind(enum.IntEnum):
+    """What kind of number a metric is, the one to judge by first. LOSS: all of which less is better."""
+
+    ACCURACY = 0
+    SCORE = 1
+    LOSS = 2
+    OTHER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """better: "higher", "lower", or "" where the name does not tell. word: the word of the name that told it."""
+
+    better: str = ""
+    word: str = ""
+    kind: Kind = Kind.OTHER
+
+    @property
+    def known(self) -> bool:
+        """Whether the name tells a direction."""
+        return bool(self.better)
+
+
+UNKNOWN: Final = Direction()
+
+
+class _Strength(enum.IntEnum):
+    """How much a word counts: weak ones only where no other speaks, nouns of loss against words before them."""
+
+    WEAK = 0
+    WORD = 1
+    NOUN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A known word or phrase in a name, and the place it ends at. lone: it counts only among neutral words."""
+
+    word: str
+    better: str
+    strength: _Strength
+    place: int
+    lone: bool = False
+
+
+_SPLITS: Final = {
+    "test": Split.TEST,
+    "testing": Split.TEST,
+    "eval": Split.EVALUATION,
+    "evaluation": Split.EVALUATION,
+    "val": Split.VALIDATION,
+    "valid": Split.VALIDATION,
+    "validation": Split.VALIDATION,
+    "validate": Split.VALIDATION,
+    "dev": Split.VALIDATION,
+    "heldout": Split.VALIDATION,
+    "holdout": Split.VALIDATION,
+    "v": Split.VALIDATION,
+    "train": Split.TRAINING,
+    "training": Split.TRAINING,
+    "trn": Split.TRAINING,
+    "learn": Split.TRAINING,
+}
+_LOWER: Final = table.LOSSES | table.LOWER | table.LONE_LOWER | table.CLOCKS
+_HIGHER: Final = table.ACCURACIES | table.HIGHER | table.LONE_HIGHER | table.SPEEDS
+_CHANGING: Final = table.SPOILING | table.NEGATING | table.REDUCING | table.IMPROVING
+_PARTS: Final = table.NEUTRAL | _SPLITS.keys()
+_KNOWN: Final = _LOWER | _HIGHER | _CHANGING | _PARTS
+_PHRASES: Final = {words: better for better, phrases in table.PHRASES.items() for words in phrases}
+_LONGEST_PHRASE: Final = max(map(len, _PHRASES))
+_OTHER_WAY: Final = {"higher": "lower", "lower": "higher"}
+
+_ARROWS: Final = {"↑": "higher", "⬆": "higher", "↓": "lower", "⬇": "lower"}
+_CLASS_OR_SETTINGS: Final = re.compile(r"\[[^\[\]]*\]$|:\w+=.*$")
+_PLACE: Final = re.compile(r"@|(?<=[a-z0-9])At(?=[A-Z])|(?<![^\W_])at(?![^\W_])")
+_ONE_MINUS: Final = re.compile(r"^\W*1(?:\.0)?\s*-\s*(?=[A-Za-z])|^\W*(?:1|one)[\s_-]*minus[\s_-]*", re.IGNORECASE)
+_CAMEL: Final = re.compile(r"[^\W\d_a-z]+(?![a-z])\d*|[^\W\d_]?[a-z]+\d*|\d+|[^\W_]+")
+_SHORTEST_STEM: Final = 3
+_EXPECTED_RECIPROCAL_RANK: Final = "ERR"
+"""CatBoost's name of a score; a training that prints its error would hardly write it in capitals alone."""
+
+
+@functools.cache
+def direction_of(name: str) -> Direction:
+    """Which direction is better, as far as the name tells."""
+    arrow = next((sign for sign in name if sign in _ARROWS), "")
+    if arrow:
+        plain = direction_of(name.replace(arrow, " "))
+        kind = plain.kind if plain.better == _ARROWS[arrow] else _kind(_ARROWS[arrow], arrow)
+        return Direction(_ARROWS[arrow], arrow, kind)
+    bare = _CLASS_OR_SETTINGS.sub("", name)
+    if bare == _EXPECTED_RECIPROCAL_RANK:
+        return UNKNOWN
+    one_minus = _ONE_MINUS.match(bare)
+    told = _told_by(_measured_words(bare[one_minus.end() :] if one_minus else bare), at_rank="@" in bare)
+    return _one_minus(told) if one_minus else told
+
+
+@functools.cache
+def split_of(name: str) -> Split:
+    """The split that a part of the name stands for."""
+    words = _words(name)
+    named = (word for word, after in zip(words, [*words[1:], ""], strict=True) if (word, after) != ("v", "measure"))
+    return next((_SPLITS[word] for word in named if word in _SPLITS), Split.UNNAMED)
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of number: a LOSS is better when lower, an ACCURACY or SCORE when higher, OTHER is not judged by."""
+    return direction_of(name).kind
+
+
+def is_bookkeeping(name: str) -> bool:
+    """Whether the name is that of a counter, a clock or a setting rather than of a result."""
+    return kind_of(name) is Kind.OTHER and any(word in table.BOOKKEEPING for word in _words(name))
+
+
+def _kind(better: str, word: str) -> Kind:
+    if word in table.CLOCKS or word in table.SPEEDS or not better:
+        return Kind.OTHER
+    if better == "lower":
+        return Kind.LOSS
+    return Kind.ACCURACY if word in table.ACCURACIES or word.startswith("top ") else Kind.SCORE
+
+
+def _told_by(words: Sequence[str], *, at_rank: bool) -> Direction:
+    """at_rank: the name goes on with "@", after which short words can mean nothing else: `cosine_map@5`."""
+    terms, rest = _terms(words)
+    if any(word in table.SPOILING for word in rest) or not all(term.better for term in terms):
+        return UNKNOWN
+    if "best" in words and any(word in ("epoch", "step", "iteration", "round") for word in words):
+        return UNKNOWN
+    if improving := [word for word in rest if word in table.IMPROVING]:
+        return Direction("higher", improving[0], Kind.SCORE)
+    lone_count = at_rank or _is_alone(rest)
+    decisive = _decisive([term for term in terms if lone_count or not term.lone])
+    if decisive is None:
+        return UNKNOWN
+    told = Direction(decisive.better, decisive.word, _kind(decisive.better, decisive.word))
+    return _turned(told, words, [word for word in rest if word in table.NEGATING or word in table.REDUCING])
+
+
+def _is_alone(rest: Sequence[str]) -> bool:
+    return all(word in _PARTS or word.isdigit() for word in rest)
+
+
+def _decisive(terms: Sequence[_Term]) -> _Term | None:
+    """The term that tells the direction: the strongest ones where they agree, None where they contradict."""
+    strong = [term for term in terms if term.strength is not _Strength.WEAK] or list(terms)
+    nouns = [term for term in strong if term.strength is _Strength.NOUN]
+    scores = [term for term in strong if term.better == "higher"]
+    if nouns and scores:
+        return nouns[-1] if all(_yields(score, nouns[-1]) for score in scores) else None
+    agree = len({term.better for term in strong}) == 1
+    return (nouns or strong)[-1] if agree else None
+
+
+def _yields(score: _Term, noun: _Term) -> bool:
+    """Whether the noun beats the score: `dice_loss` and `loss_dice`, but not `error_recall` or `loss_accuracy`."""
+    is_kind_of_loss = noun.word.startswith("loss") and score.word not in table.ACCURACIES
+    return score.place < noun.place or is_kind_of_loss
+
+
+def _turned(told: Direction, words: Sequence[str], turning: Sequence[str]) -> Direction:
+    """What is told once a word turns it round: of a reduction always, of a negation where it can mean nothing else."""
+    if not turning:
+        return told
+    if len(turning) > 1:
+        return UNKNOWN
+    word = f"{turning[0]} … {told.word}"
+    if turning[0] in table.REDUCING:
+        better = _OTHER_WAY[told.better]
+        return Direction(better, word, _kind(better, word))
+    # "neg_loss" may be the loss of negative examples, and "neg_acc" how many of them are told.
+    next_word = words[words.index(turning[0]) + 1 :][:1]
+    is_plain = next_word == [told.word] and told.word in table.LOSSES
+    return UNKNOWN if told.better == "higher" or is_plain else Direction("higher", word, Kind.SCORE)
+
+
+def _one_minus(told: Direction) -> Direction:
+    """One minus a score is an error; one minus a loss is more likely the loss of something numbered 1."""
+    return Direction("lower", f"1 - {told.word}", Kind.LOSS) if told.better == "higher" else UNKNOWN
+
+
+def _terms(words: Sequence[str]) -> tuple[list[_Term], list[str]]:
+    """The known words and phrases in the name, and the words that are part of none."""
+    terms: list[_Term] = []
+    rest: list[str] = []
+    place = 0
+    while place < len(words):
+        phrase = _phrase_at(words, place)
+        if phrase in table.HARMLESS:
+            place += len(phrase)
+            continue
+        term = _phrase_term(phrase, place) if phrase else _word_term(words[place], place)
+        if term is None:
+            rest.append(words[place])
+        else:
+            terms.append(term)
+        place += len(phrase) or 1
+    return terms, rest
+
+
+def _phrase_at(words: Sequence[str], place: int) -> tuple[str, ...]:
+    for length in range(min(_LONGEST_PHRASE, len(words) - place), 1, -1):
+        phrase = tuple(words[place : place + length])
+        if phrase in _PHRASES or phrase in table.HARMLESS:
+            return phrase
+    return ()
+
+
+def _phrase_term(phrase: tuple[str, ...], place: int) -> _Term:
+    is_weak = phrase[0] == "top"
+    strength = _Strength.WEAK if is_weak else _Strength.WORD
+    return _Term(" ".join(phrase), _PHRASES[phrase], strength, place)
+
+
+def _word_term(word: str, place: int) -> _Term | None:
+    if word not in _LOWER and word not in _HIGHER:
+        return None
+    is_weak = word == "score" or word.startswith("top")
+    strength = _Strength.NOUN if word in table.LOSSES else (_Strength.WEAK if is_weak else _Strength.WORD)
+    lone = word in table.LONE_LOWER or word in table.LONE_HIGHER
+    return _Term(word, "lower" if word in _LOWER else "higher", strength, place, lone)
+
+
+def _measured_words(name: str) -> list[str]:
+    """The words of the name, without those that only say where it was taken (`precision@5`, `fpr_at_95_tpr`)."""
+    before = _words(_PLACE.split(name, maxsplit=1)[0])
+    return before if any(word not in _PARTS for word in before) else _words(name)
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name in lower case: split at signs and at capitals, and within words that run together."""
+    text = name.replace("IoU", "Iou").replace("²", "2")
+    return [word for chunk in re.split(r"[\W_]+", text) if chunk for word in _words_in(chunk)]
+
+
+def _words_in(chunk: str) -> Iterator[str]:
+    whole = _known_form(chunk.lower())
+    if whole:
+        yield whole
+        return
+    pieces = _CAMEL.findall(chunk)
+    for piece in pieces:
+        lowered = piece.lower()
+        yield from [_known_form(lowered)] if _known_form(lowered) else _joined_words(lowered)
+
+
+def _known_form(word: str) -> str:
+    """The word as the tables have it, with or without its number (`f1`, but `err1` as `err`); "" when it is new."""
+    if word in _KNOWN:
+        return word
+    plain = word.rstrip("0123456789")
+    return plain if plain in _KNOWN and len(plain) > 1 else ""
+
+
+def _joined_words(word: str) -> list[str]:
+    """The known words that a word is made of without a gap (`valloss`); else the one it ends with, or itself."""
+    found = _cover(word)
+    if found and any(part in table.JOINED for part in found):
+        return found
+    ending = next((end for end in table.ENDINGS if word.endswith(end)), "")
+    return [ending] if ending and len(word) - len(ending) >= _SHORTEST_STEM else [word]
+
+
+@functools.cache
+def _cover(word: str) -> list[str]:
+    """The words that make up the whole word, the longest first; empty when some of it is left over."""
+    if not word:
+        return []
+    for length in range(len(word), 1, -1):
+        start, rest = word[:length], word[length:]
+        if start in table.JOINED or (start in _PARTS and length >= _SHORTEST_STEM):
+            following = _cover(rest)
+            if following or not rest:
+                return [start, *following]
+    return []
