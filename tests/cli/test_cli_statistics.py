@@ -37,7 +37,7 @@ def test_summarize_has_the_documented_keys(table):
 
 
 def test_compare_has_the_documented_keys_and_the_right_verdict(table):
-    words = ("compare", "runs.csv", "--value", "value", "--by", "model", "--a", "base", "--b", "new")
+    words = ("compare", "runs.csv", "--metric", "value:higher", "--by", "model", "--a", "base", "--b", "new")
     result = json.loads(table(*words, "--json").stdout)
     keys = (
         "a b n_a n_b mean_a mean_b difference difference_ci95 levene mann_whitney mann_whitney_one_sided_p welch_p "
@@ -52,7 +52,18 @@ def test_compare_has_the_documented_keys_and_the_right_verdict(table):
     assert (result["n_a"], result["units_a"], result["unit"]) == (24, 12, "seed")
     assert max(map(len, text.splitlines())) <= 80
     assert table(*words, "--exit-code").returncode == 3
-    assert table(*words, "--direction", "lower", "--json").stdout.count('"A better"') == 1
+    words = ("compare", "runs.csv", "--value", "value", "--by", "model", "--direction", "lower", "--json")
+    assert table(*words).stdout.count('"A better"') == 1
+
+
+def test_a_name_that_tells_no_direction_gets_no_verdict_until_one_is_given(table):
+    words = ("compare", "runs.csv", "--value", "value", "--by", "model")
+    result = json.loads(table(*words, "--json").stdout)
+    assert result["verdict"] == "undecided"
+    assert result["warnings"][0]["code"] == "direction-unknown"
+    assert "--metric value:lower" in table(*words).stdout
+    ranked = table("rank", *words[1:]).stdout
+    assert "ranks first" not in ranked
 
 
 def test_mixed_has_the_documented_keys(table):

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["conditions", "declare", "load"]
 
 
-def declare(
-    parser: argparse.ArgumentParser, *, optional: bool = False, counts: bool = True, judges: bool = True
-) -> None:
-    """The words all statistics commands understand."""
+def declare(parser: argparse.ArgumentParser, *, optional: bool = False, judges: bool = True) -> None:
+    """The words all statistics commands understand. judges: one metric is judged by units, as all but `mixed` do."""
     about = "CSV, JSON lines, Parquet (one row a run), or a study file"
     parser.add_argument("data", nargs="?" if optional else None, metavar="DATA", help=about)
     parser.add_argument(
