@@ -62,8 +62,8 @@ def decide(data: Any, second: Any = None, /, *, direction: str | None = None, **
 class StudyDecision:
     """A decision on a study: the names of both sides, what their runs count as, and what weakens them.
 
-    stopped: why the work ended before the rule said so. to_keep: what to write into the study so that its reports show
-    the runs that were made beyond it.
+    stopped: why the work ended before the rule said so. study: with all runs that were made; to_keep: what to write
+    into the study's file so that its reports show those beyond it.
     """
 
     decision: Decision
@@ -71,6 +71,7 @@ class StudyDecision:
     b: str
     units: Mapping[str, Units]
     runs_made: int
+    study: Study
     warnings: tuple[Condition, ...] = ()
     stopped: str = ""
     to_keep: str = ""
@@ -192,6 +193,7 @@ def decide_study(
                 b=sides.b,
                 units=dict(zip((sides.a, sides.b), look.units, strict=True)),
                 runs_made=made,
+                study=larger,
                 warnings=look.conditions,
                 stopped="" if action.stop else ended,
                 to_keep=_beyond(study, larger),

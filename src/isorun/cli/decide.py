@@ -70,6 +70,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run, look, and print the verdict."""
+    from isorun import workflow
     from isorun.cli.progress import Progress
     from isorun.deciding import decide_study
     from isorun.report.statistics.decisions import decision_view
@@ -99,6 +100,8 @@ def execute(options: argparse.Namespace) -> int:
             alpha=options.alpha,
             futility=not options.no_futility,
         )
+    if options.command:
+        workflow.remember(result.study, options.store)  # so that a report of it shows all its runs
     if options.figure:
         from isorun.report.figures.files import save_figure
         from isorun.report.figures.sequential_path import sequential_path
@@ -108,7 +111,12 @@ def execute(options: argparse.Namespace) -> int:
         output.print_json(result.to_json())
     else:
         view = decision_view(
-            result.decision, result.a, result.b, units=result.units, warnings=result.warnings, to_keep=result.to_keep
+            result.decision,
+            result.a,
+            result.b,
+            units=result.units,
+            warnings=result.warnings,
+            to_keep="" if options.command else result.to_keep,
         )
         output.show(view)
     if result.stopped == "interrupted":
