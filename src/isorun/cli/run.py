@@ -24,7 +24,19 @@ if TYPE_CHECKING:
 
 __all__ = ["declare", "execute"]
 
-_AD_HOC_ONLY = ("repeats", "levels", "seeds", "name", "env", "python", "threads", "metrics", "patterns", "files")
+_AD_HOC_ONLY = (
+    "repeats",
+    "levels",
+    "seeds",
+    "name",
+    "env",
+    "python",
+    "threads",
+    "metrics",
+    "patterns",
+    "files",
+    "take_seeds",
+)
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +48,12 @@ def declare(parser: argparse.ArgumentParser) -> None:
     adhoc.add_argument("-n", "--repeats", type=int, metavar="N", help="how many identical runs (default 1)")
     adhoc.add_argument("--level", dest="levels", action="append", metavar="LEVEL", help="may be given more than once")
     adhoc.add_argument("--seed", dest="seeds", action="append", type=int, metavar="S", help="may be repeated")
+    adhoc.add_argument(
+        "--take-seeds",
+        action="store_true",
+        default=None,
+        help="constants the training seeds with follow the run's seed",
+    )
     adhoc.add_argument("--name", help="a name for the study (default: from the command)")
     adhoc.add_argument("--env", action="append", metavar="NAME=VALUE", help="an environment variable for the training")
     adhoc.add_argument("--python", metavar="PATH", help="the interpreter that replaces a leading `python`")
@@ -88,7 +106,7 @@ def _study(options: argparse.Namespace) -> Study:
     given = [name for name in _AD_HOC_ONLY if getattr(options, name) is not None]
     if given:
         hint = f"write it into {options.study}, where it is kept with the study"
-        raise UsageError(f"--{given[0]} belongs to a command, not to a study file", hint=hint)
+        raise UsageError(f"--{given[0].replace('_', '-')} belongs to a command, not to a study file", hint=hint)
     return _with_policy(workflow.load(options.study), options)
 
 
@@ -104,6 +122,7 @@ def _adhoc(words: list[str], options: argparse.Namespace) -> Study:
         levels=options.levels or (),
         seeds=options.seeds or (),
         repeats=1 if options.repeats is None else options.repeats,
+        take_seeds=bool(options.take_seeds),
         environment=environment,
         metrics=dict(map(_metric, options.metrics or [])),
         sources={"patterns": options.patterns or [], "files": options.files or []},

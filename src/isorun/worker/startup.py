@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable
 
-from . import closing, exits, settings, standin, trouble
+from . import closing, exits, settings, standin, takeover, trouble
 from .frameworks import jax_keys, numpy_random, python_random, pytorch, tensor_flow
 from .hook import ImportWatcher
 from .recorder import Recorder, activate
@@ -37,11 +37,20 @@ def _start(warm: bool) -> None:
     exits.die_of_interrupt_at_exit()
     closer = closing.Closer(recorder)
     atexit.register(trouble.guarded(asked.folder, "end of the worker", closer.close))
+    if asked.run_seed is not None:
+        trouble.guarded(asked.folder, "taking seeds over", _take_seeds)(asked.run_seed, recorder)
     _watch_frameworks(asked, recorder, closer)
     if warm and asked.seed is None and sys.flags.hash_randomization and not os.environ.get("PYTHONHASHSEED"):
         recorder.note(
             "shared-hash-seed", "the order of sets of strings is the same in all runs of one warm fork server"
         )
+
+
+def _take_seeds(run_seed: int, recorder: Recorder) -> None:
+    from .frameworks import taking
+
+    taking.install()
+    takeover.activate(takeover.SeedTaker(run_seed, recorder))
 
 
 def _watch_frameworks(asked: settings.Settings, recorder: Recorder, closer: closing.Closer) -> None:
@@ -59,7 +68,8 @@ def _watch_frameworks(asked: settings.Settings, recorder: Recorder, closer: clos
 
 
 def _prepare_safely(prepare: Prepare, asked: settings.Settings, recorder: Recorder, module: ModuleType) -> None:
-    prepare(module, asked, recorder)
+    with takeover.suspended():  # the level's own seeds are not the training's
+        prepare(module, asked, recorder)
 
 
 def _prepare_torch(closer: closing.Closer, torch: ModuleType, settings: settings.Settings, recorder: Recorder) -> None:
