@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
-from . import takeover, trouble
+from . import trouble
+from .frameworks.pytorch import SEEDING_CALL as TORCH_CALL
 from .frameworks.pytorch import TorchWatch
 from .recorder import Recorder
 from .userfiles import main_script, started_in, users_sources
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from ast import Module
 
     from .seedsource import SourceSeed
+    from .takeover import SeedTaker
 
 _MAX_SCANNED_FILES = 200
+_DRAWN_FROM = 2**32
 
 
 class Closer:
@@ -25,6 +28,7 @@ class Closer:
 
     def __init__(self, recorder: Recorder) -> None:
         self.torch_watch: TorchWatch | None = None
+        self.taker: SeedTaker | None = None
         self._recorder = recorder
         # Asked now: Python takes `__file__` from the main module before exit handlers run.
         self._script = main_script()
@@ -54,19 +58,28 @@ class Closer:
         trees = {path: tree for path in self._sources() for tree in [seedsource.parsed(path)] if tree is not None}
         self._seed_option = seedoption.seed_option(self._script_first(trees))
         found = [(path, seed) for path, tree in trees.items() for seed in seedsource.find_in_tree(tree)]
-        taker = takeover.active()
-        torch_seed = self.torch_watch.set_seed_since() if self.torch_watch is not None else None
-        if torch_seed is not None and not (taker is not None and taker.gave(torch_seed)):
-            lines = [f"{path}:{seed.line}" for path, seed in found if seed.call == seedsource.TORCH_CALL]
-            self._recorder.seeded(seedsource.TORCH_CALL, str(torch_seed), lines[0] if lines else "")
+        if self.torch_watch is not None and self.taker is None:
+            self._record_torch_seed(found, self.torch_watch.set_seed_since())
         for path, seed in found:
-            if seed.call != seedsource.TORCH_CALL and not (taker is not None and _was_taken(taker, path, seed)):
-                self._record_source_seed(path, seed, noted=taker is not None and seed.is_setting)
+            if seed.call != TORCH_CALL and not self._was_taken(path, seed):
+                self._record_source_seed(path, seed)
 
-    def _record_source_seed(self, path: Path, seed: SourceSeed, *, noted: bool) -> None:
+    def _record_torch_seed(self, found: list[tuple[Path, SourceSeed]], seed: int | None) -> None:
+        """Tell the seed that torch ended with; one as wide as `torch.seed()` draws them counts if it was written."""
+        constants = [(path, item) for path, item in found if item.call == TORCH_CALL]
+        if seed is not None and (seed < _DRAWN_FROM or any(item.value == str(seed) for _, item in constants)):
+            where = f"{constants[0][0]}:{constants[0][1].line}" if constants else ""
+            self._recorder.seeded(TORCH_CALL, str(seed), where)
+
+    def _was_taken(self, path: Path, seed: SourceSeed) -> bool:
+        places = {f"{path}:{line}" for line in range(seed.line, seed.last_line + 1)}
+        passed_on = seed.is_setting and not seed.is_native
+        return self.taker is not None and self.taker.took(seed.value, places, passed_on=passed_on)
+
+    def _record_source_seed(self, path: Path, seed: SourceSeed) -> None:
         place = f"{path}:{seed.line}"
         self._recorder.seeded(f"{seed.call} (in source)", seed.value, place)
-        if noted:
+        if self.taker is not None and seed.is_setting:
             told = f"{seed.call} {seed.value} at {place}"
             self._recorder.note("seed-not-taken", f"{told} was not taken over: no generator was seen to get it")
 
@@ -84,8 +97,3 @@ class Closer:
 
     def _sources(self) -> list[Path]:
         return users_sources(sys.modules, self._script, self._folder, os.environ)[:_MAX_SCANNED_FILES]
-
-
-def _was_taken(taker: takeover.SeedTaker, path: Path, seed: SourceSeed) -> bool:
-    places = {f"{path}:{line}" for line in range(seed.line, seed.last_line + 1)}
-    return taker.took(seed.value, places, seed.is_setting and not seed.is_native)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable
 
-from . import closing, exits, settings, standin, takeover, trouble
+from . import closing, exits, settings, standin, trouble
 from .frameworks import jax_keys, numpy_random, python_random, pytorch, tensor_flow
 from .hook import ImportWatcher
 from .recorder import Recorder, activate
@@ -38,7 +38,7 @@ def _start(warm: bool) -> None:
     closer = closing.Closer(recorder)
     atexit.register(trouble.guarded(asked.folder, "end of the worker", closer.close))
     if asked.run_seed is not None:
-        trouble.guarded(asked.folder, "taking seeds over", _take_seeds)(asked.run_seed, recorder)
+        trouble.guarded(asked.folder, "taking seeds over", _take_seeds)(asked.run_seed, recorder, closer)
     _watch_frameworks(asked, recorder, closer)
     if warm and asked.seed is None and sys.flags.hash_randomization and not os.environ.get("PYTHONHASHSEED"):
         recorder.note(
@@ -46,11 +46,13 @@ def _start(warm: bool) -> None:
         )
 
 
-def _take_seeds(run_seed: int, recorder: Recorder) -> None:
+def _take_seeds(run_seed: int, recorder: Recorder, closer: closing.Closer) -> None:
+    from . import takeover  # most runs do without
     from .frameworks import taking
 
     taking.install()
-    takeover.activate(takeover.SeedTaker(run_seed, recorder))
+    closer.taker = takeover.SeedTaker(run_seed, recorder)
+    takeover.activate(closer.taker)
 
 
 def _watch_frameworks(asked: settings.Settings, recorder: Recorder, closer: closing.Closer) -> None:
@@ -68,6 +70,11 @@ def _watch_frameworks(asked: settings.Settings, recorder: Recorder, closer: clos
 
 
 def _prepare_safely(prepare: Prepare, asked: settings.Settings, recorder: Recorder, module: ModuleType) -> None:
+    if asked.run_seed is None:
+        prepare(module, asked, recorder)
+        return
+    from . import takeover
+
     with takeover.suspended():  # the level's own seeds are not the training's
         prepare(module, asked, recorder)
 

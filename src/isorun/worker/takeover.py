@@ -9,10 +9,10 @@ must still make it twice, and a comment above a line must not change what a seed
 from __future__ import annotations
 
 import functools
+import gc
 import operator
 import threading
 from contextlib import contextmanager
-from hashlib import sha256
 from types import ModuleType
 from typing import Any, Callable, Iterator, Mapping, NamedTuple
 
@@ -40,6 +40,8 @@ class Kind(NamedTuple):
 
 def replacement(run_seed: int, kind: str, constant: Any) -> int:
     """What a constant is replaced by: 31 bits, which every library takes."""
+    from hashlib import sha256  # every child Python starts a worker, and few take seeds over
+
     text = "\0".join((str(run_seed), kind, repr(constant)))
     return int.from_bytes(sha256(text.encode("utf-8", "backslashreplace")).digest()[:4], "big") >> 1
 
@@ -92,11 +94,7 @@ class SeedTaker:
             self._given[new] = original
         return new
 
-    def gave(self, seed: int) -> bool:
-        """Whether a generator that has this seed was given it here, or has the run's own."""
-        return seed in self._given or seed in (self._run_seed, self._run_seed % _WIDE)
-
-    def took(self, value: str, places: set[str], passed_on: bool) -> bool:
+    def took(self, value: str, places: set[str], *, passed_on: bool) -> bool:
         """Whether a constant in the source was replaced: at one of these lines, or by a library it was passed to."""
         return not places.isdisjoint(self._places) or (passed_on and value in self._passed_on)
 
@@ -104,11 +102,6 @@ class SeedTaker:
 _active: SeedTaker | None = None
 _thread = threading.local()
 _failures: list[tuple[str, Exception]] = []
-
-
-def active() -> SeedTaker | None:
-    """Who takes seeds over in this process; None where they are the training's own."""
-    return _active
 
 
 def activate(taker: SeedTaker | None) -> None:
@@ -177,6 +170,26 @@ def with_seed_taken(
         new = taken(kind, call, args[position])
         return (*args[:position], new, *args[position + 1 :]), kwargs
     return args, {**kwargs, keyword: taken(kind, call, kwargs[keyword])} if keyword in kwargs else kwargs
+
+
+def take_method(owner: type, name: str, call: str, kind: Kind) -> None:
+    """Replace the seed in calls of a method of a type that is written in C and must stay the very type it is.
+
+    torch's compiler knows generators by their type, so no other may stand in for it. Such a type has no setter, but its
+    dictionary of methods is an ordinary one, and CPython is told of the change as its own setter would.
+    """
+    import ctypes
+
+    methods = gc.get_referents(owner.__dict__)[0]
+    original: Callable[..., Any] = methods[name]
+
+    @functools.wraps(original)
+    def seeded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given, named = with_seed_taken(kind, call, args, kwargs)
+        return original(self, *given, **named)
+
+    methods[name] = seeded
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(owner))
 
 
 def stand_in(original: type, namespace: ModuleType, members: Mapping[str, Any]) -> None:

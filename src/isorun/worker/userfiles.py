@@ -20,9 +20,9 @@ _LIBRARY_PARTS = ("/site-packages/", "/dist-packages/")
 # Where the standard library lies, asked of one of its modules: `sysconfig` takes milliseconds to say the same.
 _STANDARD_LIBRARY = str(Path(os.__file__).parent) + os.sep
 _GENERATED_NAMES = ("__autograph_generated_file", "_remote_module_")
-_GENERATED_FOLDERS = ("torchinductor_", "torch_compile_debug", "ipykernel_", "torch_extensions")
+_GENERATED_FOLDERS = ("torchinductor_", "ipykernel_")
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  nothing is written there: `tempfile` would import half a library
-_CACHE_FOLDERS = frozenset((".cache", ".triton", "__pycache__", ".isorun", "numba_cache", "triton_cache"))
+_CACHE_FOLDERS = frozenset((".cache", ".triton", "__pycache__", ".isorun", "torch_compile_debug"))
 _CACHE_VARIABLES = (
     "TORCHINDUCTOR_CACHE_DIR",
     "TRITON_CACHE_DIR",

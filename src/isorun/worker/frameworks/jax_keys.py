@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from .. import takeover
 from ..recorder import Recorder
 from ..settings import Settings
 
@@ -13,10 +12,3 @@ def prepare(jax: ModuleType, settings: Settings, recorder: Recorder) -> None:  #
     """Tell the reader that the seed reaches JAX only through the training's own code."""
     if settings.seed is not None and settings.run_seed is None:
         recorder.note("jax-keys", "JAX has no global seed: make keys from the environment variable ISORUN_SEED")
-
-
-def take_seeds(jax_random: ModuleType) -> None:
-    """Replace constants that keys are made of; flax and others make theirs by the same functions."""
-    kind = takeover.Kind("jax", takeover.whole_number)
-    for name in ("key", "PRNGKey"):
-        takeover.take_calls(jax_random, name, f"jax.random.{name}", kind)

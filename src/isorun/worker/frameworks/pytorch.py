@@ -7,10 +7,11 @@ import warnings
 from types import ModuleType
 from typing import Any
 
-from .. import takeover, trouble
+from .. import trouble
 from ..recorder import FINAL_WEIGHTS, Recorder
 from ..settings import Settings
 
+SEEDING_CALL = "torch.manual_seed"
 INITIAL_WEIGHTS = "weights.initial"
 MAX_DIGEST_BYTES = 2 * 2**30
 _NONDETERMINISTIC = "does not have a deterministic implementation"
@@ -30,27 +31,6 @@ def prepare(torch: ModuleType, settings: Settings, recorder: Recorder) -> TorchW
     if recorder.rank == 0:
         watch.follow_optimizers()
     return watch
-
-
-def take_seeds(torch: ModuleType) -> None:
-    """Replace constants given to the generators of all devices and to generators of one's own."""
-    kind = takeover.Kind("torch", _constant)
-    for owner in (torch, torch.random):
-        takeover.take_calls(owner, "manual_seed", "torch.manual_seed", kind)
-    for device in ("cuda", "xpu", "mps"):
-        for name in ("manual_seed", "manual_seed_all"):
-            takeover.take_calls(getattr(torch, device, None), name, f"torch.{device}.{name}", kind)
-    original = torch.Generator
-
-    def manual_seed(self: Any, seed: Any) -> Any:
-        return original.manual_seed(self, takeover.taken(kind, "torch.Generator.manual_seed", seed))
-
-    takeover.stand_in(original, torch, {"manual_seed": manual_seed})
-
-
-def _constant(value: Any) -> int | None:
-    number = takeover.whole_number(value)
-    return number if number is not None and -(2**63) <= number < 2**64 else None
 
 
 def _fix_kernels(torch: ModuleType, recorder: Recorder) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from .. import takeover
 from ..recorder import Recorder
 from ..selfseeding import watch_calls
 from ..settings import Settings
@@ -25,13 +24,3 @@ def prepare(tensorflow: ModuleType, settings: Settings, recorder: Recorder) -> N
         tensorflow.config.threading.set_inter_op_parallelism_threads(settings.threads)
     if settings.run_seed is None:
         watch_calls(tensorflow.random, "set_seed", "tensorflow.random.set_seed", recorder)
-
-
-def take_seeds(tensorflow: ModuleType) -> None:
-    """Replace constants given to the global generator and to generators of one's own."""
-    kind = takeover.Kind("tensorflow", takeover.whole_number)
-    takeover.take_calls(tensorflow.random, "set_seed", "tensorflow.random.set_seed", kind)
-    for former in (tensorflow.compat.v1, tensorflow.compat.v1.random):
-        takeover.take_calls(former, "set_random_seed", "tensorflow.random.set_seed", kind)
-    generator = tensorflow.random.Generator
-    takeover.take_calls(generator, "from_seed", "tensorflow.random.Generator.from_seed", kind)
