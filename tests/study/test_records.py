@@ -53,11 +53,10 @@ def test_records_from_before_seeds_were_taken_over_read_and_write_as_they_were()
     assert back.to_json()["seeded"] == data["seeded"]
 
 
-def test_the_trainings_own_seeds_are_neither_the_runs_nor_taken_over():
-    own = (Seeded("torch.manual_seed", "1337", "t.py:1"), Seeded("numpy.random.default_rng (in source)", "0", "t.py:2"))
-    found = record(
-        seeded=(*own, Seeded("random.seed", "1", "t.py:3"), Seeded("numpy.random.seed", "42", "t.py:4", "99"))
+def test_a_seed_says_whether_it_was_seen_and_whom_it_reached():
+    seen, built, read = (
+        Seeded(call, "0", "t.py:1")
+        for call in ("torch.manual_seed", "torch.Generator.manual_seed", "numpy.random.default_rng (in source)")
     )
-    assert found.own_seeds == own
-    assert found.own_global_seeds == own[:1]
-    assert [item.in_source for item in own] == [False, True]
+    assert [item.in_source for item in (seen, built, read)] == [False, False, True]
+    assert [item.sets_global for item in (seen, built, read)] == [True, False, False]

@@ -115,7 +115,8 @@ def test_equal_streams_stay_equal_and_follow_the_seed(train, tmp_path, modules):
     python = python_with(*modules.split())
     (tmp_path / "train.py").write_text(textwrap.dedent(SCRIPTS[modules]))
     first, again, other = (
-        numbers(train("train.py", python=python, extra=levels.taking_environment(seed))) for seed in (103, 103, 109)
+        numbers(train("train.py", python=python, extra=levels.seed_environment(seed, take_seeds=True)))
+        for seed in (103, 103, 109)
     )
     plain = [numbers(train("train.py", python=python)) for _ in range(2)]
     assert first
@@ -159,7 +160,10 @@ def test_a_compiled_training_has_one_version_of_its_code_and_its_seeds_are_taken
 
     script = tmp_path / "train.py"
     script.write_text(COMPILED)
-    runs = [train("train.py", extra={**levels.taking_environment(seed), "OMP_NUM_THREADS": "1"}) for seed in (3, 3, 4)]
+    runs = [
+        train("train.py", extra={**levels.seed_environment(seed, take_seeds=True), "OMP_NUM_THREADS": "1"})
+        for seed in (3, 3, 4)
+    ]
     runs.append(train("train.py", extra={"OMP_NUM_THREADS": "1"}))
     assert [run.returncode for run in runs] == [0] * 4, runs[0].stderr[-3000:]
     versions = {run.of_kind("environment")[0]["effective"]["sources_sha256"] for run in runs}
@@ -194,7 +198,7 @@ def test_ranks_of_one_run_agree_where_they_did_and_differ_where_they_did(train, 
     command = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "train.py")
     lines = []
     for seed in (3, 3, 4):
-        trained = train(*command, extra={**levels.taking_environment(seed), "OMP_NUM_THREADS": "1"})
+        trained = train(*command, extra={**levels.seed_environment(seed, take_seeds=True), "OMP_NUM_THREADS": "1"})
         lines += [line.split() for line in trained.stdout.splitlines() if line.startswith("ranks")]
     assert [line[1:4] for line in lines] == [["True"] * 3] * 3
     assert lines[0] == lines[1] != lines[2]

@@ -24,7 +24,7 @@ WORDS = st.lists(st.integers(0, 2**40), max_size=3)
 
 
 def taking_from(seed: int) -> dict[str, str]:
-    return levels.taking_environment(seed)
+    return levels.seed_environment(seed, take_seeds=True)
 
 
 def seeds_told(trained: Trained) -> list[tuple[str, str, str, str]]:

@@ -14,7 +14,7 @@ from isorun.execution.base import Job
 from isorun.execution.interpreter import Interpreters, find_program
 from isorun.study.parts import FUNCTION
 from isorun.worker import programs
-from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, taking_environment
+from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment
 
 __all__ = ["PROTOCOL", "Plan", "plan", "write_request"]
 
@@ -79,8 +79,8 @@ def _base_environment(job: Job) -> dict[str, str]:
 
 def _level_variables(job: Job, cpus: int, base: Mapping[str, str]) -> dict[str, str]:
     seed = job.seed if job.cell.level.fixes_seed else None
-    taking = taking_environment(job.seed) if job.cell.take_seeds else {}
-    return {**level_environment(str(job.cell.level), seed, cpus, base), **taking}
+    seeds = seed_environment(job.seed, take_seeds=job.cell.take_seeds)
+    return {**level_environment(str(job.cell.level), seed, cpus, base), **seeds}
 
 
 def _interpreter(job: Job, base: Mapping[str, str], interpreters: Interpreters) -> str:

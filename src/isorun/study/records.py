@@ -199,16 +199,6 @@ class RunRecord:
         """The id of this execution: the cell's id and the attempt."""
         return f"{self.cell.id}-{self.attempt}"
 
-    @property
-    def own_seeds(self) -> tuple[Seeded, ...]:
-        """The seeds that the training chose and that took effect: neither taken over nor the run's own given back."""
-        return tuple(item for item in self.seeded if not item.replaced and item.value != str(self.seed_used))
-
-    @property
-    def own_global_seeds(self) -> tuple[Seeded, ...]:
-        """Those of them that were seen at run time to seed a generator the whole process shares."""
-        return tuple(item for item in self.own_seeds if item.sets_global)
-
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, the same for the same record."""
         return {

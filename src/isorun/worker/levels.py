@@ -76,9 +76,9 @@ def level_environment(
     return added
 
 
-def taking_environment(run_seed: int) -> dict[str, str]:
-    """The variables to add where seeds are taken over, at any level: what replaces them follows `run_seed`."""
-    return {TAKE_SEEDS: "1", "ISORUN_RUN_SEED": str(run_seed)}
+def seed_environment(run_seed: int, *, take_seeds: bool) -> dict[str, str]:
+    """The variables that tell the worker, at any level, what `{seed}` stood for and whether seeds are taken over."""
+    return {"ISORUN_RUN_SEED": str(run_seed), **({TAKE_SEEDS: "1"} if take_seeds else {})}
 
 
 def _deterministic_variables(threads: int | None, cpu_flags: FrozenSet[str]) -> dict[str, str]:

@@ -45,8 +45,9 @@ class Recorder:
     substantial, so that helpers and data-loading workers leave no file.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, drawn_seed: int | None = None) -> None:
         self.folder = folder
+        self._drawn_seed = drawn_seed
         self.rank = runfolder.rank_of(os.environ)
         self.is_forked_child = False
         self.digest_names: set[str] = set()
@@ -136,8 +137,11 @@ class Recorder:
     def seeded(self, call: str, value: str, where: str, replaced: str = "") -> None:
         """Say that the training fixed a seed by itself, once for each value and place, and a few values a place.
 
-        replaced: what the generator was given instead; empty where it was given the value.
+        replaced: what the generator was given instead; empty where it was given the value. A seed that was drawn for
+        this run and handed to the training is not the training's own.
         """
+        if not replaced and value == str(self._drawn_seed):
+            return
         once = (call, f"{value} {where}")
         values = self._seeds.setdefault((call, where), set())
         if len(self._seeds) > MAX_SEED_PLACES or (value not in values and len(values) >= MAX_SEEDS_A_PLACE):
