@@ -30,8 +30,8 @@ def start(warm: bool = False) -> None:
 
 def _start(warm: bool) -> None:
     asked = settings.read(os.environ, warm)
-    # A training that was given `{seed}` fixes none by itself. Seeds of the fixed levels are few and small numbers, which a
-    # training may well have chosen itself, and their runs share them anyway: there all are told.
+    # A training that was given `{seed}` fixes none by itself. Seeds of the fixed levels are few and small numbers: a
+    # training may well have chosen the same, and their runs share them anyway, so there all are told.
     drawn = asked.run_seed if asked.seed is None else None
     recorder = Recorder(asked.folder, drawn_seed=drawn)
     activate(recorder)
