@@ -13,7 +13,7 @@ def make_job(tmp_path):
     """A function that makes jobs, each with a cell, a run folder and, if wanted, a script of its own."""
     numbers = itertools.count(1)
 
-    def make(command=("true",), *, level="default", seed=1, script=None, config=None, **fields):
+    def make(command=("true",), *, level="default", seed=1, script=None, config=None, take_seeds=False, **fields):
         number = next(numbers)
         folder = tmp_path / f"run-{number}"
         folder.mkdir()
@@ -30,6 +30,7 @@ def make_job(tmp_path):
             level=Level(level),
             seed=None if level == "default" else seed,
             repeat=number,
+            take_seeds=take_seeds,
         )
         fields.setdefault("working_folder", Path(tmp_path))
         return Job(cell=cell, attempt=1, folder=folder, command=tuple(command), seed=seed, **fields)

@@ -67,6 +67,7 @@ def test_predictions_seeds_notes_environment_start_and_end_are_taken():
                 "data": "",
             },
             {"kind": "seeded", "call": "random.seed", "value": 7, "where": "train.py:3"},
+            {"kind": "seeded", "call": "random.seed", "value": 8, "where": "train.py:4", "replaced": "99"},
             {"kind": "note", "code": "c", "message": "m"},
             {"kind": "environment", "effective": {"cpu": 1}},
             {"kind": "end", "t": 5.0},
@@ -74,7 +75,7 @@ def test_predictions_seeds_notes_environment_start_and_end_are_taken():
     )
     assert log.start["pid"] == 3
     assert log.predictions[0].shape == (2,)
-    assert log.seeded == [Seeded("random.seed", "7", "train.py:3")]
+    assert log.seeded == [Seeded("random.seed", "7", "train.py:3"), Seeded("random.seed", "8", "train.py:4", "99")]
     assert [(note.code, note.message) for note in log.notes] == [("c", "m")]
     assert log.effective == {"cpu": 1}
     assert log.ended

@@ -287,3 +287,43 @@ def test_two_warm_jobs_have_half_the_threads_each_and_different_cpus(make_job):
     seen = [record.log_tail.split(" ", 1) for record in records]
     assert [threads for threads, _ in seen] == [str(CPUS // 2)] * 2
     assert not set(json.loads(seen[0][1])) & set(json.loads(seen[1][1]))
+
+
+SELF_SEEDED = """
+    import random
+    import numpy
+    from sklearn.model_selection import train_test_split
+
+    random.seed(0)
+    numpy.random.seed(0)
+    print(random.random(), numpy.random.rand(), numpy.random.default_rng(0).random())
+    print(train_test_split(list(range(20)), random_state=42)[1])
+"""
+
+
+def test_seeds_are_taken_over_in_forked_runs_as_in_fresh_ones(executor, make_job):
+    script = textwrap.dedent(SELF_SEEDED)
+    with_fresh = LocalExecutor(launch="fresh")
+    warm, again, other, plain = (
+        executor.execute(make_job(script=script, level="fixed-seed", seed=seed, take_seeds=taking))
+        for seed, taking in ((7, True), (7, True), (8, True), (7, False))
+    )
+    fresh = with_fresh.execute(make_job(script=script, level="fixed-seed", seed=7, take_seeds=True))
+    assert [record.launch for record in (warm, again, other, plain, fresh)] == ["warm"] * 4 + ["fresh"]
+    assert warm.log_tail == again.log_tail == fresh.log_tail
+    assert len({record.log_tail for record in (warm, other, plain)}) == 3
+    assert all(item.replaced for item in (*warm.seeded, *fresh.seeded))
+    assert [item.to_json()[::3] for item in warm.seeded] == [item.to_json()[::3] for item in fresh.seeded]
+    assert not any(item.replaced for item in plain.seeded)
+    assert warm.environment["requested"]["take_seeds"] is True
+    with_fresh.close()
+
+
+def test_the_seed_of_a_default_run_is_what_taken_seeds_follow(executor, make_job):
+    script = "import os, random; random.seed(0); print(random.random(), os.environ.get('ISORUN_SEED'))"
+    made = LocalExecutor()
+    first, again, other = (made.execute(make_job(script=script, seed=seed, take_seeds=True)) for seed in (7, 7, 8))
+    assert first.log_tail == again.log_tail != other.log_tail
+    assert first.log_tail.split()[1] == "None"
+    assert (first.seed_used, other.seed_used) == (7, 8)
+    made.close()

@@ -55,6 +55,25 @@ def test_new_source_files_count_and_results_of_runs_do_not(repository):
     assert code_version(repository)["diff_sha256"] != first["diff_sha256"]
 
 
+@pytest.mark.parametrize(
+    "left",
+    [
+        "outputs/2024-01-01/12-00-00/.hydra/config.yaml",
+        "lightning_logs/version_3/hparams.yaml",
+        "wandb/run-3/files/code/train.py",
+        "mlruns/0/meta.yaml",
+        "torchinductor_me/ab/cab.py",
+        "work_dirs/run/config.py",
+    ],
+)
+def test_settings_and_code_that_tools_leave_do_not_count(repository, left):
+    clean = code_version(repository)
+    file = repository / left
+    file.parent.mkdir(parents=True)
+    file.write_text("x: 1\n")
+    assert code_version(repository) == clean
+
+
 def test_a_folder_inside_has_the_version_of_its_repository(repository):
     (repository / "inner").mkdir()
     assert code_version(repository / "inner") == code_version(repository)

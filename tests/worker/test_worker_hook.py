@@ -87,3 +87,13 @@ def test_a_missing_watched_module_is_missing_as_ever(watcher):
     watcher.watch("no_such_module_anywhere", print)
     with pytest.raises(ModuleNotFoundError, match="no_such_module_anywhere"):
         importlib.import_module("no_such_module_anywhere")
+
+
+def test_two_watchers_of_one_module_are_both_told(watcher, tmp_path):
+    (tmp_path / "watched_twice.py").write_text("value = 1\n")
+    seen = []
+    other = ImportWatcher()
+    watcher.watch("watched_twice", lambda module: seen.append(("first", module.value)))
+    other.watch("watched_twice", lambda module: seen.append(("second", module.value)))
+    importlib.import_module("watched_twice")
+    assert sorted(seen) == [("first", 1), ("second", 1)]

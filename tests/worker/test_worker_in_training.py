@@ -160,6 +160,16 @@ def test_a_training_that_fixes_no_seed_is_not_accused(train):
     assert train("-c", code).of_kind("seeded") == []
 
 
+def test_a_training_that_uses_the_seed_it_was_given_is_not_accused(train):
+    code = "import sys, random, numpy as np; random.seed(int(sys.argv[1])); np.random.seed(int(sys.argv[1]) + 1)"
+    given = levels.seed_environment(1234567, take_seeds=False)
+    assert [event["call"] for event in train("-c", code, "1234567", extra=given).of_kind("seeded")] == [
+        "numpy.random.seed"
+    ]
+    fixed = train("-c", code, "5", extra=levels.seed_environment(5, take_seeds=False), level="fixed-seed", seed=5)
+    assert [event["value"] for event in fixed.of_kind("seeded")] == ["5", "6"]
+
+
 def test_default_runs_differ_and_fixed_seed_runs_do_not(train):
     code = "import random, numpy as np; print(random.random(), np.random.rand(), hash('x'))"
     default = {train("-c", code).stdout for _ in range(3)}

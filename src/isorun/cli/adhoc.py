@@ -18,6 +18,7 @@ _OPTIONS: Final = {
     "repeats": "--repeats",
     "levels": "--level",
     "seeds": "--seed",
+    "take_seeds": "--take-seeds",
     "name": "--name",
     "env": "--env",
     "python": "--python",
@@ -33,6 +34,12 @@ def declare(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     group = parser.add_argument_group("for a command")
     group.add_argument("--level", dest="levels", action="append", metavar="LEVEL", help="may be given more than once")
     group.add_argument("--seed", dest="seeds", action="append", type=int, metavar="S", help="may be repeated")
+    group.add_argument(
+        "--take-seeds",
+        action="store_true",
+        default=None,
+        help="constants the training seeds with follow the run's seed",
+    )
     group.add_argument("--name", help="a name for the study (default: from the command)")
     group.add_argument("--env", action="append", metavar="NAME=VALUE", help="an environment variable for the training")
     group.add_argument("--python", metavar="PATH", help="the interpreter that replaces a leading `python`")
@@ -82,6 +89,7 @@ def study_of(commands: Sequence[Sequence[str]], options: argparse.Namespace) -> 
         levels=options.levels or (),
         seeds=options.seeds or (),
         repeats=1 if repeats is None else repeats,
+        take_seeds=bool(options.take_seeds),
         environment=environment,
         metrics=dict(map(_metric, options.metrics or [])),
         sources={"patterns": options.patterns or [], "files": options.files or []},

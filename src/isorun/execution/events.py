@@ -133,7 +133,7 @@ class EventLog:
         self.digests[name] = event["value"]
 
     def _take_seeded(self, event: Event) -> None:
-        self.seeded.append(Seeded(str(event["call"]), str(event["value"]), str(event["where"])))
+        self.seeded.append(_seeded(event))
 
     def _take_environment(self, event: Event) -> None:
         self.effective.update(event["effective"])
@@ -155,6 +155,11 @@ class EventLog:
         self.predictions = self.predictions or other.predictions
         self.seeded += other.seeded
         self.notes += other.notes
+
+
+def _seeded(event: Event) -> Seeded:
+    call, value, where = str(event["call"]), str(event["value"]), str(event["where"])
+    return Seeded(call, value, where, str(event.get("replaced", "")))
 
 
 def non_finite_notes(results: Mapping[str, float], series: Mapping[str, Series]) -> list[Note]:

@@ -14,7 +14,7 @@ from isorun.execution.base import Job
 from isorun.execution.interpreter import Interpreters, find_program
 from isorun.study.parts import FUNCTION
 from isorun.worker import programs
-from isorun.worker.levels import PER_RUN_VARIABLES, hooked_python_path, level_environment
+from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment
 
 __all__ = ["PROTOCOL", "Plan", "plan", "write_request"]
 
@@ -49,6 +49,7 @@ class Plan:
             "cpus": len(self.cpus),
             "level_variables": dict(sorted(self.level_variables.items())),
             "study_variables": sorted(self.job.env),
+            **({"take_seeds": True} if self.job.cell.take_seeds else {}),
         }
 
 
@@ -66,19 +67,20 @@ def plan(job: Job, cpus: Sequence[int], interpreters: Interpreters) -> Plan:
         env={**base, **added, **hooked},
         interpreter=interpreter,
         python_program=program,
-        level_variables={name: value for name, value in added.items() if name not in PER_RUN_VARIABLES},
+        level_variables={name: value for name, value in added.items() if name not in OWN_VARIABLES},
     )
 
 
 def _base_environment(job: Job) -> dict[str, str]:
     """The caller's variables and the study's; those of an isorun that this one runs inside are not passed on."""
-    caller = {name: value for name, value in os.environ.items() if name not in PER_RUN_VARIABLES}
+    caller = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
     return {**caller, **job.env}
 
 
 def _level_variables(job: Job, cpus: int, base: Mapping[str, str]) -> dict[str, str]:
     seed = job.seed if job.cell.level.fixes_seed else None
-    return level_environment(str(job.cell.level), seed, cpus, base)
+    seeds = seed_environment(job.seed, take_seeds=job.cell.take_seeds)
+    return {**level_environment(str(job.cell.level), seed, cpus, base), **seeds}
 
 
 def _interpreter(job: Job, base: Mapping[str, str], interpreters: Interpreters) -> str:
@@ -126,6 +128,7 @@ def write_request(plan: Plan, launch: str) -> None:
         "threads": len(plan.cpus),
         "launch": launch,
         "code_root": str(job.working_folder.absolute()),
+        "take_seeds": job.cell.take_seeds,
         "config": dict(job.cell.config_values),
     }
     try:

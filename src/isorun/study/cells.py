@@ -27,6 +27,8 @@ class Cell:
     values that look secret: a cell is recorded and shared.
     environment_content: what the environment sets (interpreter, env variables, threads), not only its name.
     seed: None at level `default`, where nothing is fixed and the seed given to `{seed}` is drawn anew for each run.
+    take_seeds: whether constants that the training seeds with are replaced; part of the id only when they are, so that
+    cells from before it was there are still the same.
     """
 
     approach: str
@@ -38,6 +40,7 @@ class Cell:
     level: Level
     seed: int | None
     repeat: int
+    take_seeds: bool = False
     id: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
@@ -48,7 +51,7 @@ class Cell:
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
     def _content(self) -> dict[str, Any]:
-        return {
+        content = {
             "approach": self.approach,
             "command": list(self.command),
             "config": self.config,
@@ -59,6 +62,7 @@ class Cell:
             "seed": self.seed,
             "repeat": self.repeat,
         }
+        return {**content, "take_seeds": True} if self.take_seeds else content
 
     def to_json(self) -> dict[str, Any]:
         """The cell as plain JSON, its id first."""
@@ -77,6 +81,7 @@ class Cell:
             level=Level(data["level"]),
             seed=data["seed"],
             repeat=data["repeat"],
+            take_seeds=data.get("take_seeds", False),
         )
 
     @property

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from isorun.study import parsing
+from isorun.study.checks import as_boolean
 from isorun.study.levels import Level
 from isorun.study.parts import Approach, Config, Environment, Metric, Policy, Selection, Sources
 
@@ -24,7 +25,7 @@ class Study:
               configs={"slow": {"lr": 0.01}}, levels=["default", "fixed-seed"], repeats=8)
 
     An approach may also be a module-level Python function. folder: where relative paths start and where the default
-    store lies.
+    store lies. take_seeds: whether constants that the training seeds with follow the run's seed instead.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Study:
     levels: tuple[Level, ...]
     seeds: tuple[int, ...]
     repeats: int
+    take_seeds: bool
     metrics: Mapping[str, Metric]
     selections: Mapping[str, Selection]
     policy: Policy
@@ -49,6 +51,7 @@ class Study:
         levels: Any = (Level.DEFAULT,),
         seeds: Any = (1,),
         repeats: int = 1,
+        take_seeds: bool = False,
         metrics: Mapping[str, Any] | None = None,
         selections: Mapping[str, Any] | None = None,
         sources: Any = None,
@@ -64,6 +67,7 @@ class Study:
             "levels": parsing.levels(levels),
             "seeds": parsing.seeds(seeds),
             "repeats": parsing.repeats(repeats),
+            "take_seeds": as_boolean(take_seeds, "take_seeds"),
             "metrics": parsing.metrics(metrics),
             "selections": parsing.selections(selections),
             "policy": parsing.policy(policy),

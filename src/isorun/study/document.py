@@ -22,6 +22,7 @@ def document_of(study: Study) -> dict[str, Any]:
         "levels": [str(level) for level in study.levels],
         "seeds": list(study.seeds),
         "repeats": study.repeats,
+        **({"take_seeds": True} if study.take_seeds else {}),
         "metrics": {name: _given(direction=m.direction or None, chance=m.chance) for name, m in study.metrics.items()},
         "selections": {name: {"metric": s.metric, "direction": s.direction} for name, s in study.selections.items()},
         "policy": _given(

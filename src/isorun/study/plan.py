@@ -64,6 +64,7 @@ def _identical(
             level=level,
             seed=seed,
             repeat=repeat,
+            take_seeds=study.take_seeds,
         )
 
 

@@ -10,11 +10,34 @@ import enum
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from isorun.study.cells import Cell
 
-__all__ = ["Note", "Predictions", "RunRecord", "RunState", "Seeded", "Series", "number_from_json", "number_to_json"]
+__all__ = [
+    "GLOBAL_SEED_CALLS",
+    "Note",
+    "Predictions",
+    "RunRecord",
+    "RunState",
+    "Seeded",
+    "Series",
+    "number_from_json",
+    "number_to_json",
+]
+
+# Calls that seed a generator of the whole process. Functions of Keras, Lightning and Hugging Face that do so make these
+# calls, and are told as them.
+GLOBAL_SEED_CALLS: Final = frozenset(
+    {
+        "random.seed",
+        "numpy.random.seed",
+        "torch.manual_seed",
+        "torch.cuda.manual_seed",
+        "torch.cuda.manual_seed_all",
+        "tensorflow.random.set_seed",
+    }
+)
 
 
 class RunState(enum.StrEnum):
@@ -101,11 +124,32 @@ class Predictions:
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
-    """A seed that the training fixed by itself: which call, which value, where in the code."""
+    """A seed that the training fixed by itself: which call, which value, where in the code.
+
+    call: a call that was seen ("torch.manual_seed"), or with " (in source)" behind it one that was only read in the
+    training's source and may never have been made. replaced: what the generator was given instead, where the seed was
+    taken over; empty where the training's own value took effect.
+    """
 
     call: str
     value: str
     where: str
+    replaced: str = ""
+
+    @property
+    def in_source(self) -> bool:
+        """Whether the call was only read in the source; nothing says that it was made."""
+        return self.call.endswith(" (in source)")
+
+    @property
+    def sets_global(self) -> bool:
+        """Whether a generator that the whole process shares was seen to be seeded, by this call or by what made it."""
+        return self.call in GLOBAL_SEED_CALLS
+
+    def to_json(self) -> list[str]:
+        """Plain JSON."""
+        given = [self.call, self.value, self.where]
+        return [*given, self.replaced] if self.replaced else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +223,7 @@ class RunRecord:
             "environment": dict(self.environment),
             "code": dict(self.code),
             "sources": dict(self.sources),
-            "seeded": [[item.call, item.value, item.where] for item in self.seeded],
+            "seeded": [item.to_json() for item in self.seeded],
             "notes": [[note.code, note.message] for note in self.notes],
             "log_tail": self.log_tail,
         }

@@ -19,6 +19,7 @@ KEYS: Final = (
     "levels",
     "seeds",
     "repeats",
+    "take_seeds",
     "metrics",
     "selections",
     "sources",

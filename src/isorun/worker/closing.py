@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 
 from . import trouble
+from .frameworks.pytorch import SEEDING_CALL as TORCH_CALL
 from .frameworks.pytorch import TorchWatch
 from .recorder import Recorder
-from .selfseeding import is_users_file
-from .values import shortened
+from .userfiles import main_script, started_in, users_sources
+
+if TYPE_CHECKING:
+    from ast import Module
+
+    from .seedsource import SourceSeed
+    from .takeover import SeedTaker
 
 _MAX_SCANNED_FILES = 200
+_DRAWN_FROM = 2**32
 
 
 class Closer:
@@ -20,9 +28,12 @@ class Closer:
 
     def __init__(self, recorder: Recorder) -> None:
         self.torch_watch: TorchWatch | None = None
+        self.taker: SeedTaker | None = None
         self._recorder = recorder
         # Asked now: Python takes `__file__` from the main module before exit handlers run.
-        self._script = _main_script()
+        self._script = main_script()
+        self._folder = started_in()
+        self._seed_option = ""
 
     def close(self) -> None:
         """Record what can only be known at the end. `closing` says how long this took: it is not the training's."""
@@ -42,32 +53,47 @@ class Closer:
         trouble.guarded(self._recorder.folder, doing, work)()
 
     def _record_seeds(self) -> None:
-        from . import seedsource  # parsing costs helpers that only start and end too much
+        from . import seedoption, seedsource  # parsing costs helpers that only start and end too much
 
-        found = [(path, seed) for path in self._sources() for seed in seedsource.find_in_file(path)]
-        torch_seed = self.torch_watch.set_seed_since() if self.torch_watch is not None else None
-        if torch_seed is not None:
-            lines = [f"{path}:{seed.line}" for path, seed in found if seed.call == seedsource.TORCH_CALL]
-            self._recorder.seeded(seedsource.TORCH_CALL, shortened(torch_seed), lines[0] if lines else "")
+        trees = {path: tree for path in self._sources() for tree in [seedsource.parsed(path)] if tree is not None}
+        self._seed_option = seedoption.seed_option(self._script_first(trees))
+        found = [(path, seed) for path, tree in trees.items() for seed in seedsource.find_in_tree(tree)]
+        if self.torch_watch is not None and self.taker is None:
+            self._record_torch_seed(found, self.torch_watch.set_seed_since())
         for path, seed in found:
-            if seed.call != seedsource.TORCH_CALL:
-                self._recorder.seeded(f"{seed.call} (in source)", seed.value, f"{path}:{seed.line}")
+            if seed.call != TORCH_CALL and not self._was_taken(path, seed):
+                self._record_source_seed(path, seed)
+
+    def _record_torch_seed(self, found: list[tuple[Path, SourceSeed]], seed: int | None) -> None:
+        """Tell the seed that torch ended with; one as wide as `torch.seed()` draws them counts if it was written."""
+        constants = [(path, item) for path, item in found if item.call == TORCH_CALL]
+        if seed is not None and (seed < _DRAWN_FROM or any(item.value == str(seed) for _, item in constants)):
+            where = f"{constants[0][0]}:{constants[0][1].line}" if constants else ""
+            self._recorder.seeded(TORCH_CALL, str(seed), where)
+
+    def _was_taken(self, path: Path, seed: SourceSeed) -> bool:
+        places = {f"{path}:{line}" for line in range(seed.line, seed.last_line + 1)}
+        passed_on = seed.is_setting and not seed.is_native
+        return self.taker is not None and self.taker.took(seed.value, places, passed_on=passed_on)
+
+    def _record_source_seed(self, path: Path, seed: SourceSeed) -> None:
+        place = f"{path}:{seed.line}"
+        self._recorder.seeded(f"{seed.call} (in source)", seed.value, place)
+        if self.taker is not None and seed.is_setting:
+            told = f"{seed.call} {seed.value} at {place}"
+            self._recorder.note("seed-not-taken", f"{told} was not taken over: no generator was seen to get it")
+
+    def _script_first(self, trees: dict[Path, Module]) -> list[Module]:
+        return [trees[path] for path in sorted(trees, key=lambda path: path != self._script)]
 
     def _record_environment(self) -> None:
         from . import fingerprint
 
         effective = fingerprint.effective_environment(self._script)
         effective["sources_sha256"] = fingerprint.sources_digest(self._sources())
+        if self._seed_option:
+            effective["seed_option"] = self._seed_option
         self._recorder.write({"kind": "environment", "t": self._recorder.seconds, "effective": effective})
 
     def _sources(self) -> list[Path]:
-        """The main script and the user's own modules that were imported."""
-        files = {str(getattr(module, "__file__", None) or "") for module in list(sys.modules.values())}
-        users = [file for file in files | {str(self._script or "")} if file.endswith(".py") and is_users_file(file)]
-        return [Path(file) for file in sorted(users)[:_MAX_SCANNED_FILES]]
-
-
-def _main_script() -> Path | None:
-    """The script that Python was started with; None for `-m`, `-c` and programs of the worker's own."""
-    script = Path(sys.argv[0]) if getattr(sys, "argv", None) else None
-    return script.absolute() if script is not None and script.is_file() and is_users_file(str(script)) else None
+        return users_sources(sys.modules, self._script, self._folder, os.environ)[:_MAX_SCANNED_FILES]

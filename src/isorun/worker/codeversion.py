@@ -9,13 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from .libraries import hash_of_file
+from .userfiles import is_generated
 
 _TIMEOUT_SECONDS = 20
 # Untracked files that are code or settings; checkpoints and logs of the training itself must not change its version.
 _SOURCE_SUFFIXES = frozenset(
     (".py", ".pyi", ".pyx", ".ipynb", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".sh", ".toml", ".yaml", ".yml")
 )
-_STORE_FOLDER = ".isorun"
+# Where tools leave settings and copies of the code, anew for each run.
+_OUTPUT_FOLDERS = frozenset(
+    (
+        ".hydra",
+        ".ipynb_checkpoints",
+        ".isorun",
+        "__pycache__",
+        "lightning_logs",
+        "mlruns",
+        "torch_compile_debug",
+        "wandb",
+        "work_dirs",
+    )
+)
 
 
 def code_version(folder: str | os.PathLike[str]) -> dict[str, Any]:
@@ -40,7 +54,8 @@ def _difference(root: str) -> bytes:
 
 
 def _is_source(name: str) -> bool:
-    return Path(name).suffix in _SOURCE_SUFFIXES and _STORE_FOLDER not in Path(name).parts
+    path = Path(name)
+    return path.suffix in _SOURCE_SUFFIXES and _OUTPUT_FOLDERS.isdisjoint(path.parts) and not is_generated(name)
 
 
 def _untracked_line(root: str, name: str) -> bytes:

@@ -16,7 +16,7 @@ import socket
 import warnings
 from typing import Any, Mapping, Sequence
 
-from . import messages, warmchild
+from . import levels, messages, warmchild
 
 # What the worker loads late in a fresh process; children have it from the start.
 _OWN_PRELOAD = ("digests", "fingerprint", "predictions", "seedsource")
@@ -40,6 +40,8 @@ def _preload(hello: Mapping[str, Any]) -> dict[str, Any]:
         os.sched_setaffinity(0, hello["cpus"])
     for own in _OWN_PRELOAD:
         importlib.import_module(f".{own}", __package__)
+    if os.environ.get(levels.TAKE_SEEDS):
+        importlib.import_module(".frameworks.taking", __package__).install()
     failed: dict[str, str] = {}
     for name in hello["preload"]:
         try:

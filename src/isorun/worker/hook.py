@@ -20,6 +20,7 @@ class ImportWatcher:
 
     def __init__(self) -> None:
         self._callbacks: dict[str, AfterImport] = {}
+        self._searching: set[str] = set()
 
     def watch(self, name: str, callback: AfterImport) -> None:
         """Call `callback(module)` after `name` is imported; at once if it already is."""
@@ -34,9 +35,13 @@ class ImportWatcher:
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec that the other finders give, its loader wrapped, for a watched module only."""
-        if fullname not in self._callbacks:
-            return None
-        spec = self._spec_of_others(fullname, path, target)
+        if fullname not in self._callbacks or fullname in self._searching:
+            return None  # another watcher may lead the path, too, and ask this one while this one asks it
+        self._searching.add(fullname)
+        try:
+            spec = self._spec_of_others(fullname, path, target)
+        finally:
+            self._searching.discard(fullname)
         if spec is not None and hasattr(spec.loader, "exec_module"):
             spec.loader = _NotifyingLoader(spec.loader, self._imported)  # type: ignore[assignment]
         return spec

@@ -16,7 +16,11 @@ LEVELS = (DEFAULT, FIXED_SEED, DETERMINISTIC)
 
 # What differs between runs that may share a warm fork server: the worker reads these after the fork. Everything else
 # in the environment may have been read by Python or a library at start.
-PER_RUN_VARIABLES = ("ISORUN_RUN_DIR", "ISORUN_LEVEL", "ISORUN_SEED")
+PER_RUN_VARIABLES = ("ISORUN_RUN_DIR", "ISORUN_LEVEL", "ISORUN_SEED", "ISORUN_RUN_SEED")
+
+# Set where seeds are taken over. A fork server must know it before it imports a framework, so it is none of the above.
+TAKE_SEEDS = "ISORUN_TAKE_SEEDS"
+OWN_VARIABLES = (*PER_RUN_VARIABLES, TAKE_SEEDS)
 
 # One value for all seeds: Python reads it at start, so a value that followed the seed would need a fork server a seed.
 _HASH_SEED = "0"
@@ -70,6 +74,11 @@ def level_environment(
         added.update(_xla_flags(base_env))
     added.update({name: value for name, value in wanted.items() if name not in base_env})
     return added
+
+
+def seed_environment(run_seed: int, *, take_seeds: bool) -> dict[str, str]:
+    """The variables that tell the worker, at any level, what `{seed}` stood for and whether seeds are taken over."""
+    return {"ISORUN_RUN_SEED": str(run_seed), **({TAKE_SEEDS: "1"} if take_seeds else {})}
 
 
 def _deterministic_variables(threads: int | None, cpu_flags: FrozenSet[str]) -> dict[str, str]:

@@ -19,6 +19,9 @@ from .redaction import redacted_argv
 PROTOCOL = 1
 FINAL_WEIGHTS = "weights.final"
 MAX_HELD_EVENTS = 100_000
+# A generator that is seeded for each example must not fill the record.
+MAX_SEEDS_A_PLACE = 8
+MAX_SEED_PLACES = 200
 
 _active: Recorder | None = None
 
@@ -42,8 +45,9 @@ class Recorder:
     substantial, so that helpers and data-loading workers leave no file.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, drawn_seed: int | None = None) -> None:
         self.folder = folder
+        self._drawn_seed = drawn_seed
         self.rank = runfolder.rank_of(os.environ)
         self.is_forked_child = False
         self.digest_names: set[str] = set()
@@ -52,6 +56,7 @@ class Recorder:
         self._file: EventFile | None = None
         self._held: list[dict[str, Any]] = [self._start_event()]
         self._complained: set[tuple[str, str]] = set()
+        self._seeds: dict[tuple[str, str], set[str]] = {}
 
     @property
     def is_writing(self) -> bool:
@@ -129,11 +134,21 @@ class Recorder:
         """Tell the reader of the record something, once."""
         self.remark({"kind": "note", "t": self.seconds, "code": code, "message": message}, (code, message))
 
-    def seeded(self, call: str, value: str, where: str) -> None:
-        """Say that the training fixed a seed by itself, once for each place."""
-        self.remark(
-            {"kind": "seeded", "t": self.seconds, "call": call, "value": value, "where": where}, (call, value + where)
-        )
+    def seeded(self, call: str, value: str, where: str, replaced: str = "") -> None:
+        """Say that the training fixed a seed by itself, once for each value and place, and a few values a place.
+
+        replaced: what the generator was given instead; empty where it was given the value. A seed that was drawn for
+        this run and handed to the training is not the training's own.
+        """
+        if not replaced and value == str(self._drawn_seed):
+            return
+        once = (call, f"{value} {where}")
+        values = self._seeds.setdefault((call, where), set())
+        if len(self._seeds) > MAX_SEED_PLACES or (value not in values and len(values) >= MAX_SEEDS_A_PLACE):
+            return
+        values.add(value)
+        event = {"kind": "seeded", "t": self.seconds, "call": call, "value": value, "where": where}
+        self.remark({**event, "replaced": replaced} if replaced else event, once)
 
     def remark(self, event: dict[str, Any], once: tuple[str, str]) -> None:
         """Write an event that alone is no reason for a process other than the main one to have a file."""

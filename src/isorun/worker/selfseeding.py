@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import sys
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from .recorder import Recorder
+from .userfiles import is_users_file
 from .values import shortened
 
 _ISORUN = str(Path(__file__).resolve().parents[1]) + os.sep
-# The papers' trainings are part of isorun's package, and yet what is run and recorded: they count as the user's.
-_TRAININGS = _ISORUN + "zoo" + os.sep
-_LIBRARY_PARTS = ("/site-packages/", "/dist-packages/")
-# Where the standard library lies, asked of one of its modules: `sysconfig` takes milliseconds to say the same.
-_STANDARD_LIBRARY = str(Path(os.__file__).parent) + os.sep
+# `Random(1)` makes its calls in this file; who called that is asked for.
+_RANDOM = str(Path(os.__file__).parent / "random.py")
+_PASSED_OVER = (_ISORUN, _RANDOM, "<frozen")
+_IMPORT_SYSTEM = "<frozen importlib"
+
+
+class Caller(NamedTuple):
+    """Who made a call.
+
+    where: file:line of the nearest caller that is the user's own code; the nearest library line where there is none.
+    by_library: a library made the call, whoever asked for it. importing: while it was imported, so nobody did.
+    """
+
+    where: str
+    by_library: bool
+    importing: bool
 
 
 def watch_calls(module: ModuleType, function: str, call: str, recorder: Recorder) -> None:
@@ -28,30 +41,35 @@ def watch_calls(module: ModuleType, function: str, call: str, recorder: Recorder
     def watched(*args: Any, **kwargs: Any) -> Any:
         value = args[0] if args else next(iter(kwargs.values()), None)
         if value is not None:
-            recorder.seeded(call, shortened(value), caller())
+            recorder.seeded(call, shown_seed(value), caller())
         return original(*args, **kwargs)
 
     setattr(module, function, watched)
 
 
+def shown_seed(value: Any) -> str:
+    """How a seed is told: a whole number of whatever library as a plain one."""
+    try:
+        return str(operator.index(value))
+    except Exception:  # a traced array of JAX raises errors of its own
+        return shortened(value)
+
+
 def caller() -> str:
     """file:line of the nearest caller that is the user's own code; the nearest library line where there is none."""
-    nearest = ""
+    return calling().where
+
+
+def calling() -> Caller:
+    """Who made the call that is being carried out."""
+    library, importing = "", False
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  `traceback.walk_stack` differs between versions
     while frame is not None:
-        place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        if is_users_file(frame.f_code.co_filename):
-            return place
-        if not nearest and not place.startswith((_ISORUN, "<frozen")):
-            nearest = place
+        file = frame.f_code.co_filename
+        if is_users_file(file) or (frame.f_globals.get("__name__") == "__main__" and not file.startswith(_ISORUN)):
+            return Caller(f"{file}:{frame.f_lineno}", bool(library), importing)
+        importing = importing or file.startswith(_IMPORT_SYSTEM)
+        if not library and not file.startswith(_PASSED_OVER):
+            library = f"{file}:{frame.f_lineno}"
         frame = frame.f_back
-    return nearest
-
-
-def is_users_file(filename: str) -> bool:
-    """Whether a source file belongs to the user rather than to Python, an installed library or isorun."""
-    if filename.startswith(_TRAININGS):
-        return True
-    if filename.startswith((_ISORUN, "<")) or any(part in filename for part in _LIBRARY_PARTS):
-        return False
-    return not filename.startswith(_STANDARD_LIBRARY)
+    return Caller(library, True, importing)

@@ -12,7 +12,8 @@ from . import levels
 class Settings(NamedTuple):
     """The run's folder, level, seed (None at `default`), threads, and whether the process was forked warm.
 
-    threads: the thread count to fix; None unless the level is `deterministic`.
+    threads: the thread count to fix; None unless the level is `deterministic`. run_seed: what `{seed}` stood for, at
+    any level; None where nobody said. takes_seeds: whether the training's own seeds follow it.
     """
 
     folder: Path
@@ -20,6 +21,8 @@ class Settings(NamedTuple):
     seed: int | None
     threads: int | None
     warm: bool
+    run_seed: int | None = None
+    takes_seeds: bool = False
 
     @property
     def fixes_kernels(self) -> bool:
@@ -34,7 +37,9 @@ def read(environ: Mapping[str, str], warm: bool) -> Settings:
         raise ValueError(f"ISORUN_LEVEL is {level!r}; allowed are {', '.join(levels.LEVELS)}")
     seed = None if level == levels.DEFAULT else int(environ["ISORUN_SEED"])
     threads = _threads(environ) if level == levels.DETERMINISTIC else None
-    return Settings(Path(environ["ISORUN_RUN_DIR"]), level, seed, threads, warm)
+    run_seed = int(environ["ISORUN_RUN_SEED"]) if environ.get("ISORUN_RUN_SEED") else None
+    takes_seeds = run_seed is not None and bool(environ.get(levels.TAKE_SEEDS))
+    return Settings(Path(environ["ISORUN_RUN_DIR"]), level, seed, threads, warm, run_seed, takes_seeds)
 
 
 def _threads(environ: Mapping[str, str]) -> int:

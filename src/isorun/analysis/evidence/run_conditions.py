@@ -21,7 +21,7 @@ from isorun.analysis.evidence.provenance import changed_facts, distinct, effecti
 from isorun.analysis.evidence.run_units import Merge, RunUnits, own_seeds
 from isorun.analysis.studies.group_result import GroupKey
 from isorun.study.levels import Level
-from isorun.study.records import RunRecord, Seeded
+from isorun.study.records import RunRecord
 
 __all__ = ["CONDITION_RULES"]
 
@@ -80,7 +80,7 @@ def _independent_draws(records: Sequence[RunRecord]) -> str:
 
 def _seed_fixed_in_part(key: GroupKey, records: Sequence[RunRecord], units: RunUnits) -> Iterator[Condition]:
     """A constant in the training that did not make runs alike: a data split, perhaps, or an order of batches."""
-    seeded = [record for record in records if record.seeded and not all(_is_replaced(one) for one in record.seeded)]
+    seeded = [record for record in records if any(not one.replaced for one in record.seeded)]
     if seeded and not units.merges and key.level is Level.DEFAULT:
         yield Condition(
             "default-not-independent",
@@ -89,10 +89,6 @@ def _seed_fixed_in_part(key: GroupKey, records: Sequence[RunRecord], units: RunU
             _independent_draws(records),
             (key.label,),
         )
-
-
-def _is_replaced(seeded: Seeded) -> bool:
-    return bool(getattr(seeded, "replaced", ""))
 
 
 def _same_start(key: GroupKey, records: Sequence[RunRecord], units: RunUnits) -> Iterator[Condition]:

@@ -21,7 +21,6 @@ from isorun.study.records import RunRecord, Seeded
 
 __all__ = ["Merge", "RunUnits", "own_seeds", "run_units"]
 
-_IN_SOURCE: Final = "(in source)"
 _LIBRARY_PARTS: Final = ("/site-packages/", "/dist-packages/")
 _TELLING_DIGITS: Final = 12
 """Runs that agree in this many digits of different numbers did not do so by chance."""
@@ -82,8 +81,8 @@ def own_seeds(record: RunRecord) -> tuple[Seeded, ...]:
     return tuple(
         seeded
         for seeded in record.seeded
-        if not seeded.call.endswith(_IN_SOURCE)
-        and not getattr(seeded, "replaced", "")
+        if seeded.sets_global
+        and not seeded.replaced
         and not any(part in seeded.where for part in _LIBRARY_PARTS)
     )
 

@@ -15,4 +15,5 @@ def prepare(numpy_random: ModuleType, settings: Settings, recorder: Recorder) ->
         numpy_random.seed(settings.seed % 2**32)
     elif settings.warm:
         numpy_random.seed()
-    watch_calls(numpy_random, "seed", "numpy.random.seed", recorder)
+    if not settings.takes_seeds:
+        watch_calls(numpy_random, "seed", "numpy.random.seed", recorder)

@@ -15,4 +15,5 @@ def prepare(random: ModuleType, settings: Settings, recorder: Recorder) -> None:
         random.seed(settings.seed)
     elif settings.warm:
         random.seed()  # a forked child would otherwise share its parent's stream with all its siblings
-    watch_calls(random, "seed", "random.seed", recorder)
+    if not settings.takes_seeds:
+        watch_calls(random, "seed", "random.seed", recorder)

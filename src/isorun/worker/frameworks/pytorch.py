@@ -11,6 +11,7 @@ from .. import trouble
 from ..recorder import FINAL_WEIGHTS, Recorder
 from ..settings import Settings
 
+SEEDING_CALL = "torch.manual_seed"
 INITIAL_WEIGHTS = "weights.initial"
 MAX_DIGEST_BYTES = 2 * 2**30
 _NONDETERMINISTIC = "does not have a deterministic implementation"

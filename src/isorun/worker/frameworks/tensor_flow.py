@@ -22,4 +22,5 @@ def prepare(tensorflow: ModuleType, settings: Settings, recorder: Recorder) -> N
     if settings.threads is not None:
         tensorflow.config.threading.set_intra_op_parallelism_threads(settings.threads)
         tensorflow.config.threading.set_inter_op_parallelism_threads(settings.threads)
-    watch_calls(tensorflow.random, "set_seed", "tensorflow.random.set_seed", recorder)
+    if not settings.takes_seeds:
+        watch_calls(tensorflow.random, "set_seed", "tensorflow.random.set_seed", recorder)
