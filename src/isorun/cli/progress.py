@@ -67,8 +67,8 @@ class Progress(Observer):
             self._write("\r\x1b[K")
 
     def work_planned(self, runs: int) -> None:
-        """How many runs are to come."""
-        self._total = runs
+        """How many runs are to come; a decision plans more of them after each look."""
+        self._total = len(self._records) + runs
         if runs:
             self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do")
 
