@@ -36,7 +36,7 @@ Column = NDArray[np.float64] | Factor
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The response, the fixed variables by their label, and the grouping factors by their name (`h:g`)."""
+    """The response, the variables of fixed and random effects by their label, the grouping factors by name (`h:g`)."""
 
     response: NDArray[np.float64]
     variables: Mapping[str, Column]
@@ -51,7 +51,8 @@ def read_table(data: Mapping[str, ArrayLike], formula: Formula, missing: Missing
     """
     if missing not in ("error", "drop"):
         raise InputError("missing rows cannot be treated so", found=repr(missing), allowed="error, drop")
-    wanted = dict.fromkeys([formula.response, *(v.column for v in formula.variables), *sum(formula.groups, ())])
+    variables = tuple(dict.fromkeys((*formula.variables, *formula.slope_variables)))
+    wanted = dict.fromkeys([formula.response, *(v.column for v in variables), *sum(formula.groups, ())])
     raw = {name: _cells(data, name) for name in wanted}
     _check_lengths(raw)
     kept, notes = _complete_rows(raw, missing)
@@ -65,7 +66,7 @@ def read_table(data: Mapping[str, ArrayLike], formula: Formula, missing: Missing
         response=_response(raw[formula.response], formula.response),
         variables={
             v.label: _factor_of(raw, v.column, factors) if v.forced_factor or _is_text(raw[v.column]) else raw[v.column]
-            for v in formula.variables
+            for v in variables
         },
         groups={":".join(columns): _group(raw, columns, factors) for columns in formula.groups},
         notes=notes,

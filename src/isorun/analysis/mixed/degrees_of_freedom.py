@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from isorun.analysis.mixed.deviance import Factored, projector
 from isorun.analysis.mixed.fit import Fit
 
-__all__ = ["Contrasts", "FTest", "FixedInference", "fixed_scores", "sensitivities"]
+__all__ = ["Contrasts", "FTest", "FixedInference", "sensitivities"]
 
 Floats = NDArray[np.float64]
 
@@ -152,18 +151,7 @@ def _kenward_roger_match(count: int, a1: float, a2: float) -> tuple[float, float
     return den_df, scale
 
 
-def fixed_scores(point: Factored) -> list[Floats]:
-    """Z_k'V⁻¹X for each term, X in its orthonormal basis."""
-    data = point.data
-    fixed = slice(data.levels, data.levels + data.fixed)
-    reduced = point.reduced[: data.levels]
-    toward = np.vstack([-projector(point, with_fixed=False) @ reduced[:, fixed], np.eye(data.fixed)])
-    rest = reduced[:, : fixed.stop] @ toward
-    absorbed = point.shrink[:, None] * data.table.times(toward)
-    return [absorbed if part is None else rest[part] for part in data.slices]
-
-
-def sensitivities(fit: Fit, scores: list[Floats]) -> Floats:
-    """The derivatives of the fixed effects' covariance by each ratio."""
+def sensitivities(fit: Fit) -> Floats:
+    """The derivatives of the fixed effects' covariance by each parameter of the random effects' covariances."""
     covariance = fit.point.covariance
-    return fit.residual_variance * np.array([covariance @ (score.T @ score) @ covariance for score in scores])
+    return np.asarray(fit.residual_variance * (covariance @ fit.objective.fixed_squares(fit.point) @ covariance))

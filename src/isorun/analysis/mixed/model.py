@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Final, Literal
 
 import numpy as np
@@ -14,11 +15,10 @@ from isorun.analysis.mixed.contrasts import type_three
 from isorun.analysis.mixed.degrees_of_freedom import FixedInference
 from isorun.analysis.mixed.differences import chosen_factors
 from isorun.analysis.mixed.differences import differences as factor_differences
-from isorun.analysis.mixed.fit import Fit, fit_problem, prepare, refit
+from isorun.analysis.mixed.fit import Fit, fit_problem, other_fit, prepare
 from isorun.analysis.mixed.kenward_roger import kenward_roger
-from isorun.analysis.mixed.objective import Objective
 from isorun.analysis.mixed.random_tests import ranova
-from isorun.analysis.mixed.result import AnovaRow, FixedEffect, MixedResult, RandomEffect
+from isorun.analysis.mixed.result import AnovaRow, Correlation, FixedEffect, MixedResult, RandomEffect
 from isorun.analysis.mixed.satterthwaite import satterthwaite
 from isorun.errors import InputError, known_names
 
@@ -63,7 +63,7 @@ def result_of(
 ) -> MixedResult:
     """All tests of a fit."""
     problem = fit.problem
-    by_reml, by_ml = (fit, _other(fit)) if fit.objective.reml else (_other(fit), fit)
+    by_reml, by_ml = (fit, other_fit(fit)) if fit.objective.reml else (other_fit(fit), fit)
     observed, expected = satterthwaite(fit), kenward_roger(by_reml)
     inference = observed if ddf == "satterthwaite" else expected
     compared = chosen_factors(fit, compare)
@@ -82,8 +82,9 @@ def result_of(
         aic=fit.aic,
         fixed=_fixed_effects(fit, observed, expected),
         random=_random_effects(fit),
+        correlations=_correlations(fit),
         residual_sd=float(np.sqrt(fit.residual_variance)),
-        singular=bool((fit.ratios == 0.0).any()),
+        singular=bool(fit.deficient),
         ranova=tuple(ranova(fit)),
         anova=_anova(fit, inference),
         differences=tuple(rows),
@@ -91,12 +92,6 @@ def result_of(
         notes=problem.notes + _notes(fit, unknown=sum(np.isnan(row.estimate) for row in rows)),
         fit=fit,
     )
-
-
-def _other(fit: Fit) -> Fit:
-    """The fit by ML of a model fitted by REML, and the other way round; the two are close, so it starts from there."""
-    free = np.ones(len(fit.ratios), dtype=bool)
-    return refit(Objective(fit.problem.data, not fit.objective.reml), fit.problem, fit.ratios, free)
 
 
 def _fixed_effects(fit: Fit, observed: FixedInference, expected: FixedInference) -> tuple[FixedEffect, ...]:
@@ -110,11 +105,22 @@ def _fixed_effects(fit: Fit, observed: FixedInference, expected: FixedInference)
 
 
 def _random_effects(fit: Fit) -> tuple[RandomEffect, ...]:
-    variances = (fit.ratios * fit.residual_variance).tolist()
     return tuple(
-        RandomEffect(group, variance, variance**0.5)
-        for group, variance in zip(fit.problem.groups, variances, strict=True)
+        RandomEffect(item.term.group, variance, variance**0.5, name)
+        for item, covariance in zip(fit.problem.random, fit.covariances, strict=True)
+        for name, variance in zip(item.names, np.maximum(np.diagonal(covariance), 0.0).tolist(), strict=True)
     )
+
+
+def _correlations(fit: Fit) -> tuple[Correlation, ...]:
+    found = []
+    for item, covariance in zip(fit.problem.random, fit.covariances, strict=True):
+        sd = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        for a, b in combinations(range(item.width), 2):
+            known = sd[a] > 0.0 and sd[b] > 0.0
+            value = float(np.clip(covariance[a, b] / (sd[a] * sd[b]), -1.0, 1.0)) if known else float("nan")
+            found.append(Correlation(item.term.group, item.names[a], item.names[b], value))
+    return tuple(found)
 
 
 def _anova(fit: Fit, inference: FixedInference) -> tuple[AnovaRow, ...]:
@@ -127,8 +133,10 @@ def _anova(fit: Fit, inference: FixedInference) -> tuple[AnovaRow, ...]:
 
 
 def _notes(fit: Fit, *, unknown: int) -> tuple[str, ...]:
-    zero = [group for group, ratio in zip(fit.problem.groups, fit.ratios, strict=True) if ratio == 0.0]
+    zero = [item.term.group for item in fit.deficient if item.is_intercept]
     notes = [f"the fit is singular: the variance of {', '.join(zero)} is estimated as exactly zero"] if zero else []
+    bound = [item.term.label for item in fit.deficient if not item.is_intercept]
+    notes += [f"the fit is singular: the coefficients of {', '.join(bound)} follow from fewer of them"] if bound else []
     notes += [f"{unknown} differences cannot be estimated because of empty cells"] if unknown else []
     return tuple(notes)
 

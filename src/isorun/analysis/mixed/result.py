@@ -9,7 +9,7 @@ from typing import Any
 
 from isorun.analysis.mixed.fit import Fit
 
-__all__ = ["AnovaRow", "Difference", "FixedEffect", "MixedResult", "RandomEffect", "RanovaRow", "VarianceShare"]
+__all__ = ["AnovaRow", "Correlation", "Difference", "FixedEffect", "MixedResult", "RandomEffect", "RanovaRow", "VarianceShare"]
 
 
 def _plain(row: Any, *, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -39,11 +39,22 @@ class FixedEffect:
 
 @dataclass(frozen=True, slots=True)
 class RandomEffect:
-    """The variance of a random intercept; exactly 0 on the boundary."""
+    """The variance of a random intercept, exactly 0 on the boundary, or of a slope; effect: R's name of its column."""
 
     group: str
     variance: float
     sd: float
+    effect: str = "(Intercept)"
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """How two random coefficients of the same group go together; NaN where one has no variance."""
+
+    group: str
+    a: str
+    b: str
+    correlation: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +72,8 @@ class RanovaRow:
     """The likelihood-ratio test of a random effect.
 
     p takes the statistic as chi-square with df degrees of freedom, as lmerTest does. A variance cannot be negative, so
-    under the null the statistic is zero half of the time: p_boundary takes the 50:50 mixture of 0 and chi-square(1),
-    which is half of p. p is therefore conservative.
+    under the null the statistic is zero half of the time: p_boundary takes the 50:50 mixture of chi-square(df - 1) and
+    chi-square(df), which for an intercept is half of p. p is therefore conservative. group: whose effect it is.
     """
 
     term: str
@@ -70,6 +81,7 @@ class RanovaRow:
     df: int
     p: float
     p_boundary: float
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +136,7 @@ class MixedResult:
     aic: float
     fixed: tuple[FixedEffect, ...]
     random: tuple[RandomEffect, ...]
+    correlations: tuple[Correlation, ...]
     residual_sd: float
     singular: bool
     ranova: tuple[RanovaRow, ...]
@@ -142,9 +155,10 @@ class MixedResult:
             "aic": self.aic,
             "fixed": [_plain(row, leave_out=("se_kenward_roger",)) for row in self.fixed],
             "random": [_plain(row) for row in self.random],
+            "correlations": [_plain(row) for row in self.correlations],
             "residual_sd": self.residual_sd,
             "singular": self.singular,
-            "ranova": [_plain(row, leave_out=("p_boundary",)) for row in self.ranova],
+            "ranova": [_plain(row, leave_out=("p_boundary", "group")) for row in self.ranova],
             "anova": [_plain(row) for row in self.anova],
             "differences": [_difference_json(row, several) for row in self.differences],
         }
