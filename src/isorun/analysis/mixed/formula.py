@@ -13,7 +13,7 @@ from typing import Final
 from isorun.analysis.mixed.tokens import EXAMPLE, Token, formula_error, tokenize
 from isorun.errors import InputError
 
-__all__ = ["Formula", "RandomTerm", "Term", "Variable", "parse_formula", "term_label"]
+__all__ = ["Formula", "RandomTerm", "Term", "Variable", "parse_formula", "term_label", "with_factor"]
 
 _FACTOR_CALLS: Final = frozenset({"C", "factor", "as.factor"})
 _DEEPEST: Final = 40
@@ -103,6 +103,42 @@ def parse_formula(text: str) -> Formula:
     return _Parser(" ".join(text.split())).formula()
 
 
+def with_factor(text: str, column: str) -> str:
+    """The formula with a column of the fixed part as levels: `y ~ x + (x|g)` as `y ~ factor(x) + (x|g)`."""
+    text = " ".join(text.split())
+    tokens, out, done = tokenize(text), "", 0
+    response = tokens[0].place
+    for place, token in enumerate(tokens):
+        ends_in_call = tokens[place + 1 : place + 2] and tokens[place + 1].text == "("
+        named = token.kind == "name" and token.text == column and not ends_in_call
+        if not named or token.place == response or _is_random(tokens, place) or _is_argument(tokens, place):
+            continue
+        quoted = text[token.place] == "`"
+        end = token.place + len(token.text) + 2 * quoted
+        out += f"{text[done : token.place]}factor({text[token.place : end]})"
+        done = end
+    return out + text[done:]
+
+
+def _is_argument(tokens: tuple[Token, ...], place: int) -> bool:
+    """Whether a name stands in a call, as x in `factor(x)`."""
+    return place >= 2 and tokens[place - 1].text == "(" and tokens[place - 2].kind == "name"
+
+
+def _is_random(tokens: tuple[Token, ...], place: int) -> bool:
+    """Whether a token stands in a bracket that has a bar."""
+    opened: list[int] = []
+    for at, token in enumerate(tokens):
+        if token.text == "(":
+            opened.append(at)
+        elif token.text == ")" and opened:
+            start = opened.pop()
+            bars = any(inner.text in ("|", "||") for inner in tokens[start:at])
+            if bars and start < place < at:
+                return True
+    return False
+
+
 class _Parser:
     """Recursive descent over the tokens; one method for each level of binding, loosest first."""
 
@@ -126,7 +162,7 @@ class _Parser:
 
     def _check(self, response: Token, terms: _Terms) -> None:
         if not self._random:
-            raise self._error("there is no random effect in it", hint=f"add one: {self._text} + (1|seed)")
+            raise self._error("there is no random effect in it", hint="add one, such as + (1|seed)")
         used = [variable for term in terms for variable in term]
         used += [variable for random in self._random for term in random.terms for variable in term]
         if any(variable.column == response.text for variable in used):
