@@ -31,7 +31,11 @@ def golden(request):
 
 def label_of(expected):
     """factor(batch) for emmeans' batch."""
-    return f"factor({expected['factor']})" if f"factor({expected['factor']})" in expected["formula"] else expected["factor"]
+    return (
+        f"factor({expected['factor']})"
+        if f"factor({expected['factor']})" in expected["formula"]
+        else expected["factor"]
+    )
 
 
 def fitted(golden, ddf, **options):

@@ -135,7 +135,9 @@ def test_the_predicted_effects_are_those_of_ranef(fitted):
             own = result.random_effects[group if name == "(Intercept)" else f"{group}: {name}"]
             theirs = {row["level"]: row[name] for row in rows}
             scale = max(map(abs, theirs.values()))
-            np.testing.assert_allclose([own[level] for level in theirs], list(theirs.values()), atol=1e-3 * scale + 1e-6)
+            np.testing.assert_allclose(
+                [own[level] for level in theirs], list(theirs.values()), atol=1e-3 * scale + 1e-6
+            )
 
 
 def simulated(seed, *, spread=1.0, groups=8, rows=90):
@@ -148,7 +150,12 @@ def simulated(seed, *, spread=1.0, groups=8, rows=90):
     return {"y": y, "x": x, **text}
 
 
-FORMULAS = ("y ~ x + (x | g)", "y ~ x + (x || g) + (1 | h)", "y ~ f + (f | g)", "y ~ x + (1 | h) + (0 + x | g) + (x | h:g)")
+FORMULAS = (
+    "y ~ x + (x | g)",
+    "y ~ x + (x || g) + (1 | h)",
+    "y ~ f + (f | g)",
+    "y ~ x + (1 | h) + (0 + x | g) + (x | h:g)",
+)
 
 
 @settings(deadline=None, max_examples=20)

@@ -18,7 +18,7 @@ from isorun.analysis.inputs.samples import require_moderate
 from isorun.analysis.mixed.formula import Formula
 from isorun.errors import InputError, known_names
 
-__all__ = ["Column", "Factor", "Missing", "Table", "interaction", "read_table"]
+__all__ = ["Column", "Factor", "Missing", "Table", "interaction", "levels_of", "read_table"]
 
 Missing = Literal["error", "drop"]
 
@@ -91,10 +91,16 @@ def _group(raw: Mapping[str, NDArray[Any]], columns: Sequence[str], factors: dic
 def _factor_of(raw: Mapping[str, NDArray[Any]], column: str, factors: dict[str, Factor]) -> Factor:
     """Encode a column once, however often the formula uses it."""
     if column not in factors:
-        values, codes = np.unique(raw[column], return_inverse=True)
-        levels = tuple(str(value) if values.dtype.kind == "U" else f"{value:.15g}" for value in values.tolist())
-        factors[column] = Factor(levels, codes)
+        factors[column] = levels_of(raw[column])
     return factors[column]
+
+
+def levels_of(cells: NDArray[Any]) -> Factor:
+    """Text or numbers as levels."""
+    values, codes = np.unique(cells, return_inverse=True)
+    return Factor(
+        tuple(str(value) if values.dtype.kind == "U" else f"{value:.15g}" for value in values.tolist()), codes
+    )
 
 
 def _is_text(cells: NDArray[Any]) -> bool:

@@ -1,8 +1,8 @@
 """Which combinations of coefficients answer a question: type III hypotheses and mean differences of factor levels.
 
 Type III hypotheses are built as SAS and lmerTest do, so they equal theirs also where cells are empty. Marginal means
-give every level of the other factors the same weight and hold numeric variables at their mean (the middle of two values),
-as emmeans does.
+give every level of the other factors the same weight and hold numeric variables at their mean (the middle of two
+values), as emmeans does.
 """
 
 from __future__ import annotations

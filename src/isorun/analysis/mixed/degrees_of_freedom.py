@@ -144,10 +144,12 @@ def _kenward_roger_match(count: int, a1: float, a2: float) -> tuple[float, float
     g = ((count + 1) * a1 - (count + 4) * a2) / ((count + 2) * a2)
     divisor = 3.0 * count + 2.0 * (1.0 - g)
     c1, c2, c3 = g / divisor, (count - g) / divisor, (count + 2.0 - g) / divisor
-    expectation = 1.0 / (1.0 - a2 / count)
-    rho = ((1.0 - a2 / count) / (1.0 - c2 * b)) ** 2 * (1.0 + c1 * b) / (1.0 - c3 * b) / count
+    expected, known = 1.0 - a2 / count, 1.0 - c2 * b
+    # Both vanish at exactly two degrees of freedom, where their ratio goes to one.
+    ratio = 1.0 if abs(expected) < 1e-14 and abs(known) < 1e-14 else expected / known
+    rho = ratio**2 * (1.0 + c1 * b) / (1.0 - c3 * b) / count
     den_df = 4.0 + (count + 2.0) / (count * rho - 1.0)
-    scale = 1.0 if abs(den_df - 2.0) < 1e-2 else den_df / (expectation * (den_df - 2.0))
+    scale = 1.0 if abs(den_df - 2.0) < 1e-2 else den_df * expected / (den_df - 2.0)
     return den_df, scale
 
 

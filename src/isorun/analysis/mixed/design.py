@@ -104,9 +104,7 @@ def code_terms(intercept: bool, terms: tuple[Term, ...]) -> tuple[CodedTerm, ...
     present: set[frozenset[Variable]] = {frozenset(term) for term in terms}
     present |= {frozenset()} if intercept else set()
     first = (CodedTerm((), ()),) if intercept else ()
-    coded = (
-        CodedTerm(term, tuple(frozenset(term) - {variable} not in present for variable in term)) for term in terms
-    )
+    coded = (CodedTerm(term, tuple(frozenset(term) - {variable} not in present for variable in term)) for term in terms)
     return (*first, *coded)
 
 

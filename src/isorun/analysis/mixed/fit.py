@@ -192,11 +192,9 @@ def fit_without(fit: Fit, random: Sequence[Random]) -> Fit:
     problem, reml = fit.problem, fit.objective.reml
     if random:
         return fit_problem(with_random(problem, random), reml=reml)
-    assert isinstance(problem.data, SlopeProducts)
-    objective = SlopeObjective(problem.data, reml)
-    point = objective.at([np.zeros((width, width)) for width in objective.widths])
-    assert point is not None
-    return Fit(problem, objective, point)
+    if isinstance(problem.data, SlopeProducts):
+        return fit_at(problem, [np.zeros((item.width, item.width)) for item in problem.random], reml=reml)
+    return fit_at(problem, np.zeros(len(problem.random)), reml=reml)
 
 
 def _slopes_from(problem: Problem, start: Sequence[Floats], *, reml: bool) -> Fit:

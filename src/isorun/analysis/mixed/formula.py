@@ -1,7 +1,7 @@
 """Formulas as R writes them: `y ~ a * b + x + (1 + x|g) + (1|g:h)`.
 
-Understood are `+`, `-`, `:`, `*`, `/`, brackets, `0`, `1`, `-1`, `factor(x)`, `as.factor(x)` or `C(x)` for a factor made
-of numbers, names in backticks, random intercepts `(1|g)`, `(1|g:h)` and `(1|g/h)`, and random slopes `(1 + x|g)`,
+Understood are `+`, `-`, `:`, `*`, `/`, brackets, `0`, `1`, `-1`, `factor(x)`, `as.factor(x)` or `C(x)` for a factor
+made of numbers, names in backticks, random intercepts `(1|g)`, `(1|g:h)` and `(1|g/h)`, and random slopes `(1 + x|g)`,
 `(0 + x|g)` and, without correlations, `(x || g)`. Everything else is refused by name and place.
 """
 
@@ -68,7 +68,8 @@ class Formula:
     """What a formula says.
 
     terms: fixed terms without the intercept, main effects before interactions, as R orders them.
-    random: in the order written; `(1|g/h)` is `h:g` and then `g`, and `(x || g)` is `(1|g)` and `(0 + x|g)`, as in lme4.
+    random: in the order written; `(1|g/h)` is `h:g` and then `g`, and `(x || g)` is `(1|g)` and `(0 + x|g)`, as in
+    lme4.
     """
 
     text: str
@@ -345,7 +346,6 @@ class _Parser:
 
     def _error_at(self, token: Token, what: str, *, allowed: str = "", hint: str = "") -> InputError:
         return formula_error(self._text, token.place, what, allowed=allowed, hint=hint)
-
 
     def _crossed(self, left: _Terms, right: _Terms) -> _Terms:
         if len(left) * len(right) > _MOST_TERMS:

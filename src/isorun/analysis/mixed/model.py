@@ -40,7 +40,8 @@ def mixed_model(
 ) -> MixedResult:
     """Fit a linear mixed model with random intercepts and slopes, and test it.
 
-    data: columns by name, equally long; text columns are factors, numbers are numbers (`factor(x)` makes levels of them).
+    data: columns by name, equally long; text columns are factors, numbers are numbers (`factor(x)` makes levels of
+    them).
     formula: as in R, such as `accuracy ~ experiment + (1|seed) + (1|repeat)`.
     reml: restricted maximum likelihood, or maximum likelihood for estimates and Satterthwaite's tests.
     ddf: the degrees of freedom of F tests and differences; the coefficients have both.

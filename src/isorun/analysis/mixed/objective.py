@@ -1,7 +1,7 @@
 """What the optimiser minimises: the deviance, its gradient and its curvature in the variance ratios.
 
-`Criterion` and `Point` say what tests need of a fit, whether its random effects are intercepts alone (`Objective` here) or
-have slopes (`slopes.objective`). Both are linear: V = I + sum of parameters times known matrices G.
+`Criterion` and `Point` say what tests need of a fit, whether its random effects are intercepts alone (`Objective` here)
+or have slopes (`slopes.objective`). Both are linear: V = I + sum of parameters times known matrices G.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Point(Protocol):
 
     @property
     def residual_square(self) -> float:
-        """y'Py."""
+        """Y'Py."""
 
     @property
     def covariance(self) -> Floats:
@@ -71,7 +71,7 @@ class Criterion(Protocol):
         """Gradient and exact curvature by the parameters."""
 
     def squares(self, point: Any) -> Floats:
-        """y'P G_k P y."""
+        """Y'P G_k P y."""
 
     def fixed_squares(self, point: Any) -> Floats:
         """X'V⁻¹ G_k V⁻¹X, as (K, p, p)."""
@@ -83,8 +83,10 @@ class Criterion(Protocol):
         """tr(P G_k) and tr(P G_i P G_j)."""
 
     def tangent(self, point: Any, gradient: Floats) -> tuple[Floats, Floats]:
-        """The directions in which the estimates can vary, as columns over the parameters, and the curvature that their
-        bend adds; what is estimated as exactly zero is taken as known."""
+        """The directions in which the estimates can vary, a column each, and the curvature that their bend adds.
+
+        What is estimated as exactly zero is taken as known.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class Objective:
         return first - weight * squares, curvature
 
     def squares(self, point: Factored) -> Floats:
-        """y'P G_k P y."""
+        """Y'P G_k P y."""
         return np.array([score @ score for score in point.scores()])
 
     def fixed_squares(self, point: Factored) -> Floats:

@@ -1,7 +1,8 @@
 """The random part of a model over its rows: which groups there are, and which columns vary between them.
 
-The columns of a term are replaced by an orthonormal basis of theirs (mean square 1 over the rows), so that a covariate in
-milliseconds and one in hours are the same problem; `Random.outward` takes a covariance back to the columns as written.
+The columns of a term are replaced by an orthonormal basis of theirs (mean square 1 over the rows), so that a covariate
+in milliseconds and one in hours are the same problem; `Random.outward` takes a covariance back to the columns as
+written.
 """
 
 from __future__ import annotations

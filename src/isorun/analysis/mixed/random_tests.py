@@ -1,7 +1,7 @@
 """The likelihood-ratio test of every random effect, as lmerTest's ranova.
 
-A random intercept is left out; of slopes, each term that no other contains is taken away and the rest of its random effect
-stays, so that `(x | g)` is tested against `(1 | g)`.
+A random intercept is left out; of slopes, each term that no other contains is taken away and the rest of its random
+effect stays, so that `(x | g)` is tested against `(1 | g)`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def ranova(fit: Fit) -> list[RanovaRow]:
 
 
 def boundary_p(lrt: float, df: int) -> float:
-    """p of a statistic that is zero half of the time under the null.
+    """P of a statistic that is zero half of the time under the null.
 
     A variance cannot be negative. One of df parameters being a variance, the others covariances with it, the mixture of
     chi-square(df - 1) and chi-square(df) is right (Stram and Lee 1994).

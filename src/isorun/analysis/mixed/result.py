@@ -115,8 +115,10 @@ class AnovaRow:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The estimated mean of a level of a factor, the levels of other factors weighing the same and numbers held at their
-    mean; NaN where empty cells leave it unknowable. lower, upper: for this mean alone."""
+    """The estimated mean of a level of a factor, over the other effects; NaN where empty cells leave it unknowable.
+
+    The levels of other factors weigh the same, numbers are held at their mean. lower, upper: for this mean alone.
+    """
 
     factor: str
     label: str
@@ -201,7 +203,7 @@ class MixedResult:
 
     def to_json(self) -> dict[str, Any]:
         """The documented keys. Levels are written `factor=level` where several factors have means or differences."""
-        several = len({row.factor for row in (*self.means, *self.differences)}) > 1
+        several = len({row.factor for row in self.means} | {row.factor for row in self.differences}) > 1
         return {
             "loglik_reml": self.loglik_reml,
             "loglik_ml": self.loglik_ml,

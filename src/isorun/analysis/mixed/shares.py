@@ -107,7 +107,7 @@ class _Profile:
         return np.asarray(np.maximum(found.x, 0.0) * unit)
 
     def _best_slopes(self, objective: SlopeObjective, share: float) -> float:
-        """The lowest deviance with this share, over the roots of the covariances: a term's ratio is their square sum."""
+        """The lowest deviance with this share, over the covariances' roots, whose square sums are the ratios."""
         normal, offset = self._constraint(share)
         weights = normal[[item.term for item in objective.elements]]
         start = []

@@ -1,8 +1,8 @@
 """Newton's method for covariance matrices, which must stay positive semidefinite and are often singular.
 
 Steps are taken in the lower triangular L with Σ = LL', as lme4 parametrises: a minimum on the boundary is an ordinary
-minimum there. L = 0 in a direction is always stationary, so the minimum is checked in Σ itself: where the deviance falls
-towards some v v', that direction is opened and the descent goes on. Directions that end at zero are exactly zero.
+minimum there. L = 0 in a direction is always stationary, so the minimum is checked in Σ itself: where the deviance
+falls towards some v v', that direction is opened and the descent goes on. What ends at zero is exactly zero.
 """
 
 from __future__ import annotations

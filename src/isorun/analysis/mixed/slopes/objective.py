@@ -1,8 +1,8 @@
 """The profiled REML or ML deviance of random terms with slopes, with its exact first and second derivatives.
 
 V = I + sum_k Z_k (I ⊗ Σ_k) Z_k' is linear in the elements of the relative covariances Σ_k. An element (a, b) of Σ_k
-multiplies G = Z_a Z_b' + Z_b Z_a' (Z_a Z_a' on the diagonal), so that everything `deviance` says of variance ratios holds
-here with these G; traces and products need M = Z'PZ only, by pairs of columns.
+multiplies G = Z_a Z_b' + Z_b Z_a' (Z_a Z_a' on the diagonal), so that everything `deviance` says of variance ratios
+holds here with these G; traces and products need M = Z'PZ only, by pairs of columns.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SlopePoint:
 
     @property
     def residual_square(self) -> float:
-        """y'Py."""
+        """Y'Py."""
         return float(self.lower[-1, -1] ** 2)
 
     @property
@@ -95,7 +95,9 @@ class SlopePoint:
         rest = self.reduced[: self.data.levels, : len(toward)] @ toward
         absorbed = self.apart[1][:, :, : len(toward)] @ toward
         return [
-            absorbed.transpose(1, 0, 2) if shape.part is None else rest[shape.part].reshape(shape.width, shape.levels, -1)
+            absorbed.transpose(1, 0, 2)
+            if shape.part is None
+            else rest[shape.part].reshape(shape.width, shape.levels, -1)
             for shape in self.data.shapes
         ]
 
@@ -172,7 +174,7 @@ class SlopeObjective:
         return first - weight * squares, 2.0 * weight * products - shared - second
 
     def squares(self, point: SlopePoint) -> Floats:
-        """y'P G P y for each element's G."""
+        """Y'P G P y for each element's G."""
         return self._sums([score[:, :, None] for score in point.scores()])[:, 0, 0]
 
     def fixed_squares(self, point: SlopePoint) -> Floats:
@@ -188,7 +190,7 @@ class SlopeObjective:
         return self._traces(point, point.projector(with_fixed=True))
 
     def tangent(self, point: SlopePoint, gradient: Floats) -> tuple[Floats, Floats]:
-        """A covariance of full rank varies freely; a singular one among those of its rank, by the entries of its root."""
+        """A covariance of full rank varies freely; a singular one among those of its rank, by its root's entries."""
         slopes = gradient_matrices(self.widths, gradient)
         columns, bends = [np.zeros((len(gradient), 0))], [np.zeros((0, 0))]
         for term, sigma in enumerate(point.covariances):
@@ -233,7 +235,9 @@ class SlopeObjective:
         rest = np.vstack(others) if others else np.zeros((0, count * width))
         absorbed = flat[data.absorbed].transpose(1, 0, 2)
         own, cross = point.apart
-        outer = point.reduced[:size, : data.levels] @ rest + np.tensordot(cross[:, :, :size], absorbed, ((0, 1), (0, 1)))
+        outer = point.reduced[:size, : data.levels] @ rest + np.tensordot(
+            cross[:, :, :size], absorbed, ((0, 1), (0, 1))
+        )
         change = middle @ outer
         rest_image = outer[: data.levels] - point.reduced[: data.levels, :size] @ change
         absorbed_image = own @ absorbed + cross[:, :, : data.levels] @ rest - cross[:, :, :size] @ change
@@ -262,8 +266,10 @@ class SlopeObjective:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """M = Z'PZ by terms: inner within the rest, outside between the absorbed term and the rest; the absorbed term's own
-    is never formed: it is block-diagonal (`own`) less cross middle cross'."""
+    """M = Z'PZ by terms: inner within the rest, outside between the absorbed term and the rest.
+
+    The absorbed term's own is never formed: it is block-diagonal (`own`) less cross middle cross'.
+    """
 
     inner: Floats
     outside: Floats

@@ -1,8 +1,8 @@
 """Everything a fit with random slopes needs of the rows, as cross-products (see `cross_products` for intercepts alone).
 
 A random term has a block of q columns for each level of its group. The term with most coefficients is *absorbed*: its
-Z'Z is block-diagonal, a q x q block a level. The other terms, the fixed effects and the response form the *rest*, dense;
-a term's columns there are ordered by column first and level second.
+Z'Z is block-diagonal, a q x q block a level. The other terms, the fixed effects and the response form the *rest*,
+dense; a term's columns there are ordered by column first and level second.
 """
 
 from __future__ import annotations

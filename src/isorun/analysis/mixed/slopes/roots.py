@@ -71,5 +71,5 @@ def root_curvature(slopes: Sequence[Floats], moved: Sequence[Element]) -> Floats
 def triangular(sigma: Floats) -> Floats:
     """A lower triangular root of a positive semidefinite matrix, also of a singular one."""
     values, vectors = np.linalg.eigh(sigma)
-    upper = np.linalg.qr((vectors * np.sqrt(np.maximum(values, 0.0))).T, mode="r")
+    _, upper = np.linalg.qr((vectors * np.sqrt(np.maximum(values, 0.0))).T)
     return np.asarray(np.tril(upper.T))
