@@ -210,13 +210,13 @@ class MixedResult:
             "aic": self.aic,
             "fixed": [_plain(row, leave_out=("se_kenward_roger",)) for row in self.fixed],
             "random": [_plain(row) for row in self.random],
-            "correlations": [_plain(row) for row in self.correlations],
             "residual_sd": self.residual_sd,
             "singular": self.singular,
             "ranova": [_plain(row, leave_out=("p_boundary", "group")) for row in self.ranova],
             "anova": [_plain(row) for row in self.anova],
-            "means": [_mean_json(row, several) for row in self.means],
             "differences": [_difference_json(row, several) for row in self.differences],
+            "means": [_mean_json(row, several) for row in self.means],
+            "correlations": [_plain(row) for row in self.correlations],
         }
 
     def details(self) -> dict[str, Any]:
