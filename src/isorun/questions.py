@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from isorun.analysis.evidence.verdict_conditions import StudySides
     from isorun.analysis.leaderboards.board_table import BoardScores
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
-    from isorun.analysis.mixed.model import DegreesOfFreedom
-    from isorun.analysis.mixed.result import MixedResult
+    from isorun.analysis.mixed.result import DegreesOfFreedom, MixedResult
     from isorun.analysis.pairwise.comparison import Comparison
     from isorun.analysis.planning.power_question import PowerResult
     from isorun.analysis.spreads.summary import GroupSummary
@@ -268,19 +267,28 @@ def mixed_model(
     reml: bool = True,
     ddf: DegreesOfFreedom = "satterthwaite",
     adjust: str = "holm",
+    control: str | None = None,
     drop_missing: bool = False,
 ) -> MixedResult:
-    """Where the variance comes from: a linear mixed model with random intercepts, tested as R's lmerTest does."""
+    """Where the variance comes from: a linear mixed model, tested as R's lmerTest does, and what speaks against it.
+
+    adjust: of the differences between means, "tukey", "dunnett", "holm", "bonferroni", "bh" or "none". control: the
+    level that all others are compared with. The result's `conditions` say when its tests do not hold.
+    """
+    from isorun.analysis.mixed.checks import checked
     from isorun.analysis.mixed.model import mixed_model as fit_model
 
     table = results(data).table.where(where or {})
-    return fit_model(
-        table.typed(),
-        formula,
-        reml=reml,
-        ddf=ddf,
-        adjust=adjust,
-        missing="drop" if drop_missing else "error",
+    return checked(
+        fit_model(
+            table.typed(),
+            formula,
+            reml=reml,
+            ddf=ddf,
+            adjust=adjust,
+            control=control,
+            missing="drop" if drop_missing else "error",
+        )
     )
 
 

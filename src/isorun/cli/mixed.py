@@ -1,6 +1,7 @@
-"""Where the variance comes from: a mixed model with random intercepts, tested as R does.
+"""Where the variance comes from: a mixed model with random intercepts and slopes, tested as R does.
 
 isorun mixed runs.csv "accuracy ~ experiment + (1|seed) + (1|repeat)"
+isorun mixed runs.csv "accuracy ~ model + lr + (1 + lr|seed)" --adjust dunnett --control base
 isorun mixed runs.csv "accuracy ~ experiment + (1|seed) + (1|repeat)" --hypotheses --rerun A=B
 """
 
@@ -27,7 +28,13 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ddf", choices=("satterthwaite", "kenward-roger"), default="satterthwaite", help="of F tests and differences"
     )
-    parser.add_argument("--adjust", default="holm", metavar="METHOD", help="of the differences' p (default: holm)")
+    parser.add_argument(
+        "--adjust",
+        default="holm",
+        metavar="METHOD",
+        help="of the differences' p and intervals: tukey, dunnett, holm, bonferroni, bh or none (default: holm)",
+    )
+    parser.add_argument("--control", metavar="LABEL", help="compare with this level alone (dunnett, holm, …)")
     parser.add_argument("--hypotheses", action="store_true", help="judge repeats (H1), seeds (H2) and reruns (H3)")
     parser.add_argument("--seed-term", default="seed", metavar="GROUP", help="the random effect of seeds")
     parser.add_argument("--repeat-term", default="repeat", metavar="GROUP", help="the random effect of repeats")
@@ -50,6 +57,7 @@ def execute(options: argparse.Namespace) -> int:
         reml=not options.ml,
         ddf=options.ddf,
         adjust=options.adjust,
+        control=options.control,
         drop_missing=options.drop_missing,
     )
     shares = variance_shares(result) if result.random else ()
@@ -84,5 +92,13 @@ def _hypotheses(result: MixedResult, options: argparse.Namespace) -> Hypotheses:
 def _json(result: MixedResult, shares: Any, judged: Hypotheses | None) -> dict[str, Any]:
     from dataclasses import asdict
 
-    further = {"variance_shares": [asdict(item) for item in shares], "notes": list(result.notes)}
+    from isorun.analysis.mixed.evidence import evidence_of
+
+    further = {
+        **asdict(evidence_of(result)),
+        "variance_shares": [asdict(item) for item in shares],
+        "interactions": [asdict(item) for item in result.interactions],
+        "notes": list(result.notes),
+        "warnings": [item.to_json() for item in result.conditions],
+    }
     return {**result.to_json(), **further, **({"hypotheses": asdict(judged)} if judged else {})}

@@ -61,8 +61,21 @@ def test_random_intercepts_expand_as_in_lme4(random, groups):
         ("y ~ a + ", 7, "expected a column name"),
         ("y ~ a + (1|g", 12, "expected ')'"),
         ("y ~ a $ b + (1|g)", 6, "'$' has no meaning"),
-        ("y ~ a + (x|g)", 8, "only random intercepts"),
-        ("y ~ a + (0|g)", 8, "only random intercepts"),
+        ("y ~ a + (0|g)", 8, "neither an intercept nor a slope"),
+        ("y ~ a + (x - x - 1|g)", 8, "neither an intercept nor a slope"),
+        ("y ~ a + ((1|h) + x|g)", 8, "within another"),
+        ("y ~ a + (x|g) + (0 + x|g)", 16, "the random slope of x in g is there twice"),
+        ("y ~ a + (x|g) + (1|g)", 16, "the random effect of g is there twice"),
+        ("y ~ a + (y|g)", 0, "also on the right"),
+        ("y ~ a + (|g)", 9, "expected a column name"),
+        ("y ~ a + (1|)", 11, "a grouping column"),
+        ("y ~ a + (1|||g)", 12, "a grouping column"),
+        ("y ~ a + ()", 9, "expected a column name"),
+        ("y ~ a + + (1|g)", 8, "expected a column name"),
+        ("y ~ poly(a, 2) + (1|g)", 10, "',' has no meaning"),
+        ("y ~ factor() + (1|g)", 11, "expected a column"),
+        ("y ~ factor(factor(a)) + (1|g)", 17, "expected ')'"),
+        ("y ~ log(a) + (log(x)|g)", 4, "'log' is not understood"),
         ("y ~ log(a) + (1|g)", 4, "'log' is not understood"),
         ("y ~ a", 5, "no random effect"),
         ("y ~ (a + b)^2 + (1|g)", 11, "powers"),
@@ -84,6 +97,50 @@ def test_an_error_points_at_its_place(formula, place, says):
     assert says in str(caught.value)
     shown, caret = str(caught.value).splitlines()[1:3]
     assert caret.index("^") - shown.index(": ") - len(":   ") == place
+
+
+@pytest.mark.parametrize(
+    ("random", "terms"),
+    [
+        ("(x|g)", [("(x | g)", True, ["x"])]),
+        ("(1 + x|g)", [("(1 + x | g)", True, ["x"])]),
+        ("(0+x|g)", [("(0 + x | g)", False, ["x"])]),
+        ("(x - 1|g)", [("(x - 1 | g)", False, ["x"])]),
+        ("(x || g)", [("(1 | g)", True, []), ("(0 + x | g)", False, ["x"])]),
+        ("(0 + x + z||g)", [("(0 + x | g)", False, ["x"]), ("(0 + z | g)", False, ["z"])]),
+        ("(b*a|g)", [("(b * a | g)", True, ["b", "a", "b:a"])]),
+        ("(factor(x)|g)", [("(factor(x) | g)", True, ["factor(x)"])]),
+        ("(x|g/h)", [("(x | h:g)", True, ["x"]), ("(x | g)", True, ["x"])]),
+        ("((x|g))", [("(x | g)", True, ["x"])]),
+    ],
+)
+def test_random_slopes_expand_as_in_lme4(random, terms):
+    found = parse_formula(f"y ~ a + {random}").random
+    assert [(term.label, term.intercept, [term_label(one) for one in term.terms]) for term in found] == terms
+
+
+@pytest.mark.parametrize("call", ["factor", "as.factor", "C"])
+def test_numbers_can_be_made_levels(call):
+    (variable,) = parse_formula(f"y ~ {call}(x) + (1|g)").variables
+    assert (variable.column, variable.label, variable.forced_factor) == ("x", f"{call}(x)", True)
+
+
+@pytest.mark.parametrize(
+    ("formula", "says"),
+    [
+        ("y ~ " + "(" * 1000 + "a" + ")" * 1000 + " + (1|g)", "too many brackets"),
+        ("y ~ " + "(" * 1000, "too many brackets"),
+        ("y ~ a + " + "(" * 1000 + "1|g" + ")" * 1000, "too many brackets"),
+        ("y ~ " + "*".join(f"x{place}" for place in range(25)) + " + (1|g)", "too many terms"),
+        ("y ~ " + "+" * 5000 + "a + (1|g)", "expected a column name"),
+        ("y ~ " + " + ".join(f"x{place}" for place in range(5000)), "no random effect"),
+    ],
+)
+def test_texts_that_nobody_means_are_refused_shortly_and_at_once(formula, says):
+    with pytest.raises(InputError) as caught:
+        parse_formula(formula)
+    assert says in str(caught.value)
+    assert len(str(caught.value)) < 600
 
 
 @given(st.text(alphabet="yabg1 ~+-*:/()|`.C^", max_size=25))

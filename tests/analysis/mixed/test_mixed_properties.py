@@ -160,12 +160,13 @@ def test_the_json_has_the_documented_keys_and_is_json():
     plain = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert list(plain) == [
         "loglik_reml", "loglik_ml", "aic", "fixed", "random", "residual_sd", "singular", "ranova", "anova",
-        "differences",
+        "differences", "means", "correlations",
     ]  # fmt: skip
     assert list(plain["fixed"][0]) == [
         "name", "estimate", "se", "t", "df_satterthwaite", "p_satterthwaite", "df_kenward_roger", "p_kenward_roger",
     ]  # fmt: skip
-    assert list(plain["random"][0]) == ["group", "variance", "sd"]
+    assert list(plain["random"][0]) == ["group", "variance", "sd", "effect"]
+    assert list(plain["means"][0]) == ["label", "estimate", "se", "df", "lower", "upper"]
     assert list(plain["ranova"][0]) == ["term", "lrt", "df", "p"]
     assert list(plain["anova"][0]) == ["term", "sum_sq", "mean_sq", "num_df", "den_df", "f", "p"]
     assert list(plain["differences"][0]) == ["a", "b", "estimate", "se", "lower", "upper", "p", "p_adjusted"]

@@ -18,7 +18,7 @@ from isorun.analysis.inputs.samples import require_moderate
 from isorun.analysis.mixed.formula import Formula
 from isorun.errors import InputError, known_names
 
-__all__ = ["Column", "Factor", "Missing", "Table", "interaction", "read_table"]
+__all__ = ["Column", "Factor", "Missing", "Table", "interaction", "levels_of", "read_table"]
 
 Missing = Literal["error", "drop"]
 
@@ -36,7 +36,7 @@ Column = NDArray[np.float64] | Factor
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The response, the fixed variables by their label, and the grouping factors by their name (`h:g`)."""
+    """The response, the variables of fixed and random effects by their label, the grouping factors by name (`h:g`)."""
 
     response: NDArray[np.float64]
     variables: Mapping[str, Column]
@@ -51,7 +51,8 @@ def read_table(data: Mapping[str, ArrayLike], formula: Formula, missing: Missing
     """
     if missing not in ("error", "drop"):
         raise InputError("missing rows cannot be treated so", found=repr(missing), allowed="error, drop")
-    wanted = dict.fromkeys([formula.response, *(v.column for v in formula.variables), *sum(formula.groups, ())])
+    variables = tuple(dict.fromkeys((*formula.variables, *formula.slope_variables)))
+    wanted = dict.fromkeys([formula.response, *(v.column for v in variables), *sum(formula.groups, ())])
     raw = {name: _cells(data, name) for name in wanted}
     _check_lengths(raw)
     kept, notes = _complete_rows(raw, missing)
@@ -65,7 +66,7 @@ def read_table(data: Mapping[str, ArrayLike], formula: Formula, missing: Missing
         response=_response(raw[formula.response], formula.response),
         variables={
             v.label: _factor_of(raw, v.column, factors) if v.forced_factor or _is_text(raw[v.column]) else raw[v.column]
-            for v in formula.variables
+            for v in variables
         },
         groups={":".join(columns): _group(raw, columns, factors) for columns in formula.groups},
         notes=notes,
@@ -90,10 +91,16 @@ def _group(raw: Mapping[str, NDArray[Any]], columns: Sequence[str], factors: dic
 def _factor_of(raw: Mapping[str, NDArray[Any]], column: str, factors: dict[str, Factor]) -> Factor:
     """Encode a column once, however often the formula uses it."""
     if column not in factors:
-        values, codes = np.unique(raw[column], return_inverse=True)
-        levels = tuple(str(value) if values.dtype.kind == "U" else f"{value:.15g}" for value in values.tolist())
-        factors[column] = Factor(levels, codes)
+        factors[column] = levels_of(raw[column])
     return factors[column]
+
+
+def levels_of(cells: NDArray[Any]) -> Factor:
+    """Text or numbers as levels."""
+    values, codes = np.unique(cells, return_inverse=True)
+    return Factor(
+        tuple(str(value) if values.dtype.kind == "U" else f"{value:.15g}" for value in values.tolist()), codes
+    )
 
 
 def _is_text(cells: NDArray[Any]) -> bool:

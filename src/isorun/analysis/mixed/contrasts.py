@@ -1,7 +1,8 @@
 """Which combinations of coefficients answer a question: type III hypotheses and mean differences of factor levels.
 
 Type III hypotheses are built as SAS and lmerTest do, so they equal theirs also where cells are empty. Marginal means
-give every level of the other factors the same weight and hold numeric variables at their mean, as emmeans does.
+give every level of the other factors the same weight and hold numeric variables at their mean (the middle of two
+values), as emmeans does.
 """
 
 from __future__ import annotations
@@ -81,11 +82,17 @@ def marginal_means(design: FixedDesign, chosen: Variable) -> Floats:
     def block(variable: Variable, full: bool) -> Floats:
         column = design.variables[variable.label]
         if not isinstance(column, Factor):
-            return np.full((levels, 1), column.mean())
+            return np.full((levels, 1), _typical(column))
         coded = np.eye(len(column.levels))[:, 0 if full else 1 :]
         return coded if variable == chosen else np.broadcast_to(coded.mean(axis=0), (levels, coded.shape[1]))
 
     return multiply_out(design.terms, block, levels)
+
+
+def _typical(column: Floats) -> float:
+    """Where a number is held: its mean; the middle of two values, which emmeans takes for the levels of a factor."""
+    values = np.unique(column)
+    return float((values if len(values) == 2 else column).mean())
 
 
 def pairs(levels: int) -> list[tuple[int, int]]:

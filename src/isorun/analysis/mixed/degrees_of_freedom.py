@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from isorun.analysis.mixed.deviance import Factored, projector
 from isorun.analysis.mixed.fit import Fit
 
-__all__ = ["Contrasts", "FTest", "FixedInference", "fixed_scores", "sensitivities"]
+__all__ = ["Contrasts", "FTest", "FixedInference", "sensitivities"]
 
 Floats = NDArray[np.float64]
 
@@ -145,25 +144,16 @@ def _kenward_roger_match(count: int, a1: float, a2: float) -> tuple[float, float
     g = ((count + 1) * a1 - (count + 4) * a2) / ((count + 2) * a2)
     divisor = 3.0 * count + 2.0 * (1.0 - g)
     c1, c2, c3 = g / divisor, (count - g) / divisor, (count + 2.0 - g) / divisor
-    expectation = 1.0 / (1.0 - a2 / count)
-    rho = ((1.0 - a2 / count) / (1.0 - c2 * b)) ** 2 * (1.0 + c1 * b) / (1.0 - c3 * b) / count
+    expected, known = 1.0 - a2 / count, 1.0 - c2 * b
+    # Both vanish at exactly two degrees of freedom, where their ratio goes to one.
+    ratio = 1.0 if abs(expected) < 1e-14 and abs(known) < 1e-14 else expected / known
+    rho = ratio**2 * (1.0 + c1 * b) / (1.0 - c3 * b) / count
     den_df = 4.0 + (count + 2.0) / (count * rho - 1.0)
-    scale = 1.0 if abs(den_df - 2.0) < 1e-2 else den_df / (expectation * (den_df - 2.0))
+    scale = 1.0 if abs(den_df - 2.0) < 1e-2 else den_df * expected / (den_df - 2.0)
     return den_df, scale
 
 
-def fixed_scores(point: Factored) -> list[Floats]:
-    """Z_k'V⁻¹X for each term, X in its orthonormal basis."""
-    data = point.data
-    fixed = slice(data.levels, data.levels + data.fixed)
-    reduced = point.reduced[: data.levels]
-    toward = np.vstack([-projector(point, with_fixed=False) @ reduced[:, fixed], np.eye(data.fixed)])
-    rest = reduced[:, : fixed.stop] @ toward
-    absorbed = point.shrink[:, None] * data.table.times(toward)
-    return [absorbed if part is None else rest[part] for part in data.slices]
-
-
-def sensitivities(fit: Fit, scores: list[Floats]) -> Floats:
-    """The derivatives of the fixed effects' covariance by each ratio."""
+def sensitivities(fit: Fit) -> Floats:
+    """The derivatives of the fixed effects' covariance by each parameter of the random effects' covariances."""
     covariance = fit.point.covariance
-    return fit.residual_variance * np.array([covariance @ (score.T @ score) @ covariance for score in scores])
+    return np.asarray(fit.residual_variance * (covariance @ fit.objective.fixed_squares(fit.point) @ covariance))

@@ -72,7 +72,7 @@ class FixedDesign:
 def design_of(formula: Formula, variables: Mapping[str, Column], rows: int) -> FixedDesign:
     """Code the fixed part of `formula` for `rows` rows of `variables`."""
     _check_levels(variables)
-    terms = code_terms(formula)
+    terms = code_terms(formula.intercept, formula.terms)
 
     def block(variable: Variable, full: bool) -> Floats:
         return indicator(variables[variable.label], full)
@@ -99,16 +99,13 @@ def design_of(formula: Formula, variables: Mapping[str, Column], rows: int) -> F
     )
 
 
-def code_terms(formula: Formula) -> tuple[CodedTerm, ...]:
+def code_terms(intercept: bool, terms: tuple[Term, ...]) -> tuple[CodedTerm, ...]:
     """The terms with R's choice of coding; the intercept, if any, comes first."""
-    present: set[frozenset[Variable]] = {frozenset(term) for term in formula.terms}
-    present |= {frozenset()} if formula.intercept else set()
-    intercept = (CodedTerm((), ()),) if formula.intercept else ()
-    coded = (
-        CodedTerm(term, tuple(frozenset(term) - {variable} not in present for variable in term))
-        for term in formula.terms
-    )
-    return (*intercept, *coded)
+    present: set[frozenset[Variable]] = {frozenset(term) for term in terms}
+    present |= {frozenset()} if intercept else set()
+    first = (CodedTerm((), ()),) if intercept else ()
+    coded = (CodedTerm(term, tuple(frozenset(term) - {variable} not in present for variable in term)) for term in terms)
+    return (*first, *coded)
 
 
 def indicator(column: Column, full: bool) -> Floats:

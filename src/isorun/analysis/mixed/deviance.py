@@ -18,7 +18,7 @@ from scipy.linalg import lapack
 
 from isorun.analysis.mixed.cross_products import CrossProducts
 
-__all__ = ["Factored", "factor_at", "products_with", "projector", "traces"]
+__all__ = ["Factored", "factor_at", "first_traces", "fixed_scores", "products_with", "projector", "traces"]
 
 Floats = NDArray[np.float64]
 
@@ -58,6 +58,19 @@ class Factored:
         solution: Floats = solved * self.scale[:-1]
         return solution
 
+    def fixed_effects(self) -> Floats:
+        """The fixed effects in X's orthonormal basis, but for the least-squares ones that were taken out before."""
+        return self.coefficients()[self.data.levels :]
+
+    @property
+    def covariances(self) -> tuple[Floats, ...]:
+        """The relative covariance of each term: its ratio as a matrix."""
+        return tuple(np.array([[ratio]]) for ratio in self.ratios.tolist())
+
+    def random_effects(self) -> list[Floats]:
+        """The predicted effects of each term, as (1, levels)."""
+        return [(ratio * score)[None] for ratio, score in zip(self.ratios.tolist(), self.scores(), strict=True)]
+
     def deviance(self, *, reml: bool) -> float:
         """-2 log likelihood, but for the log-determinant of X's basis."""
         degrees = self.data.rows - (self.data.fixed if reml else 0)
@@ -88,6 +101,17 @@ def factor_at(data: CrossProducts, ratios: Floats) -> Factored | None:
     system[diagonal, diagonal] += 1.0
     lower, failed = lapack.dpotrf(system.T, lower=1, clean=1, overwrite_a=1)
     return None if failed else Factored(data, ratios, shrink, scale, reduced, lower)
+
+
+def fixed_scores(point: Factored) -> list[Floats]:
+    """Z_k'V⁻¹X for each term, X in its orthonormal basis."""
+    data = point.data
+    fixed = slice(data.levels, data.levels + data.fixed)
+    reduced = point.reduced[: data.levels]
+    toward = np.vstack([-projector(point, with_fixed=False) @ reduced[:, fixed], np.eye(data.fixed)])
+    rest = reduced[:, : fixed.stop] @ toward
+    absorbed = point.shrink[:, None] * data.table.times(toward)
+    return [absorbed if part is None else rest[part] for part in data.slices]
 
 
 def projector(point: Factored, *, with_fixed: bool) -> Floats:

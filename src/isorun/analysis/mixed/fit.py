@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isorun.analysis.mixed.columns import Factor, Missing, Table, read_table
+from isorun.analysis.mixed.columns import Missing, Table, read_table
 from isorun.analysis.mixed.cross_products import CrossProducts, cross_products
 from isorun.analysis.mixed.design import FixedDesign, design_of
-from isorun.analysis.mixed.deviance import Factored
 from isorun.analysis.mixed.formula import Formula, parse_formula
 from isorun.analysis.mixed.minimise import minimise
-from isorun.analysis.mixed.objective import Objective
+from isorun.analysis.mixed.objective import Criterion, Objective, Point
+from isorun.analysis.mixed.random_terms import INTERCEPT, Random, random_part
+from isorun.analysis.mixed.slopes.minimise import minimise_covariances
+from isorun.analysis.mixed.slopes.objective import SlopeObjective
+from isorun.analysis.mixed.slopes.products import SlopeProducts, slope_products
+from isorun.analysis.mixed.slopes.roots import ZERO, triangular
 from isorun.errors import InputError
 
-__all__ = ["Fit", "Problem", "fit_at", "fit_problem", "prepare", "refit"]
+__all__ = ["Fit", "Problem", "fit_at", "fit_problem", "fit_without", "other_fit", "prepare", "refit", "with_random"]
 
 Floats = NDArray[np.float64]
 
@@ -26,41 +30,60 @@ Floats = NDArray[np.float64]
 class Problem:
     """A formula and its data, reduced to what fits need.
 
+    random: the random terms. data: cross-products, of their own kind where there are slopes.
     least_squares: the ordinary least-squares coefficients in X's orthonormal basis, which every fit starts from.
     """
 
     formula: Formula
     table: Table
     design: FixedDesign
-    data: CrossProducts
+    random: tuple[Random, ...]
+    data: CrossProducts | SlopeProducts
     least_squares: Floats
+    notes: tuple[str, ...]
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The names of the random terms."""
-        return tuple(self.table.groups)
+        """The names of the groups of the random terms."""
+        return tuple(item.term.group for item in self.random)
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader must be told about the data."""
-        return self.table.notes + self.design.notes
+    def parameters(self) -> int:
+        """How many variances and covariances the random terms have."""
+        return sum(item.width * (item.width + 1) // 2 for item in self.random)
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A fitted model.
-
-    ratios: variances of the random terms over the residual variance, exactly zero on the boundary.
-    """
+    """A fitted model."""
 
     problem: Problem
-    objective: Objective
-    point: Factored
+    objective: Criterion
+    point: Point
+
+    @property
+    def covariances(self) -> tuple[Floats, ...]:
+        """The covariance of each random term's coefficients, of its columns as written."""
+        found = zip(self.problem.random, self.point.covariances, strict=True)
+        return tuple(self.residual_variance * item.covariance(inner) for item, inner in found)
 
     @property
     def ratios(self) -> Floats:
-        """γ = θ² in lme4's words."""
-        return self.point.ratios
+        """What each random term adds to the variance of a row, on average over the rows, over the residual variance.
+
+        For an intercept it is the ratio of variances (θ² in lme4's words), exactly zero on the boundary.
+        """
+        return np.array([np.trace(inner) for inner in self.point.covariances])
+
+    @property
+    def deficient(self) -> tuple[Random, ...]:
+        """The random terms with a variance of exactly zero, or slopes that follow from each other exactly."""
+        found = zip(self.problem.random, self.point.covariances, strict=True)
+        return tuple(
+            item
+            for item, inner in found
+            if (inner[0, 0] == 0.0 if len(inner) == 1 else np.linalg.eigvalsh(inner)[0] < ZERO)
+        )
 
     @property
     def residual_variance(self) -> float:
@@ -76,58 +99,108 @@ class Fit:
 
     @property
     def aic(self) -> float:
-        """As R's AIC: fixed coefficients, random variances and the residual variance are counted."""
-        return 2.0 * (self.problem.design.rank + len(self.ratios) + 1) - 2.0 * self.log_likelihood
+        """As R's AIC: fixed coefficients, variances and covariances, and the residual variance are counted."""
+        return 2.0 * (self.problem.design.rank + self.problem.parameters + 1) - 2.0 * self.log_likelihood
 
     @property
     def fixed_in_basis(self) -> Floats:
         """The fixed effects in X's orthonormal basis."""
-        solution = self.point.coefficients()
-        return self.problem.least_squares + solution[self.problem.data.levels :]
+        return self.problem.least_squares + self.point.fixed_effects()
 
     def in_basis(self, contrasts: Floats) -> Floats:
         """Contrasts of coefficients (a row each) as contrasts of the basis coefficients."""
         return contrasts @ self.problem.design.upper_inverse
 
     def random_effects(self) -> dict[str, dict[str, float]]:
-        """The predicted effect of every level (R's ranef)."""
-        scores = self.point.scores()
-        named = zip(self.problem.table.groups.items(), self.ratios, scores, strict=True)
-        return {
-            group: dict(zip(factor.levels, (ratio * score).tolist(), strict=True))
-            for (group, factor), ratio, score in named
-        }
+        """The predicted effect of every level (R's ranef), by group; slopes by group and column, as `g: x`."""
+        named: dict[str, dict[str, float]] = {}
+        for item, effects in zip(self.problem.random, self.point.random_effects(), strict=True):
+            for name, row in zip(item.names, item.outward @ effects, strict=True):
+                key = item.term.group if name == INTERCEPT else f"{item.term.group}: {name}"
+                named[key] = dict(zip(item.factor.levels, row.tolist(), strict=True))
+        return named
 
 
 def prepare(data: Mapping[str, ArrayLike], formula: str, missing: Missing = "error") -> Problem:
     """Parse the formula, check the data and reduce them."""
     parsed = parse_formula(formula)
-    table = read_table(data, parsed, missing)
+    return reduced(parsed, read_table(data, parsed, missing))
+
+
+def reduced(formula: Formula, table: Table) -> Problem:
+    """A formula and its checked columns as a problem."""
     rows = len(table.response)
-    for name, factor in table.groups.items():
-        _check_group(name, factor, rows)
-    design = design_of(parsed, table.variables, rows)
-    parameters = design.rank + len(table.groups) + 1
-    if parameters > rows:
-        raise InputError("the model has more parameters than rows", found=f"{parameters} parameters, {rows} rows")
+    random, notes = random_part(formula, table)
+    design = design_of(formula, table.variables, rows)
     least_squares = design.basis.T @ table.response
     residual = table.response - design.basis @ least_squares
-    _check_response(parsed.response, table.response, residual)
-    return Problem(parsed, table, design, cross_products(table.groups, design, residual), least_squares)
+    notes = table.notes + design.notes + notes
+    problem = Problem(formula, table, design, random, _products(random, design, residual), least_squares, notes)
+    parameters = design.rank + problem.parameters + 1
+    if parameters > rows:
+        raise InputError("the model has more parameters than rows", found=f"{parameters} parameters, {rows} rows")
+    _check_response(formula.response, table.response, residual)
+    return problem
+
+
+def with_random(problem: Problem, random: Sequence[Random]) -> Problem:
+    """The same fixed part and rows with other random terms, of which there must be one."""
+    residual = problem.table.response - problem.design.basis @ problem.least_squares
+    return replace(problem, random=tuple(random), data=_products(random, problem.design, residual))
+
+
+def _products(random: Sequence[Random], design: FixedDesign, residual: Floats) -> CrossProducts | SlopeProducts:
+    if all(item.is_intercept for item in random):
+        return cross_products({item.term.group: item.factor for item in random}, design, residual)
+    return slope_products(random, design, residual)
 
 
 def fit_problem(problem: Problem, *, reml: bool = True) -> Fit:
-    """Fit all variance ratios.
+    """Fit all variances and covariances.
 
     A fit that ends on the boundary may be a local minimum, so it is checked from a second start: equal random and
     residual variances, where lme4 starts.
     """
-    objective, start = Objective(problem.data, reml), _start(problem.data)
+    data = problem.data
+    if isinstance(data, SlopeProducts):
+        first = [np.eye(shape.width) * shape.levels * shape.width / data.rows for shape in data.shapes]
+        slopes = _slopes_from(problem, first, reml=reml)
+        if not slopes.deficient:
+            return slopes
+        return _better(slopes, _slopes_from(problem, [np.eye(len(item)) for item in first], reml=reml))
+    objective, start = Objective(data, reml), _start(data)
     fit = refit(objective, problem, start, start > 0.0)
     if len(start) == 1 or fit.ratios.all():
         return fit
-    second = refit(objective, problem, np.ones(len(start)), start > 0.0)
-    return second if objective.value(second.point) < objective.value(fit.point) - 1e-9 else fit
+    return _better(fit, refit(objective, problem, np.ones(len(start)), start > 0.0))
+
+
+def _better(fit: Fit, second: Fit) -> Fit:
+    return second if second.objective.value(second.point) < fit.objective.value(fit.point) - 1e-9 else fit
+
+
+def other_fit(fit: Fit) -> Fit:
+    """The fit by ML of a model fitted by REML, and the other way round; the two are close, so it starts from there."""
+    problem, reml = fit.problem, not fit.objective.reml
+    if isinstance(problem.data, SlopeProducts):
+        return _slopes_from(problem, fit.point.covariances, reml=reml)
+    return refit(Objective(problem.data, reml), problem, fit.ratios, np.ones(len(fit.ratios), dtype=bool))
+
+
+def fit_without(fit: Fit, random: Sequence[Random]) -> Fit:
+    """Fit again with these random terms alone, which may be none."""
+    problem, reml = fit.problem, fit.objective.reml
+    if random:
+        return fit_problem(with_random(problem, random), reml=reml)
+    if isinstance(problem.data, SlopeProducts):
+        return fit_at(problem, [np.zeros((item.width, item.width)) for item in problem.random], reml=reml)
+    return fit_at(problem, np.zeros(len(problem.random)), reml=reml)
+
+
+def _slopes_from(problem: Problem, start: Sequence[Floats], *, reml: bool) -> Fit:
+    assert isinstance(problem.data, SlopeProducts)
+    objective = SlopeObjective(problem.data, reml)
+    return Fit(problem, objective, minimise_covariances(objective, start))
 
 
 def _start(data: CrossProducts) -> Floats:
@@ -142,35 +215,24 @@ def _start(data: CrossProducts) -> Floats:
 
 
 def refit(objective: Objective, problem: Problem, start: Floats, free: NDArray[np.bool_]) -> Fit:
-    """Fit from other ratios, or with some terms left out (not `free`)."""
+    """Fit random intercepts from other ratios, or with some terms left out (not `free`)."""
     return Fit(problem, objective, minimise(objective, start, free))
 
 
-def fit_at(problem: Problem, ratios: Floats, *, reml: bool = True) -> Fit:
-    """The model at given ratios, nothing optimised."""
-    objective = Objective(problem.data, reml)
-    point = objective.at(np.asarray(ratios, dtype=np.float64))
+def fit_at(problem: Problem, given: Floats | Sequence[Floats], *, reml: bool = True) -> Fit:
+    """The model at given variance ratios or, with slopes, relative covariances of the columns as written."""
+    point: Point | None
+    objective: Criterion
+    if isinstance(problem.data, SlopeProducts):
+        objective = slopes = SlopeObjective(problem.data, reml)
+        inner = [item.inner_covariance(outer) for item, outer in zip(problem.random, given, strict=True)]
+        point = slopes.at([triangular(sigma) for sigma in inner])
+    else:
+        objective = ratios = Objective(problem.data, reml)
+        point = ratios.at(np.asarray(given, dtype=np.float64))
     if point is None:
-        raise InputError("the model is singular at these variance ratios", found=str(ratios))
+        raise InputError("the model is singular at these variance ratios", found=str(given))
     return Fit(problem, objective, point)
-
-
-def _check_group(name: str, factor: Factor, rows: int) -> None:
-    levels = len(factor.levels)
-    if levels < 2:
-        raise InputError(
-            f"the grouping factor {name!r} has only one level",
-            found=repr(factor.levels[0]),
-            allowed="two levels or more",
-            hint=f"leave (1|{name}) out: one level shows no variance",
-        )
-    if levels >= rows:
-        raise InputError(
-            f"the grouping factor {name!r} has as many levels as there are rows",
-            found=f"{levels} levels, {rows} rows",
-            allowed="fewer levels than rows",
-            hint=f"leave (1|{name}) out: it cannot be told from the residual",
-        )
 
 
 def _check_response(name: str, response: Floats, residual: Floats) -> None:

@@ -1,16 +1,16 @@
 """Kenward and Roger's adjusted covariance and degrees of freedom (Biometrics 53, 1997), as pbkrtest computes them.
 
-The variance structure is linear in (γ_1, …, γ_K, residual), and the method does not depend on which basis of that
-linear space is used. With V itself as the last element all its terms vanish from the adjustment, and what remains needs
-only traces and products with Z_i'PZ_j: no matrix has the size of the rows.
+The variance structure is linear in (γ_1, …, γ_K, residual), where γ are variance ratios or, with slopes, elements of
+relative covariances; the method does not depend on which basis of that linear space is used. With V itself as the last
+element all its terms vanish from the adjustment, and what remains needs only traces and products with Z_i'PZ_j: no
+matrix has the size of the rows.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from isorun.analysis.mixed.degrees_of_freedom import FixedInference, fixed_scores, sensitivities
-from isorun.analysis.mixed.deviance import products_with, projector, traces
+from isorun.analysis.mixed.degrees_of_freedom import FixedInference, sensitivities
 from isorun.analysis.mixed.fit import Fit
 
 __all__ = ["kenward_roger"]
@@ -18,19 +18,18 @@ __all__ = ["kenward_roger"]
 
 def kenward_roger(fit: Fit) -> FixedInference:
     """The fixed effects with Kenward and Roger's method; `fit` must be a REML fit."""
-    point, degrees = fit.point, float(fit.objective.degrees)
-    middle = projector(point, with_fixed=True)
-    first, second = traces(point, middle)
+    point, objective = fit.point, fit.objective
+    degrees = float(objective.degrees)
+    first, second = objective.expected_traces(point)
     spread = _inverse(second - np.outer(first, first) / degrees)
-    scores = fixed_scores(point)
-    products = products_with(point, middle, scores)
+    products = objective.fixed_products(point)
     basic = point.covariance
     adjustment = 4.0 * basic @ np.einsum("ij,ijab->ab", spread, products) @ basic
     return FixedInference(
         fixed=fit.fixed_in_basis,
         covariance=fit.residual_variance * (basic + (adjustment + adjustment.T) / 2.0),
         unadjusted=fit.residual_variance * basic,
-        derivatives=sensitivities(fit, scores),
+        derivatives=sensitivities(fit),
         residual_df=degrees,
         centre=first / degrees,
         spread=spread,

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from itertools import combinations
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isorun.analysis.inputs.multiplicity import CORRECTIONS
 from isorun.analysis.mixed.columns import Missing
 from isorun.analysis.mixed.contrasts import type_three
 from isorun.analysis.mixed.degrees_of_freedom import FixedInference
-from isorun.analysis.mixed.differences import chosen_factors
+from isorun.analysis.mixed.differences import check_adjustment, chosen_factors, means
 from isorun.analysis.mixed.differences import differences as factor_differences
-from isorun.analysis.mixed.fit import Fit, fit_problem, prepare, refit
+from isorun.analysis.mixed.fit import Fit, fit_problem, other_fit, prepare
 from isorun.analysis.mixed.kenward_roger import kenward_roger
-from isorun.analysis.mixed.objective import Objective
 from isorun.analysis.mixed.random_tests import ranova
-from isorun.analysis.mixed.result import AnovaRow, FixedEffect, MixedResult, RandomEffect
+from isorun.analysis.mixed.result import AnovaRow, Correlation, DegreesOfFreedom, FixedEffect, MixedResult, RandomEffect
 from isorun.analysis.mixed.satterthwaite import satterthwaite
 from isorun.errors import InputError, known_names
 
 __all__ = ["DegreesOfFreedom", "mixed_model", "result_of"]
 
-DegreesOfFreedom = Literal["satterthwaite", "kenward-roger"]
 _METHODS: Final = ("satterthwaite", "kenward-roger")
 
 
@@ -37,44 +35,59 @@ def mixed_model(
     adjust: str = "holm",
     level: float = 0.95,
     differences: Sequence[str] | None = None,
+    control: str | None = None,
     missing: Missing = "error",
 ) -> MixedResult:
-    """Fit a linear mixed model with random intercepts, and test it.
+    """Fit a linear mixed model with random intercepts and slopes, and test it.
 
-    data: columns by name, equally long; text columns are factors, numbers are numbers (`C(x)` makes a factor of them).
+    data: columns by name, equally long; text columns are factors, numbers are numbers (`factor(x)` makes levels of
+    them).
     formula: as in R, such as `accuracy ~ experiment + (1|seed) + (1|repeat)`.
     reml: restricted maximum likelihood, or maximum likelihood for estimates and Satterthwaite's tests.
     ddf: the degrees of freedom of F tests and differences; the coefficients have both.
-    differences: the factors whose levels are compared, all by default; p is adjusted within each by `adjust`.
+    differences: the factors whose levels are compared, all by default; p and intervals are adjusted within each.
+    adjust: "tukey", "dunnett" (against `control`), "holm", "bonferroni", "bh" or "none". control: the level that all
+    others are compared with; without it every pair is.
     missing: "error", or "drop" for rows with missing or infinite values.
     """
-    _check_choices(ddf, adjust, level)
+    _check_choices(ddf, level)
+    check_adjustment(adjust, control)
     return result_of(
         fit_problem(prepare(data, formula, missing), reml=reml),
         ddf=ddf,
         adjust=adjust,
         level=level,
         compare=differences,
+        control=control,
     )
 
 
 def result_of(
-    fit: Fit, *, ddf: DegreesOfFreedom, adjust: str, level: float, compare: Sequence[str] | None
+    fit: Fit,
+    *,
+    ddf: DegreesOfFreedom,
+    adjust: str,
+    level: float,
+    compare: Sequence[str] | None,
+    control: str | None = None,
 ) -> MixedResult:
-    """All tests of a fit."""
+    """Every test of a fit."""
     problem = fit.problem
-    by_reml, by_ml = (fit, _other(fit)) if fit.objective.reml else (_other(fit), fit)
+    by_reml, by_ml = (fit, other_fit(fit)) if fit.objective.reml else (other_fit(fit), fit)
     observed, expected = satterthwaite(fit), kenward_roger(by_reml)
     inference = observed if ddf == "satterthwaite" else expected
-    compared = chosen_factors(fit, compare)
     rows = [
-        row for factor in compared for row in factor_differences(fit, inference, factor, level=level, adjust=adjust)
+        row
+        for factor in chosen_factors(fit, compare, control)
+        for row in factor_differences(fit, inference, factor, level=level, adjust=adjust, control=control)
     ]
+    averages = [row for factor in chosen_factors(fit, compare) for row in means(fit, inference, factor, level=level)]
     return MixedResult(
         formula=problem.formula.text,
         reml=fit.objective.reml,
         ddf=ddf,
         adjust=adjust,
+        control=control,
         level=level,
         rows=problem.data.rows,
         loglik_reml=by_reml.log_likelihood,
@@ -82,21 +95,17 @@ def result_of(
         aic=fit.aic,
         fixed=_fixed_effects(fit, observed, expected),
         random=_random_effects(fit),
+        correlations=_correlations(fit),
         residual_sd=float(np.sqrt(fit.residual_variance)),
-        singular=bool((fit.ratios == 0.0).any()),
+        singular=bool(fit.deficient),
         ranova=tuple(ranova(fit)),
         anova=_anova(fit, inference),
+        means=tuple(averages),
         differences=tuple(rows),
         random_effects=fit.random_effects(),
         notes=problem.notes + _notes(fit, unknown=sum(np.isnan(row.estimate) for row in rows)),
         fit=fit,
     )
-
-
-def _other(fit: Fit) -> Fit:
-    """The fit by ML of a model fitted by REML, and the other way round; the two are close, so it starts from there."""
-    free = np.ones(len(fit.ratios), dtype=bool)
-    return refit(Objective(fit.problem.data, not fit.objective.reml), fit.problem, fit.ratios, free)
 
 
 def _fixed_effects(fit: Fit, observed: FixedInference, expected: FixedInference) -> tuple[FixedEffect, ...]:
@@ -110,11 +119,22 @@ def _fixed_effects(fit: Fit, observed: FixedInference, expected: FixedInference)
 
 
 def _random_effects(fit: Fit) -> tuple[RandomEffect, ...]:
-    variances = (fit.ratios * fit.residual_variance).tolist()
     return tuple(
-        RandomEffect(group, variance, variance**0.5)
-        for group, variance in zip(fit.problem.groups, variances, strict=True)
+        RandomEffect(item.term.group, variance, variance**0.5, name)
+        for item, covariance in zip(fit.problem.random, fit.covariances, strict=True)
+        for name, variance in zip(item.names, np.maximum(np.diagonal(covariance), 0.0).tolist(), strict=True)
     )
+
+
+def _correlations(fit: Fit) -> tuple[Correlation, ...]:
+    found = []
+    for item, covariance in zip(fit.problem.random, fit.covariances, strict=True):
+        sd = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        for a, b in combinations(range(item.width), 2):
+            known = sd[a] > 0.0 and sd[b] > 0.0
+            value = float(np.clip(covariance[a, b] / (sd[a] * sd[b]), -1.0, 1.0)) if known else float("nan")
+            found.append(Correlation(item.term.group, item.names[a], item.names[b], value))
+    return tuple(found)
 
 
 def _anova(fit: Fit, inference: FixedInference) -> tuple[AnovaRow, ...]:
@@ -127,16 +147,16 @@ def _anova(fit: Fit, inference: FixedInference) -> tuple[AnovaRow, ...]:
 
 
 def _notes(fit: Fit, *, unknown: int) -> tuple[str, ...]:
-    zero = [group for group, ratio in zip(fit.problem.groups, fit.ratios, strict=True) if ratio == 0.0]
+    zero = [item.term.group for item in fit.deficient if item.is_intercept]
     notes = [f"the fit is singular: the variance of {', '.join(zero)} is estimated as exactly zero"] if zero else []
+    bound = [item.term.label for item in fit.deficient if not item.is_intercept]
+    notes += [f"the fit is singular: the coefficients of {', '.join(bound)} follow from fewer of them"] if bound else []
     notes += [f"{unknown} differences cannot be estimated because of empty cells"] if unknown else []
     return tuple(notes)
 
 
-def _check_choices(ddf: str, adjust: str, level: float) -> None:
+def _check_choices(ddf: str, level: float) -> None:
     if ddf not in _METHODS:
         raise InputError(f"there is no method {ddf!r} for degrees of freedom", allowed=known_names(ddf, _METHODS))
-    if adjust not in CORRECTIONS:
-        raise InputError(f"there is no adjustment {adjust!r}", allowed=known_names(adjust, CORRECTIONS))
     if not 0.0 < level < 1.0:
         raise InputError("the confidence level is out of range", found=f"{level}", allowed="between 0 and 1, as 0.95")

@@ -5,11 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
+from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.mixed.fit import Fit
 
-__all__ = ["AnovaRow", "Difference", "FixedEffect", "MixedResult", "RandomEffect", "RanovaRow", "VarianceShare"]
+__all__ = [
+    "AnovaRow",
+    "Correlation",
+    "DegreesOfFreedom",
+    "Difference",
+    "FixedEffect",
+    "InteractionTest",
+    "Mean",
+    "MixedResult",
+    "RandomEffect",
+    "RanovaRow",
+    "VarianceShare",
+]
+
+
+DegreesOfFreedom = Literal["satterthwaite", "kenward-roger"]
 
 
 def _plain(row: Any, *, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -39,11 +55,22 @@ class FixedEffect:
 
 @dataclass(frozen=True, slots=True)
 class RandomEffect:
-    """The variance of a random intercept; exactly 0 on the boundary."""
+    """The variance of a random intercept, exactly 0 on the boundary, or of a slope; effect: R's name of its column."""
 
     group: str
     variance: float
     sd: float
+    effect: str = "(Intercept)"
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """How two random coefficients of the same group go together; NaN where one has no variance."""
+
+    group: str
+    a: str
+    b: str
+    correlation: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +88,8 @@ class RanovaRow:
     """The likelihood-ratio test of a random effect.
 
     p takes the statistic as chi-square with df degrees of freedom, as lmerTest does. A variance cannot be negative, so
-    under the null the statistic is zero half of the time: p_boundary takes the 50:50 mixture of 0 and chi-square(1),
-    which is half of p. p is therefore conservative.
+    under the null the statistic is zero half of the time: p_boundary takes the 50:50 mixture of chi-square(df - 1) and
+    chi-square(df), which for an intercept is half of p. p is therefore conservative. group: whose effect it is.
     """
 
     term: str
@@ -70,6 +97,7 @@ class RanovaRow:
     df: int
     p: float
     p_boundary: float
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +114,27 @@ class AnovaRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Mean:
+    """The estimated mean of a level of a factor, over the other effects; NaN where empty cells leave it unknowable.
+
+    The levels of other factors weigh the same, numbers are held at their mean. lower, upper: for this mean alone.
+    """
+
+    factor: str
+    label: str
+    estimate: float
+    se: float
+    df: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """The mean difference a - b between two levels of a factor, over the other effects.
 
-    estimate and everything after it are NaN where empty cells leave the difference unknowable.
+    lower, upper: leave out 0 exactly when p_adjusted is below 1 - level. estimate and everything after it are NaN where
+    empty cells leave the difference unknowable.
     """
 
     factor: str
@@ -105,9 +150,27 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class InteractionTest:
+    """Whether the effects of `group` are particular to each level of `factor`: the likelihood-ratio test of `term`.
+
+    lrt, p (the boundary's): None where it cannot be tested, and why_not says why. formula: the one with the term.
+    """
+
+    factor: str
+    group: str
+    term: str
+    lrt: float | None
+    p: float | None
+    formula: str
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class MixedResult:
     """A fitted mixed model with its tests.
 
+    control: the level that all others of its factor are compared with, None for every pair.
+    interactions, conditions: what `checks` found, empty before.
     random and ranova are in the formula's order. random_effects: the predicted effect of every level of every group.
     notes: what the reader must know (rows or columns left out, variances at zero).
     fit: the model itself, for what is computed on demand (`variance_shares`).
@@ -115,8 +178,9 @@ class MixedResult:
 
     formula: str
     reml: bool
-    ddf: str
+    ddf: DegreesOfFreedom
     adjust: str
+    control: str | None
     level: float
     rows: int
     loglik_reml: float
@@ -124,18 +188,22 @@ class MixedResult:
     aic: float
     fixed: tuple[FixedEffect, ...]
     random: tuple[RandomEffect, ...]
+    correlations: tuple[Correlation, ...]
     residual_sd: float
     singular: bool
     ranova: tuple[RanovaRow, ...]
     anova: tuple[AnovaRow, ...]
+    means: tuple[Mean, ...]
     differences: tuple[Difference, ...]
     random_effects: Mapping[str, Mapping[str, float]]
     notes: tuple[str, ...]
     fit: Fit = field(repr=False, compare=False)
+    interactions: tuple[InteractionTest, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The documented keys. Levels are written `factor=level` where differences cover several factors."""
-        several = len({row.factor for row in self.differences}) > 1
+        """The documented keys. Levels are written `factor=level` where several factors have means or differences."""
+        several = len({row.factor for row in self.means} | {row.factor for row in self.differences}) > 1
         return {
             "loglik_reml": self.loglik_reml,
             "loglik_ml": self.loglik_ml,
@@ -144,9 +212,11 @@ class MixedResult:
             "random": [_plain(row) for row in self.random],
             "residual_sd": self.residual_sd,
             "singular": self.singular,
-            "ranova": [_plain(row, leave_out=("p_boundary",)) for row in self.ranova],
+            "ranova": [_plain(row, leave_out=("p_boundary", "group")) for row in self.ranova],
             "anova": [_plain(row) for row in self.anova],
             "differences": [_difference_json(row, several) for row in self.differences],
+            "means": [_mean_json(row, several) for row in self.means],
+            "correlations": [_plain(row) for row in self.correlations],
         }
 
     def details(self) -> dict[str, Any]:
@@ -156,12 +226,18 @@ class MixedResult:
             "reml": self.reml,
             "ddf": self.ddf,
             "adjust": self.adjust,
+            "control": self.control,
             "level": self.level,
             "rows": self.rows,
             "se_kenward_roger": {row.name: row.se_kenward_roger for row in self.fixed},
             "p_boundary": {row.term: row.p_boundary for row in self.ranova},
             "notes": list(self.notes),
         }
+
+
+def _mean_json(row: Mean, several: bool) -> dict[str, Any]:
+    plain = _plain(row, leave_out=("factor",))
+    return {**plain, "label": f"{row.factor}={row.label}"} if several else plain
 
 
 def _difference_json(row: Difference, several: bool) -> dict[str, Any]:

@@ -8,27 +8,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from isorun.analysis.mixed.degrees_of_freedom import FixedInference, fixed_scores, sensitivities
+from isorun.analysis.mixed.degrees_of_freedom import FixedInference, sensitivities
 from isorun.analysis.mixed.fit import Fit
 
 __all__ = ["satterthwaite"]
 
+_FLAT = 1e-10
+"""Curvatures below this share of the largest are rounding, or turn a singular covariance's root into another root."""
+
 
 def satterthwaite(fit: Fit) -> FixedInference:
     """The fixed effects with Satterthwaite's method."""
-    point = fit.point
-    inside = fit.ratios > 0.0
-    _, curvature = fit.objective.second_derivatives(point)
-    squares = np.array([score @ score for score in point.scores()])
+    point, objective = fit.point, fit.objective
+    gradient, curvature = objective.second_derivatives(point)
+    directions, bend = objective.tangent(point, gradient)
     covariance = fit.residual_variance * point.covariance
     return FixedInference(
         fixed=fit.fixed_in_basis,
         covariance=covariance,
         unadjusted=covariance,
-        derivatives=sensitivities(fit, fixed_scores(point))[inside],
-        residual_df=float(fit.objective.degrees),
-        centre=(squares / point.residual_square)[inside],
-        spread=_inverse_of_positive_part(curvature[np.ix_(inside, inside)]),
+        derivatives=np.tensordot(directions.T, sensitivities(fit), 1),
+        residual_df=float(objective.degrees),
+        centre=directions.T @ objective.squares(point) / point.residual_square,
+        spread=_inverse_of_positive_part(directions.T @ curvature @ directions + bend),
         scaled_f=False,
     )
 
@@ -38,6 +40,6 @@ def _inverse_of_positive_part(curvature: np.ndarray) -> np.ndarray:
     if not len(curvature):
         return curvature
     values, vectors = np.linalg.eigh(curvature)
-    positive = values > 1e-12 * np.abs(values).max()
+    positive = values > _FLAT * np.abs(values).max()
     kept = vectors[:, positive]
     return np.asarray((kept / values[positive]) @ kept.T)

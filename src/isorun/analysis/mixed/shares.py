@@ -1,7 +1,8 @@
 """How the variance that the fixed effects leave divides into random effects and residual, with profile intervals.
 
 An interval holds every share at which the deviance, minimised over everything else, exceeds its minimum by no more than
-the chi-square(1) quantile. It may end at 0 or 1, where the boundary itself is not rejected.
+the chi-square(1) quantile. It may end at 0 or 1, where the boundary itself is not rejected. The variance of a random
+effect with slopes is its mean over the rows (Johnson 2014).
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from isorun.analysis.mixed.fit import Fit
+from isorun.analysis.mixed.objective import Objective
 from isorun.analysis.mixed.result import MixedResult, VarianceShare
+from isorun.analysis.mixed.slopes.objective import SlopeObjective
+from isorun.analysis.mixed.slopes.roots import gradient_matrices, triangular
 from isorun.errors import InputError
 
 __all__ = ["variance_shares"]
@@ -33,10 +37,19 @@ def variance_shares(result: MixedResult, level: float = 0.95) -> tuple[VarianceS
     total = 1.0 + float(fit.ratios.sum())
     shares = [*(fit.ratios / total).tolist(), 1.0 / total]
     rows = []
-    for place, (group, share) in enumerate(zip([*fit.problem.groups, "Residual"], shares, strict=True)):
+    for place, (group, share) in enumerate(zip([*_names(fit), "Residual"], shares, strict=True)):
         profile = _Profile(fit, place if place < len(fit.ratios) else None)
         rows.append(VarianceShare(group, share, *_interval(profile, share, level)))
     return tuple(rows)
+
+
+def _names(fit: Fit) -> list[str]:
+    """The groups; where a group has several random effects, or one with slopes, as the formula writes it."""
+    groups = list(fit.problem.groups)
+    return [
+        item.term.group if item.is_intercept and groups.count(item.term.group) == 1 else item.term.label
+        for item in fit.problem.random
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +61,12 @@ class _Profile:
 
     def rise(self, share: float) -> float:
         """How far the deviance at this share is above its minimum."""
+        minimum = self.fit.objective.value(self.fit.point)
         objective = self.fit.objective
-        point = objective.at(self._best(share))
-        minimum = objective.value(self.fit.point)
+        if isinstance(objective, SlopeObjective):
+            return max(0.0, self._best_slopes(objective, share) - minimum)
+        assert isinstance(objective, Objective)
+        point = objective.at(self._best_ratios(objective, share))
         return float("inf") if point is None else max(0.0, objective.value(point) - minimum)
 
     def _constraint(self, share: float) -> tuple[Floats, float]:
@@ -72,15 +88,15 @@ class _Profile:
         start[self.place] = share / (1.0 - share) * (1.0 + ratios.sum() - ratios[self.place])
         return start
 
-    def _best(self, share: float) -> Floats:
+    def _best_ratios(self, objective: Objective, share: float) -> Floats:
         """The ratios of lowest deviance with this share."""
         start = self._start(share)
         if len(start) == 1:
             return start
         normal, offset = self._constraint(share)
-        unit = np.maximum(start, 0.01 / self.fit.problem.data.level_counts)
+        unit = np.maximum(start, 0.01 / objective.data.level_counts)
         found = optimize.minimize(
-            _scaled(self.fit, unit),
+            _scaled(objective, unit),
             start / unit,
             jac=True,
             method="SLSQP",
@@ -90,15 +106,50 @@ class _Profile:
         )
         return np.asarray(np.maximum(found.x, 0.0) * unit)
 
+    def _best_slopes(self, objective: SlopeObjective, share: float) -> float:
+        """The lowest deviance with this share, over the covariances' roots, whose square sums are the ratios."""
+        normal, offset = self._constraint(share)
+        weights = normal[[item.term for item in objective.elements]]
+        start = []
+        for target, sigma in zip(self._start(share).tolist(), self.fit.point.covariances, strict=True):
+            opened = sigma + 1e-3 * max(float(np.trace(sigma)), 1e-6) * np.eye(len(sigma))
+            start.append(triangular(opened * target / float(np.trace(opened))))
+        found = optimize.minimize(
+            _of_roots(objective),
+            [start[item.term][item.row, item.column] for item in objective.elements],
+            jac=True,
+            method="SLSQP",
+            constraints={"type": "eq", "fun": lambda x: weights @ x**2 - offset, "jac": lambda x: 2.0 * weights * x},
+            options={"ftol": 1e-9, "maxiter": 200},
+        )
+        return float(found.fun)
 
-def _scaled(fit: Fit, unit: Floats) -> Callable[[Floats], tuple[float, Floats]]:
+
+def _scaled(objective: Objective, unit: Floats) -> Callable[[Floats], tuple[float, Floats]]:
     """Deviance and gradient, with ratios in units that make them comparable."""
 
     def value_and_gradient(x: Floats) -> tuple[float, Floats]:
-        point = fit.objective.at(np.maximum(x, 0.0) * unit)
+        point = objective.at(np.maximum(x, 0.0) * unit)
         if point is None:
             return float("inf"), np.zeros(len(x))
-        return fit.objective.value(point), fit.objective.derivatives(point)[0] * unit
+        return objective.value(point), objective.derivatives(point)[0] * unit
+
+    return value_and_gradient
+
+
+def _of_roots(objective: SlopeObjective) -> Callable[[Floats], tuple[float, Floats]]:
+    """Deviance and gradient by the entries of the covariances' triangular roots."""
+
+    def value_and_gradient(x: Floats) -> tuple[float, Floats]:
+        roots = [np.zeros((width, width)) for width in objective.widths]
+        for item, entry in zip(objective.elements, x.tolist(), strict=True):
+            roots[item.term][item.row, item.column] = entry
+        point = objective.at(roots)
+        if point is None:
+            return float("inf"), np.zeros(len(x))
+        slopes = gradient_matrices(objective.widths, objective.second_derivatives(point)[0])
+        gradients = [2.0 * slope @ root for slope, root in zip(slopes, roots, strict=True)]
+        return objective.value(point), np.array([gradients[i.term][i.row, i.column] for i in objective.elements])
 
     return value_and_gradient
 

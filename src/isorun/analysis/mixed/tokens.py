@@ -11,9 +11,11 @@ from isorun.errors import InputError
 __all__ = ["Token", "formula_error", "tokenize"]
 
 EXAMPLE: Final = "accuracy ~ experiment + (1|seed)"
+_SHOWN: Final = 60
+"""Characters shown on either side of the place, where a formula is too long to be shown whole."""
 _FOUND_INDENT: Final = " " * len("  found:   ")
 _TOKEN: Final = re.compile(
-    r"\s*(?:(?P<name>`[^`]+`|[^\W\d][\w.]*|\.[^\W\d][\w.]*)|(?P<number>\d+(?:\.\d+)?)|(?P<sign>[~+\-*:/()|^]))"
+    r"\s*(?:(?P<name>`[^`]+`|[^\W\d][\w.]*|\.[^\W\d][\w.]*)|(?P<number>\d+(?:\.\d+)?)|(?P<sign>\|\||[~+\-*:/()|^]))"
 )
 
 
@@ -30,8 +32,11 @@ class Token:
 
 
 def formula_error(formula: str, place: int, what: str, *, allowed: str = "", hint: str = "") -> InputError:
-    """An error that shows the formula with a caret under `place`."""
-    pointed = f"{formula}\n{_FOUND_INDENT}{' ' * place}^"
+    """An error that shows the formula, or what surrounds the place in a long one, with a caret under `place`."""
+    start = max(0, place - _SHOWN) if len(formula) > 2 * _SHOWN else 0
+    shown = ("…" if start else "") + formula[start : start + 2 * _SHOWN]
+    shown += "…" if start + 2 * _SHOWN < len(formula) else ""
+    pointed = f"{shown}\n{_FOUND_INDENT}{' ' * (place - start + (start > 0))}^"
     return InputError(f"the formula cannot be used: {what}", found=pointed, allowed=allowed, hint=hint)
 
 
@@ -57,5 +62,5 @@ def _unknown_character(formula: str, place: int) -> InputError:
         formula,
         place,
         f"{formula[place]!r} has no meaning here",
-        allowed="column names (`in backticks` when they hold spaces), 0, 1, and the signs ~ + - * : / ( ) |",
+        allowed="column names (`in backticks` when they hold spaces), 0, 1, and the signs ~ + - * : / ( ) | ||",
     )

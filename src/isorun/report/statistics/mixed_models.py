@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.condition import voided
+from isorun.analysis.mixed.evidence import evidence_of
 from isorun.analysis.mixed.hypotheses import Hypotheses
+from isorun.analysis.mixed.random_terms import INTERCEPT
 from isorun.analysis.mixed.result import MixedResult, VarianceShare
 from isorun.report.numbers import UNKNOWN, fixed, p_value, percentage, significant
 from isorun.report.tables import Column, Table
@@ -14,26 +16,49 @@ from isorun.report.view import View
 __all__ = ["mixed_view"]
 
 _MANY = 15
-_RANDOM_NOTE = (
-    "share: of the variance the fixed effects leave, with its profile interval. LRT: likelihood-ratio test of this "
-    "variance being zero; p takes the boundary into account (50:50 mixture of 0 and chi-square(1))."
+_TOGETHER = "Intervals match it, and hold together at their level."
+_EACH = "Intervals match it: each has the level of its own test; together they hold at a lower one."
+_INTERVALS = {
+    "tukey": _TOGETHER,
+    "dunnett": _TOGETHER,
+    "bonferroni": _TOGETHER,
+    "holm": _EACH,
+    "bh": _EACH,
+    "benjamini-hochberg": _EACH,
+    "none": "Each interval holds at its level, alone.",
+}
+_SHARE_NOTE = "share: of the variance the fixed effects leave, with its profile interval."
+_TEST_NOTE = (
+    "LRT: likelihood-ratio test of leaving the effect out; p takes the boundary into account: a variance cannot be "
+    "negative."
 )
 
 
 def mixed_view(result: MixedResult, shares: Sequence[VarianceShare] = (), hypotheses: Hypotheses | None = None) -> View:
-    """Where the variance comes from, the fixed effects, and the differences between their levels."""
-    tables = [_random(result, shares), _fixed(result), _anova(result), _differences(result)]
+    """Where the variance comes from, the fixed effects, the means and the differences between them."""
+    slopes = any(row.effect != INTERCEPT for row in result.random)
+    random = [_slopes(result), _shares(shares), _random_tests(result)] if slopes else [_random(result, shares)]
+    tables = [*random, _interactions(result), _fixed(result), _anova(result), _means(result), _differences(result)]
     return View(
         tuple(_verdict(result, shares, hypotheses)),
         tuple(table for table in tables if table.rows),
-        tuple(Condition("model", note, "see the model's formula and the data") for note in result.notes),
+        result.conditions,
     )
 
 
 def _verdict(result: MixedResult, shares: Sequence[VarianceShare], hypotheses: Hypotheses | None) -> list[str]:
-    if hypotheses is not None:
-        parts = (hypotheses.repeats, hypotheses.seeds, hypotheses.reruns)
-        return [hypotheses.verdict, *(part.sentence for part in parts)]
+    sentences = list(hypotheses.sentences) if hypotheses else _variance_sentences(result, shares)
+    if (reason := voided(result.conditions)) is not None:
+        touched = " and ".join(reason.groups)
+        claim = f"No claim about {touched} can be made from the model as given: {reason.message}."
+        sentences.insert(len(sentences) if hypotheses else 0, claim)
+    else:
+        counted = evidence_of(result)
+        sentences += [sentence for row in result.anova if (sentence := counted.sentence(row))]
+    return sentences
+
+
+def _variance_sentences(result: MixedResult, shares: Sequence[VarianceShare]) -> list[str]:
     sentences = []
     if shares:
         largest = max(shares, key=lambda item: item.share)
@@ -48,32 +73,71 @@ def _verdict(result: MixedResult, shares: Sequence[VarianceShare], hypotheses: H
 
 
 def _random(result: MixedResult, shares: Sequence[VarianceShare]) -> Table:
-    by_group = {item.group: item for item in shares}
+    """All about random intercepts in one table."""
+    of_shares = [_share(item) for item in shares] or [(UNKNOWN, UNKNOWN)] * (len(result.random) + 1)
     rows = [
-        (
-            effect.group,
-            significant(effect.sd, 4),
-            *_share(by_group.get(effect.group)),
-            significant(test.lrt),
-            p_value(test.p_boundary),
-        )
-        for effect, test in zip(result.random, result.ranova, strict=True)
+        (effect.group, significant(effect.sd, 4), *share, significant(test.lrt), p_value(test.p_boundary))
+        for effect, share, test in zip(result.random, of_shares, result.ranova, strict=False)
     ]
-    residual = next((item for item in shares if item.group not in {e.group for e in result.random}), None)
-    rows.append(("residual", significant(result.residual_sd, 4), *_share(residual), UNKNOWN, UNKNOWN))
+    rows.append(("residual", significant(result.residual_sd, 4), *of_shares[-1], UNKNOWN, UNKNOWN))
     titles = (Column("sd"), Column("share", "%"), Column("95 % interval"), Column("LRT"), Column("p"))
     return Table(
         name="random",
         title="where the variance comes from",
         columns=(Column("source", key=True), *titles),
         rows=tuple(rows),
-        notes=(_RANDOM_NOTE,),
+        notes=(f"{_SHARE_NOTE} {_TEST_NOTE}",),
     )
 
 
-def _share(item: VarianceShare | None) -> tuple[str, str]:
-    if item is None:
-        return UNKNOWN, UNKNOWN
+def _slopes(result: MixedResult) -> Table:
+    rows = [(row.group, row.effect, significant(row.sd, 4)) for row in result.random]
+    return Table(
+        name="random",
+        title="how much the random effects vary",
+        columns=(Column("source", key=True), Column("effect", key=True), Column("sd")),
+        rows=(*rows, ("residual", UNKNOWN, significant(result.residual_sd, 4))),
+        notes=tuple(
+            f"{row.group}: correlation of {row.a} and {row.b} {fixed(row.correlation, 3)}."
+            for row in result.correlations
+        ),
+    )
+
+
+def _shares(shares: Sequence[VarianceShare]) -> Table:
+    return Table(
+        name="shares",
+        title="where the variance comes from",
+        columns=(Column("source", key=True), Column("share", "%"), Column("95 % interval")),
+        rows=tuple((row.group.replace("Residual", "residual"), *_share(row)) for row in shares),
+        notes=(f"{_SHARE_NOTE} The variance of slopes is its mean over the rows.",),
+    )
+
+
+def _random_tests(result: MixedResult) -> Table:
+    return Table(
+        name="random-tests",
+        title="tests of the random effects",
+        columns=(Column("effect", key=True), Column("LRT"), Column("df"), Column("p")),
+        rows=tuple((row.term, significant(row.lrt), str(row.df), p_value(row.p_boundary)) for row in result.ranova),
+        notes=(_TEST_NOTE,),
+    )
+
+
+def _interactions(result: MixedResult) -> Table:
+    return Table(
+        name="interactions",
+        title="random effects the model could have and has not",
+        columns=(Column("effect", key=True), Column("LRT"), Column("p")),
+        rows=tuple(
+            (row.term, UNKNOWN if row.lrt is None else significant(row.lrt), p_value(row.p))
+            for row in result.interactions
+        ),
+        notes=("Each is added alone; LRT and p as for the random effects.",),
+    )
+
+
+def _share(item: VarianceShare) -> tuple[str, str]:
     return percentage(item.share), f"{percentage(item.lower)}–{percentage(item.upper)}"
 
 
@@ -122,8 +186,35 @@ def _anova(result: MixedResult) -> Table:
     )
 
 
+def _means(result: MixedResult) -> Table:
+    several = len({row.factor for row in result.means}) > 1
+    return Table(
+        name="means",
+        title="estimated means",
+        columns=(
+            *([Column("factor", key=True)] if several else []),
+            Column("level", key=True),
+            *(Column(title) for title in ("mean", "se", "df", f"{result.level:.0%} interval")),
+        ),
+        rows=tuple(
+            (
+                *([row.factor] if several else []),
+                row.label,
+                significant(row.estimate, 4),
+                significant(row.se),
+                fixed(row.df, 1),
+                f"{significant(row.lower, 4)} to {significant(row.upper, 4)}",
+            )
+            for row in result.means
+        ),
+        notes=("Levels of other factors weigh the same, numbers are held at their mean.",),
+        folded=len(result.means) > _MANY,
+    )
+
+
 def _differences(result: MixedResult) -> Table:
-    titles = ("a - b", "se", f"{result.level:.0%} interval", "p", "p adjusted")
+    titles = ("a - b", "se", "df", f"{result.level:.0%} interval", "p", "p adjusted")
+    against = f", against {result.control}" if result.control else ""
     return Table(
         name="differences",
         title="differences between means",
@@ -134,11 +225,13 @@ def _differences(result: MixedResult) -> Table:
                 row.b,
                 significant(row.estimate),
                 significant(row.se),
+                fixed(row.df, 1),
                 f"{significant(row.lower)} to {significant(row.upper)}",
                 p_value(row.p),
                 p_value(row.p_adjusted),
             )
             for row in result.differences
         ),
-        notes=(f"p adjusted: by {result.adjust} within each factor.",),
+        notes=(f"p adjusted: by {result.adjust} within each factor{against}. {_INTERVALS[result.adjust]}",),
+        folded=len(result.differences) > _MANY,
     )

@@ -11,7 +11,14 @@ from isorun.zoo.studies.fewshot.control import ControlResult, control_results
 from isorun.zoo.studies.fewshot.design import control_name, controls_of, experiments_of, main_name
 from isorun.zoo.studies.fewshot.experiments import ROUNDS, approach_name
 from isorun.zoo.studies.fewshot.hypotheses import Judgement, judge
-from isorun.zoo.studies.fewshot.models import NestedModel, PaperModel, nested_model, paper_model
+from isorun.zoo.studies.fewshot.models import (
+    FittingModel,
+    NestedModel,
+    PaperModel,
+    fitting_model,
+    nested_model,
+    paper_model,
+)
 from isorun.zoo.studies.fewshot.once import EachOnce, each_once
 from isorun.zoo.studies.fewshot.runs import Collected, Identical, collect, control_runs, data_of, identical_settings
 
@@ -31,6 +38,7 @@ class Findings:
     control_asked: bool
     collected: Collected
     model: PaperModel
+    fitting: FittingModel
     nested: NestedModel
     judged: tuple[Judgement, ...]
     controls: tuple[ControlResult, ...]
@@ -45,7 +53,7 @@ def find(request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Findin
     main, control = (records.get(name(request.scale), ()) for name in (main_name, control_name))
     experiments = tuple(item.name for item in experiments_of(request))
     collected = collect(main)
-    model = paper_model(collected.runs)
+    model, fitting = paper_model(collected.runs), fitting_model(collected.runs)
     controls = control_results(control_runs(control))
     return Findings(
         scale=request.scale,
@@ -53,8 +61,9 @@ def find(request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Findin
         control_asked=bool(controls_of(request)),
         collected=collected,
         model=model,
+        fitting=fitting,
         nested=nested_model(collected.runs),
-        judged=judge(model, experiments),
+        judged=judge(model, experiments, fitting),
         controls=controls,
         without_runs=_without_runs(request, collected, controls),
         identical=identical_settings(collected.runs),

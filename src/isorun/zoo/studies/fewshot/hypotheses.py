@@ -1,20 +1,24 @@
-"""H1, H2 and H3 as verdicts, by the paper's own rule and by a rule that holds its error rate.
+"""H1, H2 and H3 as verdicts: by the model that fits, and beside it by the paper's own model and rule.
 
 The paper's rule: chi-square p of the likelihood-ratio tests, and plain p of six comparisons, each against .05. Six
 plain tests at .05 raise a false alarm about once in four studies without any difference, and a variance cannot be
-negative; so the second rule corrects the p of reruns by Holm's method and the p of variances for their boundary.
+negative; so the second rule corrects the p of reruns by Holm's method and the p of variances for their boundary. Both
+rest on a model in which a seed acts alike in all experiments. The verdict has the second rule and a model without that
+assumption (`models.fitting_model`): H2 asks there whether seeds act at all, in all experiments alike or in each its own
+way, and H3's differences count what the runs of a seed in a round share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from isorun.analysis.inputs.multiplicity import adjusted
-from isorun.analysis.mixed.result import RanovaRow
+from isorun.analysis.mixed.interactions import joint_test
+from isorun.analysis.mixed.result import MixedResult, RanovaRow
 from isorun.report.numbers import count, p_value, significant
-from isorun.zoo.studies.fewshot.models import PaperModel
+from isorun.zoo.studies.fewshot.models import FittingModel, PaperModel, WithoutNoise
 from isorun.zoo.studies.fewshot.published import REJECTED, TABLE_1, TABLE_2
 
 __all__ = ["ALPHA", "STATEMENTS", "TESTS", "Judgement", "judge", "published_judgements", "stated_p"]
@@ -34,9 +38,13 @@ TESTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One hypothesis. p, rejected: by the paper's rule; p_corrected, rejected_corrected: by the rule that holds .05.
+    """One hypothesis.
 
-    All four are None where the runs allow no test, and `words` says why.
+    p, rejected: by the paper's model and rule; p_corrected, rejected_corrected: by its model and the rule that holds
+    .05.
+    p_fitting, rejected_fitting: by the model that fits; None where the runs allow no test or, of the paper, where its
+    runs are not known; a decision without p is one that needs none, because identical runs never differ. words: what
+    the paper's rule says and why; fitting_words: the same of the model that fits.
     """
 
     name: str
@@ -45,23 +53,81 @@ class Judgement:
     p_corrected: float | None
     rejected_corrected: bool | None
     words: str
+    p_fitting: float | None = None
+    rejected_fitting: bool | None = None
+    fitting_words: str = ""
 
     @property
     def sentence(self) -> str:
-        """Statement, decision and reason in one sentence."""
-        return f"{self.name} ({STATEMENTS[self.name]}) {self.words}."
+        """Statement, decision and reason in one sentence, the model that fits first."""
+        statement = f"{self.name} ({STATEMENTS[self.name]})"
+        if self.rejected_fitting is None:
+            return f"{statement} {self.words}."
+        return f"{statement} {self.fitting_words}; by the paper's own model and rule it {self.words}."
 
 
-def judge(model: PaperModel, experiments: Sequence[str]) -> tuple[Judgement, ...]:
-    """The three hypotheses from the fitted model; experiments: those whose rounds are compared."""
+def judge(model: PaperModel, experiments: Sequence[str], fitting: FittingModel | None = None) -> tuple[Judgement, ...]:
+    """The three hypotheses from the fitted models; experiments: those whose rounds are compared."""
     if model.result is None:
-        return tuple(_untested(name, f"there is no model: {model.why_not}") for name in STATEMENTS)
-    tests = {row.term: row for row in model.result.ranova}
+        judged = tuple(_untested(name, f"there is no model: {model.why_not}") for name in STATEMENTS)
+    else:
+        tests = {row.term: row for row in model.result.ranova}
+        judged = (
+            _variance("H1", tests.get("(1 | repeat)"), "repeats"),
+            _variance("H2", tests.get("(1 | seed)"), "seeds"),
+            _reruns(model, experiments),
+        )
+    if fitting is None:
+        return judged
+    first, second, third = judged
+    if fitting.without_noise is not None:
+        return _certain(judged, fitting.without_noise, experiments)
     return (
-        _variance("H1", tests.get("(1 | repeat)"), "repeats"),
-        _variance("H2", tests.get("(1 | seed)"), "seeds"),
-        _reruns(model, experiments),
+        _fitted_variance(first, fitting.result, "repeat", "repeats"),
+        _fitted_variance(second, fitting.result, "seed", "seeds"),
+        _fitted_reruns(third, fitting, experiments),
     )
+
+
+def _certain(judged: tuple[Judgement, ...], seen: WithoutNoise, experiments: Sequence[str]) -> tuple[Judgement, ...]:
+    """Where identical runs never differ there is no chance to reckon with: what differs differs, and no p is needed."""
+    first, second, third = judged
+    same = "is not rejected: identical runs always gave the same"
+    first = replace(first, rejected_fitting=False, fitting_words=same)
+    if seen.configs:
+        often = f"another seed gave another result in {seen.moved} of {count(seen.configs, 'config')}"
+        words = "is rejected: identical runs never differ, and " if seen.moved else "is not rejected: "
+        second = replace(second, rejected_fitting=seen.moved > 0, fitting_words=words + often)
+    if rounds := [name for name in experiments if name in seen.rounds]:
+        words = f"is not rejected: both rounds of {count(len(rounds), 'experiment')} gave the same results"
+        third = replace(third, rejected_fitting=False, fitting_words=words)
+    return first, second, third
+
+
+def _fitted_variance(row: Judgement, result: MixedResult | None, group: str, what: str) -> Judgement:
+    """Whether `group` acts at all: all its effects are left out at once."""
+    if result is None or not any(group in item.term.columns for item in result.fit.problem.random):
+        return row
+    lrt, p, number = joint_test(result, group)
+    effects = "" if number == 1 else f" of {number} effects"
+    shown = f"likelihood ratio{effects} {significant(lrt)}, {stated_p(p)}"
+    words = f"is rejected: results vary with {what} ({shown})" if p < ALPHA else f"is not rejected ({shown})"
+    return replace(row, p_fitting=p, rejected_fitting=p < ALPHA, fitting_words=words)
+
+
+def _fitted_reruns(row: Judgement, fitting: FittingModel, experiments: Sequence[str]) -> Judgement:
+    known = {name: found for name in experiments if (found := fitting.rerun(name)) is not None}
+    if not known:
+        return row
+    p = dict(zip(known, adjusted([found.p for found in known.values()]).tolist(), strict=True))
+    smallest = min(p.values())
+    differing = [name for name, own in p.items() if own < ALPHA]
+    compared = f"{count(len(known), 'experiment')} (smallest {stated_p(smallest)} after Holm's correction)"
+    if differing:
+        words = f"is rejected: the rounds of {', '.join(differing)} differ, of {compared}"
+    else:
+        words = f"is not rejected: the rounds differ in none of {compared}"
+    return replace(row, p_fitting=smallest, rejected_fitting=bool(differing), fitting_words=words)
 
 
 def published_judgements() -> tuple[Judgement, ...]:

@@ -1,8 +1,11 @@
-"""The mixed models: the paper's own, and one that asks within each setting where the variance comes from.
+"""The mixed models: the paper's own, one that fits the design, and one that says where the variance comes from.
 
 The paper's random effects are crossed: seed 12345 of one experiment and seed 12345 of another share an effect, and so
-do all third repeats. Runs that have nothing in common but a number cannot show such an effect, however much they vary,
-so a second model nests seeds within the configs of their experiment; what it leaves is the variance of repeats.
+do all third repeats. Runs that have nothing in common but a number cannot show such an effect, however much they vary;
+and what the runs of one experiment with one seed do share, the model takes for agreement of independent runs. The model
+that fits has effects of configs, of seeds within a config, and of seeds in each round of an experiment. A third one
+nests seeds within the configs of their experiment, for shares of the variance; what it leaves is the variance of
+repeats.
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ from isorun.errors import InputError
 from isorun.zoo.studies.fewshot.experiments import approach_name
 from isorun.zoo.studies.fewshot.runs import Run, identical_settings
 
-__all__ = ["NestedModel", "PaperModel", "nested_model", "paper_model"]
+__all__ = ["FittingModel", "NestedModel", "PaperModel", "fitting_model", "nested_model", "paper_model"]
 
 _CONFIGS, _SEEDS, _REPEATS = "configs", "seeds", "repeats"
+_EFFECTS = ("seed", "repeat", "setting", "setting:seed", "experiment:seed", "experiment:setting:seed")
+"""Of the model that fits, where an experiment is one round of it and a setting is a config in both rounds."""
 _Columns = dict[str, list[Any]]
 
 
@@ -41,10 +46,40 @@ class PaperModel:
 
     def rerun(self, experiment: str) -> Difference | None:
         """Round 1 minus round 2 of an experiment, None where it is not known."""
-        first, second = approach_name(experiment, 1), approach_name(experiment, 2)
-        rows = self.result.differences if self.result else ()
-        found = next((row for row in rows if (row.a, row.b) == (first, second) and not math.isnan(row.estimate)), None)
-        return None if found is None else _without_rounding(found)
+        return _rerun(self.result, experiment)
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutNoise:
+    """Identical runs always agreed: every other difference is an effect.
+
+    configs: those with several seeds; moved: how many of them gave another result with another seed. rounds: the
+    experiments that were carried out twice, with the same results.
+    """
+
+    configs: int
+    moved: int
+    rounds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FittingModel:
+    """accuracy ~ experiment with every random effect of the design that the runs can tell apart.
+
+    result: with Kenward and Roger's degrees of freedom, None where there is no model, and why_not says why. rows: how
+    many different results it was fitted to; copies of a result (identical runs that always agree) are one.
+    without_noise: where identical runs agreed in both rounds, what can be seen without a model; else None.
+    """
+
+    formula: str
+    result: MixedResult | None
+    rows: int
+    why_not: str = ""
+    without_noise: WithoutNoise | None = None
+
+    def rerun(self, experiment: str) -> Difference | None:
+        """Round 1 minus round 2 of an experiment, None where it is not known."""
+        return _rerun(self.result, experiment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +111,86 @@ def paper_model(runs: Sequence[Run]) -> PaperModel:
     if not random:
         return PaperModel(formula, None, None, left_out, "there are neither two seeds nor two repeats")
     try:
-        result = mixed_model(data, formula)
+        result = mixed_model(data, formula, adjust="none")
         f_tests = mixed_model(data, formula, ddf="kenward-roger").anova
     except InputError as error:
         return PaperModel(formula, None, None, left_out, _reason(error))
     return PaperModel(formula, result, f_tests[0] if f_tests else None, left_out)
+
+
+def fitting_model(runs: Sequence[Run]) -> FittingModel:
+    """Fit every random effect that the design has: of seeds, repeats and configs, and of seeds within each of these.
+
+    An effect is in the model when the runs can tell it apart, not when a test has shown it: with few seeds a test
+    misses what already makes the paper's model reject too often.
+    """
+    rows = _without_copies(runs)
+    names = sorted({run.approach for run in rows})
+    data: _Columns = {
+        "accuracy": [run.accuracy for run in rows],
+        "experiment": [run.approach for run in rows],
+        "seed": [run.seed for run in rows],
+        "repeat": [run.repeat for run in rows],
+        "setting": [f"{run.experiment} {run.config}" for run in rows],
+    }
+    groups = _told_apart(
+        data, ("seed", "repeat", "setting", "setting:seed", "experiment:seed", "experiment:setting:seed")
+    )
+    formula = " + ".join([f"accuracy ~ {'experiment' if len(names) > 1 else '1'}", *(f"(1|{name})" for name in groups)])
+    certain = _without_noise(runs)
+    if not groups:
+        return FittingModel(formula, None, len(rows), "configs, seeds and repeats cannot be told apart", certain)
+    try:
+        result = mixed_model(data, formula, ddf="kenward-roger", adjust="none")
+    except InputError as error:
+        return FittingModel(formula, None, len(rows), _reason(error), certain)
+    return FittingModel(formula, result, len(rows), "", certain)
+
+
+def _without_noise(runs: Sequence[Run]) -> WithoutNoise | None:
+    if not identical_settings(runs).no_noise:
+        return None
+    results: dict[tuple[str, str], dict[str, float]] = {}
+    rounds: dict[str, set[int]] = {}
+    for run in runs:
+        results.setdefault((run.experiment, run.config), {})[run.seed] = run.accuracy
+        rounds.setdefault(run.experiment, set()).add(run.round)
+    several = [seeds for seeds in results.values() if len(seeds) > 1]
+    moved = sum(len(set(seeds.values())) > 1 for seeds in several)
+    return WithoutNoise(len(several), moved, tuple(name for name, seen in rounds.items() if len(seen) > 1))
+
+
+def _without_copies(runs: Sequence[Run]) -> list[Run]:
+    """One of each result where identical runs always agree: of both rounds, or of the repeats within a round."""
+    if identical_settings(runs).no_noise:
+        return list({run.setting: replace(run, approach=run.experiment, repeat="") for run in reversed(runs)}.values())
+    cells: dict[tuple[str, str, str], set[float]] = {}
+    for run in runs:
+        cells.setdefault((run.approach, run.config, run.seed), set()).add(run.accuracy)
+    if len(cells) < len(runs) and all(len(values) == 1 for values in cells.values()):
+        return list({(run.approach, run.config, run.seed): replace(run, repeat="") for run in reversed(runs)}.values())
+    return list(runs)
+
+
+def _told_apart(data: _Columns, groups: Sequence[str]) -> list[str]:
+    """The groups that are neither rows nor the experiments themselves, nor another name for a group before them."""
+    rows, seen = len(data["accuracy"]), {tuple(_codes(data, "experiment"))}
+    kept = []
+    for group in groups:
+        codes = tuple(_codes(data, group))
+        levels = len(set(codes))
+        within = len(set(zip(codes, data["experiment"], strict=True))) > len(set(data["experiment"]))
+        if 2 <= levels < rows and within and codes not in seen:
+            kept.append(group)
+        seen.add(codes)
+    return kept
+
+
+def _codes(data: _Columns, group: str) -> list[int]:
+    """Rows of the same group have the same number, in the order in which they appear."""
+    labels = list(zip(*(data[column] for column in group.split(":")), strict=True))
+    numbers = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    return [numbers[label] for label in labels]
 
 
 def nested_model(runs: Sequence[Run]) -> NestedModel:
@@ -126,6 +236,13 @@ def _nested_columns(runs: Sequence[Run], *, by_round: bool) -> _Columns:
         "setting": [f"{run.experiment} {run.config}" for run in runs],
         "seed": [run.seed for run in runs],
     }
+
+
+def _rerun(result: MixedResult | None, experiment: str) -> Difference | None:
+    first, second = approach_name(experiment, 1), approach_name(experiment, 2)
+    rows = result.differences if result else ()
+    found = next((row for row in rows if (row.a, row.b) == (first, second) and not math.isnan(row.estimate)), None)
+    return None if found is None else _without_rounding(found)
 
 
 def _without_rounding(row: Difference) -> Difference:

@@ -48,6 +48,8 @@ def _tables(found: Findings, records: Sequence[RunRecord]) -> Iterator[Table]:
         yield tables.random_table(found.model)
         yield tables.rerun_table(found.model, found.experiments)
         yield tables.fixed_table(found.model)
+        if found.fitting.result:
+            yield tables.fitting_table(found.fitting)
     if found.control_asked:
         yield control_table(found.controls)
     if found.nested.shares:

@@ -8,7 +8,7 @@ from typing import Final
 from isorun.analysis.evidence.condition import Condition
 from isorun.report.numbers import count, percentage, significant
 from isorun.zoo.studies.fewshot.findings import Findings
-from isorun.zoo.studies.fewshot.hypotheses import ALPHA, Judgement, published_judgements, stated_p
+from isorun.zoo.studies.fewshot.hypotheses import ALPHA, published_judgements, stated_p
 from isorun.zoo.studies.fewshot.published import PLANNED_RUNS, RUNS
 
 __all__ = ["not_had", "verdict", "warnings"]
@@ -56,8 +56,16 @@ def _opening(found: Findings) -> Iterator[str]:
     elif not found.collected.runs:
         yield "No run of the main design has finished, so the paper's hypotheses cannot be judged."
     else:
+        yield from _verdict_sentence(found)
         yield _agreement(found)
         yield from (row.sentence for row in found.judged)
+
+
+def _verdict_sentence(found: Findings) -> Iterator[str]:
+    judged = [row for row in found.judged if row.rejected_fitting is not None]
+    if judged:
+        ours = ", ".join(f"{row.name} {_decided(row.rejected_fitting)}" for row in judged)
+        yield f"By the model that fits, in which seeds may act in each experiment in their own way: {ours}."
 
 
 def _agreement(found: Findings) -> str:
@@ -66,14 +74,14 @@ def _agreement(found: Findings) -> str:
     if not tested:
         return "None of the paper's hypotheses could be tested with these runs."
     differing = [row.name for row in tested if row.rejected != theirs[row.name].rejected]
-    ours = ", ".join(f"{row.name} {_decision(row)}" for row in found.judged)
-    paper = ", ".join(f"{row.name} {_decision(row)}" for row in theirs.values())
+    ours = ", ".join(f"{row.name} {_decided(row.rejected)}" for row in found.judged)
+    paper = ", ".join(f"{row.name} {_decided(row.rejected)}" for row in theirs.values())
     end = f"{' and '.join(differing)} came out differently" if differing else "the same, where tested"
     return f"By the paper's rule: {ours}. The paper: {paper}. So: {end}."
 
 
-def _decision(row: Judgement) -> str:
-    return {None: "not tested", True: "rejected", False: "not rejected"}[row.rejected]
+def _decided(rejected: bool | None) -> str:
+    return {None: "not tested", True: "rejected", False: "not rejected"}[rejected]
 
 
 def _identical(found: Findings) -> Iterator[str]:
@@ -103,8 +111,8 @@ def _shares(found: Findings) -> Iterator[str]:
     p, crossed = found.nested.seed_p, found.judged[1].rejected
     if p is not None and p < ALPHA and crossed is False:
         yield (
-            f"Seeds do matter within a config ({stated_p(p)}): the test of H2 cannot see it, because it looks for an "
-            "effect that a seed has in all experiments alike."
+            f"Seeds do matter within a config ({stated_p(p)}): the paper's test of H2 cannot see it, because it looks "
+            "for an effect that a seed has in all experiments alike."
         )
 
 
@@ -147,7 +155,12 @@ def _warnings(found: Findings) -> Iterator[Condition]:
 def _model_warnings(found: Findings) -> Iterator[Condition]:
     for note in (*found.model.left_out, *(found.model.result.notes if found.model.result else ())):
         yield Condition("model", note, "see Table 1")
-    for why, table in ((found.model.why_not, "Tables 1, 2 and 4"), (found.nested.why_not, "the variance shares")):
+    models = (
+        (found.model.why_not, "Tables 1, 2 and 4"),
+        (found.fitting.why_not, "the verdict"),
+        (found.nested.why_not, "the variance shares"),
+    )
+    for why, table in models:
         if why:
             yield Condition("no-model", f"no model for {table}: {why}", "more configs, seeds or repeats (--runs)")
 

@@ -8,10 +8,18 @@ from typing import Final
 from isorun.report.numbers import UNKNOWN, fixed, significant, whole
 from isorun.report.tables import Column, Table
 from isorun.zoo.studies.fewshot.hypotheses import TESTS, Judgement, published_judgements
-from isorun.zoo.studies.fewshot.models import NestedModel, PaperModel
+from isorun.zoo.studies.fewshot.models import FittingModel, NestedModel, PaperModel
 from isorun.zoo.studies.fewshot.published import TABLE_1, TABLE_2, TABLE_4, RandomEffectTest
 
-__all__ = ["fixed_table", "hypotheses_table", "random_table", "random_tests", "rerun_table", "shares_table"]
+__all__ = [
+    "fitting_table",
+    "fixed_table",
+    "hypotheses_table",
+    "random_table",
+    "random_tests",
+    "rerun_table",
+    "shares_table",
+]
 
 OURS: Final = "ours"
 PAPER: Final = "paper"
@@ -20,8 +28,10 @@ _RERUN_NOTE: Final = (
     "intervals and p with Satterthwaite's degrees of freedom, not corrected for the number of comparisons."
 )
 _RULES_NOTE: Final = (
-    "corrected: the p of the comparisons of H3 by Holm's method, the p of variances halved because they cannot be "
-    "negative. The paper's rows are computed from the p it printed."
+    "the model that fits: with configs, and seeds that may act in each experiment in their own way; its p are corrected, "
+    "and where identical runs never differ no p is needed. corrected: the p of the comparisons of H3 by Holm's method, "
+    "the p of variances halved because they cannot be negative. The paper's rows are computed from the p it printed; its "
+    "runs are not published."
 )
 
 
@@ -91,20 +101,36 @@ def fixed_table(model: PaperModel) -> Table:
 
 
 def hypotheses_table(judged: Sequence[Judgement]) -> Table:
-    """The three hypotheses, by the paper's rule and with corrected p, ours and the paper's."""
+    """The three hypotheses: by the model that fits, by the paper's rule and with corrected p, ours and the paper's."""
     rows = []
     for ours, theirs in zip(judged, published_judgements(), strict=True):
         rows.append((ours.name, TESTS[ours.name], OURS, *_decisions(ours)))
-        rows.append((ours.name, TESTS[ours.name], PAPER, *_decisions(theirs)))
+        rows.append((ours.name, TESTS[ours.name], PAPER, UNKNOWN, UNKNOWN, *_decisions(theirs)[2:]))
     keys = (Column("hypothesis", key=True), Column("test", key=True), Column("whose", key=True))
-    rule, corrected = "the paper's rule", "corrected"
-    columns = (Column("p", group=rule), Column("decision", group=rule), Column("p", group=corrected))
+    rules = ("the model that fits", "the paper's rule", "corrected")
+    columns = (Column(title, group=rule) for rule in rules for title in ("p", "decision"))
     return Table(
         name="hypotheses",
         title="The paper's hypotheses",
-        columns=(*keys, *columns, Column("decision", group=corrected)),
+        columns=(*keys, *columns),
         rows=tuple(rows),
         notes=(_RULES_NOTE,),
+    )
+
+
+def fitting_table(model: FittingModel) -> Table:
+    """The random effects of the model that fits, each left out in turn; not in the paper."""
+    tests = model.result.ranova if model.result else ()
+    note = (
+        f"ours: {model.formula}, by REML from {model.rows:,} different results; setting: a config of an experiment, in "
+        "both rounds; experiment: in one round. p takes the boundary into account."
+    )
+    return Table(
+        name="fitting",
+        title="Random effects of the model that fits (not in the paper)",
+        columns=(Column("effect", key=True), Column("LRT"), Column("p")),
+        rows=tuple((row.term, _precise(row.lrt), _precise(row.p_boundary)) for row in tests),
+        notes=(note,),
     )
 
 
@@ -128,9 +154,14 @@ def _random_cells(row: RandomEffectTest | None) -> tuple[str, ...]:
     return (str(row.parameters), *numbers, whole(row.df), _precise(row.p))
 
 
-def _decisions(row: Judgement) -> tuple[str, str, str, str]:
+def _decisions(row: Judgement) -> tuple[str, ...]:
     words: Mapping[bool | None, str] = {None: "not tested", True: "rejected", False: "not rejected"}
-    return _precise(row.p), words[row.rejected], _precise(row.p_corrected), words[row.rejected_corrected]
+    decided = (
+        (row.p_fitting, row.rejected_fitting),
+        (row.p, row.rejected),
+        (row.p_corrected, row.rejected_corrected),
+    )
+    return tuple(cell for p, rejected in decided for cell in (_precise(p), words[rejected]))
 
 
 def _absent(model: PaperModel) -> tuple[str, ...]:
