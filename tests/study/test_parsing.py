@@ -133,6 +133,7 @@ BAD = {
     "float repeats": ("repeats = 2.5", "repeats: it must be a whole number", "float 2.5"),
     "boolean seed": ("seeds = [true]", "seeds: it must be a whole number", "bool True"),
     "double seed": ("seeds = [1, 1]", "seeds: 1 is there more than once", "raise repeats"),
+    "taking seeds": ("take_seeds = 'yes'", "take_seeds: it must be true or false", "str 'yes'"),
     "unknown approach key": ("approaches.b.cmd = 'x'", "approaches.b: there is no key 'cmd'", "command"),
     "command and function": (
         "approaches.b = {command='x', function='t.py:f'}",
