@@ -121,7 +121,7 @@ SPOILING: Final = _words(
     changes slope grad grads gradient weight weights scale coef coeff lambda threshold thresholds thresh tolerance
     patience count num number time times seconds sec secs duration ms rank z no not non without since inverse inv
     reciprocal chosen rejected forget attack noise range spread smoothing fn func function type bar bars prior margin
-    margins tax mad skewness kurtosis null pvalue p confusion matmul clip buffer code curve unlearn variation"""
+    margins tax mad skewness kurtosis null pvalue p confusion matmul clip buffer code curve unlearn variation df"""
 )
 """Words after which a name is about something else: the spread of a loss, its weight, the time it took."""
 
