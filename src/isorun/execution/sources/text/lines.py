@@ -80,7 +80,7 @@ class LineMetrics:
         if (row := self._row_of(line)) is None:
             return
         self._epochs_are_named = self._epochs_are_named or (row.epoch is not None and "poch" in line)
-        self._timeline.add(row, seconds, line, "stdout")
+        self._timeline.add(row, seconds, row.lines or line, "stdout")
         self._heading = self._heading_after(line, row)
         self._last_split = row.split if row.values else self._last_split
 
@@ -123,7 +123,7 @@ class LineMetrics:
         if (self._tables.open or may_head_a_table(line)) and len(line) < LONGEST_LINE:
             row = self._tables.read(line)
             if row is not None:
-                self._timeline.add(row, seconds, line, "stdout")
+                self._timeline.add(row, seconds, row.lines or line, "stdout")
         stripped = line.rstrip()
         if stripped:
             is_heading = stripped[-1] == ":" and len(stripped) < LONGEST_HEADING

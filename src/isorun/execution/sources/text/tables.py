@@ -25,6 +25,7 @@ _BOXED = re.compile(r"^\|\s+(?P<name>[\w@.\-/]+)\s*\|\s*(?P<value>\S+)\s*\|$")
 _CLASSES = re.compile(r"^\s*class(?:es)?\s+(?P<names>[^:]*):", re.IGNORECASE)
 _FIRST_COLUMNS = frozenset(["epoch", "iter", "e"])
 _BOX_STEP = "time/total_timesteps"
+_LONGEST_BOX = 200
 
 
 def may_head_a_table(line: str) -> bool:
@@ -46,6 +47,7 @@ class Tables:
         self._in_metric_list = False
         self._section = ""
         self._box: dict[str, float] = {}
+        self._box_lines: list[str] = []
 
     @property
     def open(self) -> bool:
@@ -80,6 +82,9 @@ class Tables:
 
     def _box_line(self, line: str) -> Row | None:
         """A line of a box: a section, a name and its value, or the rule that ends it and gives all that was in it."""
+        self._box_lines.append(line)
+        if len(self._box_lines) > _LONGEST_BOX:
+            return self._closed_box()
         if (section := _SECTION.match(line)) is not None:
             self._section = section["section"]
             return Row(table=True)
@@ -88,9 +93,14 @@ class Tables:
             if value is not None:
                 self._box[self._section + boxed["name"]] = value
             return Row(table=True)
-        box, self._box, self._section = self._box, {}, ""
+        return self._closed_box()
+
+    def _closed_box(self) -> Row:
+        box, lines = self._box, " ".join(self._box_lines)
+        self._box, self._box_lines, self._section = {}, [], ""
         taken = {name: value for name, value in box.items() if not name.startswith("time/") and not is_never(name)}
-        return Row([Value(name, value, "boxed table") for name, value in taken.items()], step=box.get(_BOX_STEP))
+        values = [Value(name, value, "boxed table") for name, value in taken.items()]
+        return Row(values, step=box.get(_BOX_STEP), lines=lines)
 
     def _class_line(self, line: str) -> Row | None:
         """The row "all" of a table of classes; its heading ends in a bar ("classes top1_acc: 100% ━━━")."""
