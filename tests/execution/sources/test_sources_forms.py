@@ -65,6 +65,9 @@ FORMS = [
     ("Accuracy of the network on the 10000 test images: 54 %", {"test_accuracy": 0.54}),
     ("Accuracy for class: plane is 55.4 %", {"accuracy[plane]": 0.554}),
     ("Epoch 2 foo=0.25", {"foo": 0.25}),
+    ("Epoch [3]  loss 0.5  acc 0.25", {"loss": 0.5, "acc": 0.25}),
+    ("Epoch three  train loss 0.5  val loss 0.25", {"train_loss": 0.5, "val_loss": 0.25}),
+    ("Epoch  Train Loss  Val Loss\n  1   0.5   0.25", {"train_loss": 0.5, "val_loss": 0.25}),
     ("[3]\teval-merror:0.27556", {"eval-merror": 0.27556}),
     ("[1,200] Accuracy: 89.33%", {"accuracy": 0.8933}),
     (

@@ -34,6 +34,7 @@ _WORDS = (
     "recall", "precision", "perplex", "dice",
 )  # fmt: skip
 _SETTINGS = re.compile(r"\s*(?:\w*Namespace|\w*Config|\w*Arguments|args|hparams|params|parameters)\b\s*[:=]?\s*[({]")
+_SET = re.compile(r"=(?:True|False|None)\b")
 _SETTINGS_AT_LEAST = 3
 
 
@@ -152,7 +153,7 @@ def scan_text(text: str, sources: Sources | None = None) -> Found:
 
 def _lists_settings(line: str) -> bool:
     """Whether the line prints what was set ("amp=False, augment=False, iou=0.7, save=True"), not what came out."""
-    return sum(line.count(written) for written in ("=False", "=True", "=None")) >= _SETTINGS_AT_LEAST
+    return "=" in line and len(_SET.findall(line)) >= _SETTINGS_AT_LEAST
 
 
 def _is_promising(line: str) -> bool:

@@ -23,6 +23,7 @@ _COLUMN = re.compile(r"^[A-Za-z_][\w@./\-]*$")
 _SECTION = re.compile(r"^\|\s*(?P<section>[\w.\- ]+/)\s*\|\s*\|$")
 _BOXED = re.compile(r"^\|\s+(?P<name>[\w@.\-/]+)\s*\|\s*(?P<value>\S+)\s*\|$")
 _CLASSES = re.compile(r"^\s*class(?:es)?\s+(?P<names>[^:]*):", re.IGNORECASE)
+_STARTS = frozenset(["epoc", "Epoc", "EPOC", "iter", "Iter", "ITER", "E   ", "clas", "Clas"])
 _FIRST_COLUMNS = frozenset(["epoch", "iter", "e"])
 _BOX_STEP = "time/total_timesteps"
 _LONGEST_BOX = 200
@@ -30,8 +31,8 @@ _LONGEST_BOX = 200
 
 def may_head_a_table(line: str) -> bool:
     """Whether a line without any number is worth a look: cheap, since it is asked for every such line."""
-    start = line.lstrip(" |█")[:5].lower()
-    return start.startswith(("epoch", "iter ", "e   ", "class")) or " metric" in line or _is_section(line)
+    start = line.lstrip(" |█")[:4]
+    return start in _STARTS or " metric" in line or _is_section(line)
 
 
 def _is_section(line: str) -> bool:
@@ -104,7 +105,7 @@ class Tables:
 
     def _class_line(self, line: str) -> Row | None:
         """The row "all" of a table of classes; its heading ends in a bar ("classes top1_acc: 100% ━━━")."""
-        if heading := _CLASSES.match(line):
+        if "lass" in line and (heading := _CLASSES.match(line)):
             self._class_columns = ["class", *heading["names"].replace("(", " ").replace(")", " ").split()]
             return Row(table=True)
         cells = line.split() if self._class_columns else []
@@ -139,13 +140,14 @@ def _columns_in(line: str) -> list[str]:
     """The names in a heading: words, or phrases with gaps between them ("Iter   Train Loss   OOB Improve")."""
     bare = line.replace("|", "  ").replace("█", "  ").strip()
     words = bare.split()
-    if len(words) >= 2 and words[0].lower() == "epoch" and all(_COLUMN.match(word) for word in words):
-        return words
-    phrases = _cells(bare)
-    if len(phrases) < 3 or phrases[0].lower() not in _FIRST_COLUMNS or read_number(phrases[1]) is not None:
+    if len(words) < 2 or words[0].lower() not in _FIRST_COLUMNS or words[1][0].isdigit():
         return []
-    names = [name_of(phrase.split()) for phrase in phrases]
-    return names if any(is_metric(name) for name in names) else []
+    if words[0].lower() == "epoch" and all(_COLUMN.match(word) for word in words):
+        return words
+    if ":" in bare or "=" in bare or any(read_number(word.strip("[]()")) is not None for word in words):
+        return []
+    names = [name_of(phrase.split()) for phrase in _cells(bare)]
+    return names if len(names) >= 3 and any(is_metric(name) for name in names) else []
 
 
 def _cells(line: str) -> list[str]:
