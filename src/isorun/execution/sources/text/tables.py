@@ -142,12 +142,13 @@ def _columns_in(line: str) -> list[str]:
     words = bare.split()
     if len(words) < 2 or words[0].lower() not in _FIRST_COLUMNS or words[1][0].isdigit():
         return []
-    if words[0].lower() == "epoch" and all(_COLUMN.match(word) for word in words):
-        return words
     if ":" in bare or "=" in bare or any(read_number(word.strip("[]()")) is not None for word in words):
         return []
-    names = [name_of(phrase.split()) for phrase in _cells(bare)]
-    return names if len(names) >= 3 and any(is_metric(name) for name in names) else []
+    phrases = _cells(bare)
+    if len(phrases) >= 3 and words[0] == phrases[0]:
+        names = [name_of(phrase.split()) for phrase in phrases] if len(phrases) < len(words) else phrases
+        return names if words[0].lower() == "epoch" or any(is_metric(name) for name in names) else []
+    return words if words[0].lower() == "epoch" and all(_COLUMN.match(word) for word in words) else []
 
 
 def _cells(line: str) -> list[str]:
