@@ -70,7 +70,9 @@ def test_scan_shows_what_would_be_read(shell):
     done = shell("scan", log)
     assert "2 metrics found: loss, val_acc" in done.stdout
     piped = shell("scan", "-", "--json", stdin=log.read_text())
-    assert json.loads(piped.stdout)["metrics"]["val_acc"]["values"] == 2
+    metrics = json.loads(piped.stdout)["metrics"]
+    assert metrics["val_acc"]["values"] == 2
+    assert (metrics["loss"]["direction"], metrics["loss"]["direction_from"]) == ("lower", "guessed from 'loss'")
 
 
 def test_scan_of_a_file_that_is_not_there(shell):

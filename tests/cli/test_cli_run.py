@@ -52,6 +52,24 @@ def test_any_command_is_a_study_that_can_be_extended_and_reported_on(toy):
     assert "3 runs" in report.stdout
 
 
+def test_a_metric_given_without_its_direction_is_guessed_declared_or_asked_about(shell):
+    shell.write("t.py", "print('[3]\\teval-merror:0.27556\\teval-foo:0.5')")
+    for name, words in {"guess": "eval-merror", "said": "eval-merror:higher", "asked": "eval-foo"}.items():
+        assert shell("run", "--name", name, "--metric", words, "--", "python", "t.py").returncode == 0
+    found = {name: json.loads(shell("report", name, "--json").stdout) for name in ("guess", "said", "asked")}
+    told = {name: report["metrics"][0] for name, report in found.items()}
+    assert {name: (item["direction"], item["direction_from"]) for name, item in told.items()} == {
+        "guess": ("lower", "guessed from 'merror'"),
+        "said": ("higher", "declared"),
+        "asked": (None, None),
+    }
+    codes = {
+        name: {w["code"] for w in report["warnings"] if "direction" in w["code"]} for name, report in found.items()
+    }
+    assert codes == {"guess": {"direction-guessed"}, "said": set(), "asked": {"direction-unknown"}}
+    assert "eval-foo 0.5" in shell("report", "asked").stdout
+
+
 def test_a_command_that_is_no_python_is_run_too(shell):
     shell.write("train.sh", "echo 'val_acc: 0.5'; echo 'val_acc: 0.75'\n")
     done = shell("run", "-n", 2, "--", "bash", "train.sh")

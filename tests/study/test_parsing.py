@@ -67,6 +67,15 @@ def test_a_full_study_file_is_read_as_written(full):
     assert full.approaches["lenet"].sources.files == ("metrics.csv",)
 
 
+@pytest.mark.parametrize("written", ["[metrics.m]", "[metrics.m]\nchance = 0.1"])
+def test_a_metric_without_a_direction_declares_none_and_stays_so_when_written_again(tmp_path, written):
+    path = tmp_path / "study.toml"
+    path.write_text(f'[approaches.a]\ncommand = "true"\n{written}\n')
+    study = load_study(path)
+    assert study.metrics["m"].direction == ""
+    assert study_from_document(document_of(study), tmp_path, "again").metrics == study.metrics
+
+
 def test_the_plan_is_the_product_of_the_design(full):
     cells = cells_of(full)
     settings = (1 + 4) + 1

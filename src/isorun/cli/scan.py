@@ -25,16 +25,24 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Read the text and list the metrics found in it."""
+    from isorun.analysis.studies.judged import judged_column
     from isorun.execution.sources import describe, scan_text
     from isorun.report.plain_text import harmless
     from isorun.study.parsing import sources
 
     found = scan_text(_read(options.log), sources({"patterns": options.patterns}, "--pattern"))
+    metrics = {name: judged_column(name) for name in found.series}
     if options.json:
         output.print_json(
             {
                 "metrics": {
-                    name: {"values": len(series.values), "origin": found.origins[name], "line": found.examples[name]}
+                    name: {
+                        "values": len(series.values),
+                        "origin": found.origins[name],
+                        "line": found.examples[name],
+                        "direction": metrics[name].direction or None,
+                        "direction_from": metrics[name].direction_from or None,
+                    }
                     for name, series in found.series.items()
                 },
                 "notes": [note.message for note in found.notes],
@@ -43,7 +51,7 @@ def execute(options: argparse.Namespace) -> int:
         return 0
     names = ", ".join(sorted(found.series)) or "none"
     print(f"{len(found.series)} metric{'s' if len(found.series) != 1 else ''} found: {harmless(names)}")
-    for line in describe(found):
+    for line in describe(found, {name: metric.direction or "unknown" for name, metric in metrics.items()}):
         print(harmless(line))
     if not found.series:
         print("next: isorun scan --pattern '(?P<val_acc>[\\d.]+)' LOG, or isorun.log(…) in the training")

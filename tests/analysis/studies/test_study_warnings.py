@@ -118,6 +118,23 @@ def test_no_metric_at_all_is_told():
 def test_a_chosen_metric_is_told_with_the_way_to_declare_it():
     found = warnings_of(make_study(levels=(Level.DEFAULT,)), with_results([0.5] * 8))
     assert '[metrics."test_acc"]' in found["metric-chosen"].next_step
+    assert "higher" not in found["metric-chosen"].message
+
+
+def test_a_guessed_direction_is_told_with_the_word_that_told_it():
+    study = make_study(levels=(Level.DEFAULT,), metrics={"test_acc": Metric("test_acc")})
+    warning = warnings_of(study, with_results([0.5] * 8))["direction-guessed"]
+    assert "guessed from 'acc'" in warning.message
+    assert not warning.voids
+
+
+def test_an_unknown_direction_voids_claims_while_the_spread_is_still_shown():
+    study = make_study(levels=(Level.DEFAULT,), metrics={"foo": Metric("foo")})
+    records = [make_record(make_cell(repeat=at), results={"foo": value}) for at, value in enumerate([1.0, 2.0] * 4)]
+    result = analyse_study(study, records)
+    (warning,) = [warning for warning in result.warnings if warning.code.startswith("direction")]
+    assert (warning.code, warning.voids) == ("direction-unknown", True)
+    assert result.groups[0].rules[0].every.metrics["foo"].overall.n == 8
 
 
 def test_values_that_are_not_finite_are_named():

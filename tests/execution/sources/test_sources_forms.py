@@ -65,6 +65,31 @@ FORMS = [
     ("Accuracy of the network on the 10000 test images: 54 %", {"test_accuracy": 0.54}),
     ("Accuracy for class: plane is 55.4 %", {"accuracy[plane]": 0.554}),
     ("Epoch 2 foo=0.25", {"foo": 0.25}),
+    ("Epoch [3]  loss 0.5  acc 0.25", {"loss": 0.5, "acc": 0.25}),
+    ("Epoch three  train loss 0.5  val loss 0.25", {"train_loss": 0.5, "val_loss": 0.25}),
+    ("Epoch  Train Loss  Val Loss\n  1   0.5   0.25", {"train_loss": 0.5, "val_loss": 0.25}),
+    ("[3]\teval-merror:0.27556", {"eval-merror": 0.27556}),
+    ("[1,200] Accuracy: 89.33%", {"accuracy": 0.8933}),
+    (
+        "0:\tlearn: 0.9\ttest: 0.95\tbest: 0.95 (0)\ttotal: 52ms\tremaining: 264ms",
+        {"learn": 0.9, "test": 0.95, "best": 0.95},
+    ),
+    ("0:\tlearn: 0.9\ttotal: 52ms\tremaining: 264ms", {"learn": 0.9}),
+    ("{'learn': {'MAE': 0.25}, 'validation': {'MAE': 0.5}}", {"learn/MAE": 0.25, "validation/MAE": 0.5}),
+    ("DEV : loss 0.25 - f1-score (micro avg)  0.5", {"val_loss": 0.25, "val_f1-score_micro": 0.5}),
+    ("OLS   R-squared:   0.25", {"r-squared": 0.25}),
+    ("OLS   Adj. R-squared:   0.25", {"adj_r-squared": 0.25}),
+    ("-3.007 per-word bound, 8.5 perplexity estimate based on a held-out corpus of 100 documents", {"perplexity": 8.5}),
+    (
+        "classes   top1_acc   top5_acc: 100% ━━━ 2/2 26.3it/s\n    all        0.5          1",
+        {"top1_acc": 0.5, "top5_acc": 1.0},
+    ),
+    ("Test: [1/1] Acc@1 40.0 (45.0)\n *   Acc@1 50.000", {"test_acc@1": 50.0}),
+    ("| rollout/       |      |\n|    ep_rew_mean | 22.3 |\n-----------------------", {"rollout/ep_rew_mean": 22.3}),
+    (
+        "  Iter       Train Loss      OOB Improve   Remaining Time\n     1      1.5    0.25    0.03s",
+        {"train_loss": 1.5, "oob_improve": 0.25},
+    ),
 ]
 
 NO_METRICS = [
@@ -84,6 +109,10 @@ NO_METRICS = [
     "Total params: 1,234",
     "loss: 0.5ms",
     "{'not': 'a number', 'nested': [1, 2]}",
+    "[LightGBM] [Info] Start training from score -1.098612",
+    "engine/trainer: amp=True, augment=False, iou=0.7, mask_ratio=4, resume=False, loss=0.5",
+    "classes   top1_acc   top5_acc: 100% ━━━━━━━━━━━━ 2/2 26.3it/s 0.1s",
+    "Df Residuals:                     397",
     "{broken json: 0.5",
     "loss: abc",
 ]
@@ -120,6 +149,10 @@ def test_values_that_are_not_finite_are_kept(written: str) -> None:
         ('{"epoch": 3, "step": 70, "loss": 0.1}', 3),
         ("step 300 | loss 0.1", 300),
         ("[300]\tvalid-loss:0.1", 300),
+        ("[1,300] loss: 0.1", 1300),
+        ("Episode 30\tloss: 0.1", 30),
+        ("7:\tlearn: 0.9\ttotal: 52ms", 7),
+        ("| time/ | |\n|    total_timesteps | 256 |\n| train/ | |\n|    loss | 0.5 |\n-----", 256),
     ],
 )
 def test_the_epoch_or_step_on_a_line_becomes_the_step(line: str, step: float) -> None:

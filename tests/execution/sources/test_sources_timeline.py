@@ -104,6 +104,15 @@ def test_describe_shows_what_was_found_and_in_which_line() -> None:
     assert describe(Found()) == []
 
 
+def test_describe_has_a_column_for_the_better_direction_when_it_is_told() -> None:
+    lines = describe(scan_text("Epoch 1 loss: 0.5 foo: 0.25"), {"loss": "lower"})
+    assert [line.split()[:3] for line in lines] == [
+        ["metric", "better", "values"],
+        ["foo", "1", "0.25"],
+        ["loss", "lower", "1"],
+    ]
+
+
 def test_merging_keeps_the_first_and_says_so() -> None:
     first = Found({"a": Series((0.0,), (0.0,), (1.0,))}, {}, {"a": "stdout: x"}, {}, (Note("x", "y"),))
     second = Found({"a": Series((0.0,), (0.0,), (2.0,))}, {"a": 2.0}, {"a": "file: y"})
@@ -121,7 +130,22 @@ def test_output_is_left_alone_when_the_study_says_so() -> None:
 
 signs = st.sampled_from(list(":=|{}[]()'\"\t│,é٣² "))
 words = st.sampled_from(
-    ["Epoch ", "loss", "0.5", "97%", "3/50", "nan", "-1e5", "Test metric", "epoch  loss", "\x1b[0m"]
+    [
+        "Epoch ",
+        "loss",
+        "0.5",
+        "97%",
+        "3/50",
+        "nan",
+        "-1e5",
+        "Test metric",
+        "epoch  loss",
+        "\x1b[0m",
+        "| a/ | |",
+        "|  loss | 1 |",
+        "classes acc:",
+        "all 1",
+    ]
 )
 fragments = st.one_of(signs, words, st.just("1" * 400), st.just("Accuracy of the "))
 

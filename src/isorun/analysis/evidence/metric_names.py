@@ -114,8 +114,10 @@ _OTHER_WAY: Final = {"higher": "lower", "lower": "higher"}
 
 _ARROWS: Final = {"↑": "higher", "⬆": "higher", "↓": "lower", "⬇": "lower"}
 _CLASS_OR_SETTINGS: Final = re.compile(r"\[[^\[\]]*\]$|:\w+=.*$")
-_PLACE: Final = re.compile(r"@|(?<=[a-z0-9])At(?=[A-Z])|(?<![^\W_])at(?![^\W_])")
-_ONE_MINUS: Final = re.compile(r"^\W*1(?:\.0)?\s*-\s*(?=[A-Za-z])|^\W*(?:1|one)[\s_-]*minus[\s_-]*", re.IGNORECASE)
+_PLACE: Final = re.compile(r"@|(?<=[a-z0-9])At(?=[A-Z])|(?<![^\W_])(?i:at)(?![^\W_])")
+_ONE_MINUS: Final = re.compile(
+    r"^\W*1(?:\.0)?\s*-\s*(?=[A-Za-z])|(?:^|[\W_])(?:1|one)[\s_-]*minus[\s_-]*", re.IGNORECASE
+)
 _CAMEL: Final = re.compile(r"[^\W\d_a-z]+(?![a-z])\d*|[^\W\d_]?[a-z]+\d*|\d+|[^\W_]+")
 _SHORTEST_STEM: Final = 3
 _EXPECTED_RECIPROCAL_RANK: Final = "ERR"
@@ -125,16 +127,13 @@ _EXPECTED_RECIPROCAL_RANK: Final = "ERR"
 @functools.cache
 def direction_of(name: str) -> Direction:
     """Which direction is better, as far as the name tells."""
-    arrow = next((sign for sign in name if sign in _ARROWS), "")
-    if arrow:
-        plain = direction_of(name.replace(arrow, " "))
-        kind = plain.kind if plain.better == _ARROWS[arrow] else _kind(_ARROWS[arrow], arrow)
-        return Direction(_ARROWS[arrow], arrow, kind)
+    if arrows := [sign for sign in name if sign in _ARROWS]:
+        return _pointed(name, arrows)
     bare = _CLASS_OR_SETTINGS.sub("", name)
     if bare == _EXPECTED_RECIPROCAL_RANK:
         return UNKNOWN
-    one_minus = _ONE_MINUS.match(bare)
-    told = _told_by(_measured_words(bare[one_minus.end() :] if one_minus else bare), at_rank="@" in bare)
+    one_minus = _ONE_MINUS.search(bare)
+    told = _told_by(_measured_words(_ONE_MINUS.sub(" ", bare)), at_rank="@" in bare)
     return _one_minus(told) if one_minus else told
 
 
@@ -142,7 +141,7 @@ def direction_of(name: str) -> Direction:
 def split_of(name: str) -> Split:
     """The split that a part of the name stands for."""
     words = _words(name)
-    named = (word for word, after in zip(words, [*words[1:], ""], strict=True) if (word, after) != ("v", "measure"))
+    named = (word for word, after in zip(words, [*words[1:], ""], strict=False) if (word, after) != ("v", "measure"))
     return next((_SPLITS[word] for word in named if word in _SPLITS), Split.UNNAMED)
 
 
@@ -154,6 +153,15 @@ def kind_of(name: str) -> Kind:
 def is_bookkeeping(name: str) -> bool:
     """Whether the name is that of a counter, a clock or a setting rather than of a result."""
     return kind_of(name) is Kind.OTHER and any(word in table.BOOKKEEPING for word in _words(name))
+
+
+def _pointed(name: str, arrows: Sequence[str]) -> Direction:
+    """The direction that the arrows in a name show, and the kind its words say where they agree."""
+    better = _ARROWS[arrows[0]]
+    if any(_ARROWS[arrow] != better for arrow in arrows):
+        return UNKNOWN
+    plain = direction_of("".join(sign for sign in name if sign not in _ARROWS))
+    return Direction(better, arrows[0], plain.kind if plain.better == better else _kind(better, arrows[0]))
 
 
 def _kind(better: str, word: str) -> Kind:
@@ -266,9 +274,14 @@ def _word_term(word: str, place: int) -> _Term | None:
 
 
 def _measured_words(name: str) -> list[str]:
-    """The words of the name, without those that only say where it was taken (`precision@5`, `fpr_at_95_tpr`)."""
-    before = _words(_PLACE.split(name, maxsplit=1)[0])
-    return before if any(word not in _PARTS for word in before) else _words(name)
+    """The words of the name, without those that only say where it was taken (`precision@5`, `fpr_at_95_tpr`).
+
+    Those that make it something else stay (`acc@1_std`).
+    """
+    before, *after = (_words(part) for part in _PLACE.split(name, maxsplit=1))
+    if all(word in _PARTS for word in before):
+        return _words(name)
+    return before + [word for words in after for word in words if word in table.SPOILING]
 
 
 def _words(name: str) -> list[str]:

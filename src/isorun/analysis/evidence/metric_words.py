@@ -50,7 +50,7 @@ LOWER: Final = _words(
     eer hter mindcf actdcf fid fvd fad kid lpips niqe brisque piqe gmsd ergas mcd bpb bpc bpd bce xent xentropy
     xentlambda crossentropy kldiv kullback regret hausdorff chamfer levenshtein deviance residual residuals aic aicc bic
     looic fpr fnr fdr fomr frr apcer bpcer mpjpe epe nme hinge logcosh davies toxicity hallucination hallucinations
-    failure failures collision collisions violation violations forgetting distortion fallout nloss rloss risk"""
+    failure failures collision collisions violation violations forgetting distortion fallout"""
 )
 HIGHER: Final = _words(
     """f1 fbeta f05 f2 fscore fmeasure auc auroc auprc aucpr prauc rocauc roc auac precision recall sensitivity
@@ -95,7 +95,8 @@ PHRASES: Final = {
         win rate,pass rate,solve rate,episode reward,ep rew,ep ret,ep return,episodic return,episode return,
         signal noise ratio,signal to noise ratio,signal distortion ratio,image quality index,information fidelity,
         success index,panoptic quality,speech quality,short time objective intelligibility,opinion score,
-        quality no reference,quality with no reference,info preserved,dunn index,structural similarity,clip score,
+        quality no reference,quality with no reference,info preserved,dunn index,structural similarity,ms ssim,
+        clip score,
         top 1,top 5,top 10,num correct,ents f,ents p,ents r,cats macro f,cats micro f,spans sc f,morph per feat f,
         sents f,sents p,sents r,average gain,intersection over union,log auc,silhouette score,corr coef,io u,
         under the curve,under curve,operating characteristic curve,d2 absolute error,d2 pinball,d2 tweedie,
@@ -121,7 +122,7 @@ SPOILING: Final = _words(
     changes slope grad grads gradient weight weights scale coef coeff lambda threshold thresholds thresh tolerance
     patience count num number time times seconds sec secs duration ms rank z no not non without since inverse inv
     reciprocal chosen rejected forget attack noise range spread smoothing fn func function type bar bars prior margin
-    margins tax mad skewness kurtosis null pvalue p confusion matmul clip buffer code curve unlearn variation"""
+    margins tax mad skewness kurtosis null pvalue p confusion matmul clip buffer code curve unlearn variation df"""
 )
 """Words after which a name is about something else: the spread of a loss, its weight, the time it took."""
 

@@ -50,15 +50,18 @@ def _doubled_note(name: str, kept: str, dropped: str) -> Note:
     return Note("sources.doubled", f"metric {name!r} was found twice; kept the one from {kept}, not from {dropped}")
 
 
-def describe(found: Found) -> list[str]:
+def describe(found: Found, better: Mapping[str, str] | None = None) -> list[str]:
     """The lines of a table: each metric, how many values, the first and last of them, and where they were read.
 
-    Empty when nothing was found.
+    better: for each metric which direction is better, for a column of its own. Empty when nothing was found.
     """
     if not found.series:
         return []
-    rows = [("metric", "values", "first .. last", "read from", "first seen in")]
+    rows: list[tuple[str, ...]] = [("metric", "values", "first .. last", "read from", "first seen in")]
     rows += [_row(found, name) for name in sorted(found.series)]
+    if better is not None:
+        column = ["better", *(better.get(name, "") for name in sorted(found.series))]
+        rows = [(row[0], cell, *row[1:]) for row, cell in zip(rows, column, strict=True)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

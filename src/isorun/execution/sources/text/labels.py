@@ -25,8 +25,9 @@ __all__ = ["Label", "Role", "label_of"]
 
 _EPOCH = re.compile(r"(?:^|[^a-z])(?:epoch|ep)(?:\s*\([a-z]+\))?[\s:=#\[('\"]*$")
 _EPOCHS = re.compile(r"(?:^|[^a-z])epochs?\s*:?\s*$")
-_STEP = re.compile(r"(?:^|[^a-z])(?:global_step|step|iteration|iter|round)[\s:=#\[('\"]*$")
+_STEP = re.compile(r"(?:^|[^a-z])(?:global_step|step|iteration|iter|round|episode)[\s:=#\[('\"]*$")
 _SEPARATOR = re.compile(r"\s*(?P<sign>[:=]|->|=>|\bis\b)?(?P<space>\s*)[\"']?$")
+_AVERAGE = re.compile(r"\s*\((micro|macro|weighted|samples)(?: avg)?\)\s*$", re.IGNORECASE)
 _PERCENT_UNIT = re.compile(r"\s*[(\[]\s*(?:%|in %|percent)\s*[)\]]\s*$")
 _BREAK = re.compile(r"[,;|(){}\[\]\"'<>│┃┆•·*#\t!?]|\s[-–—]+\s|^[-–—]+\s|[:=]|\s{2,}|\.\s|[━─█▏▎▍▌▋▊▉╸╺]+")
 _STOP_WORDS = word_set(
@@ -85,19 +86,21 @@ def _named(text: str, split: str) -> Label:
     separator = _SEPARATOR.search(text)
     assert separator is not None
     sign = separator["sign"] or ""
-    body = text[: separator.start()].replace("'s ", " ")
+    body = text[: separator.start()].replace("'s ", " ").replace("Adj. ", "Adj ")
     without_unit = _PERCENT_UNIT.sub("", body)
+    average = _AVERAGE.search(without_unit)
+    without_unit = without_unit[: average.start()] if average else without_unit
     words = _words(_BREAK.split(without_unit.strip().strip("\"'"))[-1], separated=bool(sign))
     if not words or all(word.lower() in SPLITS for word in words):
         counts_epochs = _EPOCHS.search(text.lower()) is not None
         return Label(Role.SPLIT if words else Role.NOTHING, split=split, plural_epochs=counts_epochs)
-    name = name_of(words)
+    name = name_of(words) + (f"_{average[1].lower()}" if average else "")
     return Label(
         role=_role(name, sign),
         name=name,
         form=_form(sign),
         split=split,
-        percent=without_unit != body,
+        percent=average is None and without_unit != body,
         tight=sign == ":" and not separator["space"],
         plural_epochs=_EPOCHS.search(text.lower()) is not None,
     )
@@ -114,11 +117,16 @@ def _form(sign: str) -> str:
 
 
 def _words(chunk: str, *, separated: bool) -> list[str]:
-    """The words at the end of the chunk that make a name: without a separator only words known from metrics."""
+    """The words at the end of the chunk that make a name: without a separator only words known from metrics.
+
+    "from score 0.69" tells where something began, which is no result.
+    """
     words: list[str] = []
     for word in reversed(chunk.split()):
         cleaned = word.strip(".~+-&^`")
         lowered = cleaned.lower()
+        if lowered == "from" and not separated:
+            return []
         if not lowered or lowered in _STOP_WORDS or not _starts_a_name(lowered):
             break
         if not separated and lowered not in VOCABULARY and not is_metric(lowered):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from isorun.execution.sources.found import Found
+from isorun.execution.sources.text.boosting import read_catboost
 from isorun.execution.sources.text.cleaning import message_of, plain
 from isorun.execution.sources.text.names import split_in
 from isorun.execution.sources.text.patterns import Patterns
@@ -33,6 +34,8 @@ _WORDS = (
     "recall", "precision", "perplex", "dice",
 )  # fmt: skip
 _SETTINGS = re.compile(r"\s*(?:\w*Namespace|\w*Config|\w*Arguments|args|hparams|params|parameters)\b\s*[:=]?\s*[({]")
+_SET = re.compile(r"=(?:True|False|None)\b")
+_SETTINGS_AT_LEAST = 3
 
 
 class LineMetrics:
@@ -48,6 +51,7 @@ class LineMetrics:
         self._timeline = Timeline()
         self._tables = Tables()
         self._heading = ""
+        self._last_split = ""
         self._cut_lines = 0
         self._epochs_are_named = False
 
@@ -77,8 +81,9 @@ class LineMetrics:
         if (row := self._row_of(line)) is None:
             return
         self._epochs_are_named = self._epochs_are_named or (row.epoch is not None and "poch" in line)
-        self._timeline.add(row, seconds, line, "stdout")
+        self._timeline.add(row, seconds, row.lines or line, "stdout")
         self._heading = self._heading_after(line, row)
+        self._last_split = row.split if row.values else self._last_split
 
     def _heading_after(self, line: str, row: Row) -> str:
         """A heading holds for the line below it, and on while lines are indented."""
@@ -90,14 +95,17 @@ class LineMetrics:
         if "{" in line and (row := self._structured(line)) is not None:
             return row
         line = self._shortened(line)
-        if _SETTINGS.match(line):
+        if _SETTINGS.match(line) or _lists_settings(line):
             return None
+        if ":\tlearn: " in line and (row := read_catboost(line)) is not None:
+            return row
         if (self._tables.open or may_head_a_table(line)) and (row := self._tables.read(line)) is not None:
             return row
         message = message_of(line)
         if may_be_a_sentence(message) and (row := read_sentence(message)) is not None:
             return row
-        return read_text(message, split=self._heading, epochs_are_named=self._epochs_are_named)
+        split = self._last_split if message.startswith((" * ", "* ")) else self._heading
+        return read_text(message, split=split, epochs_are_named=self._epochs_are_named)
 
     def _structured(self, line: str) -> Row | None:
         if len(line) > LONGEST_STRUCTURED_LINE:
@@ -116,7 +124,7 @@ class LineMetrics:
         if (self._tables.open or may_head_a_table(line)) and len(line) < LONGEST_LINE:
             row = self._tables.read(line)
             if row is not None:
-                self._timeline.add(row, seconds, line, "stdout")
+                self._timeline.add(row, seconds, row.lines or line, "stdout")
         stripped = line.rstrip()
         if stripped:
             is_heading = stripped[-1] == ":" and len(stripped) < LONGEST_HEADING
@@ -141,6 +149,11 @@ def scan_text(text: str, sources: Sources | None = None) -> Found:
     for line in re.split(r"[\r\n]", text):
         metrics.feed(line, 0.0)
     return metrics.finish()
+
+
+def _lists_settings(line: str) -> bool:
+    """Whether the line prints what was set ("amp=False, augment=False, iou=0.7, save=True"), not what came out."""
+    return "=" in line and len(_SET.findall(line)) >= _SETTINGS_AT_LEAST
 
 
 def _is_promising(line: str) -> bool:

@@ -39,6 +39,7 @@ _METRICS: Final = word_set(
     map mar precision recall mse rmse mae mape smape nll ce bce kl kld elbo perplexity ppl bleu sacrebleu rouge
     rougel rougelsum meteor wer cer iou miou dice jaccard r2 r² psnr ssim lpips fid reward rewards return kappa mcc corr
     correlation pearson spearman pearsonr spearmanr specificity sensitivity ece brier logloss entropy ndcg mrr hit hits
+    rew rmsle msle mase crps pinball loglik llf aic bic rsquared rsqu
     bpc bpb bits top metric exact likelihood correct objective fitness residual tpr fpr tnr fnr silhouette"""
 )
 _METRIC_ENDINGS: Final = ("loss", "acc", "accuracy", "error", "score", "perplexity", "precision", "recall", "auc")
@@ -53,14 +54,16 @@ _FILLERS: Final = frozenset(["average", "avg", "the", "set", "current", "a", "an
 _NEVER: Final = word_set(
     """time times eta etas elapsed remaining runtime duration dur second seconds sec secs ms msec minutes min hours
     speed throughput fps memory mem ram vram gpu cpu size weight weights coef coefficient lambda smoothing scale
-    patience threshold fn func function type date timestamp pid port version seed wait"""
+    patience threshold fn func function type date timestamp pid port version seed wait
+    initscore pavg df"""
 )
 _NEVER_ALONE: Final = word_set(
     """epoch epochs ep step steps iter iters iteration iterations it round update batch batches sample samples image
     images example examples num n rank device devices cuda node world params parameters count counter total line data
     worker workers thread threads momentum decay dropout beta betas beta1 beta2 eps epsilon gamma alpha warmup hidden
     layer layers dim heads width height depth kernel stride padding classes channels length args exit code status job
-    run trial fold folds v num_workers temperature stage level index idx id year day month tol max"""
+    run trial fold folds v num_workers temperature stage level index idx id year day month tol max instances
+    observations"""
 )
 _NO_PREFIX: Final = frozenset(["lr", "learning_rate", "lrate", "grad_norm", "gradnorm", "grad", "wd", "weight_decay"])
 _PARTS = re.compile(r"[^a-z0-9²]+")
@@ -121,4 +124,4 @@ def _is_metric_word(part: str) -> bool:
 
 
 def _parts(name: str) -> list[str]:
-    return [part for part in _PARTS.split(name.lower()) if part]
+    return [part for part in _PARTS.split(name.lower().replace("r-squ", "rsqu")) if part]

@@ -32,7 +32,7 @@ TOKEN = re.compile(
         | {_REST}\ (?:s|secs?|seconds|ms|minutes|hours|it/s|s/it|[kKMGT]i?B)(?![\w/])
       )
     | (?<=\d)(?P<count>\d*)\s*/\s*(?P<total>\d+)(?![\w.]\d|/)
-    | (?P<number>{_REST})(?![\w/\\])(?P<percent>\s?%(?P<bar>\|)?)?
+    | (?P<number>{_REST})(?![\w/\\])(?P<percent>\s?%(?P<bar>\||\s?[━─█╸╺])?)?
     | (?P<word>(?<=[nN])[aA][nN]|(?<=[iI])nf(?:inity)?|(?<=[-+])(?:[nN][aA][nN]|[iI]nf(?:inity)?))(?![\w.])
     )
     """,

@@ -26,6 +26,7 @@ class Row:
     split: the split of the data the line speaks of ("train"), if any. table: the row has its own clock and leaves the
     training's alone. final: the line says that its values are final. doubtful: names that look like values but count
     only in company. by_user: found by the user's own pattern, which has the last word on its names.
+    lines: the lines above that the values stand in, when they are not in the last one read.
     """
 
     values: list[Value] = field(default_factory=list)
@@ -38,6 +39,7 @@ class Row:
     table: bool = False
     final: bool = False
     by_user: bool = False
+    lines: str = ""
 
     @property
     def has_clock(self) -> bool:

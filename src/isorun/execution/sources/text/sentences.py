@@ -2,6 +2,7 @@
 
 Accuracy of the network on the 10000 test images: 54 %     test_accuracy
 Accuracy for class: plane is 55.4 %                        accuracy[plane]
+8.0 perplexity estimate based on a held-out corpus         perplexity
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _ABOUT = re.compile(
     rf"^\s*(?P<before>[\w ]{{0,40}}?)\b{_METRIC} (?:of|on|for|over)\b(?P<about>[^:=]*)(?:[:=]|\bis\b)\s*{_VALUE}",
     re.IGNORECASE,
 )
+_ESTIMATE = re.compile(rf"(?P<value>[-+]?[\d.]+) {_METRIC} estimate based on ", re.IGNORECASE)
 
 
 def may_be_a_sentence(line: str) -> bool:
@@ -37,6 +39,8 @@ def read_sentence(line: str) -> Row | None:
     elif (found := _ABOUT.match(line)) is not None:
         split = split_in(found["before"]) or split_in(found["about"])
         name = "_".join(filter(None, [split, found["metric"].lower()]))
+    elif (found := _ESTIMATE.search(line)) is not None:
+        name = found["metric"].lower()
     else:
         return None
     value = read_number(found["value"])

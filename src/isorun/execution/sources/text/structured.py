@@ -20,11 +20,11 @@ __all__ = ["EPOCH_KEYS", "STEP_KEYS", "flattened", "number_in", "read_structured
 EPOCH_KEYS = frozenset(["epoch", "ep"])
 STEP_KEYS = frozenset(["step", "global_step", "iteration", "iter", "steps", "_step"])
 
-_DICT_PAIR = re.compile(
-    r"""(?P<quote>['"])(?P<key>[^'"]{1,200})(?P=quote)\s*:\s*
+_DICT_PART = re.compile(
+    r"""(?P<close>\})|(?P<quote>['"])(?P<key>[^'"]{1,200})(?P=quote)\s*:\s*(?:(?P<open>\{)|
         (?:np\.\w+\(|tensor\(|array\()?
         (?:(?P<mark>['"])(?P<text>[^'"]{1,40})(?P=mark)|(?P<number>[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|nan|inf)))
-        (?=\s*[,})])""",
+        (?=\s*[,})]))""",
     re.VERBOSE,
 )
 _DEEPEST = 8
@@ -70,8 +70,15 @@ def _as_float(value: int | float) -> float | None:
 
 
 def _dict_pairs(text: str) -> Iterator[tuple[str, Any]]:
-    for match in _DICT_PAIR.finditer(text):
-        yield match["key"], match["text"] or match["number"]
+    """The pairs of a printed dictionary, inner ones under both keys: `{'learn': {'MAE': 1}}` is `learn/MAE`."""
+    outer: list[str] = []
+    for match in _DICT_PART.finditer(text):
+        if match["open"]:
+            outer.append(match["key"])
+        elif match["close"]:
+            outer = outer[:-1]
+        else:
+            yield "/".join([*outer, match["key"]]), match["text"] or match["number"]
 
 
 def _row(pairs: Iterator[tuple[str, Any]], form: str) -> Row:

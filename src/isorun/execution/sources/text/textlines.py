@@ -21,8 +21,8 @@ from isorun.execution.sources.text.rows import Row, Value
 
 __all__ = ["read_text"]
 
-_LEADING_PAIR = re.compile(r"\s*\[\s*(\d+)\s*,\s*(\d+)\s*\]")
-_LEADING_STEP = re.compile(r"\s*\[(\d+)\]")
+_LEADING_PAIR = re.compile(r"\s*\[\s*(\d+)\s*,\s+(\d+)\s*\]")
+_LEADING_STEP = re.compile(r"\s*\[(\d{1,3}(?:,\d{3})+|\d+)\]")
 _FINAL = re.compile(r"\b(?:final|test|best)")
 
 
@@ -135,13 +135,13 @@ class _Reader:
         return f"{self._split}_{name}"
 
     def _take_leading_brackets(self) -> None:
-        """The forms "[1,  2000] loss: 2.2" (epoch and batch) and "[10] valid-logloss:0.2" (round)."""
+        """The forms "[1,  2000] loss: 2.2" (epoch and batch) and "[10] valid-logloss:0.2" (round, also "[1,200]")."""
         if self._row.has_clock or not self._line.lstrip().startswith("["):
             return
         if pair := _LEADING_PAIR.match(self._line):
             self._row.epoch = float(pair[1])
         elif lone := _LEADING_STEP.match(self._line):
-            self._row.step = float(lone[1])
+            self._row.step = float(lone[1].replace(",", ""))
 
     def _averaged(self, index: int, value: Value) -> Value:
         average = self._averages.get(index)
