@@ -8,7 +8,7 @@ from fewshot_records import SHARED_DATA, drawn, noisy, planned, records_of, requ
 
 from isorun.zoo.studies.fewshot.experiments import EXPERIMENTS, approach_name
 from isorun.zoo.studies.fewshot.hypotheses import judge
-from isorun.zoo.studies.fewshot.models import nested_model, paper_model
+from isorun.zoo.studies.fewshot.models import fitting_model, nested_model, paper_model
 from isorun.zoo.studies.fewshot.runs import Run, collect
 from isorun.zoo.studies.fewshot.tables import random_tests
 
@@ -156,3 +156,43 @@ def test_noise_in_a_single_run_is_presented_as_next_to_nothing():
     assert [row.group for row in nested.shares] == ["configs", "seeds", "repeats"]
     assert 0.0 < nested.shares[2].share < 1e-5
     assert nested.seed_p < 1e-10
+
+
+def judged_with_fit(runs):
+    return judge(paper_model(runs), NAMES, fitting_model(runs))
+
+
+def test_the_model_that_fits_sees_seeds_within_configs():
+    judged = judged_with_fit(runs_of(noisy, request("cpu")))
+    assert judged[1].rejected is False
+    assert judged[1].rejected_fitting is True
+    assert "by the paper's own model and rule it is not rejected" in judged[1].sentence
+
+
+def test_seeds_that_act_in_each_round_in_their_own_way_are_no_difference_of_rounds():
+    def particular(cell):
+        return 0.6 + 0.02 * drawn(8, cell.approach, cell.seed) + 0.002 * drawn("noise", cell.id)
+
+    judged = judged_with_fit(runs_of(particular, request("cpu")))
+    assert judged[2].rejected_corrected is True
+    assert judged[2].rejected_fitting is False
+
+
+def test_a_rerun_that_lies_higher_is_found_by_the_model_that_fits():
+    runs = runs_of(lambda cell: noisy(cell, rerun=0.02 * ("tadam-sgd" in cell.approach)))
+    judged = judged_with_fit(runs)
+    assert judged[2].rejected_fitting is True
+    assert "the rounds of tadam-sgd differ" in judged[2].fitting_words
+
+
+def test_repeats_that_agree_within_a_round_count_once():
+    runs = runs_of(lambda cell: 0.6 + 0.01 * drawn(cell.approach, cell.config, cell.seed), request("cpu"))
+    model = fitting_model(runs)
+    assert model.rows == len(runs) // 2
+    assert "repeat" not in model.formula
+    assert model.without_noise is None
+
+
+def test_one_setting_is_no_model_that_fits_and_no_crash():
+    runs = [run for run in runs_of(noisy, request("cpu")) if run.seed == "12345" and run.config.endswith("1")][:1]
+    assert "cannot be told apart" in fitting_model(runs).why_not

@@ -44,6 +44,10 @@ def shown():
 
 def test_the_verdict_comes_first_and_names_ours_and_theirs(shown):
     assert shown.verdict[0] == (
+        "By the model that fits, in which seeds may act in each experiment in their own way: H1 not rejected, "
+        "H2 rejected, H3 not rejected."
+    )
+    assert shown.verdict[1] == (
         "By the paper's rule: H1 not rejected, H2 not rejected, H3 not rejected. "
         "The paper: H1 not rejected, H2 not rejected, H3 rejected. So: H3 came out differently."
     )
@@ -56,6 +60,7 @@ def test_every_table_of_the_paper_is_there_with_both_rows(shown):
         "table-1",
         "table-2",
         "table-4",
+        "fitting",
         "table-5",
         "variance-shares",
         "table-3",
@@ -115,7 +120,8 @@ def test_runs_on_made_data_are_called_so():
     shown = Fewshot().present(request("smoke"), records)
     assert "data: small data made on the spot instead of miniImageNet" in shown.scaled_down
     assert shown.verdict[0] == "A smoke run only shows that everything works here; its numbers mean nothing."
-    assert shown.verdict[1].startswith("By the paper's rule")
+    assert shown.verdict[1].startswith("By the model that fits")
+    assert shown.verdict[2].startswith("By the paper's rule")
 
 
 def test_parts_that_were_not_asked_for_have_no_empty_tables_and_no_warnings():
@@ -258,3 +264,27 @@ def test_every_key_of_the_numbers_is_documented(shown):
     assert set(shown.numbers["hypotheses"][0]) | set(shown.numbers["table_4"]) <= told
     assert set(shown.numbers["table_1"][0]) | set(shown.numbers["table_2"]["matching-sgd"]) <= told
     assert set(shown.numbers["table_5"]["tadam"]) | set(shown.numbers["identical_settings"]) <= told
+
+
+def test_the_model_that_fits_is_shown_with_the_test_of_each_of_its_effects(shown):
+    effects = {row[0] for row in table(shown, "fitting").rows}
+    assert {"(1 | seed)", "(1 | setting:seed)", "(1 | experiment:seed)"} <= effects
+    fitting = shown.numbers["fitting"]
+    assert fitting["formula"].startswith("accuracy ~ experiment + (1|seed) + (1|repeat) + (1|setting)")
+    assert {row["term"] for row in fitting["random"]} == effects
+    assert set(fitting["reruns"]) == set(shown.numbers["table_2"])
+    seeds = shown.numbers["hypotheses"][1]
+    assert (seeds["rejected"], seeds["rejected_fitting"]) == (False, True)
+    assert table(shown, "hypotheses").rows[1][3:5] == ("—", "—")
+
+
+def test_without_noise_what_differs_differs_and_no_p_is_given():
+    shown = Fewshot().present(ASKED, made_records(accuracy=lambda cell: noisy(cell, repeat=0.0)))
+    assert json.loads(json.dumps(shown.numbers["fitting"]["without_noise"])) == {
+        "configs": 12,
+        "moved": 12,
+        "rounds": ["matching-adam", "matching-sgd", "prototypical-adam", "prototypical-sgd"],
+    }
+    judged = {row["name"]: (row["p_fitting"], row["rejected_fitting"]) for row in shown.numbers["hypotheses"]}
+    assert judged == {"H1": (None, False), "H2": (None, True), "H3": (None, False)}
+    assert any("another seed gave another result in 12 of 12 configs" in line for line in shown.verdict)

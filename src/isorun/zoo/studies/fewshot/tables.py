@@ -28,10 +28,10 @@ _RERUN_NOTE: Final = (
     "intervals and p with Satterthwaite's degrees of freedom, not corrected for the number of comparisons."
 )
 _RULES_NOTE: Final = (
-    "the model that fits: with configs, and seeds that may act in each experiment in their own way; its p are corrected, "
-    "and where identical runs never differ no p is needed. corrected: the p of the comparisons of H3 by Holm's method, "
-    "the p of variances halved because they cannot be negative. The paper's rows are computed from the p it printed; its "
-    "runs are not published."
+    "the model that fits: with configs, and seeds that may act in each experiment in their own way; its p are "
+    "corrected, and where identical runs never differ no p is needed. corrected: the p of the comparisons of H3 by "
+    "Holm's method, the p of variances halved because they cannot be negative. The paper's rows are computed from the "
+    "p it printed; its runs are not published."
 )
 
 
