@@ -58,6 +58,7 @@ class Reproduction:
             "figures": [{"name": figure.name, "sentence": figure.sentence} for figure in shown.figures],
             "scaled_down": list(shown.scaled_down),
             "not_had": list(shown.not_had),
+            "not_attempted": [item.sentence for item in self.paper.not_attempted],
             "warnings": [warning.to_json() for warning in shown.warnings],
             "numbers": dict(shown.numbers),
         }
