@@ -26,11 +26,10 @@ def verdict(evidence: Evidence, scale: str, *, is_less: bool) -> Iterator[str]:
     if scale == "smoke":
         yield from smoke_verdict(evidence.finished)
         return
-    if evidence.nested:
-        yield from nested_sentences(evidence.nested)
-    if evidence.begun_groups:
+    ours = (*(nested_sentences(evidence.nested) if evidence.nested else ()), *_on_factors(evidence.shares))
+    yield from ours
+    if evidence.begun_groups or not ours:
         yield from _on_findings(evidence.findings, evidence.finished)
-    yield from _on_factors(evidence.shares)
     if is_less:
         yield (
             f"Scale {scale} is less than was published (see Scaled down): what is seen compares in kind, not in size."

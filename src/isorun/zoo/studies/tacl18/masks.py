@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from isorun.analysis.agreements.agreement import agreement
 from isorun.analysis.agreements.tau_interval import FEWEST_SEEDS, tau_difference_interval, tau_interval
-from isorun.report.numbers import UNKNOWN, fixed
+from isorun.report.numbers import UNKNOWN, count, fixed
 from isorun.report.tables import Column, Table
 from isorun.zoo.studies.tacl18.design import OWN_MASKS
 from isorun.zoo.studies.tacl18.published import AGREEMENTS
@@ -112,6 +112,7 @@ def mask_sentences(found: Sequence[MaskEffect]) -> Iterator[str]:
     for item in found:
         shared, own = item.agreements[:2]
         if item.fall is None or item.fall_interval is None:
+            yield f"{item.data}: {count(shared.n, 'seed')}, too few to judge what the masks do."
             continue
         yield (
             f"{item.data}: {shared.a} and {shared.b} order {shared.n} seeds by AP with a tau of {_tau(shared)} when "
