@@ -73,7 +73,9 @@ def test_runs_asked_for_are_repeats_and_two_deterministic_ones_stay(tmp_path):
 def test_components_are_those_of_the_values_and_every_run_is_in_the_numbers(tmp_path):
     found = presented(tmp_path).numbers["nested"]
     fixed = found["fixed_seed"]
-    values = [[run["best-loss"]["test_accuracy"] for run in fixed["values"] if run["seed"] == seed] for seed in range(1, 9)]
+    values = [
+        [run["best-loss"]["test_accuracy"] for run in fixed["values"] if run["seed"] == seed] for seed in range(1, 9)
+    ]
     expected = nested_variance(values)
     assert (fixed["seeds"], fixed["runs"], fixed["different_final_weights"]) == (8, 48, 48)
     assert fixed["components"]["best-loss"] == expected.to_json()

@@ -80,7 +80,7 @@ def test_tau_is_scipys_and_the_paper_stands_beside_own_masks(tmp_path):
 def test_masks_that_matter_are_named_as_the_cause(tmp_path):
     shown = presented(tmp_path, scores_with(1.0, 0.2))
     assert shown.numbers["masks"][0]["fall_ci95"][0] > 0
-    assert "is the masks' doing" in shown.verdict[0]
+    assert "the masks are a cause" in shown.verdict[0]
 
 
 def test_masks_that_do_not_matter_are_not_said_to(tmp_path):

@@ -24,8 +24,10 @@ from isorun.study.records import RunRecord, RunState
 from isorun.zoo.studies.ase20.design import METRIC, SELECTIONS
 from isorun.zoo.studies.ase20.measured import PartResult
 
-__all__ = ["FEWEST_REPEATS", "FEWEST_SEEDS", "Convergence", "Nested", "NestedRun", "SeedRuns", "nested_of"]
+__all__ = ["FEWEST_REPEATS", "FEWEST_SEEDS", "RULES", "Convergence", "Nested", "NestedRun", "SeedRuns", "nested_of"]
 
+LAST: Final = "last-epoch"
+RULES: Final = (*SELECTIONS, LAST)
 FEWEST_SEEDS: Final = 5
 FEWEST_REPEATS: Final = 3
 """Below these nothing is said about shares: the interval would be nearly everything there is."""
@@ -33,13 +35,16 @@ FEWEST_REPEATS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class NestedRun:
-    """One run. accuracy and epoch: under each selection rule. last: the accuracy after the last epoch."""
+    """One run. accuracy and epoch: under each selection rule and after the last epoch.
+
+    per_class: class to accuracy at the best validation loss.
+    """
 
     seed: int
     repeat: int
     accuracy: Mapping[str, float]
     epoch: Mapping[str, int]
-    last: float
+    per_class: Mapping[str, float]
     weights: str
 
 
@@ -165,9 +170,15 @@ def _runs(group: GroupResult, records: Sequence[RunRecord]) -> tuple[NestedRun, 
         NestedRun(
             seed=by_id[name].cell.seed or 0,
             repeat=by_id[name].cell.repeat,
-            accuracy={rule: found[name].selected.values[METRIC] for rule, found in judged.items()},
-            epoch={rule: found[name].selected.epochs or 0 for rule, found in judged.items()},
-            last=by_id[name].series[METRIC].values[-1],
+            accuracy={
+                **{rule: found[name].selected.values[METRIC] for rule, found in judged.items()},
+                LAST: by_id[name].series[METRIC].values[-1],
+            },
+            epoch={
+                **{rule: found[name].selected.epochs or 0 for rule, found in judged.items()},
+                LAST: len(by_id[name].series[METRIC].values),
+            },
+            per_class=judged[RULES[0]][name].selected.per_class.get(METRIC, {}),
             weights=by_id[name].digests.get(FINAL_WEIGHTS, ""),
         )
         for name in sorted(ids, key=lambda name: (by_id[name].cell.seed or 0, by_id[name].cell.repeat))
@@ -201,8 +212,8 @@ def _convergence(records: Sequence[RunRecord]) -> Convergence:
 
 
 def _level_json(found: SeedRuns) -> dict[str, Any]:
-    components = {rule: found.components(rule) for rule in SELECTIONS}
-    between = {rule: found.between(rule) for rule in SELECTIONS}
+    components = {rule: found.components(rule) for rule in RULES}
+    between = {rule: found.between(rule) for rule in RULES}
     return {
         "seeds": len(found.by_seed),
         "runs": len(found.runs),
@@ -216,7 +227,7 @@ def _level_json(found: SeedRuns) -> dict[str, Any]:
                 "seed": run.seed,
                 "repeat": run.repeat,
                 **{rule: {"test_accuracy": run.accuracy[rule], "epoch": run.epoch[rule]} for rule in run.accuracy},
-                "last_test_accuracy": run.last,
+                "per_class": dict(run.per_class),
                 "weights": run.weights[:16],
             }
             for run in found.runs

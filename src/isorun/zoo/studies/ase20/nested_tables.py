@@ -14,8 +14,7 @@ from isorun.report.figures.description import Figure
 from isorun.report.numbers import UNKNOWN, fixed, p_value
 from isorun.report.tables import Column, Table
 from isorun.zoo.studies.ase20.cells import POINTS
-from isorun.zoo.studies.ase20.design import SELECTIONS
-from isorun.zoo.studies.ase20.nested import Nested, NestedRun, SeedRuns
+from isorun.zoo.studies.ase20.nested import RULES, Nested, NestedRun, SeedRuns
 
 __all__ = ["nested_figures", "nested_sentences", "nested_tables"]
 
@@ -89,7 +88,7 @@ def _share_table(nested: Nested) -> Table:
         *_too_few(nested),
     )
     title = f"Seed against kernel noise: {nested.network} on {nested.data} (ours; the paper has none)"
-    return Table("nested", title, columns, tuple(_share_row(nested, rule) for rule in SELECTIONS), notes)
+    return Table("nested", title, columns, tuple(_share_row(nested, rule) for rule in RULES), notes)
 
 
 def _share_row(nested: Nested, rule: str) -> tuple[str, ...]:

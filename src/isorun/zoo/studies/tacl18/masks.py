@@ -21,6 +21,8 @@ from isorun.zoo.studies.tacl18.seeds_study import SeedRuns
 __all__ = ["MaskAgreement", "MaskEffect", "mask_effects", "mask_sentences", "mask_table"]
 
 _METRIC: Final = "AP"
+_BARELY: Final = 0.05
+"""An interval that ends closer to no difference than this is said to do so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +128,12 @@ def _cause(item: MaskEffect) -> str:
         return "cannot be told from none: the masks are not shown to be the cause"
     if item.fall_interval[1] < 0.0:
         return "goes the other way: the masks are not the cause"
-    own = item.agreements[1]
+    own, barely = item.agreements[1], "barely " if item.fall_interval[0] < _BARELY else ""
     if item.published is None or own.interval is None:
-        return "is the masks' doing"
+        return f"is {barely}more than none: the masks are a cause"
     if own.interval[0] <= item.published <= own.interval[1]:
-        return "is the masks' doing, and what is left agrees with the paper"
-    return "is the masks' doing, but they do not explain all of the gap"
+        return f"is {barely}more than none: the masks are a cause, and own masks agree with the published tau"
+    return f"is {barely}more than none: the masks are a cause, but not the whole of the gap"
 
 
 def _beside(published: float | None) -> str:
@@ -169,4 +171,4 @@ def _tau(one: MaskAgreement) -> str:
 
 
 def _span(interval: tuple[float, float] | None) -> str:
-    return UNKNOWN if interval is None else f"[{fixed(interval[0], 2)}, {fixed(interval[1], 2)}]"
+    return UNKNOWN if interval is None else f"[{interval[0]:.2f}, {interval[1]:.2f}]"
