@@ -9,7 +9,7 @@ from isorun.errors import NothingRecorded, UsageError
 from isorun.report.tables import Column, Table
 from isorun.study.design import Study
 from isorun.study.records import RunState
-from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Presentation, Request, Scale
+from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Omission, Presentation, Request, Scale
 
 TRAIN = """
 import isorun, sys
@@ -24,6 +24,7 @@ class Tiny(AbstractPaper):
     title = "A tiny paper"
     reference = "nobody, never"
     exhibits = (Exhibit("Table 1", "how many runs there were"),)
+    not_attempted = (Omission("Figure 1", "a drawing."),)
     networks = ()
     data = ()
     parts = ("works", "fails")

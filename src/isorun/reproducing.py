@@ -58,6 +58,7 @@ class Reproduction:
             "figures": [{"name": figure.name, "sentence": figure.sentence} for figure in shown.figures],
             "scaled_down": list(shown.scaled_down),
             "not_had": list(shown.not_had),
+            "not_attempted": [item.sentence for item in self.paper.not_attempted],
             "warnings": [warning.to_json() for warning in shown.warnings],
             "numbers": dict(shown.numbers),
         }
@@ -147,11 +148,18 @@ def _last_records(found: Mapping[str, Sequence[RunRecord]]) -> list[RunRecord]:
     return list(last.values())
 
 
+def _cause(record: RunRecord) -> str:
+    """What a run said last; of one that was stopped, that it was: its last line says nothing about why."""
+    if record.state is RunState.INTERRUPTED:
+        return record.reason
+    return last_words(record.log_tail) or record.reason
+
+
 def _with_failures(shown: Presentation, failed: Sequence[RunRecord], name: str) -> Presentation:
     if not failed:
         return shown
     number = len(failed)
-    said = Counter(last_words(record.log_tail) or record.reason for record in failed)
+    said = Counter(_cause(record) for record in failed)
     cause, times = said.most_common(1)[0]
     said_by = "" if times == number else f" ({times} of them)"
     message = f"{some(number, 'run')} did not finish and {'is' if number == 1 else 'are'} in no table: {cause}{said_by}"

@@ -1,6 +1,7 @@
 """What every paper promises, held against each of them."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -113,3 +114,27 @@ def test_an_unknown_paper_names_the_known_ones():
 def test_a_request_that_no_paper_can_meet_is_refused(request_, named, tmp_path):
     with pytest.raises(UsageError, match=named):
         check_request(paper("ase20"), Request(folder=tmp_path, **request_))
+
+
+EXHIBITS = {"ase20": (3, 7), "tacl18": (9, 3), "fewshot": (6, 0), "dream": (4, 10)}
+"""How many tables and figures each paper has."""
+
+
+def numbered(texts, word):
+    """The numbers after a word and its plural: "Tables 2 to 4, Figures 5 and 7" has tables 2, 3, 4."""
+    found = set()
+    for text in texts:
+        for run in re.findall(rf"{word}s? ((?:\d+(?:, | to | and )?)+)", text):
+            numbers = [int(number) for number in re.findall(r"\d+", run)]
+            found.update(range(numbers[0], numbers[-1] + 1) if " to " in run else numbers)
+    return found
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_table_and_figure_is_shown_or_said_not_to_be_attempted(name):
+    found = paper(name)
+    texts = [*(item.name for item in found.exhibits), *(item.names for item in found.not_attempted)]
+    tables, figures = EXHIBITS[name]
+    assert numbered(texts, "Table") == set(range(1, tables + 1))
+    assert numbered(texts, "Figure") == set(range(1, figures + 1))
+    assert all(item.reason for item in found.not_attempted)

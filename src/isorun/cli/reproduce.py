@@ -76,7 +76,7 @@ def execute(options: argparse.Namespace) -> int:
         watch=_progress,
         run=not options.recorded,
     )
-    view = presentation_view(done.presentation)
+    view = presentation_view(done.presentation, done.paper.not_attempted)
     written = _write(done, view, options)
     if options.json:
         output.print_json(done.to_json())

@@ -7,16 +7,17 @@ from typing import Any
 
 from isorun.report.tables import Column, Table
 from isorun.report.view import Listing, View
-from isorun.zoo.paper import SCALES, AbstractPaper, Presentation
+from isorun.zoo.paper import SCALES, AbstractPaper, Omission, Presentation
 
 __all__ = ["papers_to_json", "papers_view", "presentation_view"]
 
 
-def presentation_view(shown: Presentation) -> View:
-    """Verdict, tables, what was scaled down, what could not be had, warnings."""
+def presentation_view(shown: Presentation, not_attempted: Sequence[Omission] = ()) -> View:
+    """Verdict, tables, what was scaled down, what could not be had, what is not attempted at all, warnings."""
     listings = (
         Listing("Scaled down", shown.scaled_down),
         Listing("Not to be had here", shown.not_had),
+        Listing("Not attempted", tuple(item.sentence for item in not_attempted)),
     )
     return View(shown.verdict, shown.tables, shown.warnings, shown.figures, listings)
 
@@ -30,7 +31,10 @@ def papers_view(papers: Sequence[AbstractPaper]) -> View:
 def _exhibits(papers: Sequence[AbstractPaper]) -> Table:
     columns = (Column("paper", key=True), Column("shows", key=True), Column("what it is", key=True))
     rows = tuple((paper.name, item.name, item.title) for paper in papers for item in paper.exhibits)
-    notes = tuple(f"{paper.name}: {paper.title} ({paper.reference})" for paper in papers)
+    notes = (
+        *(f"{paper.name}: {paper.title} ({paper.reference})" for paper in papers),
+        *(f"{paper.name}, not attempted: {item.sentence}" for paper in papers for item in paper.not_attempted),
+    )
     return Table("exhibits", "Tables and figures", columns, _once(rows), notes)
 
 
@@ -71,6 +75,7 @@ def _to_json(paper: AbstractPaper) -> dict[str, Any]:
         "title": paper.title,
         "reference": paper.reference,
         "exhibits": [{"name": item.name, "title": item.title} for item in paper.exhibits],
+        "not_attempted": [{"names": item.names, "reason": item.reason} for item in paper.not_attempted],
         "networks": [
             {"name": network.name, "parameters": network.parameters, "data": list(network.data)}
             for network in paper.networks

@@ -19,7 +19,18 @@ from isorun.study.design import Study
 from isorun.study.records import RunRecord
 from isorun.worker.forkserver import TORCH_PRELOAD
 
-__all__ = ["PRELOAD", "SCALES", "AbstractPaper", "Exhibit", "Network", "Presentation", "Request", "Scale"]
+__all__ = [
+    "PRELOAD",
+    "SCALES",
+    "AbstractPaper",
+    "Exhibit",
+    "Network",
+    "Omission",
+    "Presentation",
+    "Request",
+    "Scale",
+    "smoke_verdict",
+]
 
 SCALES: Final = ("smoke", "cpu", "gpu", "paper")
 # What a warm start imports for the training scripts: they lie in a package, where isorun does not look for imports.
@@ -32,6 +43,19 @@ class Exhibit:
 
     name: str
     title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """Tables or figures of the paper that are not attempted, and why: "Figures 6 and 7", "answers of a survey"."""
+
+    names: str
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """For a list."""
+        return f"{self.names}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +111,16 @@ class Presentation:
 
 
 class AbstractPaper(abc.ABC):
-    """A paper. Subclasses are final, hold no state, and import no framework: only their training scripts do."""
+    """A paper. Subclasses are final, hold no state, and import no framework: only their training scripts do.
+
+    Every table and figure of the paper is among the exhibits or the ones not attempted.
+    """
 
     name: str
     title: str
     reference: str
     exhibits: tuple[Exhibit, ...]
+    not_attempted: tuple[Omission, ...]
     networks: tuple[Network, ...]
     data: tuple[str, ...]
     parts: tuple[str, ...]
@@ -112,3 +140,9 @@ class AbstractPaper(abc.ABC):
 
         A group without runs is named, not left out. Failed runs are counted and warned of by the caller.
         """
+
+
+def smoke_verdict(finished: int) -> tuple[str, ...]:
+    """All that a smoke run may say: it trains too little, and perhaps on made data, to claim anything."""
+    runs = "1 run" if finished == 1 else f"{finished:,} runs"
+    return (f"A smoke run checks that all of it works here: {runs} finished. It claims nothing about the paper.",)

@@ -16,6 +16,7 @@ from isorun.study.plan import cells_of
 from isorun.study.records import RunState
 from isorun.zoo.listing import presentation_view
 from isorun.zoo.paper import SCALES, Request
+from isorun.zoo.studies.ase20 import design
 from isorun.zoo.studies.ase20.paper import Ase20
 from isorun.zoo.studies.ase20.sizes import SIZES
 from record_builder import packed
@@ -186,7 +187,7 @@ def test_the_examples_table_has_the_published_numbers_in_the_last_column(resnets
 
 
 def test_equal_networks_have_no_better_one(tmp_path):
-    request = Request("smoke", tmp_path, only=("resnet38", "resnet56"), runs=5)
+    request = Request("cpu", tmp_path, only=("resnet38", "resnet56"), runs=5, recorded=True)
     runs = {"resnet38": {("ResNet38", Level.FIXED_SEED): [0.5] * 5}}
     shown = presented(request, runs | {"resnet56": {("ResNet56", Level.FIXED_SEED): [0.5] * 5}})
     assert shown.numbers["example"][0]["better"] is None
@@ -195,29 +196,75 @@ def test_equal_networks_have_no_better_one(tmp_path):
 
 @pytest.mark.parametrize(("runs", "seen"), [(8, True), (4, None)])
 def test_the_example_is_judged_from_five_runs_on(runs, seen, tmp_path):
-    request = Request("smoke", tmp_path, only=("resnet38", "resnet56"), runs=runs)
+    request = Request("cpu", tmp_path, only=("resnet38", "resnet56"), runs=runs, recorded=True)
     accuracies = {"resnet38": {("ResNet38", Level.FIXED_SEED): RESNET38[-runs:]}}
     accuracies |= {"resnet56": {("ResNet56", Level.FIXED_SEED): RESNET56[-runs:]}}
     assert finding(presented(request, accuracies), "5.2 example")["seen"] is seen
 
 
-@pytest.mark.parametrize(("weights", "distinct", "seen"), [("same", 1, True), (None, 2, False)])
+@pytest.mark.parametrize(("weights", "distinct", "seen"), [("same", 1, True), (None, 5, False)])
 def test_different_weights_of_deterministic_runs_are_counted(weights, distinct, seen, tmp_path):
-    request = Request("smoke", tmp_path, only=("lenet1",))
-    shown = presented(request, {"lenet1": {("LeNet1", Level.DETERMINISTIC): (0.9, 0.9)}}, weights=weights)
+    request = Request("cpu", tmp_path, only=("lenet1",), runs=5, recorded=True)
+    shown = presented(request, {"lenet1": {("LeNet1", Level.DETERMINISTIC): (0.9,) * 5}}, weights=weights)
     assert row(shown, "weights", "LeNet1", "mnist", "deterministic")["final"] == str(distinct)
     assert finding(shown, "ours")["seen"] is seen
     assert any(item.code == "deterministic-differs" for item in shown.warnings) is not seen
 
 
 def test_the_verdict_follows_the_records(tmp_path):
-    request = Request("smoke", tmp_path, only=("lenet1",))
-    apart = presented(request, {"lenet1": {("LeNet1", Level.FIXED_SEED): (0.9, 0.8)}})
-    equal = presented(request, {"lenet1": {("LeNet1", Level.FIXED_SEED): (0.9, 0.9)}})
+    request = Request("cpu", tmp_path, only=("lenet1",), runs=5, recorded=True)
+    apart = presented(request, {"lenet1": {("LeNet1", Level.FIXED_SEED): (0.9, 0.8, 0.9, 0.8, 0.9)}})
+    equal = presented(request, {"lenet1": {("LeNet1", Level.FIXED_SEED): (0.9,) * 5}})
     assert "With the seed fixed: up to 10 points (LeNet1); published: up to 2.9 points" in " ".join(apart.verdict)
     assert "With the seed fixed: no difference in any network" in " ".join(equal.verdict)
     assert "Not seen: Accuracy differs between fixed-seed runs" in " ".join(equal.verdict)
-    assert "Scale smoke is less than was published" in equal.verdict[-1]
+    assert "Scale cpu is less than was published" in equal.verdict[-1]
+
+
+def test_a_smoke_run_claims_nothing_whatever_its_numbers_are(lenet5):
+    assert lenet5.verdict == (
+        "A smoke run checks that all of it works here: 32 runs finished. It claims nothing about the paper.",
+    )
+    assert {item["seen"] for item in lenet5.numbers["findings"]} == {None}
+    assert {cells[1] for cells in table(lenet5, "findings").rows} == {"not judged"}
+
+
+def test_fewer_than_five_runs_judge_no_finding(tmp_path):
+    request = Request("cpu", tmp_path, only=("lenet1",), runs=4, recorded=True)
+    levels = (Level.DEFAULT, Level.FIXED_SEED, Level.DETERMINISTIC)
+    shown = presented(request, {"lenet1": {("LeNet1", level): (0.9, 0.8, 0.7, 0.6) for level in levels}})
+    assert {item["seen"] for item in shown.numbers["findings"]} == {None}
+    assert shown.verdict[0] == "12 runs finished, too few of any kind to judge a finding of the paper."
+
+
+def test_a_difference_says_what_it_is_when_weak_runs_count(tmp_path):
+    request = Request("cpu", tmp_path, only=("lenet5",), runs=16, recorded=True)
+    shown = presented(request, {"lenet5": {("LeNet5", Level.DEFAULT): LENET5}})
+    assert finding(shown, "1")["ours"] == "up to 0.20 points (LeNet5); with weak runs up to 90 points (LeNet5)"
+
+
+@pytest.mark.parametrize(("loss", "is_short"), [((2.0, 1.0), True), ((1.0, 2.0), False)])
+def test_trainings_that_still_improved_in_their_last_epoch_carry_a_caveat(loss, is_short, tmp_path, monkeypatch):
+    sizes = {"lenet1": replace(SIZES["cpu"]["lenet1"], epochs=2)}
+    monkeypatch.setitem(design.SIZES, "cpu", sizes)
+    request = Request("cpu", tmp_path, only=("lenet1",), runs=5, recorded=True)
+    runs = {("LeNet1", Level.DEFAULT): (0.7, 0.8, 0.7, 0.8, 0.7)}
+    shown = presented(request, {"lenet1": runs}, loss=loss)
+    assert ("still improving after 2 epochs" in finding(shown, "1")["ours"]) is is_short
+    assert ("still-improving" in [item.code for item in shown.warnings]) is is_short
+    group = next(item for item in shown.numbers["groups"] if item["level"] == "default")
+    assert (group["epochs"], group["still_improving"]) == (2, is_short)
+
+
+def test_the_classes_of_every_run_are_in_the_numbers(tmp_path):
+    request = Request("cpu", tmp_path, only=("lenet1",), runs=2, recorded=True)
+    study = studies_of(request)["lenet1"]
+    cells = [cell for cell in cells_of(study) if cell.level is Level.DEFAULT]
+    classes = [{"0": 0.9, "7": 0.2}, {"0": 0.8, "7": 0.95}]
+    records = [record_of(cell, 0.8, classes=values) for cell, values in zip(cells, classes, strict=True)]
+    shown = Ase20().present(request, {study.name: records})
+    group = next(item for item in shown.numbers["groups"] if item["level"] == "default")
+    assert group["rules"]["best-loss"]["per_class"] == {"0": [0.9, 0.8], "7": [0.2, 0.95]}
 
 
 def test_figures_2_and_3_are_boxplots_with_means_as_triangles(lenet5):
@@ -295,11 +342,12 @@ def test_everything_can_be_rendered_and_written_as_json(lenet5, resnets):
 
 def test_numbers_have_the_documented_keys(lenet5):
     assert list(lenet5.numbers) == [
-        *("paper", "scale", "device", "findings", "groups", "levene", "example", "factors", "published"),
+        *("paper", "scale", "device", "findings", "groups", "levene", "example", "factors", "nested", "published"),
     ]
     assert list(lenet5.numbers["groups"][0]) == [
         *("network", "parameters", "data", "level", "planned", "finished", "failed"),
-        *("gpu_runs_at_once", "overall", "overall_without_weak", "per_class", "rules", "different_final_weights"),
+        *("gpu_runs_at_once", "epochs", "still_improving", "overall", "overall_without_weak", "per_class"),
+        *("rules", "different_final_weights"),
     ]
 
 

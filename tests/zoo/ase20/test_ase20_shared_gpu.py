@@ -16,7 +16,7 @@ from isorun.zoo.studies.ase20.sharing import gpu_runs_at_once
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 GPU = {"requested": {}, "effective": {"gpu": {"driver": "580", "devices": ["NVIDIA H200"]}}}
 CPU_BESIDE_A_GPU = {"requested": {}, "effective": {"gpu": {"driver": "580"}}}
-NAME = ("ase20-smoke-lenet4", "LeNet4", Level.FIXED_SEED)
+NAME = ("ase20-cpu-lenet4", "LeNet4", Level.FIXED_SEED)
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def no_data(made_data_folder):
 
 
 def request_in(folder, runs):
-    return Request("smoke", folder, only=("lenet4",), runs=runs)
+    return Request("cpu", folder, only=("lenet4",), runs=runs, recorded=True)
 
 
 def runs_at(request, begins, *, seconds=10.0, environment=GPU, level=Level.FIXED_SEED):
@@ -72,8 +72,8 @@ def test_runs_of_different_studies_share_too(tmp_path):
 
 @pytest.mark.parametrize("environment", [CPU_BESIDE_A_GPU, {"requested": {}, "effective": {}}, {}])
 def test_runs_on_cpus_share_no_gpu(environment, tmp_path):
-    request = request_in(tmp_path, 2)
-    records = runs_at(request, (0, 0), environment=environment)
+    request = request_in(tmp_path, 5)
+    records = runs_at(request, (0,) * 5, environment=environment)
     assert gpu_runs_at_once(records) == {}
     shown = Ase20().present(request, records)
     assert finding(shown, "4b")["seen"] is True
@@ -91,25 +91,25 @@ def finding(shown, name):
 
 
 def test_times_of_runs_that_shared_a_gpu_are_shown_warned_of_and_not_judged(tmp_path):
-    request = request_in(tmp_path, 3)
-    shown = Ase20().present(request, runs_at(request, (0, 1, 2)))
+    request = request_in(tmp_path, 5)
+    shown = Ase20().present(request, runs_at(request, (0, 1, 2, 3, 4)))
     assert finding(shown, "4b") == finding(shown, "4b") | {
-        "ours": "up to 200.0 % (LeNet4, best-loss; 3 runs shared a GPU)",
+        "ours": "up to 400.0 % (LeNet4, best-loss; 5 runs shared a GPU)",
         "seen": None,
     }
     (warning,) = [item for item in shown.warnings if item.code == "times-shared"]
-    assert "up to 3 runs shared a GPU" in warning.message
-    assert "isorun reproduce ase20 --scale smoke -j 1" in warning.next_step
+    assert "up to 5 runs shared a GPU" in warning.message
+    assert "isorun reproduce ase20 --scale cpu -j 1" in warning.next_step
     tables = {item.name: item for item in shown.tables}
     assert all(any("shared a GPU" in note for note in tables[name].notes) for name in ("findings", "table-3"))
     assert "Time to convergence" not in " ".join(shown.verdict)
 
 
 def test_times_are_judged_by_the_runs_that_were_alone(tmp_path):
-    request = Request("smoke", tmp_path, only=("lenet4", "lenet5"), runs=3)
+    request = Request("cpu", tmp_path, only=("lenet4", "lenet5"), runs=5, recorded=True)
     lenet4, lenet5 = Ase20().studies(request)
-    shared = runs_at(request_in(tmp_path, 3), (0, 1, 2))
-    alone = records_of(lenet5, {("LeNet5", Level.FIXED_SEED): (0.9, 0.8, 0.7)}, seconds=2.0)
+    shared = runs_at(request_in(tmp_path, 5), (0, 1, 2, 3, 4))
+    alone = records_of(lenet5, {("LeNet5", Level.FIXED_SEED): (0.9, 0.8, 0.7, 0.6, 0.5)}, seconds=2.0)
     shown = Ase20().present(request, {**shared, lenet5.name: alone})
     assert lenet4.name in shared
     assert finding(shown, "4b")["ours"] == "up to 0.0 % (LeNet5, best-loss)"
@@ -129,7 +129,7 @@ def images_in_table_1(shown):
         ([(512, 150, 50)] * 2, ("512", "150 + 50")),
         ([(60_000, 7_500, 2_500), (512, 7_500, 2_500)], ("512 or 60,000", "7,500 + 2,500")),
         # recorded before the training counted its images: as many as the command asked for
-        ([None, None], ("512", "200")),
+        ([None, None], ("6,000", "4,000")),
         ([None, (512, 150, 50)], ("512", "150 + 50")),
     ],
 )

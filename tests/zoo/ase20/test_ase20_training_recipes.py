@@ -36,6 +36,7 @@ def test_the_lenets_rate_is_constant():
 def test_epochs_and_optimizers_are_those_of_table_1():
     found = {name: (RECIPES[name].optimizer, RECIPES[name].epochs) for name in NETWORKS}
     lenets = dict.fromkeys(("lenet1", "lenet4", "lenet5"), ("sgd", 50))
+    assert found.pop("resnet14") == ("adam", 24)  # ours
     assert found == {**lenets, "resnet38": ("adam", 200), "resnet56": ("adam", 200), "wrn-28-10": ("sgd", 200)}
 
 

@@ -119,9 +119,8 @@ def test_runs_on_made_data_are_called_so():
     }
     shown = Fewshot().present(request("smoke"), records)
     assert "data: small data made on the spot instead of miniImageNet" in shown.scaled_down
-    assert shown.verdict[0] == "A smoke run only shows that everything works here; its numbers mean nothing."
-    assert shown.verdict[1].startswith("By the model that fits")
-    assert shown.verdict[2].startswith("By the paper's rule")
+    assert len(shown.verdict) == 1
+    assert "It claims nothing about the paper." in shown.verdict[0]
 
 
 def test_parts_that_were_not_asked_for_have_no_empty_tables_and_no_warnings():

@@ -81,9 +81,7 @@ def own_seeds(record: RunRecord) -> tuple[Seeded, ...]:
     return tuple(
         seeded
         for seeded in record.seeded
-        if seeded.sets_global
-        and not seeded.replaced
-        and not any(part in seeded.where for part in _LIBRARY_PARTS)
+        if seeded.sets_global and not seeded.replaced and not any(part in seeded.where for part in _LIBRARY_PARTS)
     )
 
 

@@ -26,7 +26,8 @@ __all__ = ["accuracy_tables"]
 
 _SPREAD_NOTE: Final = (
     "Diff: best minus worst run, in points. SDev: standard deviation over runs (n - 1), (CI): its 90 % chi-square "
-    "interval. Of both selection rules the one with the larger Diff; per class the class with the largest Diff."
+    "interval. Of both selection rules the one with the larger Diff, named in the row, as in the paper; per class the "
+    "class with the largest Diff. The two may differ within a row."
 )
 _DETERMINISTIC_NOTE: Final = "The level deterministic is ours: the paper has no such setting."
 
@@ -57,7 +58,7 @@ def _is_left_without_weak(group: Measured) -> bool:
 
 
 def _columns() -> tuple[Column, ...]:
-    titles = ("Diff", "SDev", "(CI)")
+    titles = ("Diff", "SDev", "(CI)", "judged at")
     return (
         Column("setting", key=True),
         Column("network", key=True),
@@ -72,7 +73,8 @@ def _accuracy_rows(group: Measured) -> Iterator[tuple[str, ...]]:
     yield _our_accuracy(group)
     published = TABLE_2.get(group.level, {}).get(group.network.name)
     if published is not None:
-        cells = (*published_spread(published.overall), *published_spread(published.per_class), UNKNOWN)
+        overall, per_class = published_spread(published.overall), published_spread(published.per_class)
+        cells = (*overall, UNKNOWN, *per_class, UNKNOWN, UNKNOWN)
         yield (str(group.level), group.network.name, PAPER, str(PUBLISHED_RUNS), *cells)
 
 
@@ -87,7 +89,9 @@ def _our_accuracy(group: Measured, *, without_weak: bool = False) -> tuple[str, 
         OURS,
         str(runs),
         *spread_cells(_spread(overall)),
+        overall.rule if overall else UNKNOWN,
         *spread_cells(_spread(per_class)),
+        per_class.rule if per_class else UNKNOWN,
         per_class.class_name if per_class and per_class.difference else UNKNOWN,
     )
 

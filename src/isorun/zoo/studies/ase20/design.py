@@ -1,5 +1,7 @@
-"""The paper's design as ordinary studies: one for each part, one for each network whose factors are varied, and repeats
-within seeds at two levels."""
+"""The paper's design as ordinary studies, one for each part.
+
+Ours are one for each network whose factors are varied, and two with repeats within seeds.
+"""
 
 from __future__ import annotations
 

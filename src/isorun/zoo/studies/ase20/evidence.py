@@ -12,6 +12,7 @@ from isorun.zoo.studies.ase20.example import Example, examples
 from isorun.zoo.studies.ase20.factors import FactorShares, factor_shares
 from isorun.zoo.studies.ase20.findings import Finding, findings
 from isorun.zoo.studies.ase20.measured import Measured, PartResult, analysed, measured_groups
+from isorun.zoo.studies.ase20.nested import Nested, nested_of
 from isorun.zoo.studies.ase20.sharing import gpu_runs_at_once
 
 __all__ = ["Evidence", "gathered"]
@@ -26,6 +27,7 @@ class Evidence:
     examples: tuple[Example, ...]
     shares: tuple[FactorShares, ...]
     findings: tuple[Finding, ...]
+    nested: Nested | None = None
 
     @property
     def planned(self) -> tuple[PlannedPart, ...]:
@@ -56,4 +58,6 @@ def gathered(request: Request, records: Mapping[str, Sequence[RunRecord]], is_ma
     groups = measured_groups(parts, gpu_runs_at_once(records))
     shown = examples(groups)
     shares = tuple(factor_shares(part) for part in parts if part.planned.factors and part.result is not None)
-    return Evidence(parts, groups, shown, shares, findings(parts, groups, shown))
+    nested = nested_of(parts, records)
+    found = findings(parts, groups, shown, is_smoke=request.scale == "smoke")
+    return Evidence(parts, groups, shown, shares, found, nested)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from isorun.analysis.evidence.study_conditions import FEWEST_RUNS
@@ -28,6 +28,7 @@ from isorun.zoo.studies.ase20.table_notes import shared_times_notes
 
 __all__ = ["Finding", "findings", "findings_table"]
 
+_NOT_JUDGED: Final = "not judged"
 _EXPECTED_TIME_DIFFERENCE: Final = 0.10
 """Most people the authors asked expect less than this (Finding 8)."""
 
@@ -47,9 +48,19 @@ class Finding:
         return asdict(self)
 
 
-def findings(parts: Sequence[PartResult], groups: Sequence[Measured], shown: Sequence[Example]) -> tuple[Finding, ...]:
-    """All findings on accuracy and time, in the paper's order, and what deterministic kernels do."""
-    own = of_papers_data(groups)
+def findings(
+    parts: Sequence[PartResult], groups: Sequence[Measured], shown: Sequence[Example], *, is_smoke: bool = False
+) -> tuple[Finding, ...]:
+    """All findings on accuracy and time, in the paper's order, and what deterministic kernels do.
+
+    Groups of too few runs are not asked. is_smoke: nothing is judged, whatever the numbers are.
+    """
+    own = [group for group in of_papers_data(groups) if group.is_judged]
+    found = _all(parts, own, shown)
+    return tuple(replace(item, seen=None) for item in found) if is_smoke else found
+
+
+def _all(parts: Sequence[PartResult], own: Sequence[Measured], shown: Sequence[Example]) -> tuple[Finding, ...]:
     return (
         _accuracy("1", Level.DEFAULT, own),
         _accuracy("2", Level.FIXED_SEED, own),
@@ -73,11 +84,12 @@ def findings_table(found: Sequence[Finding], groups: Sequence[Measured]) -> Tabl
         Column("paper", key=True),
         Column("ours", key=True),
     )
-    words = {True: "yes", False: "no", None: UNKNOWN}
+    words = {True: "yes", False: "no", None: _NOT_JUDGED}
     rows = tuple((item.name, words[item.seen], item.claim, item.published, item.ours) for item in found)
     notes = (
         "Seen: accuracies differ at all; classes by more than the whole; times by more than 10 %; p below 0.05.",
-        f"10 % is what most people that the authors asked stay below (Finding 8). {UNKNOWN}: these runs cannot say.",
+        "10 % is what most people that the authors asked stay below (Finding 8).",
+        f"{_NOT_JUDGED}: a smoke run, fewer than {FEWEST_RUNS} runs a group, or runs that cannot say.",
         *shared_times_notes(of_papers_data(groups)),
     )
     return Table("findings", "The findings, held against these runs", columns, rows, notes)
@@ -100,7 +112,16 @@ def _accuracy(name: str, level: Level, groups: Sequence[Measured]) -> Finding:
     if largest is None:
         return Finding(name, claim, published, UNKNOWN, None)
     group, extreme = largest
-    return Finding(name, claim, published, _points(group, extreme), extreme.difference > 0.0)
+    ours = f"{_points(group, extreme)}{_with_weak(level, groups, extreme)}"
+    return Finding(name, claim, published, ours, extreme.difference > 0.0)
+
+
+def _with_weak(level: Level, groups: Sequence[Measured], strong: Extreme) -> str:
+    """What the largest difference is when weak runs count, where that is more: nothing is left out in silence."""
+    every = _largest(groups, level, overall_extreme, lambda extreme: extreme.difference)
+    if every is None or every[1].difference <= strong.difference:
+        return ""
+    return f"; with weak runs {_points(*every)}"
 
 
 def _classes(name: str, level: Level, groups: Sequence[Measured]) -> Finding:
@@ -120,7 +141,14 @@ def _points(group: Measured, extreme: Extreme) -> str:
         return "no difference in any network"
     in_class = f", class {extreme.class_name}" if extreme.class_name else ""
     amount = POINTS.difference_with_unit(POINTS.difference(extreme.difference))
-    return f"up to {amount} ({group.network.name}{in_class})"
+    return f"up to {amount} ({group.network.name}{in_class}{_caveat(group)})"
+
+
+def _caveat(group: Measured) -> str:
+    """Differences between trainings that were cut short are those of unfinished trainings."""
+    if not group.is_cut_short or group.mean is None:
+        return ""
+    return f"; still improving after {count(group.epochs, 'epoch')}, mean accuracy {100 * group.mean:.0f} %"
 
 
 def _time(name: str, level: Level, groups: Sequence[Measured]) -> Finding:
@@ -163,6 +191,7 @@ def _levene(parts: Sequence[PartResult]) -> Finding:
         (item.approach, item.test.p)
         for part, item in default_against_fixed_seed(parts)
         if item.test is not None and item.test.p is not None and part.planned.networks[0].data == part.planned.data
+        if _has_enough(part)
     ]
     found: dict[str, float] = {}
     for name, p in own:
@@ -171,6 +200,11 @@ def _levene(parts: Sequence[PartResult]) -> Finding:
     named = ", ".join(f"{name} (p {p_value(p)})" for name, p in significant.items()) or "none"
     ours = f"{named} of {count(len(found), 'network')} tested" if found else UNKNOWN
     return Finding("5.2 Levene", claim, "LeNet5 of 6 networks", ours, _is_papers_levene(set(found), set(significant)))
+
+
+def _has_enough(part: PartResult) -> bool:
+    finished = [group.finished for group in part.result.groups] if part.result else []
+    return min(finished, default=0) >= FEWEST_RUNS
 
 
 def _is_papers_levene(tested: set[str], significant: set[str]) -> bool | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from isorun.analysis.evidence.study_conditions import FEWEST_RUNS
 from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.group_result import GroupResult, RuleResult, RuleSpread
 from isorun.analysis.studies.study_result import StudyResult, analyse_study
@@ -48,6 +49,7 @@ class Measured:
     """Identical runs of one network on one data set at one level.
 
     group: None where nothing was recorded for the whole part. at_once: the most runs that shared a GPU; 1 on CPUs.
+    epochs: how many each run was trained for.
     """
 
     network: TrainedNetwork
@@ -56,6 +58,23 @@ class Measured:
     planned: int
     group: GroupResult | None
     at_once: int = 1
+    epochs: int = 0
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there are runs enough for a finding."""
+        return self.finished >= FEWEST_RUNS
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether half of the runs or more had their best validation loss in the last epoch: they still improved."""
+        middle = self.group.rules[0].every.epochs.median if self.group and self.group.rules else None
+        return middle is not None and self.epochs > 0 and middle >= self.epochs
+
+    @property
+    def mean(self) -> float | None:
+        """The mean accuracy under the first rule."""
+        return self.group.rules[0].every.metrics[METRIC].overall.mean if self.group and self.group.rules else None
 
     @property
     def finished(self) -> int:
@@ -109,7 +128,8 @@ def measured_groups(parts: Sequence[PartResult], at_once: Mapping[GroupName, int
 
 def _measured(part: PartResult, network: TrainedNetwork, level: Level, at_once: int) -> Measured:
     group = _group(part.result, network.name, level)
-    return Measured(network, part.planned.data, level, part.planned.size.runs, group, at_once)
+    size = part.planned.size
+    return Measured(network, part.planned.data, level, size.runs, group, at_once, size.epochs)
 
 
 def of_papers_data(groups: Sequence[Measured]) -> tuple[Measured, ...]:

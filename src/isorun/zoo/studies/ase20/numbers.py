@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.studies.group_result import RuleResult
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.ase20.design import METRIC
 from isorun.zoo.studies.ase20.evidence import Evidence
@@ -30,6 +31,7 @@ def to_json(request: Request, evidence: Evidence) -> dict[str, Any]:
         "levene": [_levene(part, item) for part, item in default_against_fixed_seed(evidence.parts)],
         "example": [item.to_json() for item in evidence.examples],
         "factors": [_factors(item) for item in evidence.shares],
+        "nested": evidence.nested and evidence.nested.to_json(),
         "published": _published(),
     }
     result: dict[str, Any] = _finite(everything)
@@ -49,6 +51,8 @@ def _group(group: Measured) -> dict[str, Any]:
         "finished": group.finished,
         "failed": len(group.group.failed) if group.group else 0,
         "gpu_runs_at_once": group.at_once,
+        "epochs": group.epochs,
+        "still_improving": group.is_cut_short,
         "overall": overall and {"rule": overall.rule, **_spread(overall.spread)},
         "overall_without_weak": strong and {"rule": strong.rule, **_spread(strong.spread)},
         "per_class": per_class and {"rule": per_class.rule, "class": per_class.class_name, **_spread(per_class.spread)},
@@ -66,11 +70,20 @@ def _rules(group: Measured) -> dict[str, Any]:
     return {
         rule.rule.name: {
             "values": list(rule.values(METRIC)),
+            "per_class": _class_values(rule),
             "weak_runs": list(rule.weak_runs),
             "seconds": _spread(rule.every.seconds),
             "epochs": _spread(rule.every.epochs),
         }
         for rule in (group.group.rules if group.group else ())
+    }
+
+
+def _class_values(rule: RuleResult) -> dict[str, list[float | None]]:
+    """Class to its accuracy in every run, in the order of the values."""
+    runs = [run.selected.per_class.get(METRIC, {}) for run in rule.runs if METRIC in run.selected.values]
+    return {
+        name: [classes.get(name) for classes in runs] for name in dict.fromkeys(name for one in runs for name in one)
     }
 
 

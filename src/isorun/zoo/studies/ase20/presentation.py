@@ -18,6 +18,7 @@ from isorun.zoo.studies.ase20.factor_table import factor_table
 from isorun.zoo.studies.ase20.figures import accuracy_figures, factor_figures
 from isorun.zoo.studies.ase20.findings import findings_table
 from isorun.zoo.studies.ase20.level_tables import level_tables
+from isorun.zoo.studies.ase20.nested_tables import nested_figures, nested_tables
 from isorun.zoo.studies.ase20.numbers import to_json
 from isorun.zoo.studies.ase20.presented_warnings import merged_warnings
 from isorun.zoo.studies.ase20.published import DATA_SIZES
@@ -39,7 +40,11 @@ def presented(
     return Presentation(
         verdict=tuple(verdict(evidence, request.scale, is_less=bool(less))),
         tables=tuple(_tables(evidence, at_hand)),
-        figures=(*accuracy_figures(evidence.groups), *factor_figures(evidence.parts)),
+        figures=(
+            *accuracy_figures(evidence.groups),
+            *factor_figures(evidence.parts),
+            *(nested_figures(evidence.nested) if evidence.nested else ()),
+        ),
         scaled_down=less,
         not_had=tuple(not_had(request.scale, planned)),
         warnings=merged_warnings(evidence.parts, evidence.groups, request.scale),
@@ -84,3 +89,5 @@ def _tables(evidence: Evidence, at_hand: Mapping[str, tuple[int, int]]) -> Itera
     shares = [item for item in evidence.shares if any(arm.spread.n for arm in item.arms)]
     if shares:
         yield factor_table(shares)
+    if evidence.nested:
+        yield from nested_tables(evidence.nested)

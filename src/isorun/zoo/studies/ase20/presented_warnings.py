@@ -27,7 +27,7 @@ def merged_warnings(parts: Sequence[PartResult], groups: Sequence[Measured], sca
         for warning in _of_part(part, scale):
             same = merged.get((warning.code, warning.message), replace(warning, groups=()))
             merged[warning.code, warning.message] = replace(same, groups=(*same.groups, *warning.groups))
-    return (*_times_shared(groups, scale), *merged.values())
+    return (*_times_shared(groups, scale), *_still_improving(groups), *merged.values())
 
 
 def _times_shared(groups: Sequence[Measured], scale: str) -> Iterator[Condition]:
@@ -40,6 +40,18 @@ def _times_shared(groups: Sequence[Measured], scale: str) -> Iterator[Condition]
             f"up to {most} runs shared a GPU: their times to convergence include waiting for each other",
             f"isorun reproduce ase20 --scale {scale} -j 1 in a new store, where times matter",
             () if is_all else tuple(group.label for group in shared),
+        )
+
+
+def _still_improving(groups: Sequence[Measured]) -> Iterator[Condition]:
+    short = [group for group in groups if group.finished and group.is_cut_short]
+    if short:
+        yield Condition(
+            "still-improving",
+            "half of these runs or more had their best validation loss in the last epoch: what they differ by is the "
+            "spread of unfinished trainings",
+            "isorun reproduce ase20 --scale paper, where sizes matter",
+            tuple(f"{group.label} (mean {100 * (group.mean or 0.0):.1f} %)" for group in short),
         )
 
 

@@ -99,8 +99,11 @@ _DETERMINISTIC: Final = (Level.DETERMINISTIC,)
 NESTED_SIZES: Final[Mapping[str, tuple[Size, ...]]] = {
     "smoke": (Size(2, 1, 64, 40, 16, _ONE_LEVEL, seeds=2), Size(2, 1, 64, 40, 16, _DETERMINISTIC, seeds=2)),
     "cpu": (),
-    "gpu": (Size(6, 10, levels=_ONE_LEVEL, seeds=8), Size(2, 10, levels=_DETERMINISTIC, seeds=8)),
-    "paper": (Size(6, 10, levels=_ONE_LEVEL, seeds=16), Size(2, 10, levels=_DETERMINISTIC, seeds=16)),
+    "gpu": (
+        Size(6, 24, 20_000, levels=_ONE_LEVEL, seeds=8),
+        Size(2, 24, 20_000, levels=_DETERMINISTIC, seeds=8),
+    ),
+    "paper": (Size(6, 48, levels=_ONE_LEVEL, seeds=16), Size(2, 48, levels=_DETERMINISTIC, seeds=16)),
 }
 """Repeats within seeds, and deterministic runs of the same seeds beside them. Ours: no scale is the published one. On a
 CPU repeats of a seed are the same bits, so that there is nothing to tell apart."""

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from isorun.report.numbers import count
+from isorun.zoo.paper import smoke_verdict
 from isorun.zoo.studies.ase20.evidence import Evidence
 from isorun.zoo.studies.ase20.factor_lead import factor_lead, lead_sentence
 from isorun.zoo.studies.ase20.factors import FactorShares
 from isorun.zoo.studies.ase20.findings import Finding
+from isorun.zoo.studies.ase20.nested_tables import nested_sentences
 
 __all__ = ["verdict"]
 
@@ -21,8 +23,13 @@ def verdict(evidence: Evidence, scale: str, *, is_less: bool) -> Iterator[str]:
     if not evidence.finished:
         yield "No run has finished, so nothing can be said about the paper's findings."
         return
-    yield from _on_findings(evidence.findings, evidence.finished)
-    yield from _on_factors(evidence.shares)
+    if scale == "smoke":
+        yield from smoke_verdict(evidence.finished)
+        return
+    ours = (*(nested_sentences(evidence.nested) if evidence.nested else ()), *_on_factors(evidence.shares))
+    yield from ours
+    if evidence.begun_groups or not ours:
+        yield from _on_findings(evidence.findings, evidence.finished)
     if is_less:
         yield (
             f"Scale {scale} is less than was published (see Scaled down): what is seen compares in kind, not in size."

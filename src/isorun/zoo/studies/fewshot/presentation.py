@@ -10,7 +10,7 @@ from isorun.report.figures.forest import ForestRow, forest
 from isorun.report.figures.shares import variance_shares
 from isorun.report.tables import Column, Table
 from isorun.study.records import RunRecord
-from isorun.zoo.paper import Presentation, Request
+from isorun.zoo.paper import Presentation, Request, smoke_verdict
 from isorun.zoo.studies.fewshot import tables
 from isorun.zoo.studies.fewshot.control import control_table
 from isorun.zoo.studies.fewshot.design import asked_plan, main_name
@@ -26,7 +26,9 @@ def presentation(request: Request, records: Mapping[str, Sequence[RunRecord]]) -
     """The paper with our numbers; where there are none, the paper's stand alone."""
     found = find(request, records)
     return Presentation(
-        verdict=verdict(found),
+        verdict=smoke_verdict(len(found.collected.runs))
+        if request.scale == "smoke" and found.collected.runs
+        else verdict(found),
         tables=tuple(_tables(found, records.get(main_name(request.scale), ()))),
         figures=tuple(_figures(found)),
         scaled_down=_scaled_down(request, found),

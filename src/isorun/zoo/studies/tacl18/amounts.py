@@ -16,8 +16,7 @@ _AS_PUBLISHED: Final = ("--batch-size", "1", "--order", "file")
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """trecqa_train: the training set of the TrecQA runs. seeds: of the seeds part; data_seeds: of the data
-    part; mask_seeds: of the masks part.
+    """trecqa_train: the training set of the TrecQA runs. seeds, data_seeds, mask_seeds: of the parts of these names.
 
     repeats: identical runs of the parts with one seed; path_repeats: of the CPU paths. threads: the most of them.
     questions: the most training questions by data set, all where none are named.
@@ -51,7 +50,7 @@ AMOUNTS: Final[Mapping[str, Amount]] = {
         "train",
         seeds=3,
         data_seeds=1,
-        mask_seeds=3,
+        mask_seeds=1,
         repeats=1,
         path_repeats=1,
         questions={"trecqa": 20, "wikiqa": 20},
@@ -70,7 +69,9 @@ AMOUNTS: Final[Mapping[str, Amount]] = {
         seed_epochs={"WikiQA": 5},
     ),
     "gpu": Amount("train", seeds=100, data_seeds=5, mask_seeds=50),
-    "paper": Amount("train-all", seeds=PUBLISHED_SEEDS, data_seeds=5, mask_seeds=PUBLISHED_SEEDS, options=_AS_PUBLISHED),
+    "paper": Amount(
+        "train-all", seeds=PUBLISHED_SEEDS, data_seeds=5, mask_seeds=PUBLISHED_SEEDS, options=_AS_PUBLISHED
+    ),
 }
 
 COSTS: Final[Mapping[str, str]] = {

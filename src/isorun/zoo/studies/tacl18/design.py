@@ -125,9 +125,10 @@ def _seeds(request: Request, amount: Amount) -> Iterator[Study]:
 def _masks(request: Request, amount: Amount) -> Iterator[Study]:
     """The same seeds on two sides, with each side's own masks and with masks that both share.
 
-    Two CPU paths draw the same masks: without a GPU this shows that it works and no more, so it must be asked for.
+    Two CPU paths draw the same masks: without a GPU this shows that it works and no more: smoke, or when asked for.
     """
-    if not gpu_at_hand(request.device) and "masks" not in request.only:
+    is_wanted = request.scale == "smoke" or "masks" in request.only
+    if not gpu_at_hand(request.device) and not is_wanted:
         return
     second = GPU if gpu_at_hand(request.device) else CPU_OFF
     sides = [_dropping(side, dropout) for dropout in ("device", "shared") for side in (CPU, second)]

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from isorun.analysis.evidence.study_conditions import FEWEST_RUNS
 from isorun.zoo.studies.tacl18.measured import METRICS, Condition
 from isorun.zoo.studies.tacl18.published import SYSTEMS, Score, gains
 
-__all__ = ["SYSTEMS_OF", "Effect", "claimed_gains", "condition_effects", "effect", "largest_difference"]
+__all__ = [
+    "SYSTEMS_OF",
+    "Effect",
+    "chance_difference",
+    "claimed_gains",
+    "condition_effects",
+    "effect",
+    "largest_difference",
+]
 
 SYSTEMS_OF: Final[Mapping[str, str]] = {"TrecQA": "TrecQA raw", "WikiQA": "WikiQA"}
 """Which list of published systems stands beside a column of the paper's tables."""
+
+
+_TWO_RUNS: Final = 1.96 * math.sqrt(2.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
     """A factor's largest difference in one metric of one data set. of: how many values it is the range of.
 
-    published: the same in the paper, None where it has none. gains, smaller: published gains over the best system
-    before, and how many of them are smaller than our difference.
+    published: the same in the paper, None where it has none. gains: published ones over the best system before.
+    bar: what they are held against. Of settings that is our difference; of seeds, whose range grows with their number,
+    the difference that two single runs exceed by chance in 5 % of cases, 1.96 sqrt(2) sd; None where seeds are too few.
+    smaller: how many gains are below the bar.
     """
 
     factor: str
@@ -30,12 +46,18 @@ class Effect:
     of: int
     published: float | None
     gains: int
-    smaller: int
+    bar: float | None
+    smaller: int | None
+
+    @property
+    def is_of_seeds(self) -> bool:
+        """Whether the values are draws (seeds) and not settings."""
+        return self.factor.startswith("seed")
 
     @property
     def exceeds_most_gains(self) -> bool:
         """Whether chance under this factor could pass for more than half of the published gains."""
-        return 2 * self.smaller > self.gains
+        return self.smaller is not None and 2 * self.smaller > self.gains
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -47,18 +69,27 @@ class Effect:
             "of": self.of,
             "published": self.published,
             "gains": self.gains,
+            "bar": self.bar,
             "smaller_gains": self.smaller,
         }
 
 
-def effect(factor: str, data: str, metric: str, values: Sequence[float], published: float | None) -> Effect | None:
-    """The effect over two or more values; None over fewer."""
+def effect(
+    factor: str, data: str, metric: str, values: Sequence[float], published: float | None, *, seeds: bool = False
+) -> Effect | None:
+    """The effect over two or more values; None over fewer. seeds: the values are draws, not settings."""
     difference = largest_difference(values)
     if difference is None:
         return None
     claimed = claimed_gains(data, metric)
-    smaller = sum(gain < difference for gain in claimed)
-    return Effect(factor, data, metric, difference, len(values), published, len(claimed), smaller)
+    bar = chance_difference(values) if seeds else difference
+    smaller = None if bar is None else sum(gain < bar for gain in claimed)
+    return Effect(factor, data, metric, difference, len(values), published, len(claimed), bar, smaller)
+
+
+def chance_difference(values: Sequence[float]) -> float | None:
+    """What two single runs differ by at most in 95 % of cases, for normal values; None below five of them."""
+    return _TWO_RUNS * statistics.stdev(values) if len(values) >= FEWEST_RUNS else None
 
 
 def condition_effects(

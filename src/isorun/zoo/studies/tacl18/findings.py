@@ -14,6 +14,7 @@ from isorun.zoo.studies.tacl18.baseline_tables import Baseline, baselines
 from isorun.zoo.studies.tacl18.data_versions import Version, version_rows
 from isorun.zoo.studies.tacl18.design import PARTS, study_names
 from isorun.zoo.studies.tacl18.effects import Effect, condition_effects
+from isorun.zoo.studies.tacl18.masks import MaskEffect, mask_effects
 from isorun.zoo.studies.tacl18.measured import Condition, conditions, last_attempts, lost_runs, runs_of, used_made_data
 from isorun.zoo.studies.tacl18.published import DEVICES, MATH_LIBRARIES, THREADS, Score
 from isorun.zoo.studies.tacl18.question_tests import QuestionTest, question_tests
@@ -50,6 +51,7 @@ class Findings:
     effects: tuple[Effect, ...]
     roundings: tuple[rounding.Rounding, ...]
     digits: Mapping[tuple[str, str, str], SupportedDigits]
+    masks: tuple[MaskEffect, ...] = ()
 
     @property
     def sides(self) -> tuple[str, str | None]:
@@ -93,6 +95,7 @@ def find(records: Mapping[str, Sequence[RunRecord]], scale: str) -> Findings:
         effects=(*_setting_effects(settings), *seeds_study.seed_effects(seeds)),
         roundings=(*rounding.published_roundings(), *rounding.seed_roundings(seeds)),
         digits=rounding.seed_digits(seeds),
+        masks=mask_effects(seeds_study.seed_runs(runs_of(parts["masks"]))),
     )
 
 

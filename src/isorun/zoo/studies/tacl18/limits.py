@@ -27,6 +27,10 @@ _LIBRARIES: Final = (
 )
 
 
+_ON_GPU: Final = ("devices", "masks")
+"""Parts that are not planned without a GPU."""
+
+
 def not_had(
     request: Request, parts: Sequence[str], found: Findings, records: Mapping[str, Sequence[RunRecord]]
 ) -> tuple[str, ...]:
@@ -46,6 +50,8 @@ def not_had(
 def _gpu(parts: Sequence[str], found: Findings) -> Iterator[str]:
     if "devices" in parts and not any(item.side == "GPU" for item in found.conditions["devices"]):
         yield "Table 8: no run was made on a GPU, because the driver shows none here or --device cpu was asked for."
+    if "masks" in parts and not found.masks:
+        yield "Masks by device: no GPU run, and two CPU paths draw the same masks."
     if found.seeds and not any("GPU" in item.sides for item in found.seeds):
         yield "The GPU side of Figure 2, Table 9 and Figure 3: a second CPU path (oneDNN off) stands in its place."
 
@@ -74,7 +80,7 @@ def _data(scale: str, found: Findings) -> Iterator[str]:
 def _no_runs(request: Request, parts: Sequence[str], records: Mapping[str, Sequence[RunRecord]]) -> Iterator[str]:
     """Parts that were not begun, by name; a part of which one study was begun, by its other study."""
     missing = []
-    for part in (part for part in parts if part != "devices"):
+    for part in (part for part in parts if part not in _ON_GPU):
         names = study_names(part, request.scale)
         empty = [name for name in names if not records.get(name)]
         missing += [part] if names and len(empty) == len(names) else empty

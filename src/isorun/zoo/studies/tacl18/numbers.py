@@ -27,6 +27,7 @@ def findings_to_json(found: Findings) -> dict[str, Any]:
         "effects": [item.to_json() for item in found.effects],
         "seeds": [_seeds(item) for item in found.seeds],
         "agreements": {data: [item.to_json() for item in items] for data, items in found.agreements.items()},
+        "masks": [item.to_json() for item in found.masks],
         "changes": [change.to_json() for pair in found.changes for change in pair],
         "rounding": [item.to_json() for item in found.roundings],
         "digits": [

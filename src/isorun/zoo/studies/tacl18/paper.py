@@ -7,7 +7,7 @@ from typing import final
 
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
-from isorun.zoo.paper import AbstractPaper, Exhibit, Network, Presentation, Request
+from isorun.zoo.paper import AbstractPaper, Exhibit, Network, Omission, Presentation, Request
 from isorun.zoo.studies.tacl18.design import PARTS, planned_studies
 from isorun.zoo.studies.tacl18.scaling import SCALES
 
@@ -31,6 +31,11 @@ class Tacl18(AbstractPaper):
         Exhibit("Table 9", "agreement of the rankings of seeds by Kendall's tau and Spearman's rho"),
         Exhibit("Figure 3", "change of AP and RR when the device changes and the seed stays"),
         Exhibit("Section 4.6", "what rounding does to comparisons"),
+        Exhibit("ours", "agreement of CPU and GPU with dropout masks that both share, and with each device's own"),
+    )
+    not_attempted = (
+        Omission("Figure 1", "a drawing of the model; there is nothing to measure."),
+        Omission("Tables 4 and 5", "versions of the code and of PyTorch 0.1.x, which cannot be installed any more."),
     )
     networks = (Network("SM-CNN", 92_430, ("trecqa", "wikiqa")),)
     data = ("trecqa", "wikiqa", "glove")

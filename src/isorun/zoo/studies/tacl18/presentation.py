@@ -16,6 +16,7 @@ from isorun.zoo.studies.tacl18.data_versions import version_table
 from isorun.zoo.studies.tacl18.design import PARTS, SIDES
 from isorun.zoo.studies.tacl18.findings import Findings, find
 from isorun.zoo.studies.tacl18.limits import not_had
+from isorun.zoo.studies.tacl18.masks import mask_table
 from isorun.zoo.studies.tacl18.numbers import findings_to_json
 from isorun.zoo.studies.tacl18.question_tests import question_note
 from isorun.zoo.studies.tacl18.scaling import scaled_down
@@ -65,6 +66,8 @@ def _tables(found: Findings, parts: Sequence[str]) -> Iterator[Table]:
         yield seed_tables.agreement_table(found.agreements, found.sides)
     if any(found.changes):
         yield seed_tables.change_table([change for pair in found.changes for change in pair])
+    if found.masks:
+        yield mask_table(found.masks)
     if "rounding" in parts:
         yield rounding.rounding_table(found.roundings)
         if found.digits:

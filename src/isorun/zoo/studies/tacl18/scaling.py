@@ -12,7 +12,7 @@ from isorun.zoo.studies.tacl18.environments import MOST_THREADS
 
 __all__ = ["SCALES", "scaled_down"]
 
-_TRAINED: Final = frozenset({"data", "threads", "cpu-paths", "devices", "seeds"})
+_TRAINED: Final = frozenset({"data", "threads", "cpu-paths", "devices", "seeds", "masks"})
 _TABLES: Final = _TRAINED - {"data"}
 _QUESTIONS: Final = {"trecqa": "of TrecQA's 93", "wikiqa": "of WikiQA's 873"}
 _UNTIL: Final = "instead of training until the development score stops rising (at most 25)"

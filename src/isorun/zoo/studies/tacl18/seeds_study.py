@@ -94,7 +94,8 @@ def seed_effects(found: Sequence[SeedRuns]) -> tuple[Effect, ...]:
         for side, metric in product(item.sides, METRICS):
             printed = RANGES.get((item.data, side))
             published = None if printed is None else printed.value(metric)
-            effects.append(effect(f"seed ({side})", item.data, metric, item.values(side, metric), published))
+            values = item.values(side, metric)
+            effects.append(effect(f"seed ({side})", item.data, metric, values, published, seeds=True))
     return tuple(one for one in effects if one is not None)
 
 

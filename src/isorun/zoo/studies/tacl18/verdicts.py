@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from isorun.analysis.agreements.agreement import Agreement
 from isorun.report.numbers import count, fixed
+from isorun.zoo.paper import smoke_verdict
 from isorun.zoo.studies.tacl18.baseline_tables import Baseline
 from isorun.zoo.studies.tacl18.data_versions import Version
 from isorun.zoo.studies.tacl18.effects import Effect
 from isorun.zoo.studies.tacl18.environment_tables import DECIMALS
 from isorun.zoo.studies.tacl18.findings import Findings
+from isorun.zoo.studies.tacl18.masks import mask_sentences
 from isorun.zoo.studies.tacl18.published import AGREEMENTS, SYSTEMS
 from isorun.zoo.studies.tacl18.rounding import Rounding
 from isorun.zoo.studies.tacl18.seeds_study import Change
 
 __all__ = ["verdict"]
-
-_SMOKE: Final = "A smoke run shows that all of it works; it trains too little to judge the paper by."
 
 
 def verdict(found: Findings, scale: str, parts: Sequence[str]) -> tuple[str, ...]:
@@ -26,46 +25,37 @@ def verdict(found: Findings, scale: str, parts: Sequence[str]) -> tuple[str, ...
     hidden = tuple(_rounding_lines(found.roundings)) if "rounding" in parts else ()
     if not found.finished:
         return hidden if parts == ("rounding",) else ("There are no runs to judge yet.",)
+    if scale == "smoke":
+        return smoke_verdict(found.finished)
     scored = [item for item in found.effects if item.metric == "AP"]
-    if found.made_data:
-        return (_on_made_data(scored), *_differences(scored))
     changes = [change for pair in found.changes for change in pair]
-    lines = (*_factors(scored), *_change_lines(changes), *_order_lines(found.agreements))
-    whole = (_SMOKE,) if scale == "smoke" else _whole(scored)
-    return (*whole, *lines, *_version_lines(found.versions), *_baseline_lines(found.baselines), *hidden)
-
-
-def _on_made_data(effects: Sequence[Effect]) -> str:
-    moved = sorted({item.factor for item in effects if item.difference > 0})
-    what = f"scores move with {', '.join(moved)}" if moved else "no factor moves a score"
-    return f"Made data stand in, so nothing can be held against published numbers; {what}."
-
-
-def _differences(effects: Sequence[Effect]) -> Iterator[str]:
-    for item in effects:
-        yield f"{item.factor}: AP on {item.data} {_moves(item)}."
+    lines = (*_factors(scored), *_change_lines(changes), *_order_lines(found.agreements), *mask_sentences(found.masks))
+    return (*_whole(scored), *lines, *_version_lines(found.versions), *_baseline_lines(found.baselines), *hidden)
 
 
 def _whole(effects: Sequence[Effect]) -> Iterator[str]:
     """The seed is the paper's largest factor; the claim stands or falls with it."""
-    seeds = [item for item in effects if item.factor.startswith("seed")]
+    seeds = [item for item in effects if item.is_of_seeds and item.bar is not None]
     if not seeds:
         return
     large = [item for item in seeds if item.exceeds_most_gains]
     if len(large) == len(seeds):
-        yield "As published: the seed alone moves AP by more than most published gains over the best system before."
+        yield (
+            "As published: most published gains over the best system before are below what two runs with different "
+            "seeds differ by through chance (1.96 sqrt(2) sd)."
+        )
     elif large:
         names = ", ".join(dict.fromkeys(f"{item.data} ({item.factor})" for item in large))
-        yield f"As published in part: the seed alone moves AP by more than most published gains on {names} only."
+        yield f"As published in part: most published gains are below what chance makes of two seeds on {names} only."
     else:
-        yield "Not as published: with these runs the seed moves AP by less than most published gains."
+        yield "Not as published: most published gains are above what chance makes of two seeds in these runs."
 
 
 def _factors(effects: Sequence[Effect]) -> Iterator[str]:
     for item in effects:
         line = f"{item.factor}: AP on {item.data} {_moves(item)}"
         line += f" (published: {_shown(item.published)})" if item.published is not None else ""
-        yield f"{line}; {item.smaller} of {item.gains} published gains are smaller."
+        yield f"{line}; {_gains(item)}."
 
 
 def _change_lines(changes: Sequence[Change]) -> Iterator[str]:
@@ -127,10 +117,19 @@ def _baseline_lines(baselines: Sequence[Baseline]) -> Iterator[str]:
 
 
 def _moves(item: Effect) -> str:
-    settings = count(item.of, "seed" if item.factor.startswith("seed") else "setting")
+    settings = count(item.of, "seed") if item.is_of_seeds else f"{count(item.of, 'setting')} of one seed"
     if item.difference == 0:
         return f"is the same in {settings}"
     return f"differs by up to {_shown(item.difference)} over {settings}"
+
+
+def _gains(item: Effect) -> str:
+    """Published gains below what the factor moves; of seeds, below what two single runs differ by in 95 % of cases."""
+    if item.smaller is None:
+        return f"too few to judge {count(item.gains, 'published gain')}"
+    if not item.is_of_seeds:
+        return f"{item.smaller} of {item.gains} published gains are smaller"
+    return f"{item.smaller} of {item.gains} published gains are below 1.96 sqrt(2) sd, {_shown(item.bar)}"
 
 
 def _shown(difference: float | None) -> str:
