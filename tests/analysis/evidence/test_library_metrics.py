@@ -54,7 +54,7 @@ def test_how_many_are_known_is_what_the_documentation_says():
         "Keras": (38, 0),
         "River": (39, 5),
         "PyKEEN": (27, 19),
-        "LightGBM": (31, 0),
+        "LightGBM": (29, 2),
         "XGBoost": (30, 0),
     }
     written = (Path(__file__).parents[3] / "docs" / "statistics.md").read_text()

@@ -4,13 +4,14 @@ The rules of precedence, each stronger than those below it:
 
 1. An arrow in the name is a declaration: `FID ↓`.
 2. What stands after "@" or "at" only says where a metric was taken: `tpr@fpr=0.01` is a tpr.
-3. Words that mean something else together are taken together, the longest first: `false_positive_rate`,
+3. What follows the last slash is judged by itself when it names a metric: `losses/explained_variance`.
+4. Words that mean something else together are taken together, the longest first: `false_positive_rate`,
    `inception_score`, `negative_log_likelihood`. Whole words come before parts of words.
-4. A word such as std, weight or time makes the name one of something else, whose direction is unknown: `acc_std`.
-5. A loss word beats the name of a score before it (`accuracy_error`, `dice_loss`); the other way round
+5. A word such as std, weight or time makes the name one of something else, whose direction is unknown: `acc_std`.
+6. A loss word beats the name of a score before it (`accuracy_error`, `dice_loss`); the other way round
    (`error_detection_accuracy`) the two contradict each other.
-6. Words that contradict each other tell nothing, and nor do words that are not in the tables.
-7. A negation turns the direction round where it can mean nothing else: `neg_mean_squared_error`, `1-acc`,
+7. Words that contradict each other tell nothing, and nor do words that are not in the tables.
+8. A negation turns the direction round where it can mean nothing else: `neg_mean_squared_error`, `1-acc`,
    `loss_reduction`. `neg_loss` may be the loss of negative examples, and is unknown.
 
 A wrong guess is the worst answer, since it turns verdicts round; an unknown direction only asks a question.
@@ -132,9 +133,10 @@ def direction_of(name: str) -> Direction:
     bare = _CLASS_OR_SETTINGS.sub("", name)
     if bare == _EXPECTED_RECIPROCAL_RANK:
         return UNKNOWN
-    one_minus = _ONE_MINUS.search(bare)
-    told = _told_by(_measured_words(_ONE_MINUS.sub(" ", bare)), at_rank="@" in bare)
-    return _one_minus(told) if one_minus else told
+    group, _, last = bare.rpartition("/")
+    if not group or _names_a_part(group, last):
+        return _told_without_group(bare)
+    return _told_without_group(last)
 
 
 @functools.cache
@@ -153,6 +155,24 @@ def kind_of(name: str) -> Kind:
 def is_bookkeeping(name: str) -> bool:
     """Whether the name is that of a counter, a clock or a setting rather than of a result."""
     return kind_of(name) is Kind.OTHER and any(word in table.BOOKKEEPING for word in _words(name))
+
+
+def _names_a_part(group: str, last: str) -> bool:
+    """Whether what follows the last slash is only a part of what its group names: `Loss/train`, `wer/clean`.
+
+    It is not where it names a metric itself (`losses/explained_variance`), and under losses and rewards anything may
+    stand (`losses/entropy`, `rewards/margins`).
+    """
+    words = _words(last)
+    if all(word in _PARTS or word.isdigit() for word in words):
+        return True
+    holds_anything = any(word in ("loss", "losses", "reward", "rewards") for word in _words(group))
+    return not holds_anything and all(term.strength is _Strength.WEAK for term in _terms(words)[0])
+
+
+def _told_without_group(name: str) -> Direction:
+    told = _told_by(_measured_words(_ONE_MINUS.sub(" ", name)), at_rank="@" in name)
+    return _one_minus(told) if _ONE_MINUS.search(name) else told
 
 
 def _pointed(name: str, arrows: Sequence[str]) -> Direction:
@@ -181,8 +201,9 @@ def _told_by(words: Sequence[str], *, at_rank: bool) -> Direction:
         return UNKNOWN
     if improving := [word for word in rest if word in table.IMPROVING]:
         return Direction("higher", improving[0], Kind.SCORE)
-    lone_count = at_rank or _is_alone(rest)
-    decisive = _decisive([term for term in terms if lone_count or not term.lone])
+    alone = _is_alone(rest)
+    counted = (term for term in terms if at_rank or not term.lone or (alone and term.word not in table.RANKED))
+    decisive = _decisive(list(counted))
     if decisive is None:
         return UNKNOWN
     told = Direction(decisive.better, decisive.word, _kind(decisive.better, decisive.word))
