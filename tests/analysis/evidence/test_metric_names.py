@@ -158,6 +158,11 @@ def test_any_text_has_a_kind_that_fits_its_direction(name):
     assert split_of(name) in Split
 
 
+@pytest.mark.parametrize("part", ["loss", "val", "top1", "Acc", "1-", "/", "@", "(", "["])
+def test_a_name_of_any_length_is_read_quickly(part):
+    assert direction_of(part * 20_000).better in ("", "lower", "higher")
+
+
 @given(name=st.sampled_from(KNOWN), spoiler=st.sampled_from(["std", "weight", "stderr", "threshold", "seconds"]))
 def test_a_word_that_makes_it_something_else_ends_every_guess(name, spoiler):
     if not any(sign in name for sign in ":↓↑"):

@@ -121,11 +121,13 @@ _ONE_MINUS: Final = re.compile(
 )
 _CAMEL: Final = re.compile(r"[^\W\d_a-z]+(?![a-z])\d*|[^\W\d_]?[a-z]+\d*|\d+|[^\W_]+")
 _SHORTEST_STEM: Final = 3
+_LONGEST_JOINED: Final = 40
+_REMEMBERED: Final = 4096
 _EXPECTED_RECIPROCAL_RANK: Final = "ERR"
 """CatBoost's name of a score; a training that prints its error would hardly write it in capitals alone."""
 
 
-@functools.cache
+@functools.lru_cache(maxsize=_REMEMBERED)
 def direction_of(name: str) -> Direction:
     """Which direction is better, as far as the name tells."""
     if arrows := [sign for sign in name if sign in _ARROWS]:
@@ -139,7 +141,7 @@ def direction_of(name: str) -> Direction:
     return _told_without_group(last)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=_REMEMBERED)
 def split_of(name: str) -> Split:
     """The split that a part of the name stands for."""
     words = _words(name)
@@ -280,8 +282,7 @@ def _phrase_at(words: Sequence[str], place: int) -> tuple[str, ...]:
 
 
 def _phrase_term(phrase: tuple[str, ...], place: int) -> _Term:
-    is_weak = phrase[0] == "top"
-    strength = _Strength.WEAK if is_weak else _Strength.WORD
+    strength = _Strength.WEAK if phrase[0] == "top" else _Strength.WORD
     return _Term(" ".join(phrase), _PHRASES[phrase], strength, place)
 
 
@@ -316,10 +317,9 @@ def _words_in(chunk: str) -> Iterator[str]:
     if whole:
         yield whole
         return
-    pieces = _CAMEL.findall(chunk)
-    for piece in pieces:
-        lowered = piece.lower()
-        yield from [_known_form(lowered)] if _known_form(lowered) else _joined_words(lowered)
+    for piece in _CAMEL.findall(chunk):
+        known = _known_form(piece.lower())
+        yield from [known] if known else _joined_words(piece.lower())
 
 
 def _known_form(word: str) -> str:
@@ -332,22 +332,20 @@ def _known_form(word: str) -> str:
 
 def _joined_words(word: str) -> list[str]:
     """The known words that a word is made of without a gap (`valloss`); else the one it ends with, or itself."""
-    found = _cover(word)
-    if found and any(part in table.JOINED for part in found):
-        return found
+    found = _cover(word) if len(word) <= _LONGEST_JOINED else ()
+    if any(part in table.JOINED for part in found):
+        return list(found)
     ending = next((end for end in table.ENDINGS if word.endswith(end)), "")
     return [ending] if ending and len(word) - len(ending) >= _SHORTEST_STEM else [word]
 
 
-@functools.cache
-def _cover(word: str) -> list[str]:
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _cover(word: str) -> tuple[str, ...]:
     """The words that make up the whole word, the longest first; empty when some of it is left over."""
-    if not word:
-        return []
     for length in range(len(word), 1, -1):
         start, rest = word[:length], word[length:]
         if start in table.JOINED or (start in _PARTS and length >= _SHORTEST_STEM):
             following = _cover(rest)
             if following or not rest:
-                return [start, *following]
-    return []
+                return (start, *following)
+    return ()
