@@ -2,7 +2,8 @@
 
 `library_metrics.tsv` holds what scikit-learn (a scorer is always higher), torchmetrics (`higher_is_better`),
 CatBoost, Keras (`_direction`), River (`bigger_is_better`), PyKEEN (`increasing`), LightGBM (`is_higher_better`) and
-XGBoost (what its early stopping maximises) answered, in the versions named in `libraries/README.md`.
+XGBoost (what its early stopping maximises; `ams` and `interval-regression-accuracy`, which that list lacks, by their
+definition) answered, in the versions named in `libraries/README.md`.
 """
 
 import csv
