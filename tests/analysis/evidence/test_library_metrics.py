@@ -2,7 +2,8 @@
 
 `library_metrics.tsv` holds what scikit-learn (a scorer is always higher), torchmetrics (`higher_is_better`),
 CatBoost, Keras (`_direction`), River (`bigger_is_better`), PyKEEN (`increasing`), LightGBM (`is_higher_better`) and
-XGBoost (what its early stopping maximises) answered, in the versions named in `libraries/README.md`.
+XGBoost (what its early stopping maximises; `ams` and `interval-regression-accuracy`, which that list lacks, by their
+definition) answered, in the versions named in `libraries/README.md`.
 """
 
 import csv
@@ -54,7 +55,7 @@ def test_how_many_are_known_is_what_the_documentation_says():
         "Keras": (38, 0),
         "River": (39, 5),
         "PyKEEN": (27, 19),
-        "LightGBM": (31, 0),
+        "LightGBM": (29, 2),
         "XGBoost": (30, 0),
     }
     written = (Path(__file__).parents[3] / "docs" / "statistics.md").read_text()

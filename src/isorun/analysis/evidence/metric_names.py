@@ -4,13 +4,14 @@ The rules of precedence, each stronger than those below it:
 
 1. An arrow in the name is a declaration: `FID ↓`.
 2. What stands after "@" or "at" only says where a metric was taken: `tpr@fpr=0.01` is a tpr.
-3. Words that mean something else together are taken together, the longest first: `false_positive_rate`,
+3. What follows the last slash is judged by itself when it names a metric: `losses/explained_variance`.
+4. Words that mean something else together are taken together, the longest first: `false_positive_rate`,
    `inception_score`, `negative_log_likelihood`. Whole words come before parts of words.
-4. A word such as std, weight or time makes the name one of something else, whose direction is unknown: `acc_std`.
-5. A loss word beats the name of a score before it (`accuracy_error`, `dice_loss`); the other way round
+5. A word such as std, weight or time makes the name one of something else, whose direction is unknown: `acc_std`.
+6. A loss word beats the name of a score before it (`accuracy_error`, `dice_loss`); the other way round
    (`error_detection_accuracy`) the two contradict each other.
-6. Words that contradict each other tell nothing, and nor do words that are not in the tables.
-7. A negation turns the direction round where it can mean nothing else: `neg_mean_squared_error`, `1-acc`,
+7. Words that contradict each other tell nothing, and nor do words that are not in the tables.
+8. A negation turns the direction round where it can mean nothing else: `neg_mean_squared_error`, `1-acc`,
    `loss_reduction`. `neg_loss` may be the loss of negative examples, and is unknown.
 
 A wrong guess is the worst answer, since it turns verdicts round; an unknown direction only asks a question.
@@ -120,11 +121,13 @@ _ONE_MINUS: Final = re.compile(
 )
 _CAMEL: Final = re.compile(r"[^\W\d_a-z]+(?![a-z])\d*|[^\W\d_]?[a-z]+\d*|\d+|[^\W_]+")
 _SHORTEST_STEM: Final = 3
+_LONGEST_JOINED: Final = 40
+_REMEMBERED: Final = 4096
 _EXPECTED_RECIPROCAL_RANK: Final = "ERR"
 """CatBoost's name of a score; a training that prints its error would hardly write it in capitals alone."""
 
 
-@functools.cache
+@functools.lru_cache(maxsize=_REMEMBERED)
 def direction_of(name: str) -> Direction:
     """Which direction is better, as far as the name tells."""
     if arrows := [sign for sign in name if sign in _ARROWS]:
@@ -132,12 +135,13 @@ def direction_of(name: str) -> Direction:
     bare = _CLASS_OR_SETTINGS.sub("", name)
     if bare == _EXPECTED_RECIPROCAL_RANK:
         return UNKNOWN
-    one_minus = _ONE_MINUS.search(bare)
-    told = _told_by(_measured_words(_ONE_MINUS.sub(" ", bare)), at_rank="@" in bare)
-    return _one_minus(told) if one_minus else told
+    group, _, last = bare.rpartition("/")
+    if not group or _names_a_part(group, last):
+        return _told_without_group(bare)
+    return _told_without_group(last)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=_REMEMBERED)
 def split_of(name: str) -> Split:
     """The split that a part of the name stands for."""
     words = _words(name)
@@ -153,6 +157,24 @@ def kind_of(name: str) -> Kind:
 def is_bookkeeping(name: str) -> bool:
     """Whether the name is that of a counter, a clock or a setting rather than of a result."""
     return kind_of(name) is Kind.OTHER and any(word in table.BOOKKEEPING for word in _words(name))
+
+
+def _names_a_part(group: str, last: str) -> bool:
+    """Whether what follows the last slash is only a part of what its group names: `Loss/train`, `wer/clean`.
+
+    It is not where it names a metric itself (`losses/explained_variance`), and under losses and rewards anything may
+    stand (`losses/entropy`, `rewards/margins`).
+    """
+    words = _words(last)
+    if all(word in _PARTS or word.isdigit() for word in words):
+        return True
+    holds_anything = any(word in ("loss", "losses", "reward", "rewards") for word in _words(group))
+    return not holds_anything and all(term.strength is _Strength.WEAK for term in _terms(words)[0])
+
+
+def _told_without_group(name: str) -> Direction:
+    told = _told_by(_measured_words(_ONE_MINUS.sub(" ", name)), at_rank="@" in name)
+    return _one_minus(told) if _ONE_MINUS.search(name) else told
 
 
 def _pointed(name: str, arrows: Sequence[str]) -> Direction:
@@ -181,8 +203,9 @@ def _told_by(words: Sequence[str], *, at_rank: bool) -> Direction:
         return UNKNOWN
     if improving := [word for word in rest if word in table.IMPROVING]:
         return Direction("higher", improving[0], Kind.SCORE)
-    lone_count = at_rank or _is_alone(rest)
-    decisive = _decisive([term for term in terms if lone_count or not term.lone])
+    alone = _is_alone(rest)
+    counted = (term for term in terms if at_rank or not term.lone or (alone and term.word not in table.RANKED))
+    decisive = _decisive(list(counted))
     if decisive is None:
         return UNKNOWN
     told = Direction(decisive.better, decisive.word, _kind(decisive.better, decisive.word))
@@ -259,8 +282,7 @@ def _phrase_at(words: Sequence[str], place: int) -> tuple[str, ...]:
 
 
 def _phrase_term(phrase: tuple[str, ...], place: int) -> _Term:
-    is_weak = phrase[0] == "top"
-    strength = _Strength.WEAK if is_weak else _Strength.WORD
+    strength = _Strength.WEAK if phrase[0] == "top" else _Strength.WORD
     return _Term(" ".join(phrase), _PHRASES[phrase], strength, place)
 
 
@@ -295,10 +317,9 @@ def _words_in(chunk: str) -> Iterator[str]:
     if whole:
         yield whole
         return
-    pieces = _CAMEL.findall(chunk)
-    for piece in pieces:
-        lowered = piece.lower()
-        yield from [_known_form(lowered)] if _known_form(lowered) else _joined_words(lowered)
+    for piece in _CAMEL.findall(chunk):
+        known = _known_form(piece.lower())
+        yield from [known] if known else _joined_words(piece.lower())
 
 
 def _known_form(word: str) -> str:
@@ -311,22 +332,20 @@ def _known_form(word: str) -> str:
 
 def _joined_words(word: str) -> list[str]:
     """The known words that a word is made of without a gap (`valloss`); else the one it ends with, or itself."""
-    found = _cover(word)
-    if found and any(part in table.JOINED for part in found):
-        return found
+    found = _cover(word) if len(word) <= _LONGEST_JOINED else ()
+    if any(part in table.JOINED for part in found):
+        return list(found)
     ending = next((end for end in table.ENDINGS if word.endswith(end)), "")
     return [ending] if ending and len(word) - len(ending) >= _SHORTEST_STEM else [word]
 
 
-@functools.cache
-def _cover(word: str) -> list[str]:
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _cover(word: str) -> tuple[str, ...]:
     """The words that make up the whole word, the longest first; empty when some of it is left over."""
-    if not word:
-        return []
     for length in range(len(word), 1, -1):
         start, rest = word[:length], word[length:]
         if start in table.JOINED or (start in _PARTS and length >= _SHORTEST_STEM):
             following = _cover(rest)
             if following or not rest:
-                return [start, *following]
-    return []
+                return (start, *following)
+    return ()
