@@ -21,7 +21,7 @@ SCHEDULE = every(1, min_runs=5, max_runs=30)
 
 def default_plan() -> dict[str, Any]:
     cumulative = cumulative_error(DEFAULT_SPENDING, fractions(SCHEDULE), ALPHA)
-    found = boundaries.simulated_superiority(SCHEDULE, cumulative, most_paths=COMPARISONS)
+    found = boundaries.simulated_superiority(SCHEDULE, cumulative, COMPARISONS)
     return {
         "plan": f"brunner-munzel, looks after every run from 5 to 30 a side, {DEFAULT_SPENDING}, alpha {ALPHA}",
         "comparisons": COMPARISONS,

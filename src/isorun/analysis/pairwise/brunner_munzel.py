@@ -28,7 +28,15 @@ from scipy.special import ndtr, ndtri
 
 from isorun.analysis.inputs.samples import FloatArray
 
-__all__ = ["SPREAD_RATIOS", "Superiority", "SuperiorityLaw", "brunner_munzel", "normal_score", "superiority_law", "superiority_score"]
+__all__ = [
+    "SPREAD_RATIOS",
+    "Superiority",
+    "SuperiorityLaw",
+    "brunner_munzel",
+    "normal_score",
+    "superiority_law",
+    "superiority_score",
+]
 
 SPREAD_RATIOS = (1.0, 2.0, 4.0, 10.0)
 """Of the standard deviations of the two sides: what critical values are made for."""
@@ -118,8 +126,8 @@ class SuperiorityLaw:
         """The two-sided p of a z this far from 0."""
         if not self.draws.size:
             return 2.0 * float(ndtr(-distance))
-        reached = [row.size - int(np.searchsorted(row, distance * (1 - 1e-9))) for row in self.draws]
-        return (max(reached) + 1) / (self.draws.shape[1] + 1)
+        reached: list[int] = [row.size - int(np.searchsorted(row, distance * (1 - 1e-9))) for row in self.draws]
+        return (max(reached) + 1.0) / (int(self.draws.shape[1]) + 1)
 
     def critical(self, level: float) -> float:
         """The smallest |z| with p at or below `level`; inf when there is none."""
@@ -128,7 +136,7 @@ class SuperiorityLaw:
         allowed = math.floor(level * (self.draws.shape[1] + 1) * (1 + 1e-12)) - 1
         if allowed <= 0:
             return math.inf
-        return max(_first_above(row, row[row.size - allowed - 1]) for row in self.draws)
+        return float(max(_first_above(row, row[row.size - allowed - 1]) for row in self.draws))
 
 
 def _first_above(ordered: FloatArray, value: float) -> float:

@@ -24,30 +24,36 @@ from isorun.errors import InputError
 __all__ = ["TESTS", "boundaries", "null_distances", "refuse_too_long", "simulated_superiority"]
 
 TESTS = ("brunner-munzel", "mann-whitney", "signed-rank")
+_PATHS = 65_536
+_QUICK_PATHS = 16_384
 _ROUNDING = 1e-6  # scores are kept in single precision: a score may miss a boundary by that much and still reach it
 
 
 @functools.lru_cache(maxsize=64)
-def boundaries(test: str, schedule: Schedule, cumulative: tuple[float, ...]) -> Calibration:
-    """The boundaries that spend no more than `cumulative` by each look."""
+def boundaries(test: str, schedule: Schedule, cumulative: tuple[float, ...], *, quick: bool = False) -> Calibration:
+    """The boundaries that spend no more than `cumulative` by each look.
+
+    quick: from fewer simulated comparisons, for plans that are only weighed.
+    """
     refuse_too_long(schedule)
     if test != "brunner-munzel":
-        return calibrate(null_distances(test, schedule), cumulative)
-    return _kept(schedule, cumulative) or simulated_superiority(schedule, cumulative)
+        return calibrate(null_distances(test, schedule, quick=quick), cumulative)
+    most_paths = _QUICK_PATHS if quick else _PATHS
+    return _kept(schedule, cumulative) or simulated_superiority(schedule, cumulative, most_paths)
 
 
-def simulated_superiority(schedule: Schedule, cumulative: tuple[float, ...], **paths: int) -> Calibration:
-    """The boundaries of the superiority score, simulated."""
-    found = calibrate_worst(null_scores(schedule, **paths), cumulative)
+def simulated_superiority(schedule: Schedule, cumulative: tuple[float, ...], most_paths: int) -> Calibration:
+    """The boundaries of the superiority score, from up to so many simulated comparisons."""
+    found = calibrate_worst(null_scores(schedule, most_paths), cumulative)
     return Calibration(tuple(value * (1 - _ROUNDING) for value in found.critical), found.spent)
 
 
-def null_distances(test: str, schedule: Schedule) -> FloatArray:
+def null_distances(test: str, schedule: Schedule, *, quick: bool = False) -> FloatArray:
     """The distance of the statistic from its middle at each look of comparisons of equals, (looks, simulations)."""
     if test == "brunner-munzel":
-        return np.asarray(null_scores(schedule)[0], dtype=np.float64)
+        return np.asarray(null_scores(schedule, _PATHS)[0], dtype=np.float64)
     draw, statistic = (_uniform, centred_u) if test == "mann-whitney" else (_normal, _signed_ranks)
-    distances = null_paths(schedule, draw, statistic)
+    distances = null_paths(schedule, draw, statistic, most_paths=_QUICK_PATHS if quick else None)
     return np.abs(distances, out=distances)
 
 

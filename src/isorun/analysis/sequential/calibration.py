@@ -38,7 +38,7 @@ class Calibration:
     spent: tuple[float, ...]
 
 
-def null_paths(schedule: Schedule, draw: Draw, statistic: Statistic) -> FloatArray:
+def null_paths(schedule: Schedule, draw: Draw, statistic: Statistic, *, most_paths: int | None = None) -> FloatArray:
     """A statistic at every look of many comparisons of equals, (looks, simulations).
 
     500,000 comparisons for the default plan, fewer for very long ones: the boundaries' error rate is then known to a
@@ -46,7 +46,8 @@ def null_paths(schedule: Schedule, draw: Draw, statistic: Statistic) -> FloatArr
     """
     rng = np.random.default_rng(_SEED)
     last = schedule[-1]
-    count = int(np.clip(_RUNS_SIMULATED // sum(last), _FEWEST_PATHS, _MOST_PATHS))
+    affordable = int(np.clip(_RUNS_SIMULATED // sum(last), _FEWEST_PATHS, _MOST_PATHS))
+    count = min(affordable, most_paths or affordable)
     paths = np.empty((len(schedule), count))
     for start in range(0, count, _PATHS_AT_ONCE):
         width = min(_PATHS_AT_ONCE, count - start)
@@ -77,7 +78,7 @@ def calibrate_worst(cases: Sequence[Paths], cumulative: Sequence[float]) -> Cali
         needed = [_needed(values, going, allowed) for values, going in zip(at_look, still_open, strict=True)]
         critical.append(max(needed))
         for values, going in zip(at_look, still_open, strict=True):
-            going &= values < critical[-1]
+            np.logical_and(going, values < critical[-1], out=going)
         spent.append(max(1 - float(going.mean()) for going in still_open))
     return Calibration(tuple(critical), tuple(spent))
 

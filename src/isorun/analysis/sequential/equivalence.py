@@ -79,9 +79,7 @@ def spending_equivalence(
     return EquivalenceRule(margin, alpha, critical=_one_sided(schedule, cumulative, paired))
 
 
-def e_process_equivalence(
-    margin: float, schedule: Schedule, alpha: float, *, paired: bool = False
-) -> EquivalenceRule:
+def e_process_equivalence(margin: float, schedule: Schedule, alpha: float, *, paired: bool = False) -> EquivalenceRule:
     """The confidence sequence of the mean difference must lie within the margin."""
     critical = tuple(critical_t(look, alpha, paired=paired) for look in schedule)
     return EquivalenceRule(margin, alpha, critical, pooled=not paired)

@@ -1,8 +1,8 @@
 """Futility: when to give up looking for a difference.
 
 A comparison is hopeless when, past 55 % of its information, the standardised rank statistic lies inside a wedge that
-opens linearly from 0 there to 0.95 times the two-sided normal quantile at the end. The wedge was chosen among linear and
-power wedges by simulation: with the default plan it stops a comparison of equals after about 21.6 of 30 runs a side
+opens linearly from 0 there to 0.95 times the two-sided normal quantile at the end. The wedge was chosen among linear
+and power wedges by simulation: with the default plan it stops a comparison of equals after about 21.6 of 30 runs a side
 and costs about 0.1 points of power (`benchmarks/sequential.py` measures both).
 
 It is not binding: boundaries are calibrated as if it were not there, so that a user who goes on past it keeps the

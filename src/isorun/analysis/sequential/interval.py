@@ -4,11 +4,9 @@ Outcomes of a sequential comparison are put in order by stages: a claim for A at
 later look, and within a look the larger estimate is (Armitage 1957, Biometrika 44; Tsiatis, Rosner and Mehta 1984,
 Biometrics 40). The interval holds the differences under which the outcome is extreme in neither direction; the
 estimate is the difference under which it is in the middle (median-unbiased). The score of the runs so far is taken to
-move like a Brownian motion with the difference as its drift. With a single look the interval is Welch's, of pairs
-Student's, exactly.
-
-Simulated with the default plan it covers 94 to 96 % for normal runs of effects from 0 to 1.7 standard deviations, and
-for lognormal runs.
+move like a Brownian motion with the difference as its drift. That is near enough, but for sides of very unequal spread,
+whose rank test and mean go apart; so the interval is stretched to hold the plain one, too. With a single look it is
+Welch's, of pairs Student's, exactly. How often it holds is simulated in `docs/statistics.md`.
 """
 
 from __future__ import annotations
@@ -21,10 +19,11 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtr
 
 from isorun.analysis.inputs.samples import FloatArray, Interval
-from isorun.analysis.pairwise.mean_tests import MeanDifference
+from isorun.analysis.pairwise.mean_tests import MeanDifference, welch
 from isorun.analysis.sequential.looks import Schedule
+from isorun.analysis.sequential.rules import Rule
 
-__all__ = ["Estimate", "estimate_after_looks"]
+__all__ = ["Estimate", "estimate_after_looks", "estimate_under"]
 
 _GRID = 64  # points of a look between its boundaries, by Gauss and Legendre
 _FAR = 9.0  # standard deviations, where a boundary is no bound
@@ -36,6 +35,34 @@ class Estimate:
 
     difference: float
     ci95: Interval | None
+
+
+def estimate_under(rule: Rule, a: FloatArray, b: FloatArray, at: int | None) -> Estimate:
+    """The estimate at the look at which the rule stopped, or that was the last; of all runs where there was none.
+
+    Of pairs, a holds the differences and b zeros.
+    """
+    if at is None:
+        plain = welch(a, b)
+        return Estimate(plain.difference, plain.ci95)
+    look = rule.schedule[at]
+    a, b = a[: look.n_a], b[: look.n_b]
+    if rule.method == "e-process":
+        return _confidence_sequence(rule, a, b, at)
+    return estimate_after_looks(welch(a, b), rule.schedule[: at + 1], rule.scores[: at + 1])
+
+
+def _confidence_sequence(rule: Rule, a: FloatArray, b: FloatArray, at: int) -> Estimate:
+    """All differences that the e-process does not speak against at this look: right at all looks together."""
+    difference = float(a.mean() - b.mean())
+    if rule.paired:
+        squared_error = float(a.var(ddof=1)) / a.size
+    else:
+        squares = float(((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum())
+        squared_error = squares / (a.size + b.size - 2) * (1 / a.size + 1 / b.size)
+    reach = rule.critical[at] * math.sqrt(squared_error)
+    known = squared_error > 0 and math.isfinite(reach)
+    return Estimate(difference, (difference - reach, difference + reach) if known else None)
 
 
 def estimate_after_looks(
@@ -54,7 +81,8 @@ def estimate_after_looks(
     outcome = _Outcome(observed.difference / error, degrees, _Walk.of(schedule, _as_t(scores, schedule, degrees)))
     tail = (1 - confidence) / 2
     low, middle, high = (outcome.drift_with_chance(chance) * error for chance in (tail, 0.5, 1 - tail))
-    return Estimate(middle, (low, high))
+    plain_low, plain_high = observed.ci95 or (low, high)
+    return Estimate(middle, (min(low, plain_low), max(high, plain_high)))
 
 
 def _as_t(scores: tuple[float, ...], schedule: Schedule, degrees: float) -> tuple[float, ...]:

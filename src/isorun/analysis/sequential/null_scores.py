@@ -21,7 +21,7 @@ __all__ = ["null_scores"]
 _SEED = 20_232
 _PAIRS_SIMULATED = 60_000_000
 _SCORES_KEPT = 8_000_000
-_MOST_PATHS = 65_536
+_PATHS_OF_BUDGET = 65_536  # the budgets above are for so many paths
 _FEWEST_PATHS = 16_384
 _PATHS_AT_ONCE = 8_192
 _SIMULATED_UP_TO = 40  # runs of the side that has fewer
@@ -30,7 +30,7 @@ _LARGER_SIDE_AT_MOST = 200  # beyond it the law does not change while the other 
 Scores = NDArray[np.float32]
 
 
-def null_scores(schedule: Schedule, most_paths: int = _MOST_PATHS) -> tuple[Scores, ...]:
+def null_scores(schedule: Schedule, most_paths: int) -> tuple[Scores, ...]:
     """|score| at each look, (looks, simulations) for each ratio of the spreads; both ways where the sides differ."""
     simulated = tuple(
         Look(*(min(size, _LARGER_SIDE_AT_MOST) for size in look)) for look in schedule if min(look) <= _SIMULATED_UP_TO
@@ -51,8 +51,8 @@ def null_scores(schedule: Schedule, most_paths: int = _MOST_PATHS) -> tuple[Scor
 def _paths(schedule: Schedule, simulated: Schedule, most: int) -> int:
     """As many as fit the time and the memory that boundaries are worth."""
     pairs = simulated[-1].n_a * simulated[-1].n_b if simulated else 1
-    affordable = min(_PAIRS_SIMULATED * most // _MOST_PATHS // pairs, _SCORES_KEPT * most // _MOST_PATHS // len(schedule))
-    return int(np.clip(affordable, _FEWEST_PATHS, most))
+    affordable = min(_PAIRS_SIMULATED // pairs, _SCORES_KEPT // len(schedule)) * most // _PATHS_OF_BUDGET
+    return int(np.clip(affordable, min(_FEWEST_PATHS, most), most))
 
 
 def _simulate(

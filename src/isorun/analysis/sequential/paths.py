@@ -119,7 +119,8 @@ def _count(run: RunArray, others: RunArray, own: NDArray[np.integer], theirs: ND
 def _mean_and_spread(counts: NDArray[np.integer], whole: int) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of placements less one half, from wins less losses; `whole` is twice the other side's runs."""
     exact = np.float32 if counts.dtype == np.int8 else np.float64  # both hold these whole numbers exactly
-    runs, numbers = len(counts), counts.astype(exact)
+    runs: int = len(counts)
+    numbers: NDArray[Any] = counts.astype(exact)
     sums = np.add.reduce(numbers, axis=0).astype(np.float64)
     squares = np.einsum("ij,ij->j", numbers, numbers).astype(np.float64)
     return sums / (whole * runs), (squares - sums**2 / runs) / ((runs - 1) * float(whole) ** 2)

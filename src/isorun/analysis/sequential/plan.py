@@ -111,7 +111,9 @@ class Plan:
         known = {field.name for field in fields(cls)}
         unknown = sorted(set(data) - known)
         if unknown:
-            raise InputError("the plan that was kept cannot be read", found=", ".join(unknown), allowed=", ".join(known))
+            raise InputError(
+                "the plan that was kept cannot be read", found=", ".join(unknown), allowed=", ".join(known)
+            )
         looks = data.get("looks", 1)
         try:
             declared = looks if isinstance(looks, int) else tuple((int(a), int(b)) for a, b in looks)

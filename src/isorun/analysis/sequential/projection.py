@@ -28,7 +28,7 @@ from isorun.analysis.sequential.trace import ends, trace
 __all__ = ["EFFECTS", "PRIOR_SD", "Projection", "noether_runs", "project", "smoothed_resample"]
 
 EFFECTS = (0.0, 0.5, 0.7, 1.0)
-PRIOR_SD = 0.8
+PRIOR_SD = 1.0
 _MOST_FUTURES = 1_000
 _FEWEST_FUTURES = 100
 _RUNS_SIMULATED = 40_000

@@ -99,5 +99,5 @@ def _interval(interval: Interval | None) -> str:
 
 def _warnings(result: Comparison) -> list[Condition]:
     warnings = [Condition("note", note, "see the data") for note in result.notes]
-    warnings += [Condition("verdict", text, "isorun power says how many") for text in result.decision.warnings]
+    warnings += result.decision.warnings
     return warnings

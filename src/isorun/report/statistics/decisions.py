@@ -16,7 +16,7 @@ def decision_view(decision: Decision, a: str, b: str, to_keep: str = "") -> View
     """The verdict, its error rate, and the path that led there."""
     more = f" About {decision.about_more_runs} more runs a side are needed." if decision.about_more_runs else ""
     sentences = (f"{spoken(decision, a, b)}{more}", decision.error_statement)
-    warnings = (*_warnings(decision), *_beyond_the_study(to_keep))
+    warnings = (*decision.warnings, *_beyond_the_study(to_keep))
     return View(sentences, (_path(decision, a, b),) if decision.path else (), warnings)
 
 
@@ -54,10 +54,6 @@ def _look(point: PathPoint) -> tuple[str, ...]:
         p_value(point.p_value),
         f"{point.level:.4f}",
     )
-
-
-def _warnings(decision: Decision) -> list[Condition]:
-    return [Condition("decision", text, "isorun power says how many runs are needed") for text in decision.warnings]
 
 
 def _beyond_the_study(to_keep: str) -> list[Condition]:
