@@ -14,7 +14,7 @@ import numpy as np
 
 from isorun.analysis.sequential.looks import Look, every
 from isorun.analysis.sequential.null_law import continuous_law
-from isorun.analysis.sequential.rules import Rule, e_process_rule, fixed_rule, naive_rule, rank_rule
+from isorun.analysis.sequential.rules import Rule, e_process_rule, fixed_rule, naive_rule, sequential_rule
 from isorun.analysis.sequential.trace import Ends, ends, trace
 
 COMPARISONS = 200_000
@@ -39,10 +39,11 @@ MOST_POWER_LOST_TO_FUTILITY = 0.01
 
 def rules() -> dict[str, Rule]:
     spending = {
-        name: rank_rule(SCHEDULE, name, ALPHA, futility=False) for name in ("pocock", "power-1.5", "obrien-fleming")
+        name: sequential_rule(SCHEDULE, name, ALPHA, futility=False, test="mann-whitney")
+        for name in ("pocock", "power-1.5", "obrien-fleming")
     }
     return {
-        "fixed n=30": fixed_rule(Look(30, 30), continuous_law(30, 30), ALPHA),
+        "fixed n=30": fixed_rule(Look(30, 30), ALPHA, continuous_law(30, 30)),
         "naive p<.05 each look": naive_rule(SCHEDULE, ALPHA),
         **spending,
         "t e-process": e_process_rule(SCHEDULE, ALPHA),
@@ -50,7 +51,10 @@ def rules() -> dict[str, Rule]:
 
 
 def futile_rules() -> dict[str, Rule]:
-    return {name: rank_rule(SCHEDULE, name, ALPHA, futility=True) for name in ("power-1.5", "pocock", "obrien-fleming")}
+    return {
+        name: sequential_rule(SCHEDULE, name, ALPHA, futility=True, test="mann-whitney")
+        for name in ("power-1.5", "pocock", "obrien-fleming")
+    }
 
 
 def simulate(rule: Rule, effect: float) -> tuple[float, float]:

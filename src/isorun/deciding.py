@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,12 +25,15 @@ from isorun.analysis.inputs.samples import finite_sample
 from isorun.analysis.inputs.tables import Group, Table
 from isorun.analysis.pairwise.compare import REAL_RUNS
 from isorun.analysis.sequential.decision import Decision
+from isorun.analysis.sequential.naming import named
+from isorun.analysis.sequential.plan import Plan, continued
 from isorun.analysis.sequential.verdict import decide as decide_runs
-from isorun.analysis.sequential.verdict import next_action
+from isorun.analysis.sequential.verdict import decide_by, next_action, plan_of
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.execution.base import AbstractExecutor
 from isorun.execution.scheduler import Observer, Outcome
 from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, results
+from isorun.store.documents import PLANS, Documents
 from isorun.study.cells import Cell
 from isorun.study.design import Study
 from isorun.study.extension import extended
@@ -51,11 +56,11 @@ def decide(data: Any, second: Any = None, /, *, direction: str | None = None, **
         return decide_study(data, direction=direction, **options).decision
     a, b = finite_sample(data, "A"), finite_sample(second, "B")
     if options.get("paired"):
-        return decide_runs(a, b, direction=direction or "higher", **options)
+        return named(decide_runs(a, b, direction=direction or "higher", **options), "A", "B")
     units = {"A": listed_units(a), "B": listed_units(b)}
     decision = decide_runs(*(one.values for one in units.values()), direction=direction or "higher", **options)
     assumed = () if direction else (ASSUMED,)
-    return withheld(decision, (*assumed, *unit_conditions(units, next_step=REAL_RUNS)))
+    return withheld(named(decision, "A", "B"), (*assumed, *unit_conditions(units, next_step=REAL_RUNS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ class StudyDecision:
             "units_b": second.count,
             "unit": first.noun,
             "stopped": self.stopped,
-            "warnings": [warning.to_json() if isinstance(warning, Condition) else warning for warning in warnings],
+            "warnings": [warning.to_json() for warning in warnings],
         }
 
 
@@ -172,7 +177,9 @@ def decide_study(
     study = workflow.load(study, store=store)
     sides = sides_of(study, by, a, b, where)
     _check_pairing(sides, pair)
-    question = _Question(sides, value, direction, unit, pair, options)
+    kept = _KeptPlan(workflow.documents(study, store, PLANS), sides, value, unit)
+    plan = kept.allows(plan_of(paired=pair is not None, **options))
+    question = _Question(sides, value, direction, unit, pair, plan)
     # Two runs a side show whether runs are copies of one another, before many are made for nothing.
     planned, made, seen = FEWEST_UNITS, 0, (0, 0)
     while True:
@@ -182,6 +189,8 @@ def decide_study(
         )
         made += len(outcome.records)
         look = question.look(results(larger, store=store, rule=rule))
+        if any(not point.planned for point in look.decision.path):
+            kept.keep(plan)
         if on_look is not None:
             on_look(look.decision)
         action = next_action(look.decision)
@@ -200,6 +209,47 @@ def decide_study(
             )
         seen = look.units[0].count, look.units[1].count
         planned = look.drawn + max(action.runs_a, action.runs_b, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptPlan:
+    """The plan of one comparison, kept in the store from its first look on: what changes it later is refused."""
+
+    documents: Documents
+    sides: Sides
+    value: str | None
+    unit: str | None
+
+    def allows(self, asked: Plan) -> Plan:
+        """The plan to go on with: as asked at first, and later as far as the one kept allows it."""
+        try:
+            document = self.documents.read(self._name)
+        except (OSError, ValueError) as error:
+            what = f"the plan kept in {self.documents.path(self._name)} cannot be read: {error}"
+            raise InputError(
+                what, hint="decide in a new --store: without its plan an error rate cannot be held"
+            ) from None
+        return asked if document is None else continued(Plan.from_json(document["plan"]), asked, looks_made=1)
+
+    def keep(self, plan: Plan) -> None:
+        """Keep the plan at its first look, and its stage as it goes on."""
+        self.documents.write(self._name, {"comparison": self._comparison, "plan": plan.to_json()})
+
+    @property
+    def _comparison(self) -> dict[str, Any]:
+        sides = self.sides
+        return {
+            "by": sides.by,
+            "a": sides.a,
+            "b": sides.b,
+            "fixed": dict(sides.fixed),
+            "value": self.value,
+            "unit": self.unit,
+        }
+
+    @property
+    def _name(self) -> str:
+        return hashlib.sha256(json.dumps(self._comparison, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _check_pairing(sides: Sides, pair: str | None) -> None:
@@ -233,7 +283,7 @@ class _Question:
     direction: str | None
     unit: str | None
     pair: str | None
-    options: Mapping[str, Any]
+    plan: Plan
 
     def look(self, found: Results) -> _Look:
         """The decision on the runs made so far, with the conditions it stands under."""
@@ -249,8 +299,8 @@ class _Question:
             *found.conditions(metric, study),
             *unit_conditions(dict(zip((sides.a, sides.b), units, strict=True)), next_step=study.real_runs),
         )
-        options = {"direction": metric.direction or "higher", **self.options}
-        decision = self._decided(table, groups, units, counting, options)
+        decision = self._decided(table, groups, units, counting, metric.direction or "higher")
+        decision = named(decision, sides.a, sides.b, units[0].noun)
         drawn = min(group.units.planned for group in study.groups)
         return _Look(withheld(decision, known), units, known, drawn)
 
@@ -260,12 +310,12 @@ class _Question:
         groups: Sequence[Group],
         units: Sequence[Units],
         counting: Counting,
-        options: Mapping[str, Any],
+        direction: str,
     ) -> Decision:
         if self.pair is None:
-            return decide_runs(units[0].values, units[1].values, **options)
+            return decide_by(self.plan, units[0].values, units[1].values, direction=direction)
         pairs = paired_units(table, (groups[0].values, groups[1].values), self.pair, counting)
-        return decide_runs(pairs.first, pairs.second, **options)
+        return decide_by(self.plan, pairs.first, pairs.second, direction=direction)
 
 
 def _ended(outcome: Outcome, look: _Look, seen: tuple[int, int]) -> str:

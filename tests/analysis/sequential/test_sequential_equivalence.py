@@ -7,7 +7,7 @@ from scipy import stats
 from isorun.analysis.sequential.equivalence import e_process_equivalence, plain_equivalence, spending_equivalence
 from isorun.analysis.sequential.looks import Look, every
 from isorun.analysis.sequential.paths import moments
-from isorun.analysis.sequential.rules import rank_rule
+from isorun.analysis.sequential.rules import sequential_rule
 from isorun.analysis.sequential.trace import ends, trace
 
 SCHEDULE = every(1, min_runs=5, max_runs=30)
@@ -61,7 +61,7 @@ def test_looking_after_every_run_with_plain_tests_errs_far_more_often():
 def test_equal_sides_are_mostly_found_equivalent_within_a_wide_margin_and_never_given_up_for_it():
     rng = np.random.default_rng(8)
     a, b = rng.standard_normal((30, 5_000)), rng.standard_normal((30, 5_000))
-    rule = rank_rule(SCHEDULE, "power-1.5", 0.05, futility=True)
+    rule = sequential_rule(SCHEDULE, "power-1.5", 0.05, futility=True, test="mann-whitney")
     end = ends(trace(rule.with_equivalence(spending_equivalence(1.0, SCHEDULE, "power-1.5", 0.05)), a, b))
     assert end.equivalent.mean() > 0.9
     assert (end.favours != 0).mean() <= 0.06
@@ -70,7 +70,7 @@ def test_equal_sides_are_mostly_found_equivalent_within_a_wide_margin_and_never_
 def test_a_margin_that_is_out_of_reach_does_not_hinder_the_futility_stop():
     rng = np.random.default_rng(9)
     a, b = rng.standard_normal((30, 2_000)), rng.standard_normal((30, 2_000))
-    rule = rank_rule(SCHEDULE, "power-1.5", 0.05, futility=True)
+    rule = sequential_rule(SCHEDULE, "power-1.5", 0.05, futility=True, test="mann-whitney")
     alone = ends(trace(rule, a, b)).look.mean()
     hopeless = rule.with_equivalence(spending_equivalence(0.05, SCHEDULE, "power-1.5", 0.05))
     assert ends(trace(hopeless, a, b)).look.mean() == pytest.approx(alone)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from isorun.analysis.sequential.looks import every
 from isorun.analysis.sequential.projection import noether_runs, project, smoothed_resample
-from isorun.analysis.sequential.rules import rank_rule
+from isorun.analysis.sequential.rules import sequential_rule
 
-RULE = rank_rule(every(1, min_runs=5, max_runs=30), "power-1.5", 0.05, futility=True)
+RULE = sequential_rule(every(1, min_runs=5, max_runs=30), "power-1.5", 0.05, futility=True, test="mann-whitney")
 
 
 def test_resampled_runs_keep_mean_and_sd():

@@ -7,7 +7,7 @@ from scipy import stats
 from isorun.analysis.sequential import rules
 from isorun.analysis.sequential.looks import Look, against_stored, every
 from isorun.analysis.sequential.null_law import continuous_law, law_given_ties
-from isorun.analysis.sequential.rules import fixed_rule, naive_rule, rank_rule
+from isorun.analysis.sequential.rules import fixed_rule, naive_rule, sequential_rule
 from isorun.analysis.sequential.spending import SPENDING
 from isorun.analysis.sequential.trace import ends, trace
 from isorun.errors import InputError
@@ -50,7 +50,7 @@ def highest_chance_rate(comparisons, rate=0.05):
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_equals_are_told_apart_in_at_most_five_percent(schedule, metric):
-    rule = rank_rule(SCHEDULES[schedule], "power-1.5", 0.05, futility=False)
+    rule = sequential_rule(SCHEDULES[schedule], "power-1.5", 0.05, futility=False, test="mann-whitney")
     assert claims(rule, metric, 20_000).decided.mean() <= highest_chance_rate(20_000)
 
 
@@ -59,14 +59,14 @@ def test_equals_are_told_apart_in_at_most_five_percent(schedule, metric):
 @pytest.mark.parametrize("spending", SPENDING)
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.1])
 def test_the_error_rate_holds_in_four_hundred_thousand_comparisons(alpha, spending, metric):
-    rule = rank_rule(DEFAULT, spending, alpha, futility=False)
+    rule = sequential_rule(DEFAULT, spending, alpha, futility=False, test="mann-whitney")
     rate = np.mean([claims(rule, metric, 100_000, seed=seed).decided.mean() for seed in range(4)])
     assert rate <= highest_chance_rate(400_000, alpha)
 
 
 def test_nearly_all_of_the_error_rate_is_used():
     for spending in SPENDING:
-        assert 0.049 <= rank_rule(DEFAULT, spending, 0.05, futility=False).error_rate <= 0.05
+        assert 0.049 <= sequential_rule(DEFAULT, spending, 0.05, futility=False, test="mann-whitney").error_rate <= 0.05
 
 
 def test_looking_after_every_run_with_a_plain_test_errs_about_one_time_in_five():
@@ -93,7 +93,7 @@ def test_a_single_naive_look_is_the_fixed_test():
     ],
 )
 def test_power_and_mean_runs_are_as_good_as_the_reference(spending, effect, power, runs):
-    rule = rank_rule(DEFAULT, spending, 0.05, futility=False)
+    rule = sequential_rule(DEFAULT, spending, 0.05, futility=False, test="mann-whitney")
     end = claims(rule, "normal", 40_000, effect)
     assert end.decided.mean() >= power - 0.005 - 3 * math.sqrt(power * (1 - power) / 40_000)
     assert runs_a_side(rule, end) <= runs + 0.2
@@ -101,7 +101,7 @@ def test_power_and_mean_runs_are_as_good_as_the_reference(spending, effect, powe
 
 @pytest.mark.parametrize("spending", SPENDING)
 def test_futility_ends_a_comparison_of_equals_by_22_of_30_runs_and_costs_less_than_a_point_of_power(spending):
-    with_stop, without = (rank_rule(DEFAULT, spending, 0.05, futility=futility) for futility in (True, False))
+    with_stop, without = (sequential_rule(DEFAULT, spending, 0.05, futility=futility, test="mann-whitney") for futility in (True, False))
     assert runs_a_side(with_stop, claims(with_stop, "normal", 40_000)) <= 22
     for effect in (0.3, 0.5, 0.7, 1.0, 1.7):
         lost = claims(without, "normal", 40_000, effect).decided.mean()
@@ -110,18 +110,18 @@ def test_futility_ends_a_comparison_of_equals_by_22_of_30_runs_and_costs_less_th
 
 
 def test_futility_is_not_binding():
-    with_stop, without = (rank_rule(DEFAULT, "power-1.5", 0.05, futility=futility) for futility in (True, False))
+    with_stop, without = (sequential_rule(DEFAULT, "power-1.5", 0.05, futility=futility, test="mann-whitney") for futility in (True, False))
     assert with_stop.critical == without.critical
 
 
 def test_boundaries_are_the_same_every_time():
-    first = rank_rule(every(3, min_runs=6, max_runs=15), "pocock", 0.1, futility=False)
+    first = sequential_rule(every(3, min_runs=6, max_runs=15), "pocock", 0.1, futility=False, test="mann-whitney")
     rules._calibrated_ranks.cache_clear()
-    assert first == rank_rule(every(3, min_runs=6, max_runs=15), "pocock", 0.1, futility=False)
+    assert first == sequential_rule(every(3, min_runs=6, max_runs=15), "pocock", 0.1, futility=False, test="mann-whitney")
 
 
 def test_levels_are_the_plain_p_of_the_critical_distances():
-    rule = rank_rule(DEFAULT, "power-1.5", 0.05, futility=False)
+    rule = sequential_rule(DEFAULT, "power-1.5", 0.05, futility=False, test="mann-whitney")
     assert rule.critical[0] == math.inf
     assert rule.critical[1] == 17.0  # 6 against 6: at most one of 36 pairs the other way, p = 4/924
     assert rule.levels[1] == pytest.approx(4 / 924)
@@ -136,4 +136,4 @@ def test_a_fixed_test_of_successes_and_failures_is_fishers_exact_test():
 
 def test_plans_too_long_to_simulate_are_refused_with_a_way_out():
     with pytest.raises(InputError, match="e-process"):
-        rank_rule(every(10, min_runs=5, max_runs=600), "power-1.5", 0.05, futility=False)
+        sequential_rule(every(10, min_runs=5, max_runs=600), "power-1.5", 0.05, futility=False, test="mann-whitney")

@@ -14,6 +14,7 @@ from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.samples import finite_sample, higher_is_better
 from isorun.analysis.inputs.tables import Group, Table, read_table
 from isorun.analysis.pairwise.comparison import Comparison, Side, compared
+from isorun.analysis.sequential.naming import named
 from isorun.analysis.sequential.verdict import decide
 from isorun.analysis.spreads.summary import column_names
 from isorun.errors import InputError, known_names
@@ -43,7 +44,7 @@ def compare(
     drop_missing: bool = False,
     margin: float | None = None,
     unit: str | Counting | None = None,
-    test: str | None = None,  # noqa: ARG001
+    test: str | None = None,
     conditions: Sequence[Condition] = (),
     real_runs: str = REAL_RUNS,
 ) -> Comparison:
@@ -67,7 +68,8 @@ def compare(
         conditions = (*conditions, *pooled)
     found = (*conditions, *unit_conditions({side.name: side.units for side in sides}, next_step=real_runs))
     judged = (pairs.first, pairs.second) if pairs is not None else (sides[0].values, sides[1].values)
-    decision = decide(*judged, direction=direction, margin=margin, method="fixed")
+    decision = decide(*judged, direction=direction, margin=margin, method="fixed", test=test, paired=pairs is not None)
+    decision = named(decision, sides[0].name, sides[1].name, sides[0].units.noun)
     return compared(*sides, pairs=pairs, direction=direction, decision=withheld(decision, found), conditions=found)
 
 

@@ -1,7 +1,9 @@
 """Power curves: for one test and number of runs, the chance of a claim as a function of the true difference.
 
 A simulated curve draws its runs once and then only shifts them, so that it rises with the difference and can be
-inverted without noise.
+inverted without noise. Beyond 60 runs a side statistics are near enough to normal: their mean and spread are taken
+from a large sample of such runs, and a sequential rule is asked about Brownian motions, so that a plan for a tiny
+difference takes no longer than one for a large.
 """
 
 from __future__ import annotations
@@ -15,29 +17,37 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from isorun.analysis.inputs.samples import FloatArray
+from isorun.analysis.pairwise.brunner_munzel import superiority_law
+from isorun.analysis.pairwise.signed_rank import SignedRankLaw
+from isorun.analysis.planning.normal_power import normal_curve, sequential_normal_curve
 from isorun.analysis.planning.simulated_runs import AbstractSource, NormalRuns
 from isorun.analysis.sequential.looks import FEWEST_RUNS, Look, declared_looks
 from isorun.analysis.sequential.null_law import continuous_law
-from isorun.analysis.sequential.paths import centred_u, centred_u_of_all, moments, welch_t
-from isorun.analysis.sequential.rules import rank_rule
+from isorun.analysis.sequential.paths import centred_u, moments, signed_rank_scores, superiority_scores, welch_t
+from isorun.analysis.sequential.rules import sequential_rule
 from isorun.analysis.sequential.spending import DEFAULT_SPENDING
 from isorun.analysis.sequential.trace import ends, trace
 
-__all__ = ["PAIRED_TESTS", "TESTS", "Chance", "Curve", "Design", "is_exact", "power_curve"]
+__all__ = ["PAIRED_TESTS", "SEQUENTIAL_TESTS", "TESTS", "Chance", "Curve", "Design", "is_exact", "power_curve"]
 
-TESTS = ("mann-whitney", "welch", "wilcoxon", "paired-t", "sequential")
-PAIRED_TESTS = frozenset({"wilcoxon", "paired-t"})
+SEQUENTIAL_TESTS = {
+    "sequential": "brunner-munzel",
+    "sequential-mann-whitney": "mann-whitney",
+    "sequential-signed-rank": "signed-rank",
+}
+"""The rules of `decide`, and the test that each makes at its looks."""
+_FIXED_TESTS = ("brunner-munzel", "mann-whitney", "welch", "signed-rank", "wilcoxon", "paired-t")
+TESTS = (*_FIXED_TESTS, *SEQUENTIAL_TESTS)
+PAIRED_TESTS = frozenset({"signed-rank", "wilcoxon", "paired-t", "sequential-signed-rank"})
 _COMPARISONS = 20_000
-_FEWEST_COMPARISONS = 2_000
-_PAIRS_COMPARED = 400_000_000  # about a second
-_SORTED_FROM = 100  # from so many runs on, sorting is faster than comparing all pairs
+_SIMULATED_UP_TO = 60  # runs a side
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
     """How the runs will be judged. spending, min_runs, step and futility are those of the sequential rule."""
 
-    test: str = "mann-whitney"
+    test: str = "brunner-munzel"
     alpha: float = 0.05
     spending: str = DEFAULT_SPENDING
     min_runs: int = FEWEST_RUNS
@@ -49,7 +59,7 @@ class Design:
 class Chance:
     """power: the chance of a claim for the better side. mean_runs: the runs a side it takes on average.
 
-    comparisons: how many were simulated; 0 when the chance is known exactly.
+    comparisons: how many were simulated; 0 when the chance is computed.
     """
 
     power: float
@@ -70,14 +80,15 @@ def power_curve(design: Design, runs: int, source: AbstractSource, rng: np.rando
     """The curve for `runs` runs a side, pairs, or at most that many for the sequential rule."""
     if is_exact(design, source):
         return _normal_theory(design, runs, source.sd)
-    comparisons = int(np.clip(_PAIRS_COMPARED // runs**2, _FEWEST_COMPARISONS, _COMPARISONS))
-    a, b = source.sides(runs, comparisons, rng)
-    if design.test == "sequential":
+    if runs > _SIMULATED_UP_TO:
+        return _approximate(design, runs, source, rng)
+    a, b = source.sides(runs, _COMPARISONS, rng)
+    if design.test in SEQUENTIAL_TESTS:
         return _sequential(design, runs, a, b)
     claims = _CLAIMS[design.test]
 
     def chance(difference: float) -> Chance:
-        return Chance(float(claims(a + difference, b, design.alpha).mean()), runs, comparisons)
+        return Chance(float(claims(a + difference, b, design.alpha).mean()), runs, _COMPARISONS)
 
     return chance
 
@@ -103,9 +114,23 @@ def _normal_theory(design: Design, runs: int, sd: float) -> Curve:
     return chance
 
 
+def _approximate(design: Design, runs: int, source: AbstractSource, rng: np.random.Generator) -> Curve:
+    """The curve for more runs than are simulated."""
+    if design.test not in SEQUENTIAL_TESTS:
+        power = normal_curve(design.test, runs, source, rng, alpha=design.alpha)
+        return lambda difference: Chance(power(difference), runs, 0)
+    schedule = declared_looks(design.step, min_runs=min(design.min_runs, runs), max_runs=runs)
+    test = SEQUENTIAL_TESTS[design.test]
+    both = sequential_normal_curve(
+        test, schedule, source, rng, spending=design.spending, alpha=design.alpha, futility=design.futility
+    )
+    return lambda difference: Chance(*both(difference), 0)
+
+
 def _sequential(design: Design, runs: int, a: FloatArray, b: FloatArray) -> Curve:
     schedule = declared_looks(design.step, min_runs=design.min_runs, max_runs=runs)
-    rule = rank_rule(schedule, design.spending, design.alpha, futility=design.futility)
+    test = SEQUENTIAL_TESTS[design.test]
+    rule = sequential_rule(schedule, design.spending, design.alpha, futility=design.futility, test=test, quick=True)
     sizes = np.array([look.n_a for look in schedule])
 
     def chance(difference: float) -> Chance:
@@ -115,10 +140,14 @@ def _sequential(design: Design, runs: int, a: FloatArray, b: FloatArray) -> Curv
     return chance
 
 
+def _brunner_munzel_claims(a: FloatArray, b: FloatArray, alpha: float) -> Bools:
+    look = Look(len(a), len(b))
+    return np.asarray(superiority_scores(a, b, (look,))[0] >= superiority_law(*look).critical(alpha) * (1 - 1e-9))
+
+
 def _mann_whitney_claims(a: FloatArray, b: FloatArray, alpha: float) -> Bools:
     look = Look(len(a), len(b))
-    statistic = centred_u if len(a) < _SORTED_FROM else centred_u_of_all
-    return np.asarray(statistic(a, b, (look,))[0] >= continuous_law(*look).critical(alpha))
+    return np.asarray(centred_u(a, b, (look,))[0] >= continuous_law(*look).critical(alpha))
 
 
 def _welch_claims(a: FloatArray, b: FloatArray, alpha: float) -> Bools:
@@ -135,27 +164,16 @@ def _paired_t_claims(a: FloatArray, b: FloatArray, alpha: float) -> Bools:
     return np.asarray(differences.mean(axis=0) >= special.stdtrit(pairs - 1, 1 - alpha / 2) * error)
 
 
-def _wilcoxon_claims(a: FloatArray, b: FloatArray, alpha: float) -> Bools:
-    differences = a - b
-    pairs = len(differences)
-    ranks = np.argsort(np.argsort(np.abs(differences), axis=0), axis=0) + 1
-    positive = np.where(differences > 0, ranks, 0).sum(axis=0)
-    return np.asarray(positive - pairs * (pairs + 1) / 4 >= _signed_rank_critical(pairs, alpha))
-
-
-def _signed_rank_critical(pairs: int, alpha: float) -> float:
-    """The distance of the signed-rank sum from its middle that has a two-sided p of at most alpha; inf for too few."""
-    law = np.ones(1)
-    for rank in range(1, pairs + 1):
-        law = (np.pad(law, (0, rank)) + np.pad(law, (rank, 0))) / 2
-    upper_tail = np.cumsum(law[::-1])[::-1]
-    significant = np.flatnonzero(upper_tail <= alpha / 2 * (1 + 1e-12))
-    return float(significant[0]) - pairs * (pairs + 1) / 4 if significant.size else math.inf
+def _signed_rank_claims(a: FloatArray, b: FloatArray, alpha: float) -> Bools:
+    law = SignedRankLaw.of(np.arange(1.0, len(a) + 1))
+    return np.asarray(signed_rank_scores(a - b, (Look(len(a), len(a)),))[0] >= law.critical(alpha))
 
 
 _CLAIMS: dict[str, Callable[[FloatArray, FloatArray, float], Bools]] = {
+    "brunner-munzel": _brunner_munzel_claims,
     "mann-whitney": _mann_whitney_claims,
     "welch": _welch_claims,
     "paired-t": _paired_t_claims,
-    "wilcoxon": _wilcoxon_claims,
+    "signed-rank": _signed_rank_claims,
+    "wilcoxon": _signed_rank_claims,
 }

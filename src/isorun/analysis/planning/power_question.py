@@ -13,7 +13,15 @@ from scipy import special
 
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import Units
-from isorun.analysis.planning.power_curves import PAIRED_TESTS, TESTS, Chance, Design, is_exact, power_curve
+from isorun.analysis.planning.power_curves import (
+    PAIRED_TESTS,
+    SEQUENTIAL_TESTS,
+    TESTS,
+    Chance,
+    Design,
+    is_exact,
+    power_curve,
+)
 from isorun.analysis.planning.simulated_runs import AbstractSource, source_of
 from isorun.analysis.sequential.looks import MOST_RUNS
 from isorun.analysis.sequential.spending import spending_function
@@ -26,7 +34,7 @@ _SEED = 104_729
 
 
 class PowerOptions(TypedDict, total=False):
-    """test: one of TESTS, "mann-whitney" by default. sd: of normal runs, 1 by default.
+    """test: one of TESTS, "brunner-munzel" by default. sd: of normal runs, 1 by default.
 
     spending, min_runs, step and futility are those of the sequential rule. rng: where simulated runs come from; a
     generator of fixed seed by default.
@@ -48,7 +56,7 @@ class PowerResult:
 
     runs: a side, or pairs for paired tests, or at most that many a side for the sequential rule, whose `mean_runs` is
     what it takes on average. effect_size: the difference in units of `sd`, of a run or for paired tests of a
-    difference. standard_error: of a simulated power; 0 where it is exact.
+    difference. standard_error: of a simulated power; 0 where it is computed (see `source` for how).
     """
 
     asked: str
@@ -83,7 +91,7 @@ class PowerResult:
         """The result in plain English."""
         unit = "pairs of runs" if self.test in PAIRED_TESTS else "runs a side"
         most = f"at most {self.runs} {unit} ({self.mean_runs:.1f} on average)"
-        runs = most if self.test == "sequential" else f"{self.runs} {unit}"
+        runs = most if self.test in SEQUENTIAL_TESTS else f"{self.runs} {unit}"
         return (
             f"{runs} see a difference of {self.difference:.4g} ({self.effect_size:.2f} sd) with a chance of "
             f"{self.power:.0%} ({self.test} test at {self.alpha:.1%}, {self.source})"
@@ -117,11 +125,11 @@ class Question:
     @property
     def fewest(self) -> int:
         """The fewest runs that the test can work with."""
-        return self.design.min_runs if self.design.test == "sequential" else 2
+        return self.design.min_runs if self.design.test in SEQUENTIAL_TESTS else 2
 
     @property
     def exact(self) -> bool:
-        """Whether the chance is computed rather than simulated."""
+        """Whether the chance is computed from the law of the test itself."""
         return is_exact(self.design, self.source)
 
     def difference(self, difference: float | None, effect_size: float | None) -> float:
@@ -137,7 +145,7 @@ class Question:
 
     def checked_runs(self, runs: int) -> int:
         """The number of runs, if it can be planned."""
-        most = MOST_RUNS if self.design.test == "sequential" else _MOST_PLANNED
+        most = MOST_RUNS if self.design.test in SEQUENTIAL_TESTS else _MOST_PLANNED
         if not self.fewest <= runs <= most:
             raise InputError("the runs cannot be planned", found=f"{runs}", allowed=f"from {self.fewest} to {most}")
         return runs
@@ -158,7 +166,7 @@ class Question:
 
         A simulated number is found to half a percent, which is less than the simulation itself leaves open.
         """
-        most = MOST_RUNS if self.design.test == "sequential" else _MOST_PLANNED
+        most = MOST_RUNS if self.design.test in SEQUENTIAL_TESTS else _MOST_PLANNED
         enough = min(most, max(self.fewest, self._guess(difference, target)))
         while self.chance(enough, difference).power < target:
             if enough == most:
@@ -207,7 +215,7 @@ class Question:
             alpha=self.design.alpha,
             mean_runs=chance.mean_runs,
             sd=self.source.sd,
-            source=self.source.description,
+            source=self.source.description + ("" if chance.comparisons or self.exact else ", normal approximation"),
             simulations=chance.comparisons,
             standard_error=chance.standard_error,
         )

@@ -7,6 +7,10 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.inputs.samples import Interval
+from isorun.analysis.pairwise.pairing_effect import PairingEffect
+
 __all__ = ["Decision", "NextAction", "PathPoint", "Verdict", "next_action"]
 
 
@@ -23,12 +27,13 @@ class Verdict(enum.StrEnum):
 class PathPoint:
     """One look. The statistic is positive where A is better.
 
-    statistic: U - mn/2, or Student's t of the e-process. lower / upper: claim at or beyond these; None where no claim
-    is possible yet. futility: the comparison is hopeless within ± this; None where it may not be given up.
-    p_value / level: the same as a plain two-sided p and what it must not exceed (for the e-process the anytime-valid
-    p, 1 over the largest evidence so far, and alpha).
-    equivalence / equivalence_boundary: statistic of the two one-sided tests and its boundary; None without margin.
-    planned: whether the look lies ahead, where only the boundaries are known.
+    statistic: the normal score of the Brunner-Munzel or signed rank test, U - mn/2 of the Mann-Whitney test, or
+    Student's t of the e-process. lower / upper: claim at or beyond these; None where no claim is possible yet.
+    futility: the comparison is hopeless within ± this; None where it may not be given up. p_value / level: the same
+    as a plain two-sided p and what it must not exceed (for the e-process the anytime-valid p, 1 over the largest
+    evidence so far, and alpha). equivalence / equivalence_boundary: statistic of the two one-sided tests and its
+    boundary; None without margin. planned: whether the look lies ahead, where only the boundaries are known.
+    wins: the share of all pairs of runs that A wins, ties as one half; of a paired comparison, of its pairs.
     """
 
     n_a: int
@@ -42,6 +47,7 @@ class PathPoint:
     equivalence: float | None
     equivalence_boundary: float | None
     planned: bool
+    wins: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; a number that JSON has no sign for is null."""
@@ -53,9 +59,12 @@ class Decision:
     """The verdict after the runs made so far.
 
     stop: whether to stop making runs. why: one sentence. about_more_runs: about how many more runs a side until a
-    verdict is as likely as not, judged from the runs made; None when there is a verdict or no number is sensible.
-    chance: how likely a verdict is by the last planned look, judged in the same way. error_rate: the chance of a claim
-    between equals under this rule; error_statement says it in words.
+    verdict is as likely as not, averaged over what is not known of the effect; None when there is a verdict or no
+    number is sensible. chance: how likely a verdict is by the last planned look, averaged in the same way; chances: the
+    same for true effects of so many standard deviations, as pairs. error_rate: the chance of a claim under this rule
+    when there is nothing to find; error_statement says it in words. estimate, ci95: the mean of A minus the mean of
+    B in units of the metric (`estimate_of`), with an interval that holds although the comparison may have stopped when
+    it looked good. pairing: what pairing gained or cost.
     """
 
     verdict: Verdict
@@ -72,7 +81,14 @@ class Decision:
     error_rate: float
     error_statement: str
     path: tuple[PathPoint, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Condition, ...]
+    test: str
+    paired: bool
+    estimate: float
+    estimate_of: str
+    ci95: Interval | None
+    chances: tuple[tuple[float, float], ...] = ()
+    pairing: PairingEffect | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with stable keys, in the order of the fields."""
@@ -80,7 +96,10 @@ class Decision:
         return data | {
             "verdict": str(self.verdict),
             "path": [point.to_json() for point in self.path],
-            "warnings": list(self.warnings),
+            "warnings": [condition.to_json() for condition in self.warnings],
+            "ci95": None if self.ci95 is None else list(self.ci95),
+            "chances": [{"effect": effect, "chance": chance} for effect, chance in self.chances],
+            "pairing": None if self.pairing is None else self.pairing.to_json(),
         }
 
 

@@ -18,22 +18,27 @@ from isorun.analysis.sequential.looks import Look
 __all__ = ["critical_t", "e_value"]
 
 
-def e_value(t: ArrayLike, look: Look) -> FloatArray:
-    """The evidence against equality in Student's two-sample t at this look; above 1 speaks for a difference."""
+def e_value(t: ArrayLike, look: Look, *, paired: bool = False) -> FloatArray:
+    """The evidence against equality in Student's t at this look; above 1 speaks for a difference.
+
+    t is that of two samples, or of the differences of pairs, whose effect size is then in units of their own spread.
+    """
     squared = np.square(np.asarray(t, dtype=np.float64))
-    degrees, growth = _degrees(look), 1 + look.information
+    degrees, growth = _degrees_and_growth(look, paired=paired)
     log_ratio = np.log(growth) - np.log1p((growth - 1) / (1 + squared / degrees))  # finite for an infinite t, too
     return np.asarray(np.exp((degrees + 1) / 2 * log_ratio - np.log(growth) / 2))
 
 
-def critical_t(look: Look, alpha: float) -> float:
+def critical_t(look: Look, alpha: float, *, paired: bool = False) -> float:
     """The t from which the e-value is at least 1/alpha; inf where so few runs cannot reach it."""
-    degrees, growth = _degrees(look), 1 + look.information
+    degrees, growth = _degrees_and_growth(look, paired=paired)
     ratio = (np.sqrt(growth) / alpha) ** (2 / (degrees + 1))
     if ratio >= growth:
         return float("inf")
     return float(np.sqrt(degrees * (ratio - 1) / (1 - ratio / growth)))
 
 
-def _degrees(look: Look) -> int:
-    return look.n_a + look.n_b - 2
+def _degrees_and_growth(look: Look, *, paired: bool) -> tuple[int, float]:
+    if paired:
+        return look.n_a - 1, 1.0 + look.n_a
+    return look.n_a + look.n_b - 2, 1.0 + look.information

@@ -15,7 +15,7 @@ which a few runs may not show to vary at all: t tests are not made for those.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -43,6 +43,10 @@ class EquivalenceRule:
     critical: tuple[float, ...] | None
     pooled: bool = False
 
+    def up_to(self, looks: int) -> EquivalenceRule:
+        """The same rule for the first looks only."""
+        return self if self.critical is None else replace(self, critical=self.critical[:looks])
+
     def statistic(self, at: Moments) -> FloatArray:
         """(margin - |mean difference|) / standard error at each look."""
         t = pooled_t if self.pooled else welch_t
@@ -60,22 +64,34 @@ def plain_equivalence(margin: float, alpha: float) -> EquivalenceRule:
     return EquivalenceRule(margin, alpha, critical=None)
 
 
-def spending_equivalence(margin: float, schedule: Schedule, spending: str, alpha: float) -> EquivalenceRule:
-    """Welch's two one-sided tests with boundaries that spend alpha over the looks."""
-    return EquivalenceRule(margin, alpha, critical=_one_sided_welch(schedule, spending, alpha))
+def spending_equivalence(
+    margin: float,
+    schedule: Schedule,
+    spending: str,
+    alpha: float,
+    *,
+    paired: bool = False,
+    stages: tuple[int, ...] = (),
+) -> EquivalenceRule:
+    """Welch's two one-sided tests with boundaries that spend alpha over the looks; of pairs Student's."""
+    ends = tuple(stage / max(schedule[-1]) for stage in stages)
+    cumulative = cumulative_error(spending, fractions(schedule), alpha, ends)
+    return EquivalenceRule(margin, alpha, critical=_one_sided(schedule, cumulative, paired))
 
 
-def e_process_equivalence(margin: float, schedule: Schedule, alpha: float) -> EquivalenceRule:
+def e_process_equivalence(margin: float, schedule: Schedule, alpha: float, *, paired: bool = False) -> EquivalenceRule:
     """The confidence sequence of the mean difference must lie within the margin."""
-    critical = tuple(critical_t(look, alpha) for look in schedule)
-    return EquivalenceRule(margin, alpha, critical, pooled=True)
+    critical = tuple(critical_t(look, alpha, paired=paired) for look in schedule)
+    return EquivalenceRule(margin, alpha, critical, pooled=not paired)
 
 
 @functools.lru_cache(maxsize=32)
-def _one_sided_welch(schedule: Schedule, spending: str, alpha: float) -> tuple[float, ...]:
-    """Critical values of Welch's t for normal runs of equal spread, whose joint law over the looks is simulated."""
-    cumulative = cumulative_error(spending, fractions(schedule), alpha)
-    return calibrate(null_paths(schedule, _normal, _welch), cumulative).critical
+def _one_sided(schedule: Schedule, cumulative: tuple[float, ...], paired: bool) -> tuple[float, ...]:
+    """Critical values of Welch's t for normal runs of equal spread, whose joint law over the looks is simulated.
+
+    Against a side that is always 0, Welch's t is Student's t of the differences.
+    """
+    return calibrate(null_paths(schedule, _normal, _student if paired else _welch), cumulative).critical
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, int]) -> RunArray:
@@ -84,6 +100,10 @@ def _normal(rng: np.random.Generator, shape: tuple[int, int]) -> RunArray:
 
 def _welch(a: RunArray, b: RunArray, schedule: Schedule) -> FloatArray:
     return welch_t(moments(a, b, schedule))
+
+
+def _student(differences: RunArray, b: RunArray, schedule: Schedule) -> FloatArray:
+    return welch_t(moments(differences, np.zeros_like(b), schedule))
 
 
 def _welch_degrees(at: Moments) -> FloatArray:

@@ -6,10 +6,10 @@ the p printed beside it always agree.
 
 from __future__ import annotations
 
-import abc
 import functools
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -21,20 +21,18 @@ from isorun.analysis.pairwise.mann_whitney import EXACT_BELOW, rank_sum_law
 __all__ = ["NullLaw", "continuous_law", "law_given_ties"]
 
 
-class NullLaw(abc.ABC):
-    """The law of the distance |U - mn/2| at one look."""
+class NullLaw(Protocol):
+    """The law of a statistic's distance from its middle at one look."""
 
-    @abc.abstractmethod
     def p_value(self, distance: float) -> float:
         """The two-sided p of a statistic this far from the middle; 0 for an infinite distance."""
 
-    @abc.abstractmethod
     def critical(self, level: float) -> float:
         """The smallest distance with p at or below `level`; inf when there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ExactLaw(NullLaw):
+class _ExactLaw:
     """The distances that can occur, ascending, and the chance of at least that much."""
 
     distances: FloatArray
@@ -50,7 +48,7 @@ class _ExactLaw(NullLaw):
 
 
 @dataclass(frozen=True, slots=True)
-class _NormalLaw(NullLaw):
+class _NormalLaw:
     """The normal law of standard deviation `sd`, corrected for continuity; sd is 0 when all runs are tied."""
 
     sd: float

@@ -6,6 +6,7 @@ Positive values speak for A having the higher values.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isorun.analysis.inputs.samples import FloatArray
+from isorun.analysis.pairwise.brunner_munzel import normal_score, superiority_score
 from isorun.analysis.pairwise.mann_whitney import u_statistic
 from isorun.analysis.sequential.looks import Schedule
 
-__all__ = ["Moments", "RunArray", "centred_u", "centred_u_of_all", "moments", "pooled_t", "welch_t"]
+__all__ = [
+    "Moments",
+    "RunArray",
+    "centred_u",
+    "centred_u_of_all",
+    "moments",
+    "pooled_t",
+    "signed_rank_scores",
+    "superiority_score_of_all",
+    "superiority_scores",
+    "welch_t",
+]
 
 RunArray = NDArray[Any]
 """Runs by comparisons, of any real type."""
@@ -59,6 +72,82 @@ def _wins_minus_losses(run: RunArray, others: RunArray) -> NDArray[np.integer]:
     blocks = range(0, len(others), _BYTE_HOLDS)
     sums = [np.add.reduce(sign[start : start + _BYTE_HOLDS], axis=0, dtype=np.int8) for start in blocks]
     return sums[0] if len(sums) == 1 else np.asarray(sum(sums, start=np.zeros(len(run), dtype=np.int32)))
+
+
+def superiority_scores(a: RunArray, b: RunArray, schedule: Schedule) -> FloatArray:
+    """The Brunner-Munzel normal score at each look."""
+    result = np.empty((len(schedule), a.shape[1]), dtype=np.float64)
+    for start in range(0, a.shape[1], _COLUMNS_AT_ONCE):
+        block = slice(start, start + _COLUMNS_AT_ONCE)
+        result[:, block] = _superiority_block(a[:, block], b[:, block], schedule)
+    return result
+
+
+def superiority_score_of_all(a: RunArray, b: RunArray, schedule: Schedule) -> FloatArray:
+    """The same for a single look at all runs: quicker for few comparisons of very many runs."""
+    (look,) = schedule
+    columns = zip(a[: look.n_a].T, b[: look.n_b].T, strict=True)
+    return np.array([[superiority_score(*sides)[1] for sides in columns]])
+
+
+def _superiority_block(a: RunArray, b: RunArray, schedule: Schedule) -> FloatArray:
+    """Wins less losses of every run are counted up; their sums and squares at each look are all that it takes."""
+    counts = np.int8 if max(schedule[-1]) <= _BYTE_HOLDS else np.int32
+    count_a, count_b = (np.zeros((size, a.shape[1]), dtype=counts) for size in schedule[-1])
+    result = np.empty((len(schedule), a.shape[1]))
+    seen_a = seen_b = 0
+    for k, look in enumerate(schedule):
+        for i in range(seen_a, look.n_a):
+            _count(a[i], b[:seen_b], count_a[i], count_b[:seen_b])
+        for j in range(seen_b, look.n_b):
+            _count(b[j], a[: look.n_a], count_b[j], count_a[: look.n_a])
+        seen_a, seen_b = look
+        mean_a, spread_a = _mean_and_spread(count_a[:seen_a], 2 * seen_b)
+        _, spread_b = _mean_and_spread(count_b[:seen_b], 2 * seen_a)
+        result[k] = normal_score(mean_a, spread_a, spread_b, seen_a, seen_b)
+    return result
+
+
+def _count(run: RunArray, others: RunArray, own: NDArray[np.integer], theirs: NDArray[np.integer]) -> None:
+    """Add the wins less losses of a new run against the others to its own count, and theirs to theirs."""
+    sign = np.greater(run, others).view(np.int8)
+    sign -= np.less(run, others).view(np.int8)
+    np.subtract(theirs, sign, out=theirs)
+    own += np.add.reduce(sign, axis=0, dtype=own.dtype)
+
+
+def _mean_and_spread(counts: NDArray[np.integer], whole: int) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of placements less one half, from wins less losses; `whole` is twice the other side's runs."""
+    exact = np.float32 if counts.dtype == np.int8 else np.float64  # both hold these whole numbers exactly
+    runs: int = len(counts)
+    numbers: NDArray[Any] = counts.astype(exact)
+    sums = np.add.reduce(numbers, axis=0).astype(np.float64)
+    squares = np.einsum("ij,ij->j", numbers, numbers).astype(np.float64)
+    return sums / (whole * runs), (squares - sums**2 / runs) / ((runs - 1) * float(whole) ** 2)
+
+
+def signed_rank_scores(differences: RunArray, schedule: Schedule) -> FloatArray:
+    """Wilcoxon's signed rank sum at each look, less its middle, over its standard deviation without ties.
+
+    The sum less its middle is half the signs of all sums of two differences, each with itself, too (Tukey 1949), so
+    that a new pair only adds its own. Pairs without a difference keep their rank and take no side (Pratt 1959).
+    """
+    balance = np.zeros(differences.shape[1], dtype=np.float64)
+    result = np.empty((len(schedule), differences.shape[1]))
+    seen = 0
+    for k, (pairs, _) in enumerate(schedule):
+        for i in range(seen, pairs):
+            balance += _signs_against(differences[i], differences[: i + 1])
+        seen = pairs
+        result[k] = balance / 2 / math.sqrt(pairs * (pairs + 1) * (2 * pairs + 1) / 24)
+    return result
+
+
+def _signs_against(new: RunArray, earlier: RunArray) -> NDArray[np.integer]:
+    """How many of the earlier differences it outweighs as a positive one, less as a negative one."""
+    sign = np.greater(new, -earlier).view(np.int8)
+    sign -= np.less(new, -earlier).view(np.int8)
+    return np.asarray(np.add.reduce(sign, axis=0, dtype=np.int32))
 
 
 @dataclass(frozen=True, slots=True)

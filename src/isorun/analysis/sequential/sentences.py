@@ -6,40 +6,45 @@ import math
 
 from isorun.analysis.sequential.decision import PathPoint, Verdict
 from isorun.analysis.sequential.projection import Projection
+from isorun.analysis.sequential.rules import Rule
 
-__all__ = ["claim", "constant", "error_statement", "still_open", "surplus", "too_few", "unused"]
+__all__ = ["claim", "constant", "error_statement", "estimate_of", "still_open", "surplus", "too_few", "unused"]
+
+_SPOKEN_EFFECTS = {0.0: "if there is no difference", 0.5: "for half a standard deviation", 1.0: "for one"}
 
 
-def claim(verdict: Verdict, method: str, point: PathPoint, margin: float | None) -> str:
+def claim(verdict: Verdict, rule: Rule, point: PathPoint, margin: float | None) -> str:
     """Why a claim is made at this look."""
-    after = f"after {_runs(point)}"
+    after = f"after {_runs(rule, point)}"
     if verdict is not Verdict.EQUIVALENT:
-        return f"{verdict} {after}: {_evidence(method, point)}"
+        return f"{verdict} {after}: {_evidence(rule, point)}"
     assert point.equivalence is not None
     if math.isinf(point.equivalence):
-        return f"equivalent {after}: the runs of a side do not vary, and the sides differ by less than {margin:g}"
+        varies = "their differences do not vary" if rule.paired else "the runs of a side do not vary"
+        return f"equivalent {after}: {varies}, and the sides differ by less than {margin:g}"
     return (
         f"equivalent {after}: the mean difference lies within ±{margin:g}, {point.equivalence:.2f} standard errors "
         f"from the nearer border where {point.equivalence_boundary:.2f} are needed"
     )
 
 
-def constant(value: float) -> str:
+def constant(value: float, *, paired: bool) -> str:
     """Why runs that are all the same decide nothing."""
+    same = "both runs of every pair gave the same value" if paired else f"every run of both sides gave {value:g}"
     return (
-        f"every run of both sides gave {value:g}: there is no difference to judge, and more runs are unlikely to show "
-        "one; state a margin to call this equivalent"
+        f"{same}: there is no difference to judge, and more runs are unlikely to show one; state a margin to call this "
+        "equivalent"
     )
 
 
-def still_open(method: str, point: PathPoint, projection: Projection, *, hopeless: bool, exhausted: bool) -> str:
+def still_open(rule: Rule, point: PathPoint, projection: Projection, *, hopeless: bool, exhausted: bool) -> str:
     """Why there is no verdict yet, or why there will be none."""
-    so_far = f"undecided after {_runs(point)}: {_evidence(method, point)}"
+    so_far = f"undecided after {_runs(rule, point)}: {_evidence(rule, point)}"
     if hopeless:
         return f"{so_far}; stopped, because a difference is unlikely to show in the runs that are left"
     if exhausted:
-        return f"{so_far}; no look is left{_more(projection, '; an even chance of a verdict would take')}"
-    return f"{so_far}{_more(projection, ';')}{_chance(projection)}"
+        return f"{so_far}; {_ended(rule, projection)}"
+    return f"{so_far}{_more(rule, projection)}{_chance(projection)}"
 
 
 def too_few(n_a: int, n_b: int, fewest: int) -> str:
@@ -51,7 +56,7 @@ def surplus(extra_a: int, extra_b: int) -> str:
     """A warning that some runs wait for the other side."""
     return (
         f"{extra_a} runs of A and {extra_b} of B are not looked at yet, because looks compare as many runs of A as the "
-        "schedule says with as many of B; make more of the other side, or declare other looks beforehand"
+        "schedule says with as many of B"
     )
 
 
@@ -63,53 +68,107 @@ def unused(extra_a: int, extra_b: int) -> str:
     )
 
 
-def error_statement(method: str, error_rate: float, alpha: float, looks: int) -> str:
-    """How often this rule claims a difference between equals."""
+def error_statement(rule: Rule, alpha: float) -> str:
+    """How often this rule claims a difference where there is none, and what that means."""
+    if rule.method == "naive":
+        return (
+            f"claims a difference between equals in {rule.error_rate:.1%} of comparisons (simulated for these "
+            f"{len(rule.schedule)} looks), although every single test uses {alpha:.1%}"
+        )
+    when = {
+        "sequential": "over all its looks",
+        "e-process": "however often one looks",
+        "fixed": "if the number of runs was fixed before they were made",
+    }[rule.method]
+    return f"claims a difference in at most {alpha:.1%} of comparisons {when}, where {_null(rule)}{_simulated(rule)}"
+
+
+def estimate_of(rule: Rule) -> str:
+    """What is estimated."""
+    what = "mean of the paired differences, A minus B" if rule.paired else "mean of A minus mean of B"
+    looked = rule.method in {"sequential", "naive"}
+    return f"{what}, corrected for stopping when it looked good" if looked else what
+
+
+def _null(rule: Rule) -> str:
+    """What it means for a test that there is nothing to find."""
+    if rule.test == "student-t":
+        return "differences are normal around 0" if rule.paired else "runs are normal with equal mean and spread"
     return {
-        "sequential": f"claims a difference between equals in at most {alpha:.1%} of comparisons over all its looks, "
-        f"for any metric (simulated without ties: {error_rate:.2%}; with ties fewer)",
-        "e-process": f"claims a difference between equals in at most {alpha:.1%} of comparisons however often one "
-        "looks, for runs that are normal with equal spread",
-        "naive": f"claims a difference between equals in {error_rate:.1%} of comparisons (simulated for these {looks} "
-        f"looks), although every single test uses {alpha:.1%}",
-        "fixed": f"claims a difference between equals in at most {alpha:.1%} of comparisons, if the number of runs was "
-        "fixed before they were made",
-    }[method]
+        "brunner-munzel": "a new run of either side beats a new run of the other as often as not, with spreads of up "
+        "to 1:10",
+        "mann-whitney": "the runs of both sides have the same law (where only their spreads differ it claims more)",
+        "signed-rank": "the differences of pairs are symmetric about 0",
+    }[rule.test]
 
 
-def _runs(point: PathPoint) -> str:
+def _simulated(rule: Rule) -> str:
+    if rule.method != "sequential":
+        return ""
+    worst = "for normal runs at the worst ratio" if rule.test == "brunner-munzel" else "without ties"
+    stages = " by the end of this stage" if rule.stages else ""
+    return f" (simulated {worst}: {rule.error_rate:.2%}{stages})"
+
+
+def _runs(rule: Rule, point: PathPoint) -> str:
+    if rule.paired:
+        return f"{point.n_a} pairs of runs"
     if point.n_a == point.n_b:
         return f"{point.n_a} runs a side"
     return f"{point.n_a} runs of A and {point.n_b} of B"
 
 
-def _evidence(method: str, point: PathPoint) -> str:
+def _evidence(rule: Rule, point: PathPoint) -> str:
     assert point.statistic is not None
-    if method == "e-process":
+    if rule.method == "e-process":
         needed = "no t could be enough yet" if point.upper is None else f"±{point.upper:.2f} is needed"
         return f"t = {point.statistic:.2f} where {needed}"
-    pairs = point.n_a * point.n_b
-    wins = point.statistic + pairs / 2
-    ahead = f"A is better in {_count(wins)} of {_count(pairs)} pairs of runs"
+    assert point.wins is not None
+    pairs = point.n_a if rule.paired else point.n_a * point.n_b
+    of_pairs = "pairs" if rule.paired else "pairs of runs"
+    ahead = f"A is better in {_count(point.wins * pairs)} of {_count(pairs)} {of_pairs}"
     if point.upper is None:
         return f"{ahead}, where even all of them would make no claim"
+    if rule.test != "mann-whitney":
+        return f"{ahead}, a score of {point.statistic:.2f} where ±{point.upper:.2f} makes a claim"
     low, high = pairs / 2 - point.upper, pairs / 2 + point.upper
     return f"{ahead}, where {_count(low)} or fewer, or {_count(high)} or more, make a claim"
 
 
 def _count(number: float) -> str:
     """A whole or half number with all its digits."""
-    return f"{number:,.12g}"
+    return f"{round(2 * number) / 2:,.12g}"
 
 
-def _more(projection: Projection, lead: str) -> str:
+def _ended(rule: Rule, projection: Projection) -> str:
+    """What is left to do when no look is."""
+    if rule.method == "fixed":
+        more = _more(rule, projection, "an even chance of a verdict would take")
+        return f"{more.removeprefix('; ')}, in a plan that is set beforehand" if more else "no more can be said"
+    if rule.stages:
+        return (
+            f"this stage ends here, and going on to {rule.stages[0]} runs a side keeps the error rate, because it was "
+            "declared beforehand"
+        )
+    return (
+        "no look is left and the whole error rate is spent, so that more runs of this comparison cannot lead to a "
+        "claim at that rate; it takes a new comparison of new runs, with a larger maximum or with stages from the start"
+    )
+
+
+def _more(rule: Rule, projection: Projection, lead: str = "") -> str:
     if projection.more_runs is None:
         return ""
-    runs = "run" if projection.more_runs == 1 else "runs"
-    return f"{lead} about {projection.more_runs} more {runs} a side"
+    unit = "pair" if rule.paired else "run"
+    many = unit if projection.more_runs == 1 else f"{unit}s"
+    about = f"about {projection.more_runs} more {many}{'' if rule.paired else ' a side'}"
+    return f"; {lead} {about}" if lead else f"; {about}"
 
 
 def _chance(projection: Projection) -> str:
     if projection.chance is None:
         return ""
-    return f" (a verdict within {projection.horizon} runs a side is {projection.chance:.0%} likely)"
+    parts = [
+        f"{chance:.0%} {_SPOKEN_EFFECTS[effect]}" for effect, chance in projection.chances if effect in _SPOKEN_EFFECTS
+    ]
+    return f" (a verdict within {projection.horizon} runs a side is {projection.chance:.0%} likely: {', '.join(parts)})"

@@ -29,9 +29,9 @@ def sequential_path(
 
     Rank statistics are shown in standard deviations under no difference, so that early and late looks can be compared.
     """
-    scale = look_scale(decision, ranks=decision.method != "e-process")
+    scale = look_scale(decision, ranks=decision.test == "mann-whitney")
     heading = title or f"{a} against {b}: the path to the verdict"
-    y = _y_axis(scale)
+    y = _y_axis(scale, decision)
     made = scale.statistics(_STATISTIC, y)
     return Figure(
         name=name,
@@ -51,10 +51,11 @@ def sequential_path(
     )
 
 
-def _y_axis(scale: LookScale) -> Axis:
+def _y_axis(scale: LookScale, decision: Decision) -> Axis:
     """An axis around 0 that leaves room for the zones beyond the boundaries."""
     reach = 1.1 * scale.farthest(_UPPER, _LOWER, _STATISTIC)
-    return value_axis("rank statistic, in standard deviations" if scale.ranks else "Student's t", [-reach, reach])
+    label = "Student's t" if decision.method == "e-process" else "rank statistic, in standard deviations"
+    return value_axis(label, [-reach, reach])
 
 
 def _zones(scale: LookScale, y: Axis) -> Iterator[Band]:

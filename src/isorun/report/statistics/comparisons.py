@@ -22,9 +22,16 @@ def comparison_view(result: Comparison, value: str = "") -> View:
 
 def _verdict(result: Comparison) -> list[str]:
     sentences = [
-        spoken(result.decision, result.a.name, result.b.name),
+        spoken(result.decision),
         *evidence_sentences({side.name: side.units for side in (result.a, result.b)}),
     ]
+    if result.paired is not None and result.decision.pairing is not None:
+        change = (
+            f"{result.a.name} minus {result.b.name}, pair by pair: {significant(result.paired.t.difference)} on average"
+        )
+        sentences.append(
+            f"{change}, 95 % interval {_interval(result.paired.t.ci95)}; {result.decision.pairing.sentence}."
+        )
     if result.single_run_reversal is not None:
         share = result.single_run_reversal
         sentences.append(f"A comparison of single runs would have said the opposite in {share:.1%} of pairs.")
@@ -105,5 +112,5 @@ def _interval(interval: Interval | None) -> str:
 def _warnings(result: Comparison) -> list[Condition]:
     warnings = list(result.warnings)
     warnings += [Condition("note", note, "see the data") for note in result.notes]
-    warnings += [Condition("verdict", text, "isorun power says how many") for text in result.decision.warnings]
+    warnings += result.decision.warnings
     return warnings

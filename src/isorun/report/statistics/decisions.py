@@ -29,23 +29,29 @@ def decision_view(
     to_keep: str = "",
 ) -> View:
     """The verdict, what it rests on, its error rate, and the path that led there."""
-    more = f" About {decision.about_more_runs} more runs a side are needed." if decision.about_more_runs else ""
     evidence = evidence_sentences(units) if units else []
     # A claim that is not made has no error rate.
     error = [] if voided(warnings) else [decision.error_statement]
-    shown = (*warnings, *_warnings(decision), *_beyond_the_study(to_keep))
+    shown = (*warnings, *decision.warnings, *_beyond_the_study(to_keep))
     looked = any(not point.planned for point in decision.path)
     tables = (_path(decision, a, b),) if looked and not voided(warnings) else ()
-    return View((f"{spoken(decision, a, b)}{more}", *evidence, *error), tables, shown)
+    pairing = [decision.pairing.sentence] if decision.pairing is not None else []
+    return View((spoken(decision), *evidence, *_interval_sentence(decision), *pairing, *error), tables, shown)
 
 
-def spoken(decision: Decision, a: str, b: str) -> str:
-    """Why, with the names of the sides in the verdict that it begins with."""
-    verdict = str(decision.verdict)
-    names = {"A better": f"{a} is better", "B better": f"{b} is better"}
-    said = names.get(verdict, verdict.capitalize())
-    reason = decision.why.removeprefix(verdict)
-    return said + reason if reason != decision.why else f"{said}: {reason}"
+def _interval_sentence(decision: Decision) -> list[str]:
+    if decision.ci95 is None:
+        return []
+    low, high = (significant(end) for end in decision.ci95)
+    return [
+        f"{decision.estimate_of[:1].upper()}{decision.estimate_of[1:]}: {significant(decision.estimate)}, 95 % interval {low} to {high}."
+    ]
+
+
+def spoken(decision: Decision) -> str:
+    """Why, as a sentence; names of sides stay as they are written."""
+    unnamed = str(decision.verdict) if decision.why.startswith(str(decision.verdict)) else ""
+    return decision.why[:1].upper() + decision.why[1:] if unnamed else decision.why
 
 
 def _path(decision: Decision, a: str, b: str) -> Table:
@@ -73,10 +79,6 @@ def _look(point: PathPoint) -> tuple[str, ...]:
         p_value(point.p_value),
         f"{point.level:.4f}",
     )
-
-
-def _warnings(decision: Decision) -> list[Condition]:
-    return [Condition("decision", text, "isorun power says how many runs are needed") for text in decision.warnings]
 
 
 def _beyond_the_study(to_keep: str) -> list[Condition]:
