@@ -177,7 +177,7 @@ def decide_study(
     study = workflow.load(study, store=store)
     sides = sides_of(study, by, a, b, where)
     _check_pairing(sides, pair)
-    kept = _KeptPlan(workflow.documents(study, store, PLANS), sides, value, unit)
+    kept = _KeptPlan(workflow.documents(study, store, PLANS), cells_of(study), sides, value, unit)
     plan = kept.allows(plan_of(paired=pair is not None, **options))
     question = _Question(sides, value, direction, unit, pair, plan)
     # Two runs a side show whether runs are copies of one another, before many are made for nothing.
@@ -216,6 +216,7 @@ class _KeptPlan:
     """The plan of one comparison, kept in the store from its first look on: what changes it later is refused."""
 
     documents: Documents
+    cells: Sequence[Cell]
     sides: Sides
     value: str | None
     unit: str | None
@@ -226,9 +227,8 @@ class _KeptPlan:
             document = self.documents.read(self._name)
         except (OSError, ValueError) as error:
             what = f"the plan kept in {self.documents.path(self._name)} cannot be read: {error}"
-            raise InputError(
-                what, hint="decide in a new --store: without its plan an error rate cannot be held"
-            ) from None
+            hint = "decide in a new --store: no error rate can be held without the plan of the earlier looks"
+            raise InputError(what, hint=hint) from None
         return asked if document is None else continued(Plan.from_json(document["plan"]), asked, looks_made=1)
 
     def keep(self, plan: Plan) -> None:
@@ -237,15 +237,9 @@ class _KeptPlan:
 
     @property
     def _comparison(self) -> dict[str, Any]:
-        sides = self.sides
-        return {
-            "by": sides.by,
-            "a": sides.a,
-            "b": sides.b,
-            "fixed": dict(sides.fixed),
-            "value": self.value,
-            "unit": self.unit,
-        }
+        """What tells it from others: the content of both sides' cells, the metric and what is counted."""
+        first = {_label(cell, self.sides.by): cell.id for cell in reversed(self.cells) if self.sides.has(cell)}
+        return {"a": self.sides.a, "b": self.sides.b, "cells": first, "value": self.value, "unit": self.unit}
 
     @property
     def _name(self) -> str:

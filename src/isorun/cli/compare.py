@@ -4,8 +4,8 @@ isorun compare runs.csv --value accuracy --by setting --a base --b new
 isorun compare runs.csv --value accuracy --by setting --a base --b new --pair seed
 isorun compare study.toml
 
-The verdict is one exact U test of all runs, which holds its error rate when the number of runs was set beforehand; to
-look again and again while runs come in, use isorun decide.
+The verdict is one test of all units, which holds its error rate when their number was set beforehand; to look again and
+again while runs come in, use isorun decide. With --pair it is about the differences of the runs that belong together.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--a", metavar="LABEL", help="the one")
     parser.add_argument("--b", metavar="LABEL", help="the other")
     parser.add_argument("--pair", metavar="COLUMN", help="runs with the same label here belong together (a seed)")
+    parser.add_argument(
+        "--test", metavar="NAME", help="brunner-munzel (default: spreads may differ), mann-whitney; pairs: signed-rank"
+    )
     parser.add_argument("--direction", choices=("higher", "lower"), help="which is better (default: as the name tells)")
     parser.add_argument(
         "--margin", type=float, metavar="X", help="a difference that does not matter: allows equivalent"
@@ -53,6 +56,7 @@ def execute(options: argparse.Namespace) -> int:
         drop_missing=options.drop_missing,
         unit=options.unit,
         margin=options.margin,
+        test=options.test,
     )
     if options.figure:
         from isorun.report.figures.files import save_figure

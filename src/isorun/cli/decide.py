@@ -50,7 +50,14 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--margin", type=float, metavar="X", help="a difference that does not matter: allows equivalent"
     )
     parser.add_argument(
-        "--max-runs", type=int, default=30, metavar="N", help="the budget a side; 0: none (default: 30)"
+        "--max-runs",
+        type=_budget,
+        default=30,
+        metavar="N",
+        help="the budget a side; 0: none; 30,60,120: stages that may be gone on to (default: 30)",
+    )
+    parser.add_argument(
+        "--test", metavar="NAME", help="brunner-munzel (default: spreads may differ), mann-whitney; pairs: signed-rank"
     )
     parser.add_argument("--min-runs", type=int, default=5, metavar="N", help="before the first look (default: 5)")
     parser.add_argument("--method", metavar="NAME", help="sequential, e-process, naive or fixed")
@@ -94,6 +101,7 @@ def execute(options: argparse.Namespace) -> int:
             observer=progress,
             margin=options.margin,
             max_runs=options.max_runs or None,
+            test=options.test,
             min_runs=options.min_runs,
             method=options.method,
             spending=options.spending,
@@ -122,6 +130,12 @@ def execute(options: argparse.Namespace) -> int:
     if result.stopped == "interrupted":
         return 130
     return 3 if options.exit_code and str(result.decision.verdict).endswith("better") else 0
+
+
+def _budget(text: str) -> int | list[int]:
+    """A number of runs a side, or several: the stages of a plan, declared before its first look."""
+    numbers = [int(part) for part in text.split(",")]
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def _study(options: argparse.Namespace) -> Study:

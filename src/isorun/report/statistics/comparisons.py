@@ -26,11 +26,10 @@ def _verdict(result: Comparison) -> list[str]:
         *evidence_sentences({side.name: side.units for side in (result.a, result.b)}),
     ]
     if result.paired is not None and result.decision.pairing is not None:
-        change = (
-            f"{result.a.name} minus {result.b.name}, pair by pair: {significant(result.paired.t.difference)} on average"
-        )
+        change = result.paired.t
         sentences.append(
-            f"{change}, 95 % interval {_interval(result.paired.t.ci95)}; {result.decision.pairing.sentence}."
+            f"{result.a.name} minus {result.b.name}, pair by pair: {significant(change.difference)} on average, 95 % "
+            f"interval {_interval(change.ci95)}; {result.decision.pairing.sentence}."
         )
     if result.single_run_reversal is not None:
         share = result.single_run_reversal

@@ -43,9 +43,8 @@ def _interval_sentence(decision: Decision) -> list[str]:
     if decision.ci95 is None:
         return []
     low, high = (significant(end) for end in decision.ci95)
-    return [
-        f"{decision.estimate_of[:1].upper()}{decision.estimate_of[1:]}: {significant(decision.estimate)}, 95 % interval {low} to {high}."
-    ]
+    what = decision.estimate_of[:1].upper() + decision.estimate_of[1:]
+    return [f"{what}: {significant(decision.estimate)}, 95 % interval {low} to {high}."]
 
 
 def spoken(decision: Decision) -> str:
