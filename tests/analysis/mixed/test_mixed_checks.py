@@ -215,6 +215,14 @@ def test_columns_of_seeds_are_recognised_by_name(column, known):
     assert (counted.unit, counted.units) == ((column, 5) if known else (None, None))
 
 
+def test_seeds_within_levels_are_counted_and_a_colon_in_a_label_does_not_confuse():
+    data = study(np.random.default_rng(12))
+    within = evidence_of(mixed_model(data, "y ~ experiment + (1|experiment:seed)"))
+    assert (within.units, within.unit) == (5, "seed")
+    data["seed"] = np.char.add("a:", data["seed"])
+    assert evidence_of(mixed_model(data, "y ~ experiment + (1|seed)")).units == 5
+
+
 @settings(deadline=None, max_examples=10)
 @given(st.integers(0, 10_000), st.floats(0.01, 100.0))
 def test_the_scale_of_the_response_changes_no_check(seed, scale):
