@@ -1,4 +1,4 @@
-"""Linear mixed models with random intercepts and slopes: own REML and ML solver, tests as lme4, lmerTest and emmeans."""
+"""Linear mixed models with random intercepts and slopes: own REML and ML solver, tests as lmerTest and emmeans have."""
 
 from isorun.analysis.mixed.checks import checked
 from isorun.analysis.mixed.fit import Fit, fit_problem, prepare
