@@ -72,6 +72,48 @@ def test_mixed_has_the_documented_keys(table):
     assert list(result)[:10] == keys.split()
     assert [row["name"] for row in result["fixed"]] == ["(Intercept)", "modelnew"]
     assert result["random"][0]["group"] == "seed"
+    assert (result["n"], result["units"], result["unit"]) == (48, 12, "seed")
+    assert [row["label"] for row in result["means"]] == ["base", "new"]
+    assert list(result["warnings"][0]) == ["code", "message", "next", "groups", "voids"]
+
+
+def test_mixed_makes_no_claim_from_a_model_that_lacks_what_the_data_show(table):
+    words = ("mixed", "runs.csv", "value ~ model + (1|seed)")
+    text = table(*words).stdout
+    assert text.startswith("No claim about model can be made from the model as given: the effects of")
+    assert "[interaction-missing]" in text
+    told = json.loads(table(*words, "--json").stdout)
+    (warning,) = [item for item in told["warnings"] if item["code"] == "interaction-missing"]
+    assert warning["voids"]
+    assert '"value ~ model + (1|seed) + (1|model:seed)"' in warning["next"]
+    assert told["interactions"][0]["p"] < 0.05
+    fits = ("mixed", "runs.csv", "value ~ model + (1|seed) + (1|model:seed)", "--ddf", "kenward-roger")
+    text = table(*fits).stdout
+    assert "No claim" not in text
+    assert "48 runs of 12 seeds count as 12 for model" in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_mixed_compares_as_asked_and_judges_hypotheses(table):
+    words = ("mixed", "runs.csv", "value ~ model + (1|seed) + (1|repeat)")
+    told = json.loads(table(*words, "--adjust", "dunnett", "--control", "base", "--json").stdout)
+    assert [(row["a"], row["b"]) for row in told["differences"]] == [("new", "base")]
+    assert told["differences"][0]["lower"] > 0
+    assert "--control" in table(*words, "--adjust", "dunnett").stderr
+    judged = json.loads(table(*words, "--hypotheses", "--rerun", "base=new", "--json").stdout)["hypotheses"]
+    assert judged["formula"].endswith("+ (1|model:seed)")
+    assert judged["as_given"]["formula"] == words[2]
+    assert judged["reruns"]["rejected"] is True
+    assert "Judged with value ~ model" in " ".join(table(*words, "--hypotheses", "--rerun", "base=new").stdout.split())
+
+
+def test_mixed_fits_slopes_and_refuses_what_nobody_means(table):
+    text = table("mixed", "runs.csv", "value ~ model + (model|seed)").stdout
+    assert "correlation of (Intercept) and modelnew" in text
+    result = table("mixed", "runs.csv", "value ~ " + "(" * 1000 + "model" + ")" * 1000 + " + (1|seed)")
+    assert result.returncode == 1
+    assert "too many brackets" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_power_answers_whichever_is_asked(table):

@@ -4,6 +4,7 @@ mvtnorm draws at random and takes whole degrees of freedom, which sets the toler
 """
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from test_mixed_goldens import column, read_csv
 
-from isorun.analysis.mixed import mixed_model
+from isorun.analysis.mixed import fit_problem, mixed_model, prepare
 from isorun.analysis.mixed.contrasts import marginal_means
-from isorun.analysis.mixed.differences import chosen_factors
+from isorun.analysis.mixed.differences import chosen_factors, differences
+from isorun.analysis.mixed.satterthwaite import satterthwaite
 from isorun.analysis.mixed.simultaneous import LargestT, TukeyRange, critical_value
 from isorun.errors import InputError
 
@@ -141,6 +143,20 @@ def test_the_lattice_and_the_quadrature_agree(count, r, df, t):
     assert joint._by_lattice(t, df) == pytest.approx(joint.tail(t, df), abs=1e-3)
 
 
+def test_the_critical_values_are_exceeded_by_5_of_100_draws():
+    rng, draws, df = np.random.default_rng(3), 200_000, 6.0
+    spread = np.sqrt(rng.chisquare(df, size=draws) / df)
+    means = rng.normal(size=(draws, 5))
+    largest = np.ptp(means, axis=1) / spread / 2**0.5
+    assert (largest > critical_value(TukeyRange(5).tail, 0.95, df)).mean() == pytest.approx(0.05, abs=0.002)
+    sizes = np.array([0.3, 1.0, 2.0, 0.5])
+    errors = (rng.normal(size=(draws, 4)) * sizes - rng.normal(size=(draws, 1))) / np.sqrt(1 + sizes**2)
+    correlation = 1 / np.sqrt(np.outer(1 + sizes**2, 1 + sizes**2))
+    np.fill_diagonal(correlation, 1.0)
+    above = np.abs(errors).max(axis=1) / spread > critical_value(LargestT(correlation).tail, 0.95, df)
+    assert above.mean() == pytest.approx(0.05, abs=0.002)
+
+
 def simulated(seed, effect=1.0):
     rng = np.random.default_rng(seed)
     a, g = rng.integers(0, 4, 70), rng.integers(0, 7, 70)
@@ -189,13 +205,20 @@ def test_comparisons_that_cannot_be_made_are_said(options, says):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("adjust", "control"), [("tukey", None), ("dunnett", "p")])
-def test_simultaneous_intervals_cover_all_differences_at_once_in_95_of_100(adjust, control):
-    rng, repetitions, covered = np.random.default_rng(21), 1000, 0
+def test_simultaneous_intervals_cover_all_differences_at_once_in_95_of_100():
+    equal = np.full((3, 3), 0.5) + 0.5 * np.eye(3)
+    tails = {"tukey": TukeyRange(4).tail, "dunnett": LargestT(equal).tail}
+    critical = cache(lambda name, df: critical_value(tails[name], 0.95, df))
+    rng, repetitions, covered = np.random.default_rng(21), 1500, dict.fromkeys(tails, 0)
+    a, g = np.repeat(np.arange(4), 6), np.tile(np.arange(6), 4)
     for _ in range(repetitions):
-        a, g = np.repeat(np.arange(4), 6), np.tile(np.arange(6), 4)
         y = rng.normal(size=6)[g] + rng.normal(size=24)
         data = {"y": y, "a": np.array(list("pqrs"))[a], "g": np.array(list("uvwxyz"))[g]}
-        rows = mixed_model(data, "y ~ a + (1|g)", adjust=adjust, control=control).differences
-        covered += all(row.lower <= 0.0 <= row.upper for row in rows)
-    assert abs(covered / repetitions - 0.95) <= 2.6 * stats.binom.std(repetitions, 0.95) / repetitions
+        fit = fit_problem(prepare(data, "y ~ a + (1|g)"))
+        factor = chosen_factors(fit, None)[0]
+        for name, control in (("tukey", None), ("dunnett", "p")):
+            rows = differences(fit, satterthwaite(fit), factor, level=0.95, adjust="none", control=control)
+            largest = max(abs(row.estimate / row.se) for row in rows)
+            covered[name] += largest <= critical(name, round(rows[0].df, 3))
+    for count in covered.values():
+        assert abs(count / repetitions - 0.95) <= 3.0 * stats.binom.std(repetitions, 0.95) / repetitions

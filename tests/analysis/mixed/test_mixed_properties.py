@@ -149,6 +149,16 @@ def test_the_sparse_and_approximate_way_of_large_models_ends_where_the_exact_one
     assert large.loglik_reml == pytest.approx(exact.loglik_reml, abs=1e-8)
 
 
+def test_kenward_and_rogers_f_test_exists_at_exactly_two_degrees_of_freedom():
+    # 2 x 3 cells of one factor's interaction with the other: R's pbkrtest gives 2 and 2 as well.
+    rng = np.random.default_rng(2)
+    a, s = np.repeat(["p", "q"], 15), np.tile(np.repeat(["s", "t", "u"], 5), 2)
+    y = rng.normal(size=30) + 2.0 * rng.normal(size=6)[np.repeat(np.arange(6), 5)]
+    rows = mixed_model({"y": y, "a": a, "s": s}, "y ~ a + s + (1|a:s)", ddf="kenward-roger").anova
+    assert [(row.num_df, pytest.approx(row.den_df)) for row in rows] == [(1, 2.0), (2, 2.0)]
+    assert all(0.0 < row.p < 1.0 for row in rows)
+
+
 def test_too_many_levels_for_the_memory_are_refused(monkeypatch):
     monkeypatch.setattr(cross_products, "_MOST_REST_LEVELS", 3)
     with pytest.raises(InputError, match="too many levels"):

@@ -35,10 +35,12 @@ class Evidence:
 
 
 def evidence_of(result: MixedResult) -> Evidence:
-    """Count what was drawn."""
-    for item in result.fit.problem.random:
+    """Count what was drawn; a random effect of seeds alone tells their number more surely than one within levels."""
+    for item in sorted(result.fit.problem.random, key=lambda item: len(item.term.columns)):
         for place, column in enumerate(item.term.columns):
             if _SEED.search(column):
-                labels = {level.split(":")[place] for level in item.factor.levels}
+                parts = [level.split(":") for level in item.factor.levels]
+                plain = all(len(part) == len(item.term.columns) for part in parts)
+                labels = {part[place] for part in parts} if plain else set(item.factor.levels)
                 return Evidence(result.rows, len(labels), column)
     return Evidence(result.rows, None, None)
