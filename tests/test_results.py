@@ -83,7 +83,8 @@ def uncovered(text):
 def test_no_digit_of_the_page_is_written_by_hand():
     found = [(path.name, *found) for path in CODE for found in literals(path.read_text())]
     written = [(name, line, text) for name, line, text in found if re.search(r"\d", uncovered(text))]
-    keys = re.compile(r"(?=.*[a-z])[a-z0-9_-]+|5\.[12] \w+|1|\(\\d\+\) of \\d\+ epochs")
+    # keys of the JSON files, names of findings, a plain zero for no difference, and a pattern
+    keys = re.compile(r"(?=.*[a-z])[a-z0-9_-]+|5\.[12] \w+|[01]|\(\\d\+\) of \\d\+ epochs")
     assert [item for item in written if not keys.fullmatch(item[2])] == []
 
 

@@ -128,7 +128,7 @@ def seeds_section() -> Iterator[str]:
     yield f"- **Holds:** from CPU to GPU single seeds change much while the means do not. {moved}."
     yield (
         f"- **Differs:** tau of the seeds' order between CPU and GPU is {' and '.join(_taus(numbers))}; the section on masks "
-        "above has the reason."
+        "above tests the reason."
     )
     yield f"- **Falls short:** {' '.join(result['not_had'])} {'; '.join(result['scaled_down'])}."
     yield from _cpu_paths()

@@ -30,14 +30,15 @@ def scaled_down(planned: Sequence[PlannedPart]) -> tuple[str, ...]:
             less = ", ".join(_less(part))
             shared.setdefault(less, []).append(part.networks[0].name)
     published = (f"{', '.join(names)}: {less}." for less, names in shared.items() if less)
-    return (*published, *(_nested_size(part) for part in planned if part.nested))
+    return (*published, *(_nested_size(part) for part in planned if part.nested and part.size.train_images))
 
 
 def _nested_size(part: PlannedPart) -> str:
     size, network = part.size, part.networks[0]
-    images = f"{size.train_images:,}" if size.train_images else "all"
     design = f"{size.seeds} seeds of {size.runs} runs at level {size.levels[0]}"
-    return f"{network.name} on {part.data} (ours): {design}, {size.epochs} epochs, {images} training images."
+    return (
+        f"{network.name} on {part.data} (ours): {design}, {size.epochs} epochs, {size.train_images:,} training images."
+    )
 
 
 def _less(part: PlannedPart) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from isorun.analysis.agreements.agreement import Agreement
+from isorun.analysis.studies.study_warnings import FEWEST_RUNS
 from isorun.report.numbers import count, fixed
 from isorun.zoo.paper import smoke_verdict
 from isorun.zoo.studies.tacl18.baseline_tables import Baseline
@@ -67,14 +68,16 @@ def _change_lines(changes: Sequence[Change]) -> Iterator[str]:
             continue
         yield (
             f"From {item.sides[0]} to {item.sides[1]} a single seed changes its AP on {item.data} by up to "
-            f"{_shown(most)}; over all {len(values)} seeds the means {_difference_of_means(item.p)}."
+            f"{_shown(most)}; over all {len(values)} seeds the means {_difference_of_means(item)}."
         )
 
 
-def _difference_of_means(p: float | None) -> str:
-    if p is None:
+def _difference_of_means(item: Change) -> str:
+    if item.p is None:
         return "cannot be tested"
-    return f"{'differ' if p < 0.05 else 'cannot be told apart'} (paired t-test, p = {p:.2g})"
+    if len(item.values) < FEWEST_RUNS:
+        return "are not judged: too few"
+    return f"{'differ' if item.p < 0.05 else 'cannot be told apart'} (paired t-test, p = {item.p:.2g})"
 
 
 def _order_lines(agreements: Mapping[str, Sequence[Agreement]]) -> Iterator[str]:
