@@ -29,7 +29,7 @@ def paired_difference(a, b):
 
 
 def standardized(a, b):
-    return effect_size(a, b).ci95, 0.8
+    return effect_size(a, b).cohens_d_ci95, 0.8
 
 
 def improvement(a, b):
