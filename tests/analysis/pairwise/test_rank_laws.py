@@ -156,7 +156,8 @@ def test_both_ends_of_the_improvement_interval_solve_the_score_equation():
     """|theta - estimate| = t se(theta), with one t for both ends and the variance at theta itself."""
     rate = win_rate(np.array([1.0, 4, 6, 8]), np.array([2.0, 3, 5, 7]))
     lower, upper = win_rate_interval([rate])
-    distances = [abs(end - rate.estimate) / np.sqrt(end * (1 - end) * rate.spread) for end in (lower, upper)]
+    errors = [np.sqrt(end * (1 - end) * (1 - 0.1 * (2 * end - 1) ** 2) * rate.spread) for end in (lower, upper)]
+    distances = [abs(end - rate.estimate) / error for end, error in zip((lower, upper), errors, strict=True)]
     assert distances[0] == pytest.approx(distances[1], rel=1e-6)
     assert 1.96 < distances[0] < 2.78
 

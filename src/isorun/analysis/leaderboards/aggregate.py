@@ -72,10 +72,11 @@ def aggregate(
     the median over tasks.
     """
     require_interval(interval)
+    _require_statistic(statistic)
     data = task_scores(scores)
     sizes = len(data.tasks), data.values.size
     if interval == "percentile":
-        drawn = _replicates_of(statistic)(data, target, repetitions, generator)
+        drawn = STATISTICS[statistic](data, target, repetitions, generator)
         limits = percentile_interval(drawn[1:], confidence) if min(data.sizes) > 1 else None
         return Aggregate(statistic, float(drawn[0]), limits, *sizes, repetitions, drawn[1:])
     found = aggregate_precision(data, generator, statistic=statistic, repetitions=repetitions, target=target)
@@ -97,22 +98,36 @@ def aggregate_precision(
     target: float = 1.0,
 ) -> Precision:
     """The statistic of the runs with its variance: by formula, or for the median over several tasks by bootstrap."""
-    replicated = _replicates_of(statistic)
+    _require_statistic(statistic)
     if statistic in LINEAR:
         return LINEAR[statistic](data, target)
     means = LINEAR["mean"](data, target)
     if len(data.tasks) == 1 or not means.variance:
         return means
-    drawn = replicated(data, target, repetitions, generator)
+    return _median_precision(data, repetitions, generator)
+
+
+def _median_precision(data: TaskScores, repetitions: int, generator: np.random.Generator) -> Precision:
+    """By bootstrap: a median over tasks follows the few tasks in the middle, and which these are may change.
+
+    The degrees of freedom count the tasks by their share of its variance, their squared correlation with it.
+    """
+    drawn = _of_task_means(data, data.values, _medians_and_means, repetitions, generator)
+    sizes = np.array(data.sizes, dtype=np.float64)
+    spread = drawn[1:] - drawn[1:].mean(axis=0)
+    variances = (spread**2).mean(axis=0)
+    if variances[0] == 0.0:
+        return Precision(float(drawn[0, 0]), 0.0, 1.0)
+    shares = (spread[:, :1] * spread[:, 1:]).mean(axis=0) ** 2 / np.maximum(variances[0] * variances[1:], 1e-300)
+    freedom = float(shares.sum()) ** 2 / float((shares**2 / (sizes - 1.0)).sum())
     # A bootstrap of n runs has (n - 1) / n of their variance.
-    missing = 1.0 - float(np.mean(1.0 / np.array(data.sizes)))
-    return Precision(float(drawn[0]), float(drawn[1:].var()) / missing, means.freedom)
+    missing = float((shares * (sizes - 1.0) / sizes).sum() / shares.sum())
+    return Precision(float(drawn[0, 0]), float(variances[0]) / missing, freedom)
 
 
-def _replicates_of(statistic: str) -> Callable[[TaskScores, float, int, np.random.Generator], FloatArray]:
+def _require_statistic(statistic: str) -> None:
     if statistic not in STATISTICS:
         raise InputError("unknown aggregate", found=repr(statistic), allowed=known_names(statistic, STATISTICS))
-    return STATISTICS[statistic]
 
 
 def _iqm(data: TaskScores, _: float, repetitions: int, generator: np.random.Generator) -> FloatArray:
@@ -177,6 +192,10 @@ def _row_means(means: FloatArray) -> FloatArray:
 
 def _row_medians(means: FloatArray) -> FloatArray:
     return np.asarray(np.median(means, axis=1))
+
+
+def _medians_and_means(means: FloatArray) -> FloatArray:
+    return np.column_stack([_row_medians(means), means])
 
 
 STATISTICS: Final[dict[str, Callable[[TaskScores, float, int, np.random.Generator], FloatArray]]] = {

@@ -85,7 +85,7 @@ def _interquartile_mean(data: TaskScores, _: float) -> Precision:
     order = np.argsort(data.values, kind="stable")
     values, kept = data.values[order], kept_weights(data.weights[order])
     estimate = float((kept * values).sum() / kept.sum())
-    inside = np.flatnonzero(kept > 0.0)
+    inside = np.flatnonzero(kept > 1e-9 / kept.size)  # sums of weights end next to the cut, not on it
     drawn_in = data.values.clip(values[inside[0]], values[inside[-1]])
     runs = np.add.reduceat(_kept_shares(data.values, data.weights, order, kept), data.starts)
     freedom = np.maximum((np.array(data.sizes) + runs) / 2.0 - 1.0, 1.0)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from isorun.analysis.inputs.multiplicity import adjusted
+from isorun.analysis.inputs.ranks import snapped
 from isorun.analysis.inputs.samples import higher_is_better
 from isorun.analysis.leaderboards.aggregate import aggregate_precision
 from isorun.analysis.leaderboards.precision import Precision, apart
@@ -70,7 +71,9 @@ def rank_intervals(
         for name, runs in data.items()
     }
     names = [name for name, precision in known.items() if precision.variance is not None]
-    ranked = [_ranked(name, {other: known[other] for other in names}, data, sign, 1.0 - confidence) for name in names]
+    estimates = snapped(np.array([known[name].estimate for name in names]))
+    rankable = {name: replace(known[name], estimate=float(one)) for name, one in zip(names, estimates, strict=True)}
+    ranked = [_ranked(name, rankable, data, sign, 1.0 - confidence) for name in names]
     ranked.sort(key=lambda one: (one.rank or 0, one.approach))
     why = "a single run on a task: how far its result would move is unknown"
     unranked = (Ranked(name, known[name].estimate, None, None, why) for name in data if name not in names)

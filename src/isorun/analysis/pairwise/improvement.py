@@ -34,6 +34,9 @@ _PRIOR_RUNS = 1.0
 _FREEDOM = 1.5
 """Placements vary within [0, 1]: their variance is known better than Satterthwaite's degrees of freedom say, and the
 more so the more samples it comes from. Chosen by simulation, as the prior's weight was."""
+_FADING = 0.1
+"""The nearer a rate is to 0 or 1, the less of a pair's variance goes with its runs (in Hanley and McNeil's model of
+exponential runs, 1982, up to a quarter less)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,7 @@ def win_rate_interval(rates: Sequence[WinRate], confidence: float = 0.95) -> Int
     pairs = np.array([rate.n * rate.m for rate in rates])
     spread = np.array([rate.spread for rate in rates])
     critical = float(stdtrit(_freedom(rates), 0.5 + confidence / 2.0))
-    lower, upper = mean_rate_limits(estimates, pairs, spread, critical)
+    lower, upper = mean_rate_limits(estimates, pairs, spread, critical, fading=_FADING)
     return float(lower), float(upper)
 
 

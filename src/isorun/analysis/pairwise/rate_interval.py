@@ -23,12 +23,13 @@ _STEPS = 50
 
 
 def mean_rate_limits(
-    rates: FloatArray, trials: npt.ArrayLike, spread: FloatArray, critical: npt.ArrayLike
+    rates: FloatArray, trials: npt.ArrayLike, spread: FloatArray, critical: npt.ArrayLike, *, fading: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     """The lower and upper limits of the mean over the last axis, the tasks.
 
     trials: how many comparisons each rate was counted in. spread: the variance of each observed rate over
-    rate x (1 - rate), 1 / runs for a share of runs. critical: how many standard errors the limits are away.
+    rate x (1 - rate), 1 / runs for a share of runs. critical: how many standard errors the limits are away. fading: the
+    part of the spread that is lost where a rate comes to 0 or 1.
     """
     tasks = rates.shape[-1]
     counts = np.asarray(trials, dtype=np.float64)
@@ -37,12 +38,14 @@ def mean_rate_limits(
     unbiased = spread / (1.0 - np.minimum(spread * (1.0 - 1.0 / tasks), 0.5))
     observed = rates.mean(axis=-1)
     beyond = np.asarray(critical, dtype=np.float64)
-    lower, upper = _limits(start, unbiased, observed, np.stack([-beyond, beyond]))
+    lower, upper = _limits(start, unbiased, observed, np.stack([-beyond, beyond]), fading)
     lower, upper = np.minimum(lower, observed), np.maximum(upper, observed)
     return np.where(observed <= 0.0, 0.0, lower), np.where(observed >= 1.0, 1.0, upper)
 
 
-def _limits(start: FloatArray, spread: FloatArray, observed: FloatArray, critical: FloatArray) -> FloatArray:
+def _limits(
+    start: FloatArray, spread: FloatArray, observed: FloatArray, critical: FloatArray, fading: float
+) -> FloatArray:
     """The mean rates at the shifts that put them `critical` standard errors away from the observed one, by bisection.
 
     The first axis of `critical` and of the result: the lower and the upper limit, which are found together.
@@ -51,14 +54,15 @@ def _limits(start: FloatArray, spread: FloatArray, observed: FloatArray, critica
     high = -low
     for _ in range(_STEPS):
         shift = (low + high) / 2.0
-        mean, error = _at(start, spread, shift)
+        mean, error = _at(start, spread, shift, fading)
         above = mean - observed > (critical.T * error.T).T
         low, high = np.where(above, low, shift), np.where(above, shift, high)
-    return _at(start, spread, (low + high) / 2.0)[0]
+    return _at(start, spread, (low + high) / 2.0, fading)[0]
 
 
-def _at(start: FloatArray, spread: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _at(start: FloatArray, spread: FloatArray, shift: FloatArray, fading: float) -> tuple[FloatArray, FloatArray]:
     """The mean rate and its standard error when all log odds are shifted."""
     rates = expit(start + shift[..., None])
-    error = np.sqrt((rates * (1.0 - rates) * spread).sum(axis=-1)) / rates.shape[-1]
+    of_each = rates * (1.0 - rates) * (1.0 - fading * (2.0 * rates - 1.0) ** 2) * spread
+    error = np.sqrt(of_each.sum(axis=-1)) / rates.shape[-1]
     return np.asarray(rates.mean(axis=-1)), np.asarray(error)
