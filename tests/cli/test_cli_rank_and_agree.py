@@ -36,7 +36,7 @@ def test_rank_over_tasks_has_the_documented_keys_and_the_right_order(games):
     result = json.loads(games(*RANK, "--task", "game", "--json").stdout)
     keys = (
         "direction tasks statistic best_of repetitions approaches test post_hoc correction critical_difference pairs "
-        "notes unit warnings"
+        "notes unit warnings interval"
     )
     assert list(result) == keys.split()
     assert result["approaches"][0]["approach"] == "b"
@@ -65,7 +65,7 @@ def test_rank_speaks_and_draws(games):
     files = [word for name in ("figure", "matrix", "profiles") for word in (f"--{name}", f"{name}.svg")]
     done = games(*RANK, "--task", "game", *files)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("b ranks first by iqm, and surely")
+    assert done.stdout.startswith("b ranks first by iqm, and its runs tell it apart from")
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert all(
         (games.folder / f"{name}.svg").read_text().startswith("<svg") for name in ("figure", "matrix", "profiles")

@@ -91,5 +91,5 @@ def _draw(found: Results, board: Leaderboard, options: argparse.Namespace) -> No
     if options.matrix:
         save_figure(improvement_matrix(board.improvements), options.matrix)
     if options.profiles:
-        drawn = profiles(board_of(found, **_selection(options)).scores, repetitions=options.repetitions)
+        drawn = profiles(board_of(found, **_selection(options)).scores)
         save_figure(performance_profiles(drawn, found.value(options.value)), options.profiles)

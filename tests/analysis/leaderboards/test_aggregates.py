@@ -41,14 +41,14 @@ PLAIN = {
 
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_estimates_are_those_of_a_plain_implementation_and_intervals_agree(statistic):
-    found = aggregate(RUNS, generator(), statistic=statistic, repetitions=4000)
+    found = aggregate(RUNS, generator(), statistic=statistic, interval="percentile", repetitions=4000)
     assert found.estimate == pytest.approx(PLAIN[statistic](RUNS))
     plain = np.quantile(naive_replicates(RUNS, PLAIN[statistic]), (0.025, 0.975))
     assert found.ci95 == pytest.approx(tuple(plain), abs=0.12 * (plain[1] - plain[0]))
 
 
 def test_the_same_generator_gives_the_same_interval():
-    one, two = (aggregate(RUNS, generator(), repetitions=500).ci95 for _ in range(2))
+    one, two = (aggregate(RUNS, generator(), interval="percentile", repetitions=500).ci95 for _ in range(2))
     assert one == two
 
 
@@ -76,8 +76,10 @@ def test_unknown_aggregates_and_empty_scores_are_refused():
         aggregate({}, generator())
     with pytest.raises(InputError, match="task 'x'"):
         aggregate({"x": [1.0, np.nan]}, generator())
+    with pytest.raises(InputError, match="few-runs"):
+        aggregate(RUNS, generator(), interval="bca")
     with pytest.raises(InputError, match="repetitions"):
-        aggregate(RUNS, generator(), repetitions=0)
+        aggregate(RUNS, generator(), interval="percentile", repetitions=0)
 
 
 def test_improvement_across_tasks_is_the_mean_over_tasks():
@@ -98,7 +100,7 @@ def test_improvement_replicates_follow_a_plain_bootstrap():
         x = a[rng.integers(0, 10, a.shape), np.arange(4)]
         y = b[rng.integers(0, 8, b.shape), np.arange(4)]
         plain.append(np.mean([np.mean(np.sign(np.subtract.outer(x[:, t], y[:, t])) / 2 + 0.5) for t in range(4)]))
-    found = improvement_across_tasks(a, b, generator(), repetitions=3000)
+    found = improvement_across_tasks(a, b, generator(), interval="percentile", repetitions=3000)
     assert np.mean(found.replicates) == pytest.approx(np.mean(plain), abs=0.01)
     assert np.std(found.replicates) == pytest.approx(np.std(plain), rel=0.1)
 
@@ -109,7 +111,7 @@ def test_approaches_on_different_tasks_are_refused():
 
 
 def test_a_profile_falls_from_one_to_zero_between_its_limits():
-    profile = performance_profile(RUNS, np.linspace(-2, 3, 21), generator(), repetitions=500)
+    profile = performance_profile(RUNS, np.linspace(-2, 3, 21))
     assert profile.shares[0] == pytest.approx(1.0)
     assert profile.shares[-1] == 0.0
     assert all(earlier >= later for earlier, later in zip(profile.shares, profile.shares[1:], strict=False))
@@ -183,9 +185,9 @@ def test_every_member_is_drawn_as_often_as_binomial_draws_are(size):
 
 
 def test_the_number_of_cores_changes_no_result(monkeypatch):
-    several = aggregate(RUNS, generator(), repetitions=5000).ci95
+    several = aggregate(RUNS, generator(), interval="percentile", repetitions=5000).ci95
     monkeypatch.setattr("isorun.analysis.leaderboards.resampling._cores", lambda: 1)
-    assert aggregate(RUNS, generator(), repetitions=5000).ci95 == several
+    assert aggregate(RUNS, generator(), interval="percentile", repetitions=5000).ci95 == several
 
 
 def test_the_bca_interval_equals_scipys():

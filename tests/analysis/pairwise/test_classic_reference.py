@@ -53,7 +53,7 @@ def test_welch_equals_r(name):
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_interval_of_the_effect_size_inverts_the_noncentral_t_law(name):
-    assert effect_size(*both(name)).ci95 == close(tuple(SAMPLES[name]["delta_ci"]), rel=1e-5)
+    assert effect_size(*both(name)).cohens_d_ci95 == close(tuple(SAMPLES[name]["delta_ci"]), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

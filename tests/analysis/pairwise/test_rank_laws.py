@@ -14,7 +14,12 @@ from isorun.analysis.agreements.agreement import kendall, spearman
 from isorun.analysis.leaderboards.compare_many import compare_many
 from isorun.analysis.leaderboards.posthoc import conover, dunn
 from isorun.analysis.pairwise.effect_size import effect_size
-from isorun.analysis.pairwise.improvement import probability_of_improvement, single_run_reversal
+from isorun.analysis.pairwise.improvement import (
+    probability_of_improvement,
+    single_run_reversal,
+    win_rate,
+    win_rate_interval,
+)
 from isorun.analysis.pairwise.mann_whitney import mann_whitney, u_law
 from isorun.analysis.pairwise.shift import hodges_lehmann
 from isorun.analysis.pairwise.signed_rank import wilcoxon_signed_rank
@@ -147,12 +152,31 @@ def test_the_interval_of_a_certain_improvement_has_a_width():
     assert upper == 1.0
 
 
-def test_newcombes_interval_has_its_published_width():
-    """Newcombe (2006) solves |theta - estimate| = z se(theta); both ends must satisfy it."""
-    estimate = probability_of_improvement(np.array([1.0, 4, 6, 8]), np.array([2.0, 3, 5, 7]))
-    for theta in estimate.ci95:
-        variance = theta * (1 - theta) / 16 * (1 + 3 * ((1 - theta) / (2 - theta) + theta / (1 + theta)))
-        assert abs(theta - estimate.estimate) == pytest.approx(1.959963985 * np.sqrt(variance), rel=1e-6)
+def test_both_ends_of_the_improvement_interval_solve_the_score_equation():
+    """|theta - estimate| = t se(theta), with one t for both ends and the variance at theta itself."""
+    rate = win_rate(np.array([1.0, 4, 6, 8]), np.array([2.0, 3, 5, 7]))
+    lower, upper = win_rate_interval([rate])
+    errors = [np.sqrt(end * (1 - end) * (1 - 0.1 * (2 * end - 1) ** 2) * rate.spread) for end in (lower, upper)]
+    distances = [abs(end - rate.estimate) / error for end, error in zip((lower, upper), errors, strict=True)]
+    assert distances[0] == pytest.approx(distances[1], rel=1e-6)
+    assert 1.96 < distances[0] < 2.78
+
+
+def test_the_side_that_varies_more_carries_the_variance_of_the_win_rate():
+    rng = np.random.default_rng(1)
+    wide, narrow = rng.normal(0, 20, 40), rng.normal(0, 1, 40)
+    rate = win_rate(wide, narrow)
+    assert rate.first_share > 0.85
+    assert rate.second_share < 0.15
+    alike = win_rate(rng.normal(size=4000), rng.normal(size=4000))
+    assert (alike.first_share, alike.second_share) == pytest.approx((1 / 3, 1 / 3), abs=0.02)
+
+
+def test_separated_sides_keep_a_wide_interval():
+    """Binomial with five runs at most: 5 of 5 leaves 0.57 to 1 open (Wilson)."""
+    apart = probability_of_improvement(np.arange(10.0, 15), np.arange(5.0))
+    assert apart.estimate == apart.ci95[1] == 1.0
+    assert 0.5 < apart.ci95[0] < 0.7
 
 
 def test_single_run_reversal_counts_strict_reversals_only():

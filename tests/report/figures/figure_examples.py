@@ -85,7 +85,7 @@ def profiles(count, kind="plain"):
     generator = np.random.default_rng(4)
     thresholds = np.linspace(0, 3, 31)
     return {
-        name: performance_profile(generator.gamma(2 + place / 3, 0.5, (5, 4)), thresholds, generator, repetitions=200)
+        name: performance_profile(generator.gamma(2 + place / 3, 0.5, (5, 4)), thresholds)
         for place, name in enumerate(names(count, kind))
     }
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, stdtr
 
-from isorun.analysis.inputs.ranks import has_ties, midranks
+from isorun.analysis.inputs.ranks import has_ties, midranks, snapped
 from isorun.analysis.inputs.samples import FloatArray, finite_sample, is_constant
 from isorun.errors import InputError
 
@@ -64,6 +64,7 @@ def agreement(first: npt.ArrayLike, second: npt.ArrayLike, *, a: str = "A", b: s
     x, y = finite_sample(first, f"the results of {a}", minimum=3), finite_sample(second, f"the results of {b}")
     if x.size != y.size:
         raise InputError("agreement needs the same seeds on both sides", found=f"{x.size} and {y.size} results")
+    x, y = snapped(x), snapped(y)
     return Agreement(a, b, x.size, kendall(x, y), spearman(x, y))
 
 

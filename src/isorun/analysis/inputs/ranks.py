@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from isorun.analysis.inputs.samples import FloatArray
 
 __all__ = ["has_ties", "midranks", "snapped", "tie_term"]
+
+_NOISE = 64.0 * 2.0**-52
 
 
 def midranks(values: FloatArray) -> FloatArray:
@@ -30,13 +30,18 @@ def has_ties(values: FloatArray) -> bool:
     return bool(np.unique(values).size < values.size)
 
 
-def snapped(differences: FloatArray, largest: float) -> FloatArray:
-    """Differences of values up to `largest`, without the noise of floating point.
+def snapped(values: FloatArray, largest: float | None = None) -> FloatArray:
+    """Values without the noise of floating point; `largest`: they are differences of values up to this size.
 
-    0.85 - 0.80 and 0.80 - 0.75 are not the same double, but are the same difference, and have to share a rank. Fourteen
-    digits of the largest value are kept: beyond what writing numbers as doubles costs, and little else.
+    0.85 - 0.80 and 0.80 - 0.75 are not the same double, but are the same difference, and have to share a rank; so have
+    two means of the same numbers added in another order. Magnitudes less than 64 units in the last place apart, of
+    their own size or of `largest`, are taken for one, the smallest of them; differences next to zero are zero. A fixed
+    number of decimals would draw a line somewhere, and the same metric in percent would fall on the other side of it.
     """
-    if largest == 0.0 or not differences.size:
-        return differences
-    decimals = 14 - math.ceil(math.log10(largest))
-    return np.round(differences, decimals) if decimals < 300 else differences
+    magnitudes = np.abs(values)
+    order = np.argsort(magnitudes)
+    ordered = magnitudes[order]
+    begins = np.diff(ordered, prepend=0.0) > _NOISE * (ordered if largest is None else largest)
+    settled = np.empty_like(values)
+    settled[order] = np.concatenate([[0.0], ordered[begins]])[np.cumsum(begins)]
+    return np.copysign(settled, values) + 0.0

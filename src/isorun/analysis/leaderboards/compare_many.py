@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isorun.analysis.inputs.multiplicity import adjusted
-from isorun.analysis.inputs.ranks import midranks
+from isorun.analysis.inputs.ranks import midranks, snapped
 from isorun.analysis.inputs.samples import FloatArray, Outcome, finite_sample, oriented
 from isorun.analysis.leaderboards.omnibus import friedman, kruskal
 from isorun.analysis.leaderboards.posthoc import INDEPENDENT, PAIRED, critical_difference
@@ -79,8 +79,13 @@ def compare_many(
     """
     samples = {name: finite_sample(values, f"the runs of {name!r}") for name, values in runs.items()}
     _require_comparable(samples, paired)
-    better_first = [-oriented(sample, direction) for sample in samples.values()]
+    better_first = _ties_settled([-oriented(sample, direction) for sample in samples.values()])
     return (_blocks if paired else _independent)(samples, better_first, post_hoc, correction)
+
+
+def _ties_settled(samples: Sequence[FloatArray]) -> list[FloatArray]:
+    """Equal values are equal whatever floating point makes of them: means of tasks or seeds were computed, not read."""
+    return np.split(snapped(np.concatenate(list(samples))), np.cumsum([one.size for one in samples])[:-1])
 
 
 def _require_comparable(samples: Mapping[str, FloatArray], paired: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
@@ -31,19 +31,22 @@ _THRESHOLDS = 101
 class BoardOptions:
     """statistic: what approaches are ranked by, one of `aggregate.STATISTICS`. best_of: the k of "best of k runs".
 
-    repetitions: of the bootstrap, whose generator has a fixed seed, so that the same runs give the same leaderboard.
+    interval: of scores and of who beats whom, one of `aggregate.INTERVALS`. repetitions: of a bootstrap where one is
+    needed; its generator has a fixed seed, so that the same runs give the same leaderboard.
     """
 
     statistic: str = "iqm"
     best_of: int = 5
     repetitions: int = 5_000
+    interval: str = "few-runs"
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One approach: its runs, its aggregate with a bootstrap interval, and its place.
+    """One approach: its runs, its aggregate with an interval, and its place.
 
-    expected_best: of the best of k runs, the mean over tasks; None where a task has fewer runs than k.
+    n: the runs made; units: what counted, the independent draws that these runs measured. expected_best: of the best of
+    k units, the mean over tasks; None where a task has fewer than k.
     """
 
     approach: str
@@ -89,6 +92,11 @@ class Leaderboard:
     unit: str = "run"
     warnings: tuple[Condition, ...] = ()
 
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What a reader must know before trusting the places."""
+        return (*self.warnings, *_conditions(self.standings))
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
         tested = self.compared.to_json()
@@ -109,7 +117,8 @@ class Leaderboard:
             ],
             "notes": list(self.notes),
             "unit": self.unit,
-            "warnings": [warning.to_json() for warning in self.warnings],
+            "warnings": [condition.to_json() for condition in self.conditions],
+            "interval": self.options.interval,
         }
 
     def _improvement(self, a: str, b: str) -> dict[str, Any]:
@@ -140,28 +149,39 @@ def leaderboard(
     )
     improvements = {
         (a, b): improvement_across_tasks(
-            scores[a], scores[b], generator, direction=direction, repetitions=chosen.repetitions
+            scores[a],
+            scores[b],
+            generator,
+            direction=direction,
+            interval=chosen.interval,
+            repetitions=chosen.repetitions,
         )
         for a, b in combinations(scores, 2)
     }
     standings = tuple(
         Standing(
             approach=place.approach,
-            n=sum(one.runs.size for one in units[place.approach]) if units else runs.values.size,
-            units=runs.values.size,
-            mean=fmean(float(runs.of(task).mean()) for task in runs.tasks),
-            score=aggregate(runs, generator, statistic=chosen.statistic, repetitions=chosen.repetitions),
+            n=sum(one.runs.size for one in units[place.approach]) if units else counted.values.size,
+            units=counted.values.size,
+            mean=fmean(float(counted.of(task).mean()) for task in counted.tasks),
+            score=_score(counted, generator, chosen),
             place=place,
             mean_rank=compared.mean_ranks[place.approach],
-            expected_best=_expected_best(runs, chosen.best_of, direction),
+            expected_best=_expected_best(counted, chosen.best_of, direction),
         )
         for place in places
-        for runs in [scores[place.approach]]
+        for counted in [scores[place.approach]]
     )
     tasks = next(iter(scores.values())).tasks
     noun = next(iter(units.values()))[0].noun if units else "run"
     return Leaderboard(
         direction, tasks, chosen, standings, compared, improvements, notes, unit=noun, warnings=tuple(conditions)
+    )
+
+
+def _score(units: TaskScores, generator: np.random.Generator, chosen: BoardOptions) -> Aggregate:
+    return aggregate(
+        units, generator, statistic=chosen.statistic, interval=chosen.interval, repetitions=chosen.repetitions
     )
 
 
@@ -171,11 +191,23 @@ def _expected_best(runs: TaskScores, k: int, direction: str) -> float | None:
     return fmean(expected_best_of_k(runs.of(task), k, direction=direction) for task in runs.tasks)
 
 
-def profiles(scores: Mapping[str, TaskScores], *, repetitions: int = 5_000) -> dict[str, PerformanceProfile]:
+def _conditions(standings: tuple[Standing, ...]) -> Iterator[Condition]:
+    unranked = [standing for standing in standings if standing.place.rank is None]
+    if unranked:
+        names = tuple(standing.approach for standing in unranked)
+        message = f"not ranked: {len(unranked)} of {len(standings)} approaches ({unranked[0].place.why})"
+        yield Condition("unranked", message, "make more runs of these", names)
+    constant = tuple(one.approach for one in standings if one.place.rank is not None and one.score.ci95 is None)
+    if constant:
+        message = (
+            f"all runs of {', '.join(constant)} are equal on every task: nothing says how far they could vary, "
+            "so there is no interval"
+        )
+        yield Condition("constant-runs", message, "make sure that the seeds took effect, or make more runs", constant)
+
+
+def profiles(scores: Mapping[str, TaskScores]) -> dict[str, PerformanceProfile]:
     """The performance profile of every approach, at thresholds from the lowest to the highest score of all."""
     values = np.concatenate([runs.values for runs in scores.values()])
     thresholds = np.linspace(values.min(), values.max(), _THRESHOLDS)
-    generator = np.random.default_rng(_SEED)
-    return {
-        name: performance_profile(runs, thresholds, generator, repetitions=repetitions) for name, runs in scores.items()
-    }
+    return {name: performance_profile(runs, thresholds) for name, runs in scores.items()}

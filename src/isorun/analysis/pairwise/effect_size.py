@@ -1,8 +1,8 @@
 """Effect sizes: the difference of two means in units of their common standard deviation.
 
-Cohen's d divides by the pooled sd; Hedges' g takes the small-sample bias out of it with the exact gamma factor
-(Hedges 1981). Both estimate the same population value, so they share one interval, which inverts the noncentral t law
-(Steiger and Fouladi 1997) and is exact for normal values with equal spread.
+Cohen's d divides by the pooled sd; its interval inverts the noncentral t law (Steiger and Fouladi 1997) and is exact
+for normal values with equal spread. Hedges' g takes the small-sample bias out of d with the exact gamma factor (Hedges
+1981); its interval is that of d times the same factor, as in R's `effectsize::hedges_g`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ _NO_UNCERTAINTY = 1e4
 
 @dataclass(frozen=True, slots=True)
 class EffectSize:
-    """d and g with their common 95 % interval; all None where there is no spread to compare with."""
+    """d and g, each with its 95 % interval; all None where there is no spread to compare with."""
 
-    cohens_d: float | None
-    hedges_g: float | None
-    ci95: Interval | None
+    cohens_d: float | None = None
+    cohens_d_ci95: Interval | None = None
+    hedges_g: float | None = None
+    hedges_g_ci95: Interval | None = None
 
 
 def effect_size(first: FloatArray, second: FloatArray, confidence: float = 0.95) -> EffectSize:
@@ -34,15 +35,16 @@ def effect_size(first: FloatArray, second: FloatArray, confidence: float = 0.95)
     n, m = first.size, second.size
     freedom = n + m - 2
     if freedom < 1:
-        return EffectSize(None, None, None)
+        return EffectSize()
     largest = max(abs(float(first.mean())), abs(float(second.mean())))
     first, second = recentred(first, second)
     within = float(((first - first.mean()) ** 2).sum() + ((second - second.mean()) ** 2).sum())
     pooled = math.sqrt(within / freedom)
     if pooled <= 1e-14 * largest or pooled == 0.0:
-        return EffectSize(None, None, None)
+        return EffectSize()
     d = float(first.mean() - second.mean()) / pooled
-    return EffectSize(d, d * _bias_factor(freedom), _interval(d, n, m, confidence))
+    factor, limits = _bias_factor(freedom), _interval(d, n, m, confidence)
+    return EffectSize(d, limits, d * factor, None if limits is None else (limits[0] * factor, limits[1] * factor))
 
 
 def _bias_factor(freedom: int) -> float:

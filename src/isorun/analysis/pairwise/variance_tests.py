@@ -6,13 +6,14 @@ F test is for normal values only and is given for comparison with the literature
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from scipy.special import chdtrc, fdtr, fdtrc, ndtri
 
-from isorun.analysis.inputs.ranks import midranks
+from isorun.analysis.inputs.ranks import midranks, snapped
 from isorun.analysis.inputs.samples import FloatArray, Outcome
 from isorun.errors import InputError
 
@@ -36,7 +37,7 @@ def levene(samples: Sequence[FloatArray], *, centre: str = "median") -> Outcome:
     if centre not in _CENTRES:
         raise InputError("unknown centre of Levene's test", found=repr(centre), allowed=", ".join(_CENTRES))
     distances = [np.abs(sample - _CENTRES[centre](sample)) for sample in samples]
-    return _one_way_anova(distances, _rounding(np.concatenate(list(samples))))
+    return _one_way_anova(distances, _rounding(samples))
 
 
 def _one_way_anova(samples: Sequence[FloatArray], rounding: float) -> Outcome:
@@ -54,16 +55,25 @@ def _one_way_anova(samples: Sequence[FloatArray], rounding: float) -> Outcome:
     return Outcome(statistic, float(fdtrc(between_df, within_df, statistic)))
 
 
-def _rounding(pooled: FloatArray) -> float:
+def _rounding(samples: Sequence[FloatArray]) -> float:
     """The sum of squares that rounding alone leaves of equal distances between numbers of this size."""
-    return float(pooled.size * (4.0 * np.finfo(np.float64).eps * np.abs(pooled).max()) ** 2)
+    return sum(sample.size for sample in samples) * (4.0 * sys.float_info.epsilon * _largest(samples)) ** 2
+
+
+def _largest(samples: Sequence[FloatArray]) -> float:
+    return max((float(np.abs(sample).max()) for sample in samples if sample.size), default=0.0)
 
 
 def fligner(samples: Sequence[FloatArray]) -> Outcome:
-    """Fligner and Killeen's rank test (1976), median-centred as in R's `fligner.test`."""
-    pooled = np.concatenate([np.abs(sample - _median(sample)) for sample in samples])
-    if len(samples) < 2 or pooled.size < 3:
+    """Fligner and Killeen's rank test (1976), median-centred as in R's `fligner.test`.
+
+    Distances that are equal but for rounding share a rank: of accuracies with two decimals most are, and R's ranks of
+    them change with the unit the accuracies are written in.
+    """
+    distances = np.concatenate([np.abs(sample - _median(sample)) for sample in samples])
+    if len(samples) < 2 or distances.size < 3:
         return _UNTESTABLE
+    pooled = snapped(distances, _largest(samples))
     scores = ndtri(0.5 + midranks(pooled) / (2.0 * (pooled.size + 1)))
     variance = float(scores.var(ddof=1))
     if variance == 0.0:
@@ -78,7 +88,7 @@ def f_test(first: FloatArray, second: FloatArray) -> Outcome:
     if min(first.size, second.size) < 2:
         return _UNTESTABLE
     above, below = float(first.var(ddof=1)), float(second.var(ddof=1))
-    if above == 0.0 or below == 0.0:
+    if any(v * (s.size - 1) <= _rounding([s]) for v, s in ((above, first), (below, second))):
         return _UNTESTABLE
     ratio, freedom = above / below, (first.size - 1, second.size - 1)
     if not np.isfinite(ratio):

@@ -65,8 +65,8 @@ def _effects(result: Comparison) -> Table:
     rows = (
         ("difference of means (A - B)", significant(result.difference), _interval(result.means.ci95)),
         ("Hodges-Lehmann shift", significant(result.shift.estimate), _interval(result.shift.ci95)),
-        ("Cohen's d", significant(result.effect.cohens_d), _interval(result.effect.ci95)),
-        ("Hedges' g", significant(result.effect.hedges_g), UNKNOWN),
+        ("Cohen's d", significant(result.effect.cohens_d), _interval(result.effect.cohens_d_ci95)),
+        ("Hedges' g", significant(result.effect.hedges_g), _interval(result.effect.hedges_g_ci95)),
         ("probability that a run of A beats one of B", significant(improvement.estimate), _interval(improvement.ci95)),
     )
     return Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.leaderboards.compare_many import PairOutcome
 from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing
 from isorun.report.numbers import UNKNOWN, count, fixed, p_value, percentage, significant, whole
@@ -24,12 +24,17 @@ def leaderboard_view(board: Leaderboard, value: str) -> View:
 
 def _verdict(board: Leaderboard) -> Iterator[str]:
     leading = [standing for standing in board.standings if standing.place.rank == 1]
+    void = voided(board.warnings)
+    if void is not None:
+        yield f"Nobody is called the best: {void.message}; next: {void.next_step}."
+        yield _evidence(board)
+        return
     if not leading:
         yield "No approach can be ranked: each has a single run on some task."
     elif len(leading) > 1:
         yield f"{' and '.join(one.approach for one in leading)} share the first rank by {board.options.statistic}."
     else:
-        yield _first(leading[0], board.options.statistic)
+        yield _first(leading[0], board)
     yield _test(board)
     yield _evidence(board)
 
@@ -42,10 +47,18 @@ def _evidence(board: Leaderboard) -> str:
     return f"Evidence: {count(runs, 'run')}{counted}."
 
 
-def _first(standing: Standing, statistic: str) -> str:
-    low, high = standing.place.interval or (1, 1)
-    sure = "and surely" if high == 1 else f"but its rank may be {low} to {high}"
-    return f"{standing.approach} ranks first by {statistic}, {sure} (95 % bootstrap interval of ranks)."
+def _first(standing: Standing, board: Leaderboard) -> str:
+    """What the interval of the leader's rank supports, and no more."""
+    others = sum(one.place.rank is not None for one in board.standings) - 1
+    leads = f"{standing.approach} ranks first by {board.options.statistic}"
+    if not others:
+        return f"{leads}: no other approach can be ranked."
+    _, high = standing.place.interval or (1, 1 + others)
+    if high == 1:
+        against = "the other one" if others == 1 else f"all {others} others"
+        return f"{leads}, and its runs tell it apart from {against} (95 % interval of its rank: 1)."
+    like = "the other one" if others == 1 else f"{high - 1} of {others} others"
+    return f"{leads}, but its runs do not tell it apart from {like} (95 % interval of its rank: 1 to {high})."
 
 
 def _test(board: Leaderboard) -> str:
@@ -75,10 +88,16 @@ def _standings(board: Leaderboard, value: str) -> Table:
         columns=(Column("approach", key=True), *(Column(title) for title in titles)),
         rows=tuple(_row(standing) for standing in board.standings),
         notes=(
-            f"Tasks weigh the same. Intervals: {board.options.repetitions:,} bootstrap repetitions within tasks.",
+            f"Tasks weigh the same. {_intervals(board)}",
             "Mean rank: as the test ranks, low is good. Expected best: of so many runs drawn from those made.",
         ),
     )
+
+
+def _intervals(board: Leaderboard) -> str:
+    if board.options.interval == "percentile":
+        return f"Intervals of scores: {board.options.repetitions:,} bootstrap repetitions within tasks."
+    return "Intervals of scores: Student's, for few runs; of ranks: by tests of all pairs (Holm)."
 
 
 def _row(standing: Standing) -> tuple[str, ...]:
@@ -111,7 +130,10 @@ def _pairs(board: Leaderboard) -> Table:
         title="every pair",
         columns=(Column("a", key=True), Column("b", key=True), *titles),
         rows=tuple((pair.a, pair.b, *_tested(pair), *_wins(board, pair)) for pair in compared.pairs),
-        notes=(f"p: {compared.post_hoc} test, {corrected}.",),
+        notes=(
+            f"p: {compared.post_hoc} test, {corrected}.",
+            "a beats b: the share of pairs of single runs; one that won them all may still lose with more runs.",
+        ),
         folded=len(compared.pairs) > _MANY,
     )
 
@@ -127,11 +149,6 @@ def _wins(board: Leaderboard, pair: PairOutcome) -> tuple[str, str]:
 
 
 def _warnings(board: Leaderboard) -> Iterator[Condition]:
-    yield from board.warnings
-    unranked = [standing for standing in board.standings if standing.place.rank is None]
-    if unranked:
-        names = tuple(standing.approach for standing in unranked)
-        message = f"not ranked: {len(unranked)} of {len(board.standings)} approaches ({unranked[0].place.why})"
-        yield Condition("unranked", message, "make more runs of these", names)
+    yield from board.conditions
     for note in board.notes:
         yield Condition("note", note, "see the data")
