@@ -101,7 +101,9 @@ def test_power_and_mean_runs_are_as_good_as_the_reference(spending, effect, powe
 
 @pytest.mark.parametrize("spending", SPENDING)
 def test_futility_ends_a_comparison_of_equals_by_22_of_30_runs_and_costs_less_than_a_point_of_power(spending):
-    with_stop, without = (sequential_rule(DEFAULT, spending, 0.05, futility=futility, test="mann-whitney") for futility in (True, False))
+    with_stop, without = (
+        sequential_rule(DEFAULT, spending, 0.05, futility=futility, test="mann-whitney") for futility in (True, False)
+    )
     assert runs_a_side(with_stop, claims(with_stop, "normal", 40_000)) <= 22
     for effect in (0.3, 0.5, 0.7, 1.0, 1.7):
         lost = claims(without, "normal", 40_000, effect).decided.mean()
@@ -110,14 +112,19 @@ def test_futility_ends_a_comparison_of_equals_by_22_of_30_runs_and_costs_less_th
 
 
 def test_futility_is_not_binding():
-    with_stop, without = (sequential_rule(DEFAULT, "power-1.5", 0.05, futility=futility, test="mann-whitney") for futility in (True, False))
+    with_stop, without = (
+        sequential_rule(DEFAULT, "power-1.5", 0.05, futility=futility, test="mann-whitney")
+        for futility in (True, False)
+    )
     assert with_stop.critical == without.critical
 
 
 def test_boundaries_are_the_same_every_time():
     first = sequential_rule(every(3, min_runs=6, max_runs=15), "pocock", 0.1, futility=False, test="mann-whitney")
     rules._calibrated_ranks.cache_clear()
-    assert first == sequential_rule(every(3, min_runs=6, max_runs=15), "pocock", 0.1, futility=False, test="mann-whitney")
+    assert first == sequential_rule(
+        every(3, min_runs=6, max_runs=15), "pocock", 0.1, futility=False, test="mann-whitney"
+    )
 
 
 def test_levels_are_the_plain_p_of_the_critical_distances():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,8 +27,8 @@ class BoardScores:
 
     scores: Mapping[str, TaskScores]
     blocks: Mapping[str, FloatArray] | None
-    units: Mapping[str, tuple[Units, ...]]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    units: Mapping[str, tuple[Units, ...]] = field(default_factory=dict)
 
     def compared(self, *, direction: str, post_hoc: str | None, correction: str) -> ManyComparison:
         """Friedman's test over blocks where there are any, else Kruskal's of all runs."""
@@ -61,12 +61,12 @@ def board_scores(
     dropped = sum(group.values.dropped for group in groups)
     notes = [f"{dropped} values are not finite and were left out"] if dropped else []
     if task:
-        return BoardScores(scores, _task_means(scores), units, tuple(notes))
+        return BoardScores(scores, _task_means(scores), tuple(notes), units)
     if pair is None:
-        return BoardScores(scores, None, units, tuple(notes))
+        return BoardScores(scores, None, tuple(notes), units)
     blocks, unmatched = _blocks({group.labels[by]: by_label(table, group.values, pair) for group in groups}, pair)
     notes += [f"{unmatched} runs have no partner in every approach and are not in the paired tests"] * (unmatched > 0)
-    return BoardScores(scores, blocks, units, tuple(notes))
+    return BoardScores(scores, blocks, tuple(notes), units)
 
 
 def _on_the_same_tasks(by_task: Mapping[str, Mapping[str, Units]]) -> dict[str, TaskScores]:
