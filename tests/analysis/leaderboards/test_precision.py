@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from isorun.analysis.leaderboards.aggregate import STATISTICS, aggregate
-from isorun.analysis.leaderboards.compare_many import compare_many
-from isorun.analysis.leaderboards.leaderboard import BoardOptions, board_conditions, leaderboard
+from isorun.analysis.leaderboards.board_table import BoardScores
+from isorun.analysis.leaderboards.leaderboard import BoardOptions, leaderboard
 from isorun.analysis.leaderboards.performance_profile import performance_profile
 from isorun.analysis.leaderboards.precision import LINEAR, Precision, apart
 from isorun.analysis.leaderboards.rank_intervals import rank_intervals
@@ -120,14 +120,14 @@ def test_estimates_that_are_equal_but_for_rounding_share_a_rank():
     assert [one.rank for one in ranked] == [1, 1]
 
 
-def board(samples, **options):
+def board(samples, runs=None, **options):
     scores = {name: task_scores({"acc": values}) for name, values in samples.items()}
-    compared = compare_many({name: one.values for name, one in scores.items()})
-    return leaderboard(scores, compared, options=BoardOptions(**options))
+    compared = BoardScores(scores, None, ()).compared(direction="higher", post_hoc=None, correction="holm")
+    return leaderboard(scores, compared, options=BoardOptions(**options), runs=runs)
 
 
-def sentence(samples):
-    return leaderboard_view(board(samples), "acc").verdict[0]
+def sentence(samples, **more):
+    return leaderboard_view(board(samples, **more), "acc").verdict[0]
 
 
 def test_the_sentence_says_what_the_interval_of_the_first_rank_supports():
@@ -140,10 +140,20 @@ def test_the_sentence_says_what_the_interval_of_the_first_rank_supports():
     assert sentence({"new": ahead, "once": [0.99]}) == "new ranks first by iqm: no other approach can be ranked."
 
 
+def test_a_board_counts_runs_and_units():
+    samples = {"new": [0.9, 0.91, 0.93], "old": [0.8, 0.82, 0.81]}
+    plain, repeated = board(samples), board(samples, runs={"new": 30, "old": 3})
+    assert [(one.n, one.units) for one in plain.standings] == [(3, 3), (3, 3)]
+    assert [(one.n, one.units) for one in repeated.standings] == [(30, 3), (3, 3)]
+    assert repeated.to_json()["approaches"][0]["units"] == 3
+    titles = [[column.title for column in leaderboard_view(one, "acc").tables[0].columns] for one in (plain, repeated)]
+    assert ["count as" in columns for columns in titles] == [False, True]
+
+
 def test_runs_that_are_all_equal_have_no_interval_and_say_why():
     found = board({"new": [0.9] * 4, "old": [0.8, 0.82, 0.81, 0.83]})
     assert next(one for one in found.standings if one.approach == "new").score.ci95 is None
-    assert [(one.code, one.groups) for one in board_conditions(found.standings)] == [("constant-runs", ("new",))]
+    assert [(one.code, one.groups) for one in found.conditions] == [("constant-runs", ("new",))]
 
 
 def test_percentile_intervals_stay_to_be_had_on_a_board():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
@@ -20,7 +20,7 @@ from isorun.analysis.leaderboards.task_improvement import improvement_across_tas
 from isorun.analysis.leaderboards.task_scores import TaskScores
 from isorun.errors import InputError
 
-__all__ = ["BoardOptions", "Leaderboard", "Standing", "board_conditions", "leaderboard", "profiles"]
+__all__ = ["BoardOptions", "Leaderboard", "Standing", "leaderboard", "profiles"]
 
 _SEED = 15_485_863
 _THRESHOLDS = 101
@@ -89,6 +89,11 @@ class Leaderboard:
     improvements: Mapping[tuple[str, str], Aggregate]
     notes: tuple[str, ...] = ()
 
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What a reader must know before trusting the places."""
+        return tuple(_conditions(self.standings))
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
         tested = self.compared.to_json()
@@ -122,9 +127,13 @@ def leaderboard(
     *,
     direction: str = "higher",
     options: BoardOptions | None = None,
+    runs: Mapping[str, int] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Leaderboard:
-    """The leaderboard of approaches that were run on the same tasks; `compared` holds the tests made on them."""
+    """The leaderboard of approaches that were run on the same tasks; `compared` holds the tests made on them.
+
+    scores: a value for each unit, the mean of its runs. runs: how many runs each approach made, if more than units.
+    """
     chosen = options or BoardOptions()
     if chosen.best_of < 1:
         raise InputError("the best of how many runs?", found=f"{chosen.best_of}", allowed="1 or more")
@@ -143,27 +152,28 @@ def leaderboard(
         )
         for a, b in combinations(scores, 2)
     }
+    counts = {name: units.values.size for name, units in scores.items()} | dict(runs or {})
     standings = tuple(
         Standing(
             approach=place.approach,
-            n=runs.values.size,
-            units=runs.values.size,
-            mean=fmean(float(runs.of(task).mean()) for task in runs.tasks),
-            score=_score(runs, generator, chosen),
+            n=counts[place.approach],
+            units=units.values.size,
+            mean=fmean(float(units.of(task).mean()) for task in units.tasks),
+            score=_score(units, generator, chosen),
             place=place,
             mean_rank=compared.mean_ranks[place.approach],
-            expected_best=_expected_best(runs, chosen.best_of, direction),
+            expected_best=_expected_best(units, chosen.best_of, direction),
         )
         for place in places
-        for runs in [scores[place.approach]]
+        for units in [scores[place.approach]]
     )
     tasks = next(iter(scores.values())).tasks
     return Leaderboard(direction, tasks, chosen, standings, compared, improvements, notes)
 
 
-def _score(runs: TaskScores, generator: np.random.Generator, chosen: BoardOptions) -> Aggregate:
+def _score(units: TaskScores, generator: np.random.Generator, chosen: BoardOptions) -> Aggregate:
     return aggregate(
-        runs, generator, statistic=chosen.statistic, interval=chosen.interval, repetitions=chosen.repetitions
+        units, generator, statistic=chosen.statistic, interval=chosen.interval, repetitions=chosen.repetitions
     )
 
 
@@ -173,8 +183,7 @@ def _expected_best(runs: TaskScores, k: int, direction: str) -> float | None:
     return fmean(expected_best_of_k(runs.of(task), k, direction=direction) for task in runs.tasks)
 
 
-def board_conditions(standings: Sequence[Standing]) -> Iterator[Condition]:
-    """What the places themselves ask a reader to know."""
+def _conditions(standings: tuple[Standing, ...]) -> Iterator[Condition]:
     unranked = [standing for standing in standings if standing.place.rank is None]
     if unranked:
         names = tuple(standing.approach for standing in unranked)

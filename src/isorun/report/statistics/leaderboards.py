@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.leaderboards.compare_many import PairOutcome
-from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing, board_conditions
+from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing
 from isorun.report.numbers import UNKNOWN, count, fixed, p_value, percentage, significant, whole
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
@@ -66,18 +66,22 @@ def _p(p: float) -> str:
 
 def _standings(board: Leaderboard, value: str) -> Table:
     best = f"expected best of {board.options.best_of}"
-    statistic = board.options.statistic
-    titles = ("rank", "95 % of rank", "runs", "units", "mean", statistic, "95 % interval", "mean rank", best)
+    counted = ("runs",) if _each_run_counts(board) else ("runs", "count as")
+    titles = ("rank", "95 % of rank", *counted, "mean", board.options.statistic, "95 % interval", "mean rank", best)
     return Table(
         name="standings",
         title=f"{value} ({board.direction} is better)",
         columns=(Column("approach", key=True), *(Column(title) for title in titles)),
-        rows=tuple(_row(standing) for standing in board.standings),
+        rows=tuple(_row(standing, len(counted)) for standing in board.standings),
         notes=(
             f"Tasks weigh the same. {_intervals(board)}",
             "Mean rank: as the test ranks, low is good. Expected best: of so many runs drawn from those made.",
         ),
     )
+
+
+def _each_run_counts(board: Leaderboard) -> bool:
+    return all(standing.n == standing.units for standing in board.standings)
 
 
 def _intervals(board: Leaderboard) -> str:
@@ -86,15 +90,14 @@ def _intervals(board: Leaderboard) -> str:
     return "Intervals of scores: Student's, for few runs; of ranks: by tests of all pairs (Holm)."
 
 
-def _row(standing: Standing) -> tuple[str, ...]:
+def _row(standing: Standing, counted: int) -> tuple[str, ...]:
     place = standing.place
     ranks = UNKNOWN if place.interval is None else "–".join(str(end) for end in place.interval)
     return (
         standing.approach,
         UNKNOWN if place.rank is None else str(place.rank),
         ranks,
-        whole(standing.n),
-        whole(standing.units),
+        *(whole(standing.n), whole(standing.units))[:counted],
         significant(standing.mean, 4),
         significant(standing.score.estimate, 4),
         _interval(standing.score.ci95),
@@ -135,6 +138,6 @@ def _wins(board: Leaderboard, pair: PairOutcome) -> tuple[str, str]:
 
 
 def _warnings(board: Leaderboard) -> Iterator[Condition]:
-    yield from board_conditions(board.standings)
+    yield from board.conditions
     for note in board.notes:
         yield Condition("note", note, "see the data")
