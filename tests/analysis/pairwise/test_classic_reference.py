@@ -23,6 +23,7 @@ from isorun.analysis.pairwise.variance_tests import f_test, fligner, levene
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "reference" / "classic" / "classic.json").read_text())
 SAMPLES = REFERENCE["two_samples"]
+EFFECTS = json.loads((Path(__file__).parents[2] / "reference" / "effect_sizes" / "effect_sizes.json").read_text())
 PAIRED = [name for name, expected in SAMPLES.items() if "wilcoxon_p" in expected]
 SHIFTED = [name for name, expected in SAMPLES.items() if "shift" in expected]
 
@@ -54,6 +55,16 @@ def test_welch_equals_r(name):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_interval_of_the_effect_size_inverts_the_noncentral_t_law(name):
     assert effect_size(*both(name)).cohens_d_ci95 == close(tuple(SAMPLES[name]["delta_ci"]), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", EFFECTS["samples"])
+def test_cohens_d_and_hedges_g_and_their_intervals_equal_rs_effectsize(name):
+    """R inverts the noncentral law to six digits."""
+    expected = EFFECTS["samples"][name]
+    found = effect_size(np.array(expected["a"], dtype=float), np.array(expected["b"], dtype=float))
+    assert (found.cohens_d, found.hedges_g) == close((expected["d"], expected["g"]))
+    assert found.cohens_d_ci95 == close(tuple(expected["d_ci"]), rel=3e-6)
+    assert found.hedges_g_ci95 == close(tuple(expected["g_ci"]), rel=3e-6)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
