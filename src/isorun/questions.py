@@ -202,6 +202,9 @@ def compare(
     margin: float | None = None,
     unit: str | None = None,
     test: str | None = None,
+    also: Sequence[str] = (),
+    rope: float = 0.0,
+    correlation: float = 0.0,
 ) -> Comparison:
     """Is A better than B? Two lists of results, a table, or a study.
 
@@ -209,11 +212,13 @@ def compare(
     whose i-th runs do): the verdict is then about the differences. margin: a difference that does not matter, which
     allows the verdict "equivalent". unit: the column that says what was drawn independently, or "repeat" for the runs
     of one seed. test: "brunner-munzel" (holds its error rate for unequal spreads), "mann-whitney", or, for pairs,
-    "signed-rank".
+    "signed-rank". also: further analyses by name, beside the verdict: "aso", and of pairs "bayesian-signed-rank" and
+    "bayesian-correlated-t", with rope (a difference that does not matter) and correlation (of folds: 1 / folds).
     """
     from isorun.analysis.pairwise.compare import compare as compare_table
 
     options: dict[str, Any] = {"a": a, "b": b, "margin": margin, "test": test}
+    options |= {"also": also, "rope": rope, "correlation": correlation}
     if second is not None:
         from isorun.analysis.evidence.directions import ASSUMED
 

@@ -277,3 +277,26 @@ def test_values_of_a_diverged_run_are_refused_in_words(words, shell):
 
 def test_every_statistics_command_is_listed():
     assert {"summarize", "compare", "mixed", "decide", "power"} <= set(COMMANDS)
+
+
+def test_analyses_by_name_stand_beside_the_verdict_and_claim_nothing(table):
+    words = ("compare", "runs.csv", "--metric", "value:higher", "--by", "model", "--pair", "seed", "--rope", "0.001")
+    asked = [*words, "--also", "aso", "--also", "bayesian-signed-rank", "--also", "bayesian-correlated-t"]
+    result = json.loads(table(*asked, "--json").stdout)
+    assert list(result["also"]) == ["aso", "bayesian-signed-rank", "bayesian-correlated-t"]
+    assert result["also"]["bayesian-signed-rank"]["b_better"] > 0.9
+    assert result["verdict"] == json.loads(table(*words, "--json").stdout)["verdict"]
+    assert "not bounded by them" in " ".join(table(*asked).stdout.split())
+    unpaired = table(
+        "compare", "runs.csv", "--metric", "value:higher", "--by", "model", "--also", "bayesian-signed-rank"
+    )
+    assert (unpaired.returncode, "--pair" in unpaired.stderr) == (1, True)
+
+
+def test_a_paired_verdict_is_about_the_pairs(table):
+    words = ("compare", "runs.csv", "--metric", "value:higher", "--by", "model", "--pair", "seed")
+    result = json.loads(table(*words, "--json").stdout)
+    assert (result["verdict"], result["test"], result["pairs"]) == ("B better", "signed-rank", 12)
+    text = table(*words).stdout
+    assert text.startswith("new is better after 12 pairs of runs")
+    assert "pairing" in text

@@ -28,6 +28,17 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--test", metavar="NAME", help="brunner-munzel (default: spreads may differ), mann-whitney; pairs: signed-rank"
     )
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="beside the verdict: aso; of pairs bayesian-signed-rank, bayesian-correlated-t; may be repeated",
+    )
+    parser.add_argument("--rope", type=float, default=0.0, metavar="X", help="for --also bayesian-…: equal within this")
+    parser.add_argument(
+        "--correlation", type=float, default=0.0, metavar="R", help="for --also bayesian-correlated-t: 1 / folds"
+    )
     parser.add_argument("--direction", choices=("higher", "lower"), help="which is better (default: as the name tells)")
     parser.add_argument(
         "--margin", type=float, metavar="X", help="a difference that does not matter: allows equivalent"
@@ -57,6 +68,9 @@ def execute(options: argparse.Namespace) -> int:
         unit=options.unit,
         margin=options.margin,
         test=options.test,
+        also=options.also,
+        rope=options.rope,
+        correlation=options.correlation,
     )
     if options.figure:
         from isorun.report.figures.files import save_figure

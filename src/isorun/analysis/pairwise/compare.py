@@ -13,6 +13,7 @@ from isorun.analysis.evidence.withholding import withheld
 from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.samples import finite_sample, higher_is_better
 from isorun.analysis.inputs.tables import Group, Table, read_table
+from isorun.analysis.pairwise.by_name import NamedQuestion, asked_by_name
 from isorun.analysis.pairwise.comparison import Comparison, Side, compared
 from isorun.analysis.sequential.naming import named
 from isorun.analysis.sequential.verdict import decide
@@ -47,6 +48,9 @@ def compare(
     test: str | None = None,
     conditions: Sequence[Condition] = (),
     real_runs: str = REAL_RUNS,
+    also: Sequence[str] = (),
+    rope: float = 0.0,
+    correlation: float = 0.0,
 ) -> Comparison:
     """Compare two approaches.
 
@@ -55,7 +59,7 @@ def compare(
     without a and b the column must hold exactly two labels. margin: the difference that does not matter, for the
     verdict "equivalent". unit: the column that says what was drawn independently ("repeat": the runs of one seed);
     a column of seeds where there is one, else every row. conditions: what is known against the evidence beforehand.
-    real_runs: the command that makes more of it.
+    real_runs: the command that makes more of it. also: analyses by name (`by_name.NAMES`), with rope and correlation.
     """
     higher_is_better(direction)
     if second is not None:
@@ -70,7 +74,17 @@ def compare(
     judged = (pairs.first, pairs.second) if pairs is not None else (sides[0].values, sides[1].values)
     decision = decide(*judged, direction=direction, margin=margin, method="fixed", test=test, paired=pairs is not None)
     decision = named(decision, sides[0].name, sides[1].name, sides[0].units.noun)
-    return compared(*sides, pairs=pairs, direction=direction, decision=withheld(decision, found), conditions=found)
+    question = NamedQuestion(
+        sides[0].name, sides[1].name, sides[0].values, sides[1].values, pairs, direction, rope, correlation
+    )
+    return compared(
+        *sides,
+        pairs=pairs,
+        direction=direction,
+        decision=withheld(decision, found),
+        conditions=found,
+        also=asked_by_name(tuple(also), question),
+    )
 
 
 def _listed(name: str, runs: Any, label: Label | None) -> Side:

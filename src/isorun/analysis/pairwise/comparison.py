@@ -6,8 +6,8 @@ and effect sizes are positive when A has the larger mean. What depends on which 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import Units
 from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.samples import FloatArray, Interval, Outcome, higher_is_better, is_constant
+from isorun.analysis.pairwise.brunner_munzel import Superiority, brunner_munzel
+from isorun.analysis.pairwise.by_name import Named
 from isorun.analysis.pairwise.effect_size import EffectSize, effect_size
 from isorun.analysis.pairwise.improvement import Improvement, probability_of_improvement, single_run_reversal
 from isorun.analysis.pairwise.mann_whitney import RankSum, mann_whitney
@@ -63,6 +65,7 @@ class Comparison:
 
     Everything is made from one value a unit, but for single_run_reversal and the extremes, which are about runs.
     warnings: what weakens the evidence; one that voids the error rate has made the decision "undecided".
+    also: what was asked for by name; no verdict rests on it.
     one_sided_p: of "A is better" in the given direction, by the Mann-Whitney test.
     single_run_reversal: the share of pairs of single runs that say the opposite of the means; ties say nothing.
     """
@@ -80,6 +83,7 @@ class Comparison:
     fligner: Outcome
     f_test: Outcome
     mann_whitney: RankSum
+    brunner_munzel: Superiority
     one_sided_p: float
     effect: EffectSize
     improvement: Improvement
@@ -89,11 +93,18 @@ class Comparison:
     decision: Decision
     notes: tuple[str, ...]
     warnings: tuple[Condition, ...] = ()
+    also: Mapping[str, Named] = field(default_factory=dict)
 
     @property
     def difference(self) -> float:
         """Mean of A minus mean of B."""
         return self.means.difference
+
+    @property
+    def known_direction(self) -> str | None:
+        """Which direction is better; None where nobody said it and the name does not tell."""
+        unknown = any(warning.code == "direction-unknown" for warning in self.warnings)
+        return None if unknown else self.direction
 
     @property
     def verdict(self) -> str:
@@ -128,7 +139,9 @@ class Comparison:
 
     def _further(self) -> dict[str, Any]:
         return {
-            "direction": self.direction,
+            "direction": self.known_direction,
+            "test": self.decision.test,
+            "brunner_munzel": self.brunner_munzel.to_json(),
             "units_a": self.a.units.count,
             "units_b": self.b.units.count,
             "unit": self.a.units.noun,
@@ -145,7 +158,8 @@ class Comparison:
             "paired_difference_ci95": None if self.paired is None else _listed(self.paired.t.ci95),
             "dropped": {"a": self.a.dropped, "b": self.b.dropped},
             "notes": list(self.notes),
-            "warnings": [warning.to_json() for warning in self.warnings],
+            "warnings": [warning.to_json() for warning in (*self.warnings, *self.decision.warnings)],
+            "also": {name: found.to_json() for name, found in self.also.items()},
         }
 
 
@@ -161,6 +175,7 @@ def compared(
     direction: str,
     decision: Decision,
     conditions: Sequence[Condition] = (),
+    also: Mapping[str, Named] | None = None,
 ) -> Comparison:
     """Every test and interval of two sides, with the decision made on them and the conditions it stands under."""
     first, second = a.values, b.values
@@ -182,6 +197,7 @@ def compared(
         fligner=fligner([first, second]),
         f_test=f_test(first, second),
         mann_whitney=ranks,
+        brunner_munzel=brunner_munzel(first, second),
         one_sided_p=ranks.p_larger if higher_is_better(direction) else ranks.p_smaller,
         effect=effect_size(first, second),
         improvement=probability_of_improvement(first, second, direction=direction),
@@ -191,6 +207,7 @@ def compared(
         decision=decision,
         notes=tuple(_notes(a, b, pairs)),
         warnings=tuple(conditions),
+        also=also or {},
     )
 
 

@@ -9,7 +9,7 @@ from isorun.report.numbers import UNKNOWN, decimals_for, fixed, p_value, signifi
 from isorun.report.statistics.decisions import spoken
 from isorun.report.statistics.evidence import evidence_sentences
 from isorun.report.tables import Column, Table
-from isorun.report.view import View
+from isorun.report.view import Listing, View
 
 __all__ = ["comparison_view"]
 
@@ -17,7 +17,8 @@ __all__ = ["comparison_view"]
 def comparison_view(result: Comparison, value: str = "") -> View:
     """The verdict with its reason, both sides, and every test with what it asks."""
     tables = (_sides(result, value), _effects(result), _tests(result))
-    return View(tuple(_verdict(result)), tables, tuple(_warnings(result)))
+    also = Listing("also asked for, by name", tuple(found.sentence for found in result.also.values()))
+    return View(tuple(_verdict(result)), tables, tuple(_warnings(result)), listings=(also,))
 
 
 def _verdict(result: Comparison) -> list[str]:
@@ -42,7 +43,7 @@ def _sides(result: Comparison, value: str) -> Table:
     sides = ((result.a, result.mean_a, result.sd_a), (result.b, result.mean_b, result.sd_b))
     return Table(
         name="sides",
-        title=f"{value or 'results'} of both sides ({result.direction} is better)",
+        title=f"{value or 'results'} of both sides ({_direction(result)})",
         columns=(Column("side", key=True), *(Column(title) for title in ("runs", "units", "mean", "sd", "min", "max"))),
         rows=tuple(
             (
@@ -58,6 +59,10 @@ def _sides(result: Comparison, value: str) -> Table:
         ),
         notes=("Mean and sd (n - 1): over units, what was drawn independently. Min and max: over runs.",),
     )
+
+
+def _direction(result: Comparison) -> str:
+    return f"{result.known_direction} is better" if result.known_direction else "which direction is better is not known"
 
 
 def _effects(result: Comparison) -> Table:
@@ -79,6 +84,7 @@ def _effects(result: Comparison) -> Table:
 
 def _tests(result: Comparison) -> Table:
     rows = [
+        ("Brunner-Munzel", "wins as often?", significant(result.brunner_munzel.z), p_value(result.brunner_munzel.p)),
         ("Mann-Whitney U", "same distribution?", significant(result.mann_whitney.u), p_value(result.mann_whitney.p)),
         ("Mann-Whitney U, one-sided", "A not better?", "", p_value(result.one_sided_p)),
         ("Welch t", "same mean?", "", p_value(result.means.p)),
