@@ -71,9 +71,15 @@ def test_simulated_rank_power_equals_a_simulation_with_scipy(test):
 
 
 def test_the_sequential_rule_has_the_power_and_mean_runs_of_the_reference():
-    found = power_of(runs=30, effect_size=1.0, test="sequential", futility=False)
+    found = power_of(runs=30, effect_size=1.0, test="sequential-mann-whitney", futility=False)
     assert found.power == pytest.approx(0.934, abs=0.01)
     assert found.mean_runs == pytest.approx(16.8, abs=0.2)
+
+
+def test_the_default_rule_sees_one_standard_deviation_within_seventeen_and_a_half_runs():
+    found = power_of(runs=30, effect_size=1.0, test="sequential")
+    assert found.power >= 0.92
+    assert found.mean_runs <= 17.5
 
 
 def test_the_sequential_rule_takes_fewer_runs_on_average_than_the_fixed_test():

@@ -1,15 +1,12 @@
-import math
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from isorun.analysis.sequential.looks import every
-from isorun.analysis.sequential.projection import noether_runs, project, smoothed_resample
+from isorun.analysis.sequential.projection import EFFECTS, project, smoothed_resample
 from isorun.analysis.sequential.rules import sequential_rule
+from isorun.analysis.sequential.trace import ends, trace
 
-RULE = sequential_rule(every(1, min_runs=5, max_runs=30), "power-1.5", 0.05, futility=True, test="mann-whitney")
+RULE = sequential_rule(every(1, min_runs=5, max_runs=30), "power-1.5", 0.05, futility=True)
 
 
 def test_resampled_runs_keep_mean_and_sd():
@@ -23,52 +20,77 @@ def test_runs_that_do_not_vary_are_resampled_as_they_are():
     assert (smoothed_resample(np.full(5, 3.0), (4, 3), np.random.default_rng(0)) == 3.0).all()
 
 
-def test_noether_asks_for_the_runs_of_his_equation():
-    """(1.645 + 1.282)^2 / (12 x 1/4 x 0.2^2) runs together to see P(A > B) = .7 with power .9 at one-sided .05."""
-    assert 2 * noether_runs(0.7, alpha=0.10, power=0.9) == pytest.approx((1.645 + 1.282) ** 2 / 0.12, rel=1e-3)
-    assert noether_runs(0.5, 0.05, 0.8) == math.inf
-
-
-@given(st.floats(0.01, 0.49))
-def test_noether_is_symmetric(distance):
-    assert noether_runs(0.5 + distance, 0.05, 0.8) == pytest.approx(noether_runs(0.5 - distance, 0.05, 0.8))
-
-
 def test_a_clear_difference_needs_few_more_runs_and_a_small_one_more():
     rng = np.random.default_rng(2)
     b, noise = rng.standard_normal(6), rng.standard_normal(6)
     near = project(RULE, noise + 0.8, b, np.random.default_rng(1))
     far = project(RULE, noise + 2.5, b, np.random.default_rng(1))
-    assert far.chance is not None
-    assert near.chance is not None
     assert far.chance > near.chance
     assert far.more_runs is not None
     assert near.more_runs is None or far.more_runs < near.more_runs
 
 
-def test_the_projected_number_is_about_what_it_takes():
-    """Comparisons of d = 1.3 that are open at 8 a side: half of them should end within the projected runs, roughly."""
+def test_the_chance_given_an_effect_grows_with_it():
     rng = np.random.default_rng(3)
-    within = []
-    for _ in range(60):
-        a, b = rng.standard_normal(30) + 1.3, rng.standard_normal(30)
-        distance = np.abs([_u(a[:n], b[:n]) for n in range(5, 31)])
-        if (distance[:4] >= RULE.critical[:4]).any():
-            continue
-        projection = project(RULE, a[:8], b[:8], np.random.default_rng(0))
-        took = int((distance >= RULE.critical).argmax()) + 5 - 8 if (distance >= RULE.critical).any() else 99
-        if projection.more_runs is not None:
-            within.append(took <= projection.more_runs)
-    assert len(within) > 20
-    assert 0.25 <= np.mean(within) <= 0.75
+    found = project(RULE, rng.standard_normal(8) + 0.5, rng.standard_normal(8), np.random.default_rng(1))
+    assert [effect for effect, _ in found.chances] == list(EFFECTS)
+    chances = [chance for _, chance in found.chances]
+    assert chances == sorted(chances)
+    assert chances[0] < 0.15
+    assert chances[-1] > 0.7
 
 
-def _u(a, b):
-    return (a[:, None] > b).sum() - a.size * b.size / 2
+def test_swapping_the_sides_changes_the_chance_only_by_what_is_drawn():
+    rng = np.random.default_rng(4)
+    a, b = rng.standard_normal(8) + 0.7, rng.standard_normal(8)
+    there, back = (project(RULE, *sides, np.random.default_rng(1)) for sides in ((a, b), (b, a)))
+    assert there.chance == pytest.approx(back.chance, abs=0.06)
 
 
-def test_no_sensible_number_is_given_for_sides_that_look_the_same():
+def test_pairs_are_projected_by_their_differences():
+    rng = np.random.default_rng(5)
+    rule = sequential_rule(every(1, min_runs=5, max_runs=30), "power-1.5", 0.05, futility=True, test="signed-rank")
+    differences = rng.standard_normal(8) + 0.6
+    found = project(rule, differences, np.zeros(8), np.random.default_rng(1))
+    assert 0 < found.chance < 1
+    assert dict(found.chances)[1.0] > dict(found.chances)[0.0]
+
+
+def test_no_number_is_given_when_no_look_is_left():
     a = np.arange(30.0)
     projection = project(RULE, a, a.copy(), np.random.default_rng(0))
     assert projection.more_runs is None
     assert projection.chance is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runs", [6, 10])
+def test_stated_chances_keep_their_word(runs):
+    """Of comparisons that are open after so many runs, as many are decided as was stated, for each true effect and,
+    whatever the effects are, among those with the same stated chance."""
+    stated, given, happened, in_time = _stated_and_real(runs, comparisons=150)
+    for effect in EFFECTS:
+        assert np.mean(given[effect]) == pytest.approx(np.mean(happened[effect]), abs=0.10)
+    chances, outcomes = np.concatenate(list(stated.values())), np.concatenate(list(happened.values()))
+    for low in (0.0, 0.25, 0.5, 0.75):
+        alike = (chances >= low) & (chances < low + 0.25)
+        assert chances[alike].mean() == pytest.approx(outcomes[alike].mean(), abs=0.10)
+    assert 0.4 <= np.mean(in_time) <= 0.6
+
+
+def _stated_and_real(runs, comparisons):
+    stated, given, happened, in_time = {}, {}, {}, []
+    look = runs - 5
+    for effect in EFFECTS:
+        rng = np.random.default_rng([71, runs, int(10 * effect)])
+        a, b = rng.standard_normal((30, comparisons)) + effect, rng.standard_normal((30, comparisons))
+        traced = trace(RULE, a, b)
+        still_open = np.flatnonzero(~(traced.favours[: look + 1] != 0).any(axis=0))
+        end = ends(traced.since(look + 1))
+        found = [project(RULE, a[:runs, c], b[:runs, c], np.random.default_rng(0)) for c in still_open]
+        stated[effect] = [projection.chance for projection in found]
+        given[effect] = [dict(projection.chances)[effect] for projection in found]
+        happened[effect] = end.decided[still_open]
+        took = np.where(end.decided, np.array([look.n_a for look in RULE.schedule])[look + 1 + end.look] - runs, 99)
+        in_time += [took[c] <= p.more_runs for c, p in zip(still_open, found, strict=True) if p.more_runs is not None]
+    return stated, given, happened, in_time

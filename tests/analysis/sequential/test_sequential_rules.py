@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isorun.analysis.sequential import rules
+from isorun.analysis.sequential import boundaries
 from isorun.analysis.sequential.looks import Look, against_stored, every
 from isorun.analysis.sequential.null_law import continuous_law, law_given_ties
 from isorun.analysis.sequential.rules import fixed_rule, naive_rule, sequential_rule
@@ -77,7 +77,7 @@ def test_looking_after_every_run_with_a_plain_test_errs_about_one_time_in_five()
 
 def test_a_single_naive_look_is_the_fixed_test():
     look = Look(12, 12)
-    naive, fixed = naive_rule((look,), 0.05), fixed_rule(look, continuous_law(*look), 0.05)
+    naive, fixed = naive_rule((look,), 0.05), fixed_rule(look, 0.05, continuous_law(*look))
     assert naive.critical == fixed.critical
     assert naive.error_rate == pytest.approx(fixed.error_rate, abs=0.001)
 
@@ -121,10 +121,9 @@ def test_futility_is_not_binding():
 
 def test_boundaries_are_the_same_every_time():
     first = sequential_rule(every(3, min_runs=6, max_runs=15), "pocock", 0.1, futility=False, test="mann-whitney")
-    rules._calibrated_ranks.cache_clear()
-    assert first == sequential_rule(
-        every(3, min_runs=6, max_runs=15), "pocock", 0.1, futility=False, test="mann-whitney"
-    )
+    boundaries.boundaries.cache_clear()
+    again = sequential_rule(every(3, min_runs=6, max_runs=15), "pocock", 0.1, futility=False, test="mann-whitney")
+    assert first == again
 
 
 def test_levels_are_the_plain_p_of_the_critical_distances():
@@ -137,7 +136,7 @@ def test_levels_are_the_plain_p_of_the_critical_distances():
 
 def test_a_fixed_test_of_successes_and_failures_is_fishers_exact_test():
     a, b = np.array([0.0, 0, 0, 0, 0, 0, 1]), np.array([1.0, 1, 1, 1, 1, 1, 0])
-    rule = fixed_rule(Look(7, 7), law_given_ties(a, b), 0.05)
+    rule = fixed_rule(Look(7, 7), 0.05, law_given_ties(a, b))
     assert rule.levels[0] == pytest.approx(stats.fisher_exact([[6, 1], [1, 6]]).pvalue)
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from isorun.analysis.pairwise.brunner_munzel import brunner_munzel
 from isorun.analysis.pairwise.mann_whitney import mann_whitney
 from isorun.analysis.sequential.looks import against_stored
 from isorun.analysis.sequential.verdict import METHODS, Verdict, decide, next_action
@@ -94,10 +95,11 @@ def test_order_matters_only_as_the_order_of_looks():
 @settings(deadline=None, max_examples=50)
 def test_a_fixed_verdict_agrees_with_the_printed_p(sides):
     a, b = (np.array(side) for side in sides)
-    p = mann_whitney(a, b).p
-    assume(abs(p - 0.05) > 1e-9)
-    claimed = decide(a, b, direction="higher", method="fixed").verdict is not Verdict.UNDECIDED
-    assert claimed == (p < 0.05)
+    for test, p in (("mann-whitney", mann_whitney(a, b).p), ("brunner-munzel", brunner_munzel(a, b).p)):
+        assume(abs(p - 0.05) > 1e-9)
+        decision = decide(a, b, direction="higher", method="fixed", test=test)
+        assert (decision.verdict is not Verdict.UNDECIDED) == (p < 0.05)
+        assert decision.path[0].p_value == pytest.approx(p)
 
 
 def test_runs_after_a_claim_do_not_take_it_back():
@@ -120,8 +122,10 @@ def test_tens_of_thousands_of_runs_are_judged_at_once():
     a, b = runs(0.05, 25_000, seed=1)
     decision = decide(a, b, direction="higher", method="fixed", margin=0.01)
     assert decision.verdict is Verdict.A_BETTER
-    assert decision.path[0].p_value == pytest.approx(mann_whitney(a, b).p)
+    assert decision.path[0].p_value == pytest.approx(brunner_munzel(a, b).p)
     assert "of 625,000,000 pairs" in decision.why
+    exact = decide(a, b, direction="higher", method="fixed", test="mann-whitney")
+    assert exact.path[0].p_value == pytest.approx(mann_whitney(a, b).p)
 
 
 @pytest.mark.parametrize("looks", [1, 4])
@@ -145,7 +149,8 @@ def test_fewer_than_five_runs_get_a_warning_instead_of_a_verdict(method, sizes):
     decision = decide(np.arange(sizes[0]) + 100.0, np.arange(sizes[1]), direction="higher", method=method)
     assert decision.verdict is Verdict.UNDECIDED
     assert not decision.stop
-    assert "too few" in decision.warnings[0]
+    assert [warning.code for warning in decision.warnings][:1] == ["too-few"]
+    assert "too few" in decision.why
     action = next_action(decision)
     assert (action.runs_a, action.runs_b) == tuple(max(0, 5 - size) for size in sizes)
 
@@ -168,7 +173,7 @@ def test_sides_that_do_not_vary_but_differ_are_told_apart(method):
 
 def test_the_path_shows_looks_made_and_looks_planned():
     a, b = runs(0.2, 7)
-    path = decide(a, b, direction="higher").path
+    path = decide(a, b, direction="higher", test="mann-whitney").path
     assert [(point.n_a, point.planned) for point in path] == [(n, n > 7) for n in range(5, 31)]
     assert path[0].upper is None
     assert path[2].lower == -path[2].upper == -22.5
@@ -178,7 +183,7 @@ def test_the_path_shows_looks_made_and_looks_planned():
 
 
 def test_an_undecided_comparison_says_about_how_many_more_runs():
-    decision = decide(*runs(0.9, 8, seed=3), direction="higher")
+    decision = decide(*runs(1.2, 9, seed=5), direction="higher")
     assert decision.verdict is Verdict.UNDECIDED
     assert decision.about_more_runs is not None
     assert decision.about_more_runs >= 1
@@ -200,7 +205,8 @@ def test_a_hopeless_comparison_stops_and_may_be_continued():
 def test_the_last_planned_look_stops():
     decision = decide(*runs(0.4, 30, seed=8), direction="higher", futility=False)
     assert (decision.verdict, decision.stop) == (Verdict.UNDECIDED, True)
-    assert "no look is left" in decision.why
+    assert "no look is left and the whole error rate is spent" in decision.why
+    assert decision.about_more_runs is None
 
 
 def test_the_naive_rule_shows_its_true_error_rate():
@@ -228,7 +234,8 @@ def test_next_action_goes_to_the_next_declared_look():
 def test_a_side_that_is_behind_is_filled_up_first_and_the_surplus_is_said():
     a, b = runs(0.1, 12)
     decision = decide(a, b[:9], direction="higher")
-    assert "3 runs of A and 0 of B" in decision.warnings[0]
+    assert decision.warnings[0].code == "unlooked"
+    assert "3 runs of A and 0 of B" in decision.warnings[0].message
     action = next_action(decision)
     assert (action.runs_a, action.runs_b) == (0, 1)
 
@@ -248,7 +255,8 @@ def test_runs_beyond_the_maximum_are_not_used_and_that_is_said():
     assert [point.statistic for point in decision.path] == [
         point.statistic for point in decide(a[:30], b[:30], direction="higher", futility=False).path
     ]
-    assert "beyond the last planned look" in decision.warnings[0]
+    assert decision.warnings[0].code == "beyond-the-plan"
+    assert "beyond the last planned look" in decision.warnings[0].message
 
 
 def test_a_real_but_small_difference_is_equivalent_when_the_margin_says_so():

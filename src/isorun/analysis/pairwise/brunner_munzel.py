@@ -69,17 +69,18 @@ class Superiority:
 def brunner_munzel(first: FloatArray, second: FloatArray) -> Superiority:
     """The test of two samples; takes n log n steps."""
     if min(first.size, second.size) < 2:
-        return Superiority(float(_placements(first, second).mean()), None, None)
+        return Superiority(float(_doubled_wins(first, second).mean()) / (2 * second.size), None, None)
     superiority, z = superiority_score(first, second)
     return Superiority(superiority, z, superiority_law(first.size, second.size).p_value(abs(z)))
 
 
 def superiority_score(first: FloatArray, second: FloatArray) -> tuple[float, float]:
     """The share of pairs that the first wins, and how far that is from one half as a normal score."""
-    placed, answered = _placements(first, second), _placements(second, first)
-    excess = float((placed - 0.5).mean())
-    z = float(normal_score(excess, placed.var(ddof=1), answered.var(ddof=1), first.size, second.size))
-    return float(placed.mean()), z
+    n, m = first.size, second.size
+    wins, losses = _doubled_wins(first, second), _doubled_wins(second, first)
+    excess = (int(wins.sum()) - n * m) / (2 * n * m)  # whole numbers, so that an even score is exactly 0
+    spreads = (wins / (2 * m)).var(ddof=1), (losses / (2 * n)).var(ddof=1)
+    return excess + 0.5, float(normal_score(excess, *spreads, n, m))
 
 
 def normal_score(excess: Any, spread_a: Any, spread_b: Any, n_a: Any, n_b: Any) -> FloatArray:
@@ -101,11 +102,10 @@ def _with_ends(spread: Any, excess: Any, runs: Any) -> Any:
     return squares / (runs + added - 1)
 
 
-def _placements(sample: FloatArray, others: FloatArray) -> FloatArray:
-    """The share of the others that each value beats, ties as one half; in order of size."""
+def _doubled_wins(sample: FloatArray, others: FloatArray) -> NDArray[np.intp]:
+    """Twice the number of others that each value beats, plus those it ties with; in order of size."""
     wanted, ordered = np.sort(sample), np.sort(others)
-    beaten = np.searchsorted(ordered, wanted, side="left") + np.searchsorted(ordered, wanted, side="right")
-    return np.asarray(beaten / (2.0 * others.size))
+    return np.searchsorted(ordered, wanted, side="left") + np.searchsorted(ordered, wanted, side="right")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,19 +130,14 @@ class SuperiorityLaw:
         return (max(reached) + 1.0) / (int(self.draws.shape[1]) + 1)
 
     def critical(self, level: float) -> float:
-        """The smallest |z| with p at or below `level`; inf when there is none."""
+        """The |z| from which on p is at or below `level`; inf when there is none."""
         if not self.draws.size:
             return -float(ndtri(level / 2))
         allowed = math.floor(level * (self.draws.shape[1] + 1) * (1 + 1e-12)) - 1
-        if allowed <= 0:
+        if allowed < 0:
             return math.inf
-        return float(max(_first_above(row, row[row.size - allowed - 1]) for row in self.draws))
-
-
-def _first_above(ordered: FloatArray, value: float) -> float:
-    """The smallest value that is larger, but for rounding."""
-    place = int(np.searchsorted(ordered, value * (1 + 1e-9), side="right"))
-    return float(ordered[place]) if place < ordered.size else math.inf
+        too_common = float(self.draws[:, -allowed - 1].max())
+        return math.inf if too_common >= self.draws.max() else too_common * (1 + 2e-9)
 
 
 @functools.lru_cache(maxsize=256)

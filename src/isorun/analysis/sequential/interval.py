@@ -159,13 +159,12 @@ def _root(function: Callable[[float], float], start: float) -> float:
     """Where a growing function is 0, by false position (Illinois) around a starting place."""
     low, high = start - 2.0, start + 2.0
     at_low, at_high = function(low), function(high)
-    for _ in range(40):
-        if at_low > 0:
-            low, at_low, high, at_high = low - 2 * (high - low), function(low - 2 * (high - low)), low, at_low
-        elif at_high < 0:
-            low, at_low, high, at_high = high, at_high, high + 2 * (high - low), function(high + 2 * (high - low))
-        else:
-            break
+    while at_low > 0 and low > start - _FAR:
+        low, high, at_high = low - 1.0, low, at_low
+        at_low = function(low)
+    while at_high < 0 and high < start + _FAR:
+        low, at_low, high = high, at_high, high + 1.0
+        at_high = function(high)
     for _ in range(60):
         middle = (low * at_high - high * at_low) / (at_high - at_low) if at_high > at_low else (low + high) / 2
         at_middle = function(middle)

@@ -115,6 +115,9 @@ class Plan:
                 "the plan that was kept cannot be read", found=", ".join(unknown), allowed=", ".join(known)
             )
         looks = data.get("looks", 1)
+        numbers = [data[name] for name in ("min_runs", "max_runs", "alpha", "margin") if data.get(name) is not None]
+        if not all(isinstance(number, int | float) for number in numbers):
+            raise InputError("the plan that was kept cannot be read", found=f"{dict(data)!r:.300}")
         try:
             declared = looks if isinstance(looks, int) else tuple((int(a), int(b)) for a, b in looks)
             return cls(**{**data, "looks": declared, "stages": tuple(int(stage) for stage in data.get("stages", ()))})

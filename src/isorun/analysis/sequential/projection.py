@@ -25,7 +25,7 @@ from isorun.analysis.sequential.looks import looks_within
 from isorun.analysis.sequential.rules import Rule
 from isorun.analysis.sequential.trace import ends, trace
 
-__all__ = ["EFFECTS", "PRIOR_SD", "Projection", "noether_runs", "project", "smoothed_resample"]
+__all__ = ["EFFECTS", "PRIOR_SD", "Projection", "project", "smoothed_resample"]
 
 EFFECTS = (0.0, 0.5, 0.7, 1.0)
 PRIOR_SD = 1.0
@@ -84,13 +84,6 @@ def project(rule: Rule, a: FloatArray, b: FloatArray, rng: np.random.Generator) 
     return Projection(
         middle if middle < _TOO_MANY else None, chance, tuple(zip(EFFECTS, by_effect, strict=True)), max(last)
     )
-
-
-def noether_runs(superiority: float, alpha: float, power: float) -> float:
-    """Runs a side for a U test to see P(A > B) = `superiority` (Noether 1987, JASA 82); inf for one half."""
-    quantiles = float(special.ndtri(1 - alpha / 2) + special.ndtri(power))
-    distance = superiority - 0.5
-    return quantiles**2 / (6 * distance**2) if distance else math.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
