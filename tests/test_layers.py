@@ -12,7 +12,7 @@ LAYERS = [
     {"__main__"},
     {"cli"},
     {"deciding", "reproducing"},
-    {"questions", "reuse"},
+    {"plans", "questions", "reuse"},
     {"workflow"},
     {"desk"},
     {"registry", "repair", "zoo"},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +14,7 @@ from isorun.analysis.evidence.unit_conditions import FEWEST_UNITS, unit_conditio
 from isorun.analysis.evidence.units import (
     Counting,
     Units,
+    listed_pairs,
     listed_units,
     paired_units,
     units_of,
@@ -24,16 +23,17 @@ from isorun.analysis.evidence.withholding import withheld
 from isorun.analysis.inputs.samples import finite_sample
 from isorun.analysis.inputs.tables import Group, Table
 from isorun.analysis.pairwise.compare import REAL_RUNS
-from isorun.analysis.sequential.decision import Decision
+from isorun.analysis.sequential.decision import Decision, Verdict
 from isorun.analysis.sequential.naming import named
-from isorun.analysis.sequential.plan import Plan, continued
+from isorun.analysis.sequential.plan import Plan
 from isorun.analysis.sequential.verdict import decide as decide_runs
 from isorun.analysis.sequential.verdict import decide_by, next_action, plan_of
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.execution.base import AbstractExecutor
 from isorun.execution.scheduler import Observer, Outcome
+from isorun.plans import KeptPlan
 from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, results
-from isorun.store.documents import PLANS, Documents
+from isorun.store.documents import PLANS
 from isorun.study.cells import Cell
 from isorun.study.design import Study
 from isorun.study.extension import extended
@@ -46,21 +46,29 @@ __all__ = ["Sides", "StudyDecision", "decide", "decide_study"]
 _REPEAT = "repeat"
 
 
-def decide(data: Any, second: Any = None, /, *, direction: str | None = None, **options: Any) -> Decision:
+def decide(
+    data: Any, second: Any = None, /, *, direction: str | None = None, **options: Any
+) -> Decision | StudyDecision:
     """Who is better, with a bounded error rate however often one looks.
 
-    decide(runs_a, runs_b, direction="higher"): from the runs made so far, in the order they were made.
-    decide("study.toml"): makes more runs until the verdict is in, or max_runs a side are made.
+    decide(runs_a, runs_b, direction="higher"): from the runs made so far, in the order they were made (paired=True: the
+    i-th runs belong together). decide("study.toml"): makes more runs until the verdict is in, or max_runs a side are
+    made; its result also has the names of the sides and what their runs count as.
     """
     if second is None:
-        return decide_study(data, direction=direction, **options).decision
+        return decide_study(data, direction=direction, **options)
     a, b = finite_sample(data, "A"), finite_sample(second, "B")
     if options.get("paired"):
-        return named(decide_runs(a, b, direction=direction or "higher", **options), "A", "B")
-    units = {"A": listed_units(a), "B": listed_units(b)}
-    decision = decide_runs(*(one.values for one in units.values()), direction=direction or "higher", **options)
-    assumed = () if direction else (ASSUMED,)
-    return withheld(named(decision, "A", "B"), (*assumed, *unit_conditions(units, next_step=REAL_RUNS)))
+        pairs = listed_pairs(a, b)
+        values = pairs.first, pairs.second
+    else:
+        values = listed_units(a).values, listed_units(b).values
+    units = {
+        name: replace(listed_units(runs), values=kept) for name, runs, kept in zip("AB", (a, b), values, strict=True)
+    }
+    known = (*(() if direction else (ASSUMED,)), *unit_conditions(units, next_step=REAL_RUNS))
+    decision = withheld(named(decide_runs(*values, direction=direction or "higher", **options), "A", "B"), known)
+    return replace(decision, warnings=(*known, *decision.warnings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,16 @@ class StudyDecision:
     warnings: tuple[Condition, ...] = ()
     stopped: str = ""
     to_keep: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """A better, B better, equivalent or undecided."""
+        return self.decision.verdict
+
+    @property
+    def why(self) -> str:
+        """The reason in one sentence, with the names of the sides."""
+        return self.decision.why
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: the sides and what they count as, then the decision's own keys."""
@@ -120,6 +138,11 @@ class Sides:
         return _label(cell, self.by) in (self.a, self.b) and all(
             _label(cell, name) == label for name, label in self.fixed.items()
         )
+
+    def first_cells(self, study: Study) -> tuple[Cell, ...]:
+        """The first cell of either side."""
+        cells = [cell for cell in cells_of(study) if self.has(cell)]
+        return tuple(next(cell for cell in cells if _label(cell, self.by) == label) for label in (self.a, self.b))
 
     def groups(self, found: Results, value: str | None) -> tuple[Group, Group]:
         """The runs of both sides in the order they were planned."""
@@ -177,7 +200,8 @@ def decide_study(
     study = workflow.load(study, store=store)
     sides = sides_of(study, by, a, b, where)
     _check_pairing(sides, pair)
-    kept = _KeptPlan(workflow.documents(study, store, PLANS), cells_of(study), sides, value, unit)
+    _check_unit(unit)
+    kept = KeptPlan.of(workflow.documents(study, store, PLANS), sides.first_cells(study))
     plan = kept.allows(plan_of(paired=pair is not None, **options))
     question = _Question(sides, value, direction, unit, pair, plan)
     # Two runs a side show whether runs are copies of one another, before many are made for nothing.
@@ -211,39 +235,10 @@ def decide_study(
         planned = look.drawn + max(action.runs_a, action.runs_b, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class _KeptPlan:
-    """The plan of one comparison, kept in the store from its first look on: what changes it later is refused."""
-
-    documents: Documents
-    cells: Sequence[Cell]
-    sides: Sides
-    value: str | None
-    unit: str | None
-
-    def allows(self, asked: Plan) -> Plan:
-        """The plan to go on with: as asked at first, and later as far as the one kept allows it."""
-        try:
-            document = self.documents.read(self._name)
-        except (OSError, ValueError) as error:
-            what = f"the plan kept in {self.documents.path(self._name)} cannot be read: {error}"
-            hint = "decide in a new --store: no error rate can be held without the plan of the earlier looks"
-            raise InputError(what, hint=hint) from None
-        return asked if document is None else continued(Plan.from_json(document["plan"]), asked, looks_made=1)
-
-    def keep(self, plan: Plan) -> None:
-        """Keep the plan at its first look, and its stage as it goes on."""
-        self.documents.write(self._name, {"comparison": self._comparison, "plan": plan.to_json()})
-
-    @property
-    def _comparison(self) -> dict[str, Any]:
-        """What tells it from others: the content of both sides' cells, the metric and what is counted."""
-        first = {_label(cell, self.sides.by): cell.id for cell in reversed(self.cells) if self.sides.has(cell)}
-        return {"a": self.sides.a, "b": self.sides.b, "cells": first, "value": self.value, "unit": self.unit}
-
-    @property
-    def _name(self) -> str:
-        return hashlib.sha256(json.dumps(self._comparison, sort_keys=True).encode()).hexdigest()[:16]
+def _check_unit(unit: str | None) -> None:
+    if unit not in {None, _REPEAT}:
+        allowed = f"{_REPEAT} (about one seed alone); without it every seed, or at level default every run, counts"
+        raise InputError("a study's runs are counted by what was drawn", found=f"unit {unit!r}", allowed=allowed)
 
 
 def _check_pairing(sides: Sides, pair: str | None) -> None:
@@ -308,8 +303,8 @@ class _Question:
     ) -> Decision:
         if self.pair is None:
             return decide_by(self.plan, units[0].values, units[1].values, direction=direction)
-        pairs = paired_units(table, (groups[0].values, groups[1].values), self.pair, counting)
-        return decide_by(self.plan, pairs.first, pairs.second, direction=direction)
+        first, second = paired_units(table, (groups[0].values, groups[1].values), self.pair, counting).sides
+        return decide_by(self.plan, first, second, direction=direction)
 
 
 def _ended(outcome: Outcome, look: _Look, seen: tuple[int, int]) -> str:

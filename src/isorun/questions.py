@@ -362,8 +362,7 @@ def _paired_runs(table: Table, pair: str | None, sides: Sequence[Group], countin
             found=f"sides: {len(sides)}, pair: {pair!r}",
             hint="name both sides (a, b) and the column that pairs their runs: pair=… (--pair)",
         )
-    pairs = paired_units(table, (sides[0].values, sides[1].values), pair, counting)
-    return pairs.first, pairs.second
+    return paired_units(table, (sides[0].values, sides[1].values), pair, counting).sides
 
 
 def board_of(

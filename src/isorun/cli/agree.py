@@ -47,7 +47,7 @@ def execute(options: argparse.Namespace) -> int:
         sides=[side for side in (options.a, options.b) if side],
         direction=options.direction,
         decimals=options.decimals,
-        where=tables.conditions(options),
+        where=tables.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
     )

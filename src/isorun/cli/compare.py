@@ -63,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
         b=options.b,
         pair=options.pair,
         direction=options.direction,
-        where=tables.conditions(options),
+        where=tables.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
         margin=options.margin,

@@ -89,7 +89,7 @@ def execute(options: argparse.Namespace) -> int:
             by=options.by,
             a=options.a,
             b=options.b,
-            where=tables.conditions(options),
+            where=tables.where(options),
             value=options.value,
             direction=options.direction,
             rule=options.rule,
@@ -134,7 +134,11 @@ def execute(options: argparse.Namespace) -> int:
 
 def _budget(text: str) -> int | list[int]:
     """A number of runs a side, or several: the stages of a plan, declared before its first look."""
-    numbers = [int(part) for part in text.split(",")]
+    numbers = [int(part) for part in text.split(",") if part.strip().isdigit()]
+    if len(numbers) != text.count(",") + 1 or (len(numbers) > 1 and 0 in numbers):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number of runs nor several with commas: 30, or 30,60,120"
+        )
     return numbers[0] if len(numbers) == 1 else numbers
 
 

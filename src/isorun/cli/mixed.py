@@ -53,7 +53,7 @@ def execute(options: argparse.Namespace) -> int:
     result = mixed_model(
         tables.load(options),
         options.formula,
-        where=tables.conditions(options),
+        where=tables.where(options),
         reml=not options.ml,
         ddf=options.ddf,
         adjust=options.adjust,

@@ -49,7 +49,7 @@ def execute(options: argparse.Namespace) -> int:
         a=options.a,
         b=options.b,
         pair=options.pair,
-        where=tables.conditions(options),
+        where=tables.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
         runs=options.runs,

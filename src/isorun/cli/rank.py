@@ -72,7 +72,7 @@ def _selection(options: argparse.Namespace) -> dict[str, Any]:
         "by": options.by,
         "task": options.task,
         "pair": options.pair,
-        "where": tables.conditions(options),
+        "where": tables.where(options),
         "drop_missing": options.drop_missing,
         "unit": options.unit,
     }

@@ -72,7 +72,7 @@ def _study(options: argparse.Namespace) -> Study:
     examples = "isorun run study.toml, or isorun run -n 16 -- python train.py"
     if adhoc.study_or_command(options, options.study, examples):
         return adhoc.study_of([options.command], options)
-    return _with_policy(workflow.load(options.study), options)
+    return _with_policy(workflow.load(options.study, store=options.store), options)
 
 
 def _with_policy(study: Study, options: argparse.Namespace) -> Study:

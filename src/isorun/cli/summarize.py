@@ -35,7 +35,7 @@ def execute(options: argparse.Namespace) -> int:
         found,
         value=options.value,
         by=options.by,
-        where=tables.conditions(options),
+        where=tables.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
     )
@@ -53,6 +53,6 @@ def _draw(found: Results, options: argparse.Namespace) -> None:
     from isorun.report.figures.files import save_figure
     from isorun.report.figures.strip import strip
 
-    conditions = tables.conditions(options)
+    conditions = tables.where(options)
     groups = groups_of(found, options.value, options.by, where=conditions, drop_missing=options.drop_missing)
     save_figure(strip(groups, found.value(options.value)), options.figure)

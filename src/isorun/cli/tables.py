@@ -12,7 +12,7 @@ from isorun.errors import UsageError
 if TYPE_CHECKING:
     from isorun.questions import Results
 
-__all__ = ["conditions", "declare", "load"]
+__all__ = ["declare", "load", "where"]
 
 
 def declare(parser: argparse.ArgumentParser, *, optional: bool = False, judges: bool = True) -> None:
@@ -43,7 +43,7 @@ def load(options: argparse.Namespace) -> Results:
     return results(options.data, store=options.store, rule=options.rule)
 
 
-def conditions(options: argparse.Namespace) -> dict[str, str]:
+def where(options: argparse.Namespace) -> dict[str, str]:
     """The labels that rows must have."""
     pairs = [text.partition("=") for text in options.where]
     for name, sign, _ in pairs:

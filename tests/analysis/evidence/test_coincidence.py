@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.analysis.evidence.coincidence import copies_among, expected_ties, step_of
+from isorun.analysis.evidence.coincidence import distinct_among, expected_ties, step_of
 
 
 @pytest.mark.parametrize(
@@ -41,19 +41,19 @@ def test_accuracies_of_independent_runs_are_not_taken_for_copies(examples, runs)
     rng = np.random.default_rng(examples + runs)
     for _ in range(200):
         accuracies = rng.binomial(examples, np.clip(rng.normal(0.9, 0.003, runs), 0, 1)) / examples
-        assert copies_among(accuracies).size == runs
+        assert distinct_among(accuracies).size == runs
 
 
 def test_one_run_that_went_astray_does_not_turn_ties_into_copies():
     rng = np.random.default_rng(3)
     for _ in range(200):
         runs = np.append(rng.binomial(10_000, 0.91, 9) / 10_000, 0.1)
-        assert copies_among(runs).size == 10
+        assert distinct_among(runs).size == 10
 
 
 def test_three_runs_copied_ten_times_are_three():
     runs = np.repeat(np.random.default_rng(4).normal(0.9, 0.01, 3), 10)
-    assert copies_among(runs).tolist() == [0, 10, 20]
+    assert distinct_among(runs).tolist() == [0, 10, 20]
 
 
 def test_values_that_do_not_vary_tell_nothing_of_chance():

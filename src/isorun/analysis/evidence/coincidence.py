@@ -2,7 +2,9 @@
 
 Accuracies on a hundred examples tie all the time; losses with eight digits never do. What tells them apart is how
 finely the numbers lie: the step of which all of them are multiples, against the width over which they spread. n runs
-that spread over a width R in steps of g make about n(n - 1)/2 · 2g/R ties by chance (2: densities have a peak).
+that spread over a width R in steps of g make about n(n - 1)/2 · 2g/R ties by chance (2: densities have a peak). Many
+more than that are copies. Numbers of three digits or fewer (500, 0.95) may be a ceiling that many runs reach, and
+prove nothing.
 """
 
 from __future__ import annotations
@@ -12,25 +14,40 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammainc
 
 from isorun.analysis.inputs.samples import FloatArray
 
-__all__ = ["copies_among", "expected_ties", "step_of"]
+__all__ = ["distinct_among", "expected_ties", "significant_digits", "step_of"]
 
-_IMPOSSIBLE: Final = 0.01
-"""Fewer ties than this are expected: those that are there are no chance."""
+_IMPOSSIBLE: Final = 0.001
+"""Ties as many as there are would happen by chance less often than this: they are copies."""
+_TELLING_DIGITS: Final = 4
 _FINEST: Final = 1e-9
 """Steps below this share of the largest number are not told apart from none: floating point blurs them."""
 _MOST_NUMBERS: Final = 2_000
 
 
-def copies_among(values: FloatArray) -> NDArray[np.intp]:
+def distinct_among(values: FloatArray) -> NDArray[np.intp]:
     """The places of the values to keep: all of them, or the first of each where ties cannot be chance."""
-    distinct, first = np.unique(values, return_index=True)
+    distinct, first, sizes = np.unique(values, return_index=True, return_counts=True)
     everything = np.arange(values.size, dtype=np.intp)
-    if distinct.size == values.size or expected_ties(values) >= _IMPOSSIBLE:
+    telling = np.array([significant_digits(value) >= _TELLING_DIGITS for value in distinct[sizes > 1].tolist()])
+    ties = int((sizes[sizes > 1] - 1)[telling].sum()) if telling.size else 0
+    if not ties or _chance_of(ties, expected_ties(values)) >= _IMPOSSIBLE:
         return everything
-    return np.sort(first)
+    repeated = np.isin(values, distinct[sizes > 1][telling])
+    return np.sort(np.concatenate([everything[~repeated], first[sizes > 1][telling]]))
+
+
+def significant_digits(value: float) -> int:
+    """How many significant digits the number is written with."""
+    return len(repr(abs(value)).partition("e")[0].replace(".", "").strip("0"))
+
+
+def _chance_of(ties: int, expected: float) -> float:
+    """How likely so many ties or more are by chance: rare events that hardly depend on each other, so Poisson's law."""
+    return 1.0 if math.isinf(expected) else float(gammainc(ties, expected))
 
 
 def expected_ties(values: FloatArray) -> float:

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from isorun.analysis.evidence.coincidence import copies_among
+from isorun.analysis.evidence.coincidence import distinct_among, significant_digits
 from isorun.analysis.evidence.identical import FINAL_WEIGHTS, INITIAL_WEIGHTS
 from isorun.analysis.evidence.metric_names import Kind, is_bookkeeping, kind_of
 from isorun.study.records import RunRecord, Seeded
@@ -118,7 +118,7 @@ def _single_numbers(values: Mapping[str, float]) -> dict[str, Hashable | None]:
     if not np.isfinite(array).all():
         return {}
     constant = array.min() == array.max() and array[0] not in {0.0, 1.0, 100.0}
-    tied = copies_among(array).size < array.size if array.min() < array.max() else False
+    tied = distinct_among(array).size < array.size if array.min() < array.max() else False
     return dict(values) if constant or tied else {}
 
 
@@ -140,13 +140,7 @@ def _trace(record: RunRecord) -> tuple[tuple[str, float | None, float], ...]:
 
 def _is_telling(trace: Sequence[tuple[str, float | None, float]]) -> bool:
     distinct = {value for _, _, value in trace}
-    return len(distinct) > 1 and sum(_digits(value) for value in distinct) >= _TELLING_DIGITS
-
-
-def _digits(value: float) -> int:
-    """How many significant digits the number is written with."""
-    mantissa = repr(abs(value)).partition("e")[0].replace(".", "").strip("0")
-    return len(mantissa)
+    return len(distinct) > 1 and sum(significant_digits(value) for value in distinct) >= _TELLING_DIGITS
 
 
 class _Classes:

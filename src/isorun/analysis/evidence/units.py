@@ -6,6 +6,7 @@ it; copies of a run say nothing that the first did not say. Statistics are made 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.evidence.coincidence import copies_among
+from isorun.analysis.evidence.coincidence import distinct_among
 from isorun.analysis.evidence.condition import some
 from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.samples import FloatArray
@@ -22,16 +23,18 @@ from isorun.errors import InputError, known_names
 
 __all__ = [
     "Counting",
+    "PairedUnits",
     "Units",
-    "by_label",
     "counted",
     "counting_of",
+    "listed_pairs",
     "listed_units",
+    "names_seed",
     "paired_units",
+    "seed_column",
     "units_of",
 ]
 
-_SEED_COLUMNS: Final = ("seed", "random_seed", "rng_seed")
 _REPEAT: Final = "repeat"
 _ROW_WORDS: Final = ("row", "run")
 
@@ -75,30 +78,61 @@ class Units:
         return int(self.values.size)
 
 
+@dataclass(frozen=True, slots=True)
+class PairedUnits:
+    """Sides whose runs belong together: one value a pair of units for each. unmatched: labels that not all sides have.
+
+    runs: how many runs of all sides they were made from. noun: what a unit is called.
+    """
+
+    sides: tuple[FloatArray, ...]
+    unmatched: tuple[str, ...]
+    runs: int
+    noun: str
+
+    @property
+    def pairs(self) -> Pairs:
+        """The two sides of a comparison."""
+        first, second = self.sides
+        return Pairs(first, second, self.unmatched)
+
+
 def counting_of(table: Table, asked: str | None = None) -> Counting:
     """How to count: as asked; else by a column of seeds; else by rows."""
-    names = {name.lower(): name for name in table.columns}
-    seeds = next((names[word] for word in _SEED_COLUMNS if word in names), None)
+    seeds = seed_column(table)
+    repeats = next((name for name in table.columns if name.lower() == _REPEAT), None)
     if asked is None:
         return Counting(seeds, "seed" if seeds else "row")
-    if asked in table.columns and asked != names.get(_REPEAT):
+    if asked in table.columns and asked != repeats:
         return Counting(asked, "seed" if asked == seeds else asked, asked=True)
     if asked == _REPEAT:
-        return Counting(names.get(_REPEAT), _REPEAT, asked=True, seeds=seeds)
+        return Counting(repeats, _REPEAT, asked=True, seeds=seeds)
     if asked in _ROW_WORDS:
         return Counting(None, "row", asked=True)
     allowed = known_names(asked, [*table.columns, _REPEAT, *_ROW_WORDS])
     raise InputError(f"{table.source} has no column {asked!r} to count by", allowed=allowed)
 
 
+def seed_column(table: Table) -> str | None:
+    """The column of seeds: the one called so; else, of those whose name has that word, the one with fewest labels."""
+    exact = next((name for name in table.columns if name.lower() == "seed"), None)
+    alike = [name for name in table.columns if names_seed(name)]
+    return exact or min(alike, key=lambda name: len(set(table.labels(name))), default=None)
+
+
+def names_seed(name: str) -> bool:
+    """Whether a column of that name holds seeds: "train_seed", "modelSeed", "random_state"."""
+    parted = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return re.search(r"(?<![a-z])(seeds?|random_?state|rng)(?![a-z])", parted) is not None
+
+
 def units_of(table: Table, group: Values, counting: Counting) -> Units:
     """The units among the finite values of one group of rows."""
     alone = _one_seed(table, group, counting)
     labels = _labels(table, group, counting)
-    places: dict[str, int] = {}
-    membership = np.array([places.setdefault(label, len(places)) for label in labels], dtype=np.intp)
-    means = _means(group.finite, membership, len(places))
-    found = Units(means, tuple(places), group.finite, counting.noun, alone=alone)
+    membership = _numbered(labels)
+    means = _means(group.finite, membership, int(membership.max(initial=-1)) + 1)
+    found = Units(means, tuple(dict.fromkeys(labels)), group.finite, counting.noun, alone=alone)
     return found if counting.asked or counting.recorded else _without_copies(found)
 
 
@@ -108,49 +142,61 @@ def listed_units(values: FloatArray) -> Units:
     return _without_copies(Units(values, labels, values, "run"))
 
 
-def by_label(table: Table, group: Values, column: str) -> dict[str, float]:
-    """The mean of the runs of each label in `column`, in the order in which labels first appear."""
-    found = units_of(table, group, Counting(column, column, asked=True))
-    return dict(zip(found.labels, found.values.tolist(), strict=True))
+def paired_units(table: Table, sides: Sequence[Values], column: str, counting: Counting) -> PairedUnits:
+    """Every side at each label of `column` that all sides have; repeats averaged.
 
-
-def paired_units(table: Table, sides: tuple[Values, Values], column: str, counting: Counting) -> Pairs:
-    """Both sides of every label in `column` that both have: repeats averaged, and copies of a pair counted once."""
-    first, second = (by_label(table, side, column) for side in sides)
-    shared = sorted(first.keys() & second.keys(), key=natural_order)
+    Labels that stand for the same draws on every side are one unit, and so are labels at which all sides hold the very
+    same numbers again.
+    """
+    found = [units_of(table, side, Counting(column, column, asked=True)) for side in sides]
+    by_label = [dict(zip(units.labels, units.values.tolist(), strict=True)) for units in found]
+    every = dict.fromkeys(label for labels in by_label for label in labels)
+    shared = sorted((label for label in every if all(label in labels for labels in by_label)), key=natural_order)
     if not shared:
         raise InputError(
-            f"no run of one approach shares its {column!r} with a run of the other",
-            found=f"for example {next(iter(first))!r} and {next(iter(second))!r}",
+            f"no label of {column!r} occurs for every approach, so that no runs belong together",
+            found=f"for example {' and '.join(repr(next(iter(labels))) for labels in by_label)}",
         )
-    a, b = (np.array([side[label] for label in shared], dtype=np.float64) for side in (first, second))
-    kept = _distinct_pairs(table, sides, column, counting, shared) if counting.recorded else _first_of_equal(a, b)
-    return Pairs(a[kept], b[kept], tuple(sorted(first.keys() ^ second.keys(), key=natural_order)))
+    values = np.array([[labels[label] for label in shared] for labels in by_label])
+    drawn = _drawn(table, sides, column, counting)
+    units = _numbered([tuple(side[label] for side in drawn) for label in shared])
+    means = np.array([_means(side, units, int(units.max()) + 1) for side in values])
+    kept = np.arange(means.shape[1]) if counting.asked or counting.recorded else distinct_pairs(means)
+    unmatched = tuple(sorted((label for label in every if label not in set(shared)), key=natural_order))
+    runs = sum(int(side.finite.size) for side in sides)
+    return PairedUnits(tuple(side[kept] for side in means), unmatched, runs, counting.noun)
 
 
-def _distinct_pairs(
-    table: Table, sides: tuple[Values, Values], column: str, counting: Counting, shared: Sequence[str]
-) -> list[int]:
-    """The places of pairs that do not repeat the draws of an earlier pair on both sides."""
-    assert counting.column is not None
-    labels, units = table.labels(column), table.labels(counting.column)
-    drawn = [{labels[row]: units[row] for row in side.rows.tolist()} for side in sides]
-    return _first_places([tuple(side[label] for side in drawn) for label in shared])
+def listed_pairs(first: FloatArray, second: FloatArray) -> Pairs:
+    """The pairs of two plain lists, whose i-th runs belong together; copies of a pair count once."""
+    if first.size != second.size:
+        raise InputError("paired runs must be equally many", found=f"{first.size} and {second.size}")
+    kept = distinct_pairs(np.array([first, second])) if first.size else np.arange(0)
+    return Pairs(first[kept], second[kept])
 
 
-def _first_of_equal(a: FloatArray, b: FloatArray) -> list[int]:
-    """The places of pairs that hold other numbers than those before, where equal numbers cannot be chance."""
-    first = _first_places(list(zip(a.tolist(), b.tolist(), strict=True)))
-    impossible = all(side.min() == side.max() or copies_among(side).size < side.size for side in (a, b))
-    return first if impossible else list(range(a.size))
+def distinct_pairs(sides: FloatArray) -> NDArray[np.intp]:
+    """The places of pairs (columns) that hold other numbers than those before, where equal ones cannot be chance."""
+    first = np.unique(_numbered([tuple(pair) for pair in sides.T.tolist()]), return_index=True)[1]
+    copied = all(side.min() == side.max() or distinct_among(side).size < side.size for side in sides)
+    return np.sort(first) if copied else np.arange(sides.shape[1])
 
 
-def _first_places(items: Sequence[Hashable]) -> list[int]:
-    """Where each different item stands first."""
+def _drawn(table: Table, sides: Sequence[Values], column: str, counting: Counting) -> list[dict[str, frozenset[str]]]:
+    """For each side, the units whose runs stand at each label; the label itself where rows are counted."""
+    labels = table.labels(column)
+    units = labels if counting.column in {None, column} else table.labels(str(counting.column))
+    drawn: list[dict[str, set[str]]] = [{} for _ in sides]
+    for found, side in zip(drawn, sides, strict=True):
+        for row in side.rows.tolist():
+            found.setdefault(labels[row], set()).add(units[row])
+    return [{label: frozenset(members) for label, members in found.items()} for found in drawn]
+
+
+def _numbered(items: Sequence[Hashable]) -> NDArray[np.intp]:
+    """The number of each item, equal ones alike, in the order in which they are met."""
     places: dict[Hashable, int] = {}
-    for place, item in enumerate(items):
-        places.setdefault(item, place)
-    return list(places.values())
+    return np.array([places.setdefault(item, len(places)) for item in items], dtype=np.intp)
 
 
 def _labels(table: Table, group: Values, counting: Counting) -> list[str]:
@@ -193,7 +239,7 @@ def _without_copies(units: Units) -> Units:
         if _is_bound(float(units.values[0])):
             return units
         return replace(units, values=units.values[:1], labels=units.labels[:1], copies=units.count - 1, constant=True)
-    kept = copies_among(units.values)
+    kept = distinct_among(units.values)
     if kept.size == units.count:
         return units
     labels = tuple(units.labels[place] for place in kept.tolist())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from isorun.analysis.evidence.units import Counting, Units, by_label, units_of
+from isorun.analysis.evidence.units import Counting, Units, paired_units, units_of
 from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.inputs.tables import Table
 from isorun.analysis.leaderboards.compare_many import ManyComparison, compare_many
@@ -64,8 +64,10 @@ def board_scores(
         return BoardScores(scores, _task_means(scores), tuple(notes), units)
     if pair is None:
         return BoardScores(scores, None, tuple(notes), units)
-    blocks, unmatched = _blocks({group.labels[by]: by_label(table, group.values, pair) for group in groups}, pair)
-    notes += [f"{unmatched} runs have no partner in every approach and are not in the paired tests"] * (unmatched > 0)
+    paired = paired_units(table, [group.values for group in groups], pair, counting)
+    blocks = {group.labels[by]: side for group, side in zip(groups, paired.sides, strict=True)}
+    lost = len(paired.unmatched)
+    notes += [f"{lost} labels of {pair!r} are not in every approach, and not in the paired tests"] * (lost > 0)
     return BoardScores(scores, blocks, tuple(notes), units)
 
 
@@ -81,12 +83,3 @@ def _on_the_same_tasks(by_task: Mapping[str, Mapping[str, Units]]) -> dict[str, 
 
 def _task_means(scores: Mapping[str, TaskScores]) -> dict[str, FloatArray]:
     return {name: np.array([runs.of(task).mean() for task in runs.tasks]) for name, runs in scores.items()}
-
-
-def _blocks(runs: Mapping[str, Mapping[str, float]], pair: str) -> tuple[dict[str, FloatArray], int]:
-    """The means of the labels that every approach has, in the order of labels; and how many others there are."""
-    shared = sorted(set.intersection(*(set(labels) for labels in runs.values())))
-    if not shared:
-        raise InputError(f"no label of {pair!r} occurs for every approach", found=", ".join(map(repr, runs)))
-    blocks = {name: np.array([labels[label] for label in shared]) for name, labels in runs.items()}
-    return blocks, sum(len(labels) - len(shared) for labels in runs.values())

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Final
 
 from isorun.analysis.evidence.condition import some
+from isorun.analysis.evidence.units import names_seed
 from isorun.analysis.mixed.result import AnovaRow, MixedResult
 
 __all__ = ["Evidence", "evidence_of"]
-
-_SEED: Final = re.compile(r"(?:^|[_.\s])(?:random[_.\s]?)?seeds?(?:$|[_.\s\d])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ def evidence_of(result: MixedResult) -> Evidence:
     """Count what was drawn; a random effect of seeds alone tells their number more surely than one within levels."""
     for item in sorted(result.fit.problem.random, key=lambda item: len(item.term.columns)):
         for place, column in enumerate(item.term.columns):
-            if _SEED.search(column):
+            if names_seed(column):
                 parts = [level.split(":") for level in item.factor.levels]
                 plain = all(len(part) == len(item.term.columns) for part in parts)
                 labels = {part[place] for part in parts} if plain else set(item.factor.levels)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.unit_conditions import pooled_conditions, unit_conditions
-from isorun.analysis.evidence.units import Counting, counting_of, listed_units, paired_units, units_of
+from isorun.analysis.evidence.units import Counting, counting_of, listed_pairs, listed_units, paired_units, units_of
 from isorun.analysis.evidence.withholding import withheld
 from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.samples import finite_sample, higher_is_better
@@ -101,9 +101,7 @@ def _refuse_table_arguments(**given: object) -> None:
 
 def _in_order(first: Any, second: Any) -> Pairs:
     a, b = finite_sample(first, "the runs of A"), finite_sample(second, "the runs of B")
-    if a.size != b.size:
-        raise InputError("paired runs must be equally many", found=f"{a.size} and {b.size}")
-    return Pairs(a, b)
+    return listed_pairs(a, b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +135,7 @@ def _from_table(data: Any, chosen: _Selection) -> tuple[tuple[Side, Side], Pairs
     pooled = pooled_conditions(table, {side.name: side.values for side in (first, second)}, fixed)
     if chosen.pair is None:
         return sides, None, pooled
-    return sides, paired_units(table, (first.values, second.values), chosen.pair, counting), pooled
+    return sides, paired_units(table, (first.values, second.values), chosen.pair, counting).pairs, pooled
 
 
 def _side(table: Table, group: Group, value: str, counting: Counting) -> Side:

@@ -9,16 +9,20 @@ from isorun.analysis.sequential.decision import Decision, Verdict
 
 __all__ = ["named"]
 
-_CLAIMS = {Verdict.A_BETTER: 0, Verdict.B_BETTER: 1}
+_WINNERS = {Verdict.A_BETTER: 0, Verdict.B_BETTER: 1}
+_COUNTED_AS_RUNS = frozenset({"run", "row", "repeat", "unit"})
 
 
 def named(decision: Decision, a: str, b: str, noun: str = "run") -> Decision:
-    """The same decision, its reason in words of the sides; noun: what was counted, such as a seed."""
-    names, why = (a, b), decision.why
-    if decision.verdict in _CLAIMS:
-        why = f"{names[_CLAIMS[decision.verdict]]} is better{why.removeprefix(str(decision.verdict))}"
-    if noun not in {"run", "row", "repeat", "unit"}:
-        why = re.sub(r"\b(\d+) runs? (a side|of A)\b", rf"\1 {noun}s \2", why, count=1)
-    # One pass, so that a side that is itself called B is not renamed again.
-    why = re.sub(r"\b[AB]\b", lambda found: names["AB".index(found[0])], why)
-    return replace(decision, why=why)
+    """The same decision, its reason in words of the sides; noun: what was counted, such as a seed.
+
+    Only what the rule itself wrote is reworded, in one pass, before any name stands in it: a side may be called
+    "B", or "ViT-B".
+    """
+    names = (a, b)
+    reason = decision.why.removeprefix(str(decision.verdict)) if decision.verdict in _WINNERS else decision.why
+    if noun not in _COUNTED_AS_RUNS:
+        reason = re.sub(r"\b(\d+) runs? (a side|of A)\b", rf"\1 {noun}s \2", reason, count=1)
+    reason = re.sub(r"\b[AB]\b", lambda side: names["AB".index(side[0])], reason)
+    winner = f"{names[_WINNERS[decision.verdict]]} is better" if decision.verdict in _WINNERS else ""
+    return replace(decision, why=f"{winner}{reason}")
