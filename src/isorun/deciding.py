@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from isorun import workflow
 from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.evidence.directions import ASSUMED
@@ -25,7 +27,7 @@ from isorun.analysis.inputs.tables import Group, Table
 from isorun.analysis.pairwise.compare import REAL_RUNS
 from isorun.analysis.sequential.decision import Decision, Verdict
 from isorun.analysis.sequential.naming import named
-from isorun.analysis.sequential.plan import Plan
+from isorun.analysis.sequential.plan import Plan, planned_rule
 from isorun.analysis.sequential.verdict import decide as decide_runs
 from isorun.analysis.sequential.verdict import decide_by, next_action, plan_of
 from isorun.errors import InputError, NothingRecorded, known_names
@@ -58,14 +60,11 @@ def decide(
     if second is None:
         return decide_study(data, direction=direction, **options)
     a, b = finite_sample(data, "A"), finite_sample(second, "B")
+    units = {"A": listed_units(a), "B": listed_units(b)}
     if options.get("paired"):
         pairs = listed_pairs(a, b)
-        values = pairs.first, pairs.second
-    else:
-        values = listed_units(a).values, listed_units(b).values
-    units = {
-        name: replace(listed_units(runs), values=kept) for name, runs, kept in zip("AB", (a, b), values, strict=True)
-    }
+        units = {"A": replace(units["A"], values=pairs.first), "B": replace(units["B"], values=pairs.second)}
+    values = [one.values for one in units.values()]
     known = (*(() if direction else (ASSUMED,)), *unit_conditions(units, next_step=REAL_RUNS))
     decision = withheld(named(decide_runs(*values, direction=direction or "higher", **options), "A", "B"), known)
     return replace(decision, warnings=(*known, *decision.warnings))
@@ -201,8 +200,10 @@ def decide_study(
     sides = sides_of(study, by, a, b, where)
     _check_pairing(sides, pair)
     _check_unit(unit)
+    _check_rule(study, rule)
     kept = KeptPlan.of(workflow.documents(study, store, PLANS), sides.first_cells(study))
     plan = kept.allows(plan_of(paired=pair is not None, **options))
+    planned_rule(plan, np.empty(0), np.empty(0))  # a plan that cannot be carried out is refused before runs are made
     question = _Question(sides, value, direction, unit, pair, plan)
     # Two runs a side show whether runs are copies of one another, before many are made for nothing.
     planned, made, seen = FEWEST_UNITS, 0, (0, 0)
@@ -239,6 +240,13 @@ def _check_unit(unit: str | None) -> None:
     if unit not in {None, _REPEAT}:
         allowed = f"{_REPEAT} (about one seed alone); without it every seed, or at level default every run, counts"
         raise InputError("a study's runs are counted by what was drawn", found=f"unit {unit!r}", allowed=allowed)
+
+
+def _check_rule(study: Study, rule: str | None) -> None:
+    """Before runs are made for a rule that the study does not have."""
+    known = tuple(study.selections) or ("best-loss", "best-accuracy", "final")
+    if rule is not None and rule not in known:
+        raise InputError(f"the study has no selection rule {rule!r}", allowed=known_names(rule, known))
 
 
 def _check_pairing(sides: Sides, pair: str | None) -> None:
@@ -280,6 +288,7 @@ class _Question:
         study = found.sides(sides.by, (sides.a, sides.b), sides.fixed)
         assert study is not None
         counting = found.counting(self.unit, study)
+        _refuse_unlogged(found, self.value)
         groups = sides.groups(found, self.value)
         table = found.table.where(sides.fixed)
         units = units_of(table, groups[0].values, counting), units_of(table, groups[1].values, counting)
@@ -289,7 +298,7 @@ class _Question:
             *unit_conditions(dict(zip((sides.a, sides.b), units, strict=True)), next_step=study.real_runs),
         )
         decision = self._decided(table, groups, units, counting, metric.direction or "higher")
-        decision = named(decision, sides.a, sides.b, units[0].noun)
+        decision = named(decision, sides.a, sides.b, units[0].noun, about=units[0].about)
         drawn = min(group.units.planned for group in study.groups)
         return _Look(withheld(decision, known), units, known, drawn)
 
@@ -305,6 +314,17 @@ class _Question:
             return decide_by(self.plan, units[0].values, units[1].values, direction=direction)
         first, second = paired_units(table, (groups[0].values, groups[1].values), self.pair, counting).sides
         return decide_by(self.plan, first, second, direction=direction)
+
+
+def _refuse_unlogged(found: Results, value: str | None) -> None:
+    """A metric that no run left would never lead anywhere."""
+    assert found.study is not None
+    name = found.value(value)
+    if name not in found.study.logged:
+        allowed = known_names(name, found.study.logged) or "none was found in their output"
+        raise InputError(
+            f"no run left the metric {name!r}", allowed=allowed, hint="isorun scan shows what is read from output"
+        )
 
 
 def _ended(outcome: Outcome, look: _Look, seen: tuple[int, int]) -> str:

@@ -424,7 +424,11 @@ def rank(
         options=BoardOptions(statistic, best_of, repetitions),
         notes=board.notes,
         units=board.units,
-        conditions=(*found.conditions(metric, sides), *unit_conditions(smallest, next_step=_real_runs(sides))),
+        conditions=(
+            *found.conditions(metric, sides),
+            *board.conditions,
+            *unit_conditions(smallest, next_step=_real_runs(sides)),
+        ),
     )
 
 

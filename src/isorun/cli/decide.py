@@ -124,7 +124,7 @@ def execute(options: argparse.Namespace) -> int:
             result.b,
             units=result.units,
             warnings=result.warnings,
-            to_keep="" if options.command else result.to_keep,
+            to_keep="" if options.command and not options.seeds else result.to_keep,
         )
         output.show(view)
     if result.stopped == "interrupted":
@@ -158,5 +158,6 @@ def _study(options: argparse.Namespace) -> Study:
     if options.pair and not options.levels:
         options.levels = ["fixed-seed"]
     study = adhoc.study_of([words[:middle], words[middle + 1 :]], options)
-    workflow.remember(study, options.store)
+    if study.name not in workflow.recent(options.store):  # a kept one may know more runs than are declared here
+        workflow.remember(study, options.store)
     return study

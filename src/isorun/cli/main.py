@@ -10,6 +10,7 @@ import importlib
 import io
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -117,7 +118,20 @@ def _overview() -> argparse.ArgumentParser:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the line breaks of descriptions and examples."""
+    """Keeps the lines of examples, and fills paragraphs to the width of the terminal."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        filled = [
+            block
+            if _is_example(block)
+            else textwrap.fill(block, width, initial_indent=indent, subsequent_indent=indent)
+            for block in text.strip("\n").split("\n\n")
+        ]
+        return "\n\n".join(filled)
+
+
+def _is_example(block: str) -> bool:
+    return any(line.strip().startswith("isorun ") for line in block.splitlines())
 
 
 class _Parser(argparse.ArgumentParser):

@@ -14,7 +14,7 @@ from isorun.errors import UsageError
 
 __all__ = ["declare", "execute"]
 
-_TESTS = "mann-whitney, welch, wilcoxon, paired-t or sequential (default: mann-whitney)"
+_TESTS = "brunner-munzel (default: what compare judges by), sequential (decide), mann-whitney, welch, paired-t"
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--effect", type=float, metavar="D", help="to be seen, in standard deviations")
     parser.add_argument("--runs", type=int, metavar="N", help="runs a side")
     parser.add_argument("--power", type=float, default=0.8, metavar="P", help="chance to see it (default: 0.8)")
-    parser.add_argument("--test", default="mann-whitney", metavar="NAME", help=_TESTS)
+    parser.add_argument("--test", default="brunner-munzel", metavar="NAME", help=_TESTS)
     parser.add_argument("--alpha", type=float, default=0.05, metavar="P", help="error rate (default: 0.05)")
     parser.add_argument("--sd", type=float, metavar="X", help="of a run, when there are no runs to simulate from")
 

@@ -18,11 +18,13 @@ from scipy.special import gammainc
 
 from isorun.analysis.inputs.samples import FloatArray
 
-__all__ = ["distinct_among", "expected_ties", "significant_digits", "step_of"]
+__all__ = ["BOUNDS", "distinct_among", "expected_ties", "significant_digits", "step_of"]
 
 _IMPOSSIBLE: Final = 0.001
 """Ties as many as there are would happen by chance less often than this: they are copies."""
 _TELLING_DIGITS: Final = 4
+BOUNDS: Final = frozenset({0.0, 1.0, 100.0})
+"""Numbers that many independent runs may well end at: nothing or everything right."""
 _FINEST: Final = 1e-9
 """Steps below this share of the largest number are not told apart from none: floating point blurs them."""
 _MOST_NUMBERS: Final = 2_000

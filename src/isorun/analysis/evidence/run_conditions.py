@@ -30,7 +30,9 @@ def _hook_never_started(key: GroupKey, records: Sequence[RunRecord], _units: Run
     silent = [record for record in records if any(note.code == "no-worker" for note in record.notes)]
     if silent:
         consequence = (
-            "nothing but environment variables was fixed" if key.level.fixes_seed else "little is known of them"
+            "nothing but environment variables was fixed"
+            if key.level.fixes_seed
+            else "whether each drew anew is not known, and an error rate holds only if it did"
         )
         yield Condition(
             "hook-never-started",

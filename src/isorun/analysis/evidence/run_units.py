@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from isorun.analysis.evidence.coincidence import distinct_among, significant_digits
+from isorun.analysis.evidence.coincidence import BOUNDS, distinct_among, significant_digits
 from isorun.analysis.evidence.identical import FINAL_WEIGHTS, INITIAL_WEIGHTS
 from isorun.analysis.evidence.metric_names import Kind, is_bookkeeping, kind_of
 from isorun.study.records import RunRecord, Seeded
@@ -22,6 +22,8 @@ from isorun.study.records import RunRecord, Seeded
 __all__ = ["Merge", "RunUnits", "own_seeds", "run_units"]
 
 _LIBRARY_PARTS: Final = ("/site-packages/", "/dist-packages/")
+_TELLING_NUMBER: Final = 4
+_FEW_RUNS: Final = 5
 _TELLING_DIGITS: Final = 12
 """Runs that agree in this many digits of different numbers did not do so by chance."""
 
@@ -117,7 +119,9 @@ def _single_numbers(values: Mapping[str, float]) -> dict[str, Hashable | None]:
     array = np.array(list(values.values()), dtype=np.float64)
     if not np.isfinite(array).all():
         return {}
-    constant = array.min() == array.max() and array[0] not in {0.0, 1.0, 100.0}
+    # A coarse number may come twice by chance; five times in a row it is no evidence of five draws.
+    proves = significant_digits(float(array[0])) >= _TELLING_NUMBER or array.size >= _FEW_RUNS
+    constant = array.min() == array.max() and array[0] not in BOUNDS and proves
     tied = distinct_among(array).size < array.size if array.min() < array.max() else False
     return dict(values) if constant or tied else {}
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from isorun.analysis.evidence.coincidence import step_of
-from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.evidence.units import Units, counted
+from isorun.analysis.evidence.condition import Condition, some
+from isorun.analysis.evidence.units import Counting, Units, counted, unit_labels
 from isorun.analysis.inputs.tables import Table, Values
 
-__all__ = ["FEWEST_UNITS", "pooled_conditions", "unit_conditions"]
+__all__ = ["FEWEST_UNITS", "counting_conditions", "pooled_conditions", "unit_conditions"]
 
 FEWEST_UNITS: Final = 2
 """From one unit nothing is known of the spread, so that nothing can be claimed."""
@@ -34,6 +35,35 @@ def _rounded(sides: Mapping[str, Units]) -> Sequence[Condition]:
         f"values come in steps of {step:.3g}, which is coarse beside their spread (sd {widest:.2g}): ties hide much"
     )
     return (Condition("rounded-values", message, "log more digits, or measure on more examples"),)
+
+
+def counting_conditions(table: Table, sides: Mapping[str, Values], counting: Counting) -> tuple[Condition, ...]:
+    """What speaks against how the rows of a table are counted: seeds that are missing, rows that may be repeats."""
+    if counting.asked or counting.recorded:
+        return ()
+    rows = [row for values in sides.values() for row in values.rows.tolist()]
+    if counting.column is not None:
+        labels = unit_labels(table, counting.column)
+        missing = sum(not labels[row] for row in rows)
+        if not 0 < missing < len(rows):
+            return ()
+        message = f"{missing} of {some(len(rows), 'row')} have no {counting.column}, so who belongs together is unknown"
+        return (Condition("seeds-missing", message, f"fill the column {counting.column!r}, or --unit row", voids=True),)
+    repeated = [name for name in table.columns if _names_run(name) and _repeats(table.labels(name), sides)]
+    if not repeated:
+        return ()
+    message = f"rows of a side share labels of {repeated[0]!r}: if they are repeats of one draw, they do not count each"
+    return (Condition("rows-may-repeat", message, f"--unit {repeated[0]} counts each label once; --unit row each row"),)
+
+
+def _names_run(name: str) -> bool:
+    return re.search(r"(?<![a-z])(run|trial|fold|split|replicate|repetition|id)s?(?![a-z])", name.lower()) is not None
+
+
+def _repeats(labels: Sequence[str], sides: Mapping[str, Values]) -> bool:
+    """Whether rows of a side share labels, and are not all of one."""
+    found = [[labels[row] for row in values.rows.tolist()] for values in sides.values()]
+    return any(1 < len(set(side)) < len(side) for side in found)
 
 
 def pooled_conditions(table: Table, sides: Mapping[str, Values], factors: Sequence[str]) -> tuple[Condition, ...]:
@@ -63,4 +93,5 @@ def _too_few(sides: Mapping[str, Units], next_step: str) -> Sequence[Condition]:
         return ()
     told = "; ".join(f"{name}: {counted(units)}" for name, units in few.items())
     message = f"a verdict takes at least {FEWEST_UNITS} independent units a side ({told})"
-    return (Condition("too-few-units", message, next_step, tuple(few), voids=True),)
+    vouched = "; --unit row if they were drawn independently" if any(units.copies for units in few.values()) else ""
+    return (Condition("too-few-units", message, f"{next_step}{vouched}", tuple(few), voids=True),)

@@ -6,6 +6,7 @@ it; copies of a run say nothing that the first did not say. Statistics are made 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.evidence.coincidence import distinct_among
+from isorun.analysis.evidence.coincidence import BOUNDS, distinct_among
 from isorun.analysis.evidence.condition import some
 from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.samples import FloatArray
@@ -31,11 +32,14 @@ __all__ = [
     "listed_units",
     "names_seed",
     "paired_units",
+    "refuse_value_as_unit",
     "seed_column",
+    "unit_labels",
     "units_of",
 ]
 
 _REPEAT: Final = "repeat"
+_MISSING_WORDS: Final = frozenset({"", "-", "na", "n/a", "nan", "<na>", "null", "none"})
 _ROW_WORDS: Final = ("row", "run")
 
 
@@ -77,6 +81,13 @@ class Units:
         """How many units there are."""
         return int(self.values.size)
 
+    @property
+    def about(self) -> str:
+        """What an answer is limited to, where only the runs of one seed were counted."""
+        if self.noun != _REPEAT:
+            return ""
+        return f"about seed {self.alone} alone" if self.alone else "about the one seed of each side alone"
+
 
 @dataclass(frozen=True, slots=True)
 class PairedUnits:
@@ -111,6 +122,14 @@ def counting_of(table: Table, asked: str | None = None) -> Counting:
         return Counting(None, "row", asked=True)
     allowed = known_names(asked, [*table.columns, _REPEAT, *_ROW_WORDS])
     raise InputError(f"{table.source} has no column {asked!r} to count by", allowed=allowed)
+
+
+def refuse_value_as_unit(counting: Counting, value: str) -> None:
+    """The result itself cannot say what was drawn."""
+    if counting.column == value:
+        raise InputError(
+            "a result cannot be the unit that it is counted by", found=f"--unit {value}", hint="name another column"
+        )
 
 
 def seed_column(table: Table) -> str | None:
@@ -184,8 +203,8 @@ def distinct_pairs(sides: FloatArray) -> NDArray[np.intp]:
 
 def _drawn(table: Table, sides: Sequence[Values], column: str, counting: Counting) -> list[dict[str, frozenset[str]]]:
     """For each side, the units whose runs stand at each label; the label itself where rows are counted."""
-    labels = table.labels(column)
-    units = labels if counting.column in {None, column} else table.labels(str(counting.column))
+    labels = unit_labels(table, column)
+    units = labels if counting.column in {None, column} else unit_labels(table, str(counting.column))
     drawn: list[dict[str, set[str]]] = [{} for _ in sides]
     for found, side in zip(drawn, sides, strict=True):
         for row in side.rows.tolist():
@@ -204,8 +223,24 @@ def _labels(table: Table, group: Values, counting: Counting) -> list[str]:
     rows = group.rows.tolist()
     if counting.column is None:
         return [table.place(row) for row in rows]
-    column = table.labels(counting.column)
+    column = unit_labels(table, counting.column)
     return [column[row] or table.place(row) for row in rows]
+
+
+def unit_labels(table: Table, column: str) -> list[str]:
+    """The labels of units: a number is the same however it is written (1, 1.0, 01), a missing one is empty."""
+    return [_plain_label(label) for label in table.labels(column)]
+
+
+def _plain_label(label: str) -> str:
+    text = label.strip()
+    if text.lower() in _MISSING_WORDS:
+        return ""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return str(int(number)) if math.isfinite(number) and number == int(number) else text
 
 
 def _means(values: FloatArray, membership: NDArray[np.intp], count: int) -> FloatArray:
@@ -220,7 +255,7 @@ def _means(values: FloatArray, membership: NDArray[np.intp], count: int) -> Floa
 def _one_seed(table: Table, group: Values, counting: Counting) -> str:
     if counting.seeds is None:
         return ""
-    labels = table.labels(counting.seeds)
+    labels = unit_labels(table, counting.seeds)
     seeds = list(dict.fromkeys(labels[row] for row in group.rows.tolist()))
     if len(seeds) > 1:
         raise InputError(
@@ -236,7 +271,7 @@ def _without_copies(units: Units) -> Units:
     if units.count < 2:
         return units
     if units.values.min() == units.values.max():
-        if _is_bound(float(units.values[0])):
+        if float(units.values[0]) in BOUNDS:
             return units
         return replace(units, values=units.values[:1], labels=units.labels[:1], copies=units.count - 1, constant=True)
     kept = distinct_among(units.values)
@@ -244,11 +279,6 @@ def _without_copies(units: Units) -> Units:
         return units
     labels = tuple(units.labels[place] for place in kept.tolist())
     return replace(units, values=units.values[kept], labels=labels, copies=units.count - int(kept.size))
-
-
-def _is_bound(value: float) -> bool:
-    """Whether many independent runs may well end at this very number: nothing or everything right."""
-    return value in {0.0, 1.0, 100.0}
 
 
 def counted(units: Units) -> str:

@@ -5,6 +5,7 @@ Text is read with the standard library alone: fifty thousand rows take a tenth o
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import json
@@ -59,7 +60,7 @@ def _text(path: Path) -> str:
             f"{path.name} is not UTF-8 text",
             found=f"byte {data[error.start]:#04x} on line {line}",
             allowed="UTF-8, with or without a byte order mark",
-            hint=f"iconv -f LATIN1 -t UTF-8 {path.name}",
+            hint=f"iconv -f {'UTF-16' if data.startswith(_UTF_16) else 'LATIN1'} -t UTF-8 {path.name}",
         ) from error
     if not text.strip():
         raise InputError(f"{path.name} is empty")
@@ -189,3 +190,4 @@ def _text_kinds() -> Iterator[tuple[str, Callable[[str, str], tuple[Columns, Lin
 
 _TEXT: Final = dict(_text_kinds())
 _PARQUET: Final = (".parquet", ".pq")
+_UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from isorun.analysis.evidence.units import Counting, Units, paired_units, units_of
+from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence.unit_conditions import counting_conditions
+from isorun.analysis.evidence.units import Counting, Units, paired_units, refuse_value_as_unit, units_of
 from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.inputs.tables import Table
 from isorun.analysis.leaderboards.compare_many import ManyComparison, compare_many
@@ -29,6 +31,7 @@ class BoardScores:
     blocks: Mapping[str, FloatArray] | None
     notes: tuple[str, ...] = ()
     units: Mapping[str, tuple[Units, ...]] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
 
     def compared(self, *, direction: str, post_hoc: str | None, correction: str) -> ManyComparison:
         """Friedman's test over blocks where there are any, else Kruskal's of all runs."""
@@ -48,6 +51,7 @@ def board_scores(
     drop_missing: bool = False,
 ) -> BoardScores:
     """The scores in column `value` of the approaches in column `by`."""
+    refuse_value_as_unit(counting, value)
     if task and pair:
         hint = "task for several runs on each of many tasks; pair for one run of each approach in each block"
         raise InputError("approaches are compared by task or by pair", found=f"task {task!r}, pair {pair!r}", hint=hint)
@@ -60,15 +64,16 @@ def board_scores(
     units = {name: tuple(tasks.values()) for name, tasks in by_task.items()}
     dropped = sum(group.values.dropped for group in groups)
     notes = [f"{dropped} values are not finite and were left out"] if dropped else []
+    told = counting_conditions(table, {group.name: group.values for group in groups}, counting)
     if task:
-        return BoardScores(scores, _task_means(scores), tuple(notes), units)
+        return BoardScores(scores, _task_means(scores), tuple(notes), units, told)
     if pair is None:
-        return BoardScores(scores, None, tuple(notes), units)
+        return BoardScores(scores, None, tuple(notes), units, told)
     paired = paired_units(table, [group.values for group in groups], pair, counting)
     blocks = {group.labels[by]: side for group, side in zip(groups, paired.sides, strict=True)}
     lost = len(paired.unmatched)
     notes += [f"{lost} labels of {pair!r} are not in every approach, and not in the paired tests"] * (lost > 0)
-    return BoardScores(scores, blocks, tuple(notes), units)
+    return BoardScores(scores, blocks, tuple(notes), units, told)
 
 
 def _on_the_same_tasks(by_task: Mapping[str, Mapping[str, Units]]) -> dict[str, TaskScores]:

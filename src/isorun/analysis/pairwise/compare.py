@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.evidence.unit_conditions import pooled_conditions, unit_conditions
-from isorun.analysis.evidence.units import Counting, counting_of, listed_pairs, listed_units, paired_units, units_of
+from isorun.analysis.evidence.unit_conditions import counting_conditions, pooled_conditions, unit_conditions
+from isorun.analysis.evidence.units import (
+    Counting,
+    counting_of,
+    listed_pairs,
+    listed_units,
+    paired_units,
+    refuse_value_as_unit,
+    units_of,
+)
 from isorun.analysis.evidence.withholding import withheld
 from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.samples import finite_sample, higher_is_better
@@ -73,7 +81,7 @@ def compare(
     found = (*conditions, *unit_conditions({side.name: side.units for side in sides}, next_step=real_runs))
     judged = (pairs.first, pairs.second) if pairs is not None else (sides[0].values, sides[1].values)
     decision = decide(*judged, direction=direction, margin=margin, method="fixed", test=test, paired=pairs is not None)
-    decision = named(decision, sides[0].name, sides[1].name, sides[0].units.noun)
+    decision = named(decision, sides[0].name, sides[1].name, sides[0].units.noun, about=sides[0].units.about)
     question = NamedQuestion(
         sides[0].name, sides[1].name, sides[0].values, sides[1].values, pairs, direction, rope, correlation
     )
@@ -128,11 +136,13 @@ def _from_table(data: Any, chosen: _Selection) -> tuple[tuple[Side, Side], Pairs
         )
     table = read_table(data).where(chosen.where)
     counting = chosen.unit if isinstance(chosen.unit, Counting) else counting_of(table, chosen.unit)
+    refuse_value_as_unit(counting, value)
     columns = column_names(by, tuple(table.columns))
     first, second = _two_of(table.groups(value, columns, drop_missing=chosen.drop_missing), chosen.labels)
     sides = _side(table, first, value, counting), _side(table, second, value, counting)
     fixed = [name for name in _FACTORS if name not in {*columns, counting.column}]
-    pooled = pooled_conditions(table, {side.name: side.values for side in (first, second)}, fixed)
+    rows = {side.name: side.values for side in (first, second)}
+    pooled = (*counting_conditions(table, rows, counting), *pooled_conditions(table, rows, fixed))
     if chosen.pair is None:
         return sides, None, pooled
     return sides, paired_units(table, (first.values, second.values), chosen.pair, counting).pairs, pooled

@@ -9,6 +9,7 @@ from isorun.analysis.agreements.rounding import RankChange, SupportedDigits
 from isorun.analysis.agreements.shared_runs import AgreementTable, SharedRuns
 from isorun.analysis.evidence.condition import Condition
 from isorun.report.numbers import UNKNOWN, count, fixed, p_value, percentage, significant, whole
+from isorun.report.statistics.evidence import evidence_sentences
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
 
@@ -32,6 +33,7 @@ def _verdict(result: AgreementTable) -> Iterator[str]:
         )
     else:
         yield "No two sides can be compared in order: the runs of a side are all the same."
+    yield from evidence_sentences(result.sides)
     if result.decimals is not None:
         changed = [_change(change) for change in result.rank_changes]
         said = f": {'; '.join(changed)}" if changed else " changes no order of the sides"

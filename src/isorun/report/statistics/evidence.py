@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from isorun.analysis.evidence.units import Units, counted
 from isorun.report.numbers import count
 
-__all__ = ["evidence_sentences"]
+__all__ = ["ROWS_COUNT", "evidence_sentences"]
+
+ROWS_COUNT: Final = "Every row counts as an independent run; --unit COLUMN names what was drawn, if that is not so."
 
 
 def evidence_sentences(sides: Mapping[str, Units]) -> list[str]:
@@ -16,13 +19,9 @@ def evidence_sentences(sides: Mapping[str, Units]) -> list[str]:
     first = next(iter(sides.values()))
     sentences = [_counts(sides, said)]
     if first.noun == "row":
-        sentences.append(
-            "Every row counts as an independent run: no column of seeds says otherwise, and --unit COLUMN would."
-        )
+        sentences.append(ROWS_COUNT)
     if first.noun == "repeat":
-        alone = {units.alone for units in sides.values()} - {""}
-        about = f"seed {alone.pop()}" if len(alone) == 1 else "the one seed of each side"
-        sentences.append(f"This is about {about} alone: other seeds may say otherwise.")
+        sentences.append(f"This is {first.about}: other seeds may say otherwise.")
     return sentences
 
 
@@ -35,4 +34,4 @@ def _counts(sides: Mapping[str, Units], said: Mapping[str, str]) -> str:
     if all(units.count == units.runs.size for units in sides.values()) and len(sides) > 4:
         total = sum(units.count for units in sides.values())
         return f"Evidence: {count(total, 'run')} of {len(sides)} sides."
-    return f"Evidence: {'; '.join(f'{name}: {text}' for name, text in said.items())}."
+    return f"Evidence: {'; '.join(f'{name}: {text}' if name else text for name, text in said.items())}."

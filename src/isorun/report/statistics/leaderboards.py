@@ -8,6 +8,7 @@ from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.leaderboards.compare_many import PairOutcome
 from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing
 from isorun.report.numbers import UNKNOWN, count, fixed, p_value, percentage, significant, whole
+from isorun.report.statistics.evidence import ROWS_COUNT
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
 
@@ -42,7 +43,7 @@ def _verdict(board: Leaderboard) -> Iterator[str]:
 def _evidence(board: Leaderboard) -> str:
     runs, units = (sum(getattr(one, name) for one in board.standings) for name in ("n", "units"))
     if board.unit == "row":
-        return "Every row counts as an independent run: no column of seeds says otherwise, and --unit COLUMN would."
+        return ROWS_COUNT
     counted = f" of {count(units, board.unit)} count as {units}" if units < runs else ""
     return f"Evidence: {count(runs, 'run')}{counted}."
 
