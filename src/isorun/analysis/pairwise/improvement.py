@@ -33,7 +33,7 @@ _PRIOR_RUNS = 1.0
 """How many runs the normal shares weigh, and the ratio of spreads 1 to 1 in them."""
 _FREEDOM = 1.5
 """Placements vary within [0, 1]: their variance is known better than Satterthwaite's degrees of freedom say, and the
-more so the more samples it comes from. Chosen by simulation, as the prior's weight was."""
+more so when both sides carry it. Chosen by simulation, as the prior's weight was."""
 _FADING = 0.1
 """The nearer a rate is to 0 or 1, the less of a pair's variance goes with its runs (in Hanley and McNeil's model of
 exponential runs, 1982, up to a quarter less)."""
@@ -140,8 +140,8 @@ def _freedom(rates: Sequence[WinRate]) -> float:
             parts += part
             squares += part**2 / (size - 1)
     satterthwaite = parts**2 / squares
-    of_one_sample = min(min(rate.n, rate.m) for rate in rates) - 1
-    return _FREEDOM * satterthwaite**2 / of_one_sample
+    of_one_side = len(rates) * (min(min(rate.n, rate.m) for rate in rates) - 1)
+    return _FREEDOM * satterthwaite**2 / of_one_side
 
 
 def single_run_reversal(first: FloatArray, second: FloatArray) -> float | None:
