@@ -56,5 +56,18 @@ def test_three_runs_copied_ten_times_are_three():
     assert distinct_among(runs).tolist() == [0, 10, 20]
 
 
+@pytest.mark.parametrize("decimals", [4, 5, 6, 8])
+@pytest.mark.parametrize(("draws", "copies"), [(3, 10), (6, 5)])
+def test_copies_are_known_by_their_number_however_they_are_rounded(decimals, draws, copies):
+    rng = np.random.default_rng(decimals)
+    for _ in range(100):
+        runs = np.repeat(rng.normal(0.9, 0.01, draws).round(decimals), copies)
+        assert distinct_among(runs).size == np.unique(runs).size
+
+
+def test_a_ceiling_that_many_runs_reach_is_no_copy():
+    assert distinct_among(np.array([500.0] * 9 + [20.0])).size == 10
+
+
 def test_values_that_do_not_vary_tell_nothing_of_chance():
     assert expected_ties(np.full(5, 0.95)) == np.inf

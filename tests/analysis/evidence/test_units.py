@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 
-from isorun.analysis.evidence.unit_conditions import pooled_conditions, unit_conditions
-from isorun.analysis.evidence.units import counted, counting_of, listed_units, paired_units, units_of
+from isorun.analysis.evidence.unit_conditions import counting_conditions, pooled_conditions, unit_conditions
+from isorun.analysis.evidence.units import (
+    counted,
+    counting_of,
+    listed_pairs,
+    listed_units,
+    names_seed,
+    paired_units,
+    refuse_value_as_unit,
+    units_of,
+)
 from isorun.analysis.inputs.tables import read_table
 from isorun.errors import InputError
 
@@ -105,7 +114,7 @@ def test_pairs_average_repeats_and_leave_out_who_has_no_partner():
         }
     )
     first, second = (group.values for group in table.groups("acc", ("model",)))
-    pairs = paired_units(table, (first, second), "seed", counting_of(table))
+    pairs = paired_units(table, (first, second), "seed", counting_of(table)).pairs
     assert pairs.first == pytest.approx([0.15, 0.40])
     assert pairs.second == pytest.approx([0.25, 0.45])
     assert pairs.unmatched == ("3",)
@@ -114,7 +123,65 @@ def test_pairs_average_repeats_and_leave_out_who_has_no_partner():
 def test_pairs_that_repeat_the_same_two_numbers_count_once():
     table = read_table({"model": ["a"] * 6 + ["b"] * 6, "seed": [*range(6)] * 2, "acc": [0.87312] * 6 + [0.88519] * 6})
     first, second = (group.values for group in table.groups("acc", ("model",)))
-    assert paired_units(table, (first, second), "seed", counting_of(table)).first.size == 1
+    assert paired_units(table, (first, second), "seed", counting_of(table)).pairs.first.size == 1
+
+
+@pytest.mark.parametrize("column", ["repeat", "job"])
+def test_pairs_by_what_is_no_draw_count_the_draws(column):
+    """Three seeds with ten repeats: pairs of repeats are not thirty, nor ten, pieces of evidence."""
+    seeds, repeats = np.repeat([1, 2, 3], 10), np.tile(range(10), 3)
+    labels = repeats if column == "repeat" else np.arange(30)
+    table = read_table(
+        {"model": ["a"] * 30 + ["b"] * 30, "seed": [*seeds] * 2, column: [*labels] * 2, "acc": RNG.normal(size=60)}
+    )
+    sides = tuple(group.values for group in table.groups("acc", ("model",)))
+    pairs = paired_units(table, sides, column, counting_of(table)).pairs
+    assert pairs.first.size == {"repeat": 1, "job": 3}[column]
+
+
+def test_copies_of_listed_pairs_count_once():
+    first, second = RNG.normal(size=10), RNG.normal(size=10)
+    assert listed_pairs(np.tile(first, 3), np.tile(second, 3)).first.size == 10
+    assert listed_pairs(first, second).first.size == 10
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["seed", "Seed", "random_seed", "train_seed", "config.seed", "args/seed", "modelSeed", "random_state", "seed_id"],
+)
+def test_columns_of_seeds_are_known_by_their_name(name):
+    assert units({name: SEEDS, "acc": VALUES}).count == 3
+
+
+@pytest.mark.parametrize("name", ["seedling", "proceed", "speed", "model"])
+def test_other_columns_are_no_seeds(name):
+    assert not names_seed(name)
+
+
+def test_a_seed_is_the_same_however_it_is_written():
+    assert units({"seed": ["1", "1.0", "01", " 1", "2"], "acc": VALUES[:5]}).count == 2
+
+
+def test_seeds_that_are_missing_in_part_void_every_claim():
+    table = read_table({"seed": ["1", "", "N/A", "2", "None"], "acc": VALUES[:5]})
+    (group,) = table.groups("acc", ())
+    (condition,) = counting_conditions(table, {"a": group.values}, counting_of(table))
+    assert (condition.code, condition.voids) == ("seeds-missing", True)
+    whole = read_table({"seed": ["", "", ""], "acc": VALUES[:3]})
+    (group,) = whole.groups("acc", ())
+    assert counting_conditions(whole, {"a": group.values}, counting_of(whole)) == ()
+
+
+def test_rows_that_share_a_run_or_fold_are_told():
+    table = read_table({"fold": [1, 1, 2, 2], "acc": VALUES[:4]})
+    (group,) = table.groups("acc", ())
+    (condition,) = counting_conditions(table, {"a": group.values}, counting_of(table))
+    assert (condition.code, "--unit fold" in condition.next_step) == ("rows-may-repeat", True)
+
+
+def test_a_result_is_no_unit():
+    with pytest.raises(InputError):
+        refuse_value_as_unit(counting_of(read_table({"acc": VALUES}), "acc"), "acc")
 
 
 def test_runs_of_several_configs_in_one_side_are_told():

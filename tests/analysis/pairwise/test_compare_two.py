@@ -187,7 +187,7 @@ def test_runs_without_a_partner_are_named_in_a_note():
     assert result.to_json()["pairs"] == 5
     assert any("2 runs have no partner" in note and "99" in note for note in result.notes)
     nobody = {**TABLE, "seed": [*range(6), *range(10, 16)]}
-    assert "shares its 'seed'" in refusal(nobody, value="value", by="setting", pair="seed")
+    assert "no runs belong together" in refusal(nobody, value="value", by="setting", pair="seed")
 
 
 def test_values_left_out_are_counted_in_the_result():

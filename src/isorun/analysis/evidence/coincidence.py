@@ -3,8 +3,8 @@
 Accuracies on a hundred examples tie all the time; losses with eight digits never do. What tells them apart is how
 finely the numbers lie: the step of which all of them are multiples, against the width over which they spread. n runs
 that spread over a width R in steps of g make about n(n - 1)/2 · 2g/R ties by chance (2: densities have a peak). Many
-more than that are copies. Numbers of three digits or fewer (500, 0.95) may be a ceiling that many runs reach, and
-prove nothing.
+more than that are copies. Numbers of fewer than a thousand steps (500, 0.95) may be a ceiling that many runs
+reach, and prove nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["BOUNDS", "distinct_among", "expected_ties", "significant_digits", "s
 
 _IMPOSSIBLE: Final = 0.001
 """Ties as many as there are would happen by chance less often than this: they are copies."""
-_TELLING_DIGITS: Final = 4
+_TELLING_STEPS: Final = 1_000
 BOUNDS: Final = frozenset({0.0, 1.0, 100.0})
 """Numbers that many independent runs may well end at: nothing or everything right."""
 _FINEST: Final = 1e-9
@@ -34,12 +34,12 @@ def distinct_among(values: FloatArray) -> NDArray[np.intp]:
     """The places of the values to keep: all of them, or the first of each where ties cannot be chance."""
     distinct, first, sizes = np.unique(values, return_index=True, return_counts=True)
     everything = np.arange(values.size, dtype=np.intp)
-    telling = np.array([significant_digits(value) >= _TELLING_DIGITS for value in distinct[sizes > 1].tolist()])
-    ties = int((sizes[sizes > 1] - 1)[telling].sum()) if telling.size else 0
+    telling = (sizes > 1) & (np.abs(distinct) >= _TELLING_STEPS * step_of(values))
+    ties = int((sizes[telling] - 1).sum())
     if not ties or _chance_of(ties, expected_ties(values)) >= _IMPOSSIBLE:
         return everything
-    repeated = np.isin(values, distinct[sizes > 1][telling])
-    return np.sort(np.concatenate([everything[~repeated], first[sizes > 1][telling]]))
+    repeated = np.isin(values, distinct[telling])
+    return np.sort(np.concatenate([everything[~repeated], first[telling]]))
 
 
 def significant_digits(value: float) -> int:
