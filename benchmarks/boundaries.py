@@ -1,6 +1,6 @@
 """Simulates the boundaries of the default plans and writes them into the package: `python benchmarks/boundaries.py`.
 
-Takes about two minutes. The file says how many comparisons they rest on; a test simulates some anew with fewer.
+Takes a few minutes. The file says how many comparisons they rest on; a test simulates some anew with fewer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ALPHA = 0.05
 STAGES = (30, 60, 120)
 PLANS = (
     ("brunner-munzel", (30,), 1_048_576),
-    ("brunner-munzel", STAGES, 262_144),
+    ("brunner-munzel", STAGES, 196_608),
     ("signed-rank", (30,), 500_000),
 )
 """The test, the maxima, and how many comparisons are simulated; looks after every run from 5 on."""
@@ -28,7 +28,7 @@ def plan(test: str, stages: tuple[int, ...], comparisons: int) -> dict[str, Any]
     schedule = every(1, min_runs=5, max_runs=stages[-1])
     ends = tuple(stage / stages[-1] for stage in stages)
     cumulative = cumulative_error(DEFAULT_SPENDING, fractions(schedule), ALPHA, ends)
-    found = boundaries.simulated(test, schedule, cumulative, comparisons)
+    found = boundaries.simulated(test, schedule, cumulative, comparisons, patient=True)
     return {
         "test": test,
         "spending": DEFAULT_SPENDING,

@@ -40,11 +40,13 @@ def boundaries(test: str, schedule: Schedule, cumulative: tuple[float, ...], *, 
     return kept or simulated(test, schedule, cumulative, _QUICK_PATHS if quick else _PATHS[test])
 
 
-def simulated(test: str, schedule: Schedule, cumulative: tuple[float, ...], most_paths: int) -> Calibration:
-    """The boundaries from up to so many simulated comparisons."""
+def simulated(
+    test: str, schedule: Schedule, cumulative: tuple[float, ...], most_paths: int, *, patient: bool = False
+) -> Calibration:
+    """The boundaries from up to so many simulated comparisons; `patient` as in `null_scores`."""
     if test != "brunner-munzel":
         return calibrate(null_distances(test, schedule, most_paths), cumulative)
-    found = calibrate_worst(null_scores(schedule, most_paths), cumulative)
+    found = calibrate_worst(null_scores(schedule, most_paths, patient=patient), cumulative)
     return Calibration(tuple(value * (1 - _ROUNDING) for value in found.critical), found.spent)
 
 
