@@ -2,7 +2,8 @@
 
 Normal runs, looks after every run from 5 to 30 a side, d standard deviations between A and B. The reference figures
 were themselves simulated and are rounded to .001 and 0.1 runs, so a row passes within .004 of a rate and 0.1 of a
-mean. Run it: `python benchmarks/sequential.py`.
+mean. The default rule, whose null is that a new run of either side wins as often as not, is held to its own targets,
+with spreads of up to 1:10. Run it: `python benchmarks/sequential.py`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ REFERENCE: dict[str, tuple[tuple[float, float], ...]] = {
     "obrien-fleming": ((0.050, 29.6), (0.428, 26.6), (0.946, 18.3), (1.0, 11.7)),
     "t e-process": ((0.017, 29.7), (0.202, 27.7), (0.819, 18.9), (1.0, 9.7)),
 }
+SPREADS = (1.0, 2.0, 4.0, 10.0)
+MOST_FALSE_CLAIMS = 0.055
+DEFAULT_POWER = {0.5: (0.37, 26.7), 1.0: (0.92, 17.5), 1.7: (0.999, 10.6)}
 HOLDS_ALPHA = frozenset(REFERENCE) - {"naive p<.05 each look"}
 MOST_NULL_RUNS_WITH_FUTILITY = 22.0
 MOST_POWER_LOST_TO_FUTILITY = 0.01
@@ -57,11 +61,11 @@ def futile_rules() -> dict[str, Rule]:
     }
 
 
-def simulate(rule: Rule, effect: float) -> tuple[float, float]:
+def simulate(rule: Rule, effect: float, spread: float = 1.0) -> tuple[float, float]:
     """The rate of claims and the mean runs a side; every rule sees the same simulated runs."""
     rng = np.random.default_rng([41, round(10 * effect)])
     a = rng.standard_normal((30, COMPARISONS), dtype=np.float32) + np.float32(effect)
-    b = rng.standard_normal((30, COMPARISONS), dtype=np.float32)
+    b = np.float32(spread) * rng.standard_normal((30, COMPARISONS), dtype=np.float32)
     return rate_and_mean(rule, ends(trace(rule, a, b)))
 
 
@@ -99,10 +103,22 @@ def futility_rows(
             )
 
 
+def default_rows() -> Iterator[dict[str, Any]]:
+    rule = sequential_rule(SCHEDULE, "power-1.5", ALPHA, futility=True)
+    for spread in SPREADS:
+        rate, _ = simulate(rule, 0.0, spread)
+        most = MOST_FALSE_CLAIMS
+        yield _row(f"default rule, spreads 1:{spread:g}, d=0.0: claims", rate, most, "rate", ok=rate <= most)
+    for effect, (power, most_runs) in DEFAULT_POWER.items():
+        rate, mean = simulate(rule, effect)
+        yield _row(f"default rule, d={effect}: claims", rate, power, "rate", ok=rate >= power)
+        yield _row(f"default rule, d={effect}: runs a side", mean, most_runs, "runs", ok=mean <= most_runs)
+
+
 def measure() -> list[dict[str, Any]]:
     without = {name: [simulate(rule, effect) for effect in EFFECTS] for name, rule in rules().items()}
     with_futility = {name: [simulate(rule, effect) for effect in EFFECTS] for name, rule in futile_rules().items()}
-    return [*reference_rows(without), *futility_rows(with_futility, without)]
+    return [*reference_rows(without), *futility_rows(with_futility, without), *default_rows()]
 
 
 def _rate_ok(name: str, effect: float, rate: float, wanted: float) -> bool:

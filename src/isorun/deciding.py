@@ -21,8 +21,8 @@ from isorun.analysis.evidence.units import (
     paired_units,
     units_of,
 )
-from isorun.analysis.evidence.withholding import withheld
-from isorun.analysis.inputs.samples import finite_sample
+from isorun.analysis.evidence.withholding import skewed_pairs, withheld
+from isorun.analysis.inputs.samples import FloatArray, finite_sample
 from isorun.analysis.inputs.tables import Group, Table
 from isorun.analysis.pairwise.compare import REAL_RUNS
 from isorun.analysis.sequential.decision import Decision, Verdict
@@ -65,8 +65,10 @@ def decide(
         pairs = listed_pairs(a, b)
         units = {"A": replace(units["A"], values=pairs.first), "B": replace(units["B"], values=pairs.second)}
     values = [one.values for one in units.values()]
-    known = (*(() if direction else (ASSUMED,)), *unit_conditions(units, next_step=REAL_RUNS))
-    decision = withheld(named(decide_runs(*values, direction=direction or "higher", **options), "A", "B"), known)
+    decision = decide_runs(*values, direction=direction or "higher", **options)
+    skewed = skewed_pairs(decision, values[0], values[1]) if options.get("paired") else ()
+    known = (*(() if direction else (ASSUMED,)), *skewed, *unit_conditions(units, next_step=REAL_RUNS))
+    decision = withheld(named(decision, "A", "B"), known)
     return replace(decision, warnings=(*known, *decision.warnings))
 
 
@@ -297,23 +299,22 @@ class _Question:
             *found.conditions(metric, study),
             *unit_conditions(dict(zip((sides.a, sides.b), units, strict=True)), next_step=study.real_runs),
         )
-        decision = self._decided(table, groups, units, counting, metric.direction or "higher")
+        judged = self._judged(table, groups, units, counting)
+        decision = decide_by(self.plan, *judged, direction=metric.direction or "higher")
+        if self.pair is not None:
+            known = (*known, *skewed_pairs(decision, *judged))
         decision = named(decision, sides.a, sides.b, units[0].noun, about=units[0].about)
         drawn = min(group.units.planned for group in study.groups)
         return _Look(withheld(decision, known), units, known, drawn)
 
-    def _decided(
-        self,
-        table: Table,
-        groups: Sequence[Group],
-        units: Sequence[Units],
-        counting: Counting,
-        direction: str,
-    ) -> Decision:
+    def _judged(
+        self, table: Table, groups: Sequence[Group], units: Sequence[Units], counting: Counting
+    ) -> tuple[FloatArray, FloatArray]:
+        """One value a unit of either side; of pairs those that belong together."""
         if self.pair is None:
-            return decide_by(self.plan, units[0].values, units[1].values, direction=direction)
-        first, second = paired_units(table, (groups[0].values, groups[1].values), self.pair, counting).sides
-        return decide_by(self.plan, first, second, direction=direction)
+            return units[0].values, units[1].values
+        first, second = paired_units(table, [group.values for group in groups], self.pair, counting).sides
+        return first, second
 
 
 def _refuse_unlogged(found: Results, value: str | None) -> None:

@@ -32,7 +32,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--direction", choices=("higher", "lower"), help="which is better (default: as the name tells)")
     parser.add_argument("--statistic", default="iqm", metavar="NAME", help="iqm, mean or median (default: iqm)")
     parser.add_argument(
-        "--post-hoc", metavar="NAME", help="dunn or mann-whitney; with --task or --pair nemenyi, conover or wilcoxon"
+        "--post-hoc",
+        metavar="NAME",
+        help="brunner-munzel, dunn, mann-whitney; with --task or --pair nemenyi, conover, wilcoxon",
     )
     parser.add_argument("--adjust", default="holm", metavar="METHOD", help="of p: holm, bh or none (default: holm)")
     parser.add_argument("--best-of", type=int, default=5, metavar="K", help="expected best of K runs (default: 5)")

@@ -91,7 +91,7 @@ def test_without_a_maximum_the_interval_is_the_confidence_sequence():
 def test_the_interval_covers_after_a_sequential_stop(law, effect):
     rule = sequential_rule(DEFAULT, "power-1.5", 0.05, futility=True)
     rng = np.random.default_rng([37, int(10 * effect)])
-    comparisons = 1_500
+    comparisons = 1_000
     a, b = LAWS[law](rng, (30, comparisons)) + effect, LAWS[law](rng, (30, comparisons))
     end = ends(trace(rule, a, b))
     found = [estimate_under(rule, a[:, c], b[:, c], int(end.look[c])) for c in range(comparisons)]

@@ -123,13 +123,14 @@ def test_futility_ends_a_comparison_of_equals_early_and_costs_less_than_a_point_
 
 
 def test_the_kept_boundaries_are_those_that_a_new_simulation_finds():
-    """With a sixteenth of the comparisons and other seeds: the same values but for noise, and the same error."""
+    """With a sixteenth of the comparisons: the same values but for noise, and the same error."""
     cumulative = cumulative_error("power-1.5", fractions(DEFAULT), 0.05)
-    kept = boundaries.boundaries("brunner-munzel", DEFAULT, cumulative)
-    again = boundaries.simulated_superiority(DEFAULT, cumulative, 65_536)
-    assert kept.critical[:3] == again.critical[:3] == (math.inf,) * 3
-    assert kept.critical[3:] == pytest.approx(again.critical[3:], abs=0.12)
-    assert kept.spent[-1] == pytest.approx(0.05, abs=0.0005)
+    for test, first in (("brunner-munzel", 3), ("signed-rank", 4)):
+        kept = boundaries.boundaries(test, DEFAULT, cumulative)
+        again = boundaries.simulated(test, DEFAULT, cumulative, 65_536)
+        assert kept.critical[:first] == again.critical[:first] == (math.inf,) * first
+        assert kept.critical[first:] == pytest.approx(again.critical[first:], abs=0.15)
+        assert kept.spent[-1] == pytest.approx(0.05, abs=0.0005)
 
 
 def test_every_ratio_of_spreads_spends_no_more_than_it_may():

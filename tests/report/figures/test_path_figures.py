@@ -30,9 +30,10 @@ def test_every_look_made_is_a_dot_at_its_number_of_runs():
 
 
 def test_rank_statistics_are_shown_in_standard_deviations():
-    point = open_decision().path[0]
+    exact = decision(test="mann-whitney")
     sd = (5 * 5 * 11 / 12) ** 0.5
-    assert sequential_path(open_decision()).dots[0].y == pytest.approx(point.statistic / sd)
+    assert sequential_path(exact).dots[0].y == pytest.approx(exact.path[0].statistic / sd)
+    assert sequential_path(open_decision()).dots[0].y == open_decision().path[0].statistic
 
 
 def test_a_dot_is_in_a_zone_exactly_when_a_claim_is_made():

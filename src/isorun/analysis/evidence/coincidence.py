@@ -1,10 +1,11 @@
-"""Coincidence: could independent runs have given the very same number, or must they be copies of one run?
+"""Coincidence: could independent runs have given the very same numbers, or must they be copies of each other?
 
 Accuracies on a hundred examples tie all the time; losses with eight digits never do. What tells them apart is how
 finely the numbers lie: the step of which all of them are multiples, against the width over which they spread. n runs
-that spread over a width R in steps of g make about n(n - 1)/2 · 2g/R ties by chance (2: densities have a peak). Many
-more than that are copies. Numbers of fewer than a thousand steps (500, 0.95) may be a ceiling that many runs
-reach, and prove nothing.
+that spread over a width R in steps of g make about n(n - 1)/2 · 2g/R tied pairs by chance (2: densities have a peak).
+Many more than that are copies. A single number that keeps coming back is no copy but a place where runs end: a ceiling
+(500), a failure (0.5), a training that is stuck. So the commonest number is left out of the count, and where others
+repeat it must be three of them, or all there are.
 """
 
 from __future__ import annotations
@@ -22,24 +23,33 @@ __all__ = ["BOUNDS", "distinct_among", "expected_ties", "significant_digits", "s
 
 _IMPOSSIBLE: Final = 0.001
 """Ties as many as there are would happen by chance less often than this: they are copies."""
-_TELLING_STEPS: Final = 1_000
 BOUNDS: Final = frozenset({0.0, 1.0, 100.0})
 """Numbers that many independent runs may well end at: nothing or everything right."""
-_FINEST: Final = 1e-9
-"""Steps below this share of the largest number are not told apart from none: floating point blurs them."""
-_MOST_NUMBERS: Final = 2_000
+_FINEST: Final = 1e-6
+"""Steps below this share of the largest number are not told apart from none: single precision blurs them."""
+_MOST_NUMBERS: Final = 24
+_MOST_STEPS: Final = 100_000
 
 
 def distinct_among(values: FloatArray) -> NDArray[np.intp]:
     """The places of the values to keep: all of them, or the first of each where ties cannot be chance."""
-    distinct, first, sizes = np.unique(values, return_index=True, return_counts=True)
+    same = _alike(values)
+    _, first, sizes = np.unique(same, return_index=True, return_counts=True)
+    repeated = np.sort(sizes[sizes > 1])
     everything = np.arange(values.size, dtype=np.intp)
-    telling = (sizes > 1) & (np.abs(distinct) >= _TELLING_STEPS * step_of(values))
-    ties = int((sizes[telling] - 1).sum())
+    if repeated.size < min(3, sizes.size):
+        return everything
+    others = repeated[:-1]
+    ties = int((others * (others - 1) // 2).sum())
     if not ties or _chance_of(ties, expected_ties(values)) >= _IMPOSSIBLE:
         return everything
-    repeated = np.isin(values, distinct[telling])
-    return np.sort(np.concatenate([everything[~repeated], first[telling]]))
+    return np.sort(first)
+
+
+def _alike(values: FloatArray) -> FloatArray:
+    """The values without what single precision or a sum in another order does to them."""
+    finest = _FINEST * float(np.abs(values).max(initial=0.0))
+    return values if finest == 0.0 else np.round(values / finest)
 
 
 def significant_digits(value: float) -> int:
@@ -63,26 +73,28 @@ def expected_ties(values: FloatArray) -> float:
 
 
 def step_of(values: FloatArray) -> float:
-    """The largest step of which all values are multiples, by Euclid's algorithm; 0 when all are zero.
+    """The largest step of which all values are multiples: a decimal place, or one example of so many; 0 for zeros.
 
-    For numbers without a common step this is what floating point can just resolve.
+    Found by trying: 1, 1/2, 1/3, … (of a hundred for percentages), as far as single precision tells such steps from
+    none, and as few different values do not fit one by chance. Numbers without a step have the finest told apart.
     """
-    sizes = np.unique(np.abs(values))[::-1][:_MOST_NUMBERS]
+    sizes = np.unique(np.abs(values))
     largest = float(sizes.max(initial=0.0))
-    finest = _FINEST * largest
-    step = largest
-    for size in sizes[sizes > finest].tolist():
-        step = _common_step(step, size, finest)
-        if step <= finest:
-            return finest
-        # The largest number holds many steps, so it tells the step to more digits than a remainder does.
-        step = largest / round(largest / step)
-    return step
+    tried = sizes[sizes > _FINEST * largest][:_MOST_NUMBERS]
+    if not tried.size:
+        return 0.0
+    scales = (1.0, 100.0) if 1.0 < largest <= 100.0 else (1.0,)
+    found = [scale * step for scale in scales if (step := _unit_fraction(tried / scale, largest / scale))]
+    return max(found, default=_FINEST * largest)
 
 
-def _common_step(first: float, second: float, finest: float) -> float:
-    larger, smaller = max(first, second), min(first, second)
-    while smaller > finest:
-        rest = math.fmod(larger, smaller)
-        larger, smaller = smaller, 0.0 if smaller - rest <= finest else rest
-    return larger
+def _unit_fraction(sizes: FloatArray, largest: float) -> float:
+    """The largest 1/n of which all are multiples; 0 where there is none that is not chance."""
+    blur = _FINEST * largest / 4.0
+    # So many different values fit 1/n within the blur by chance for one n in a hundred searches up to this one.
+    most = (0.01 * (sizes.size + 1) / (2.0 * blur) ** sizes.size) ** (1.0 / (sizes.size + 1))
+    candidates = np.arange(1, 1 + int(min(most, _MOST_STEPS)), dtype=np.float64)
+    for size in sizes.tolist():
+        misses = np.abs(size * candidates - np.rint(size * candidates))
+        candidates = candidates[misses <= blur * candidates]
+    return 1.0 / float(candidates[0]) if candidates.size else 0.0

@@ -178,27 +178,50 @@ def paired_units(table: Table, sides: Sequence[Values], column: str, counting: C
         )
     values = np.array([[labels[label] for label in shared] for labels in by_label])
     drawn = _drawn(table, sides, column, counting)
-    units = _numbered([tuple(side[label] for side in drawn) for label in shared])
+    units = _together([[side[label] for label in shared] for side in drawn])
     means = np.array([_means(side, units, int(units.max()) + 1) for side in values])
-    kept = np.arange(means.shape[1]) if counting.asked or counting.recorded else distinct_pairs(means)
+    if not (counting.asked or counting.recorded):
+        means = _without_copied_pairs(means)
     unmatched = tuple(sorted((label for label in every if label not in set(shared)), key=natural_order))
     runs = sum(int(side.finite.size) for side in sides)
-    return PairedUnits(tuple(side[kept] for side in means), unmatched, runs, counting.noun)
+    return PairedUnits(tuple(means), unmatched, runs, counting.noun)
 
 
 def listed_pairs(first: FloatArray, second: FloatArray) -> Pairs:
-    """The pairs of two plain lists, whose i-th runs belong together; copies of a pair count once."""
+    """The pairs of two plain lists, whose i-th runs belong together; pairs that share a draw are one."""
     if first.size != second.size:
         raise InputError("paired runs must be equally many", found=f"{first.size} and {second.size}")
-    kept = distinct_pairs(np.array([first, second])) if first.size else np.arange(0)
-    return Pairs(first[kept], second[kept])
+    return Pairs(*_without_copied_pairs(np.array([first, second]))) if first.size else Pairs(first, second)
 
 
-def distinct_pairs(sides: FloatArray) -> NDArray[np.intp]:
-    """The places of pairs (columns) that hold other numbers than those before, where equal ones cannot be chance."""
-    first = np.unique(_numbered([tuple(pair) for pair in sides.T.tolist()]), return_index=True)[1]
-    copied = all(side.min() == side.max() or distinct_among(side).size < side.size for side in sides)
-    return np.sort(first) if copied else np.arange(sides.shape[1])
+def _without_copied_pairs(sides: FloatArray) -> FloatArray:
+    """The sides (rows) with pairs (columns) that share a copied draw on any side averaged into one."""
+    drawn = [[frozenset({label}) for label in _draws(side).tolist()] for side in sides]
+    units = _together(drawn)
+    return np.array([_means(side, units, int(units.max()) + 1) for side in sides])
+
+
+def _draws(values: FloatArray) -> NDArray[np.intp]:
+    """A number for each draw: equal values are one where they cannot be chance, or where all are equal."""
+    everything = np.arange(values.size, dtype=np.intp)
+    constant = values.size > 1 and float(values.min()) == float(values.max()) and float(values[0]) not in BOUNDS
+    if not constant and distinct_among(values).size == values.size:
+        return everything
+    return _numbered(values.tolist())
+
+
+def _together(sides: Sequence[Sequence[frozenset[Hashable]]]) -> NDArray[np.intp]:
+    """A number for each pair, the same for pairs that share a draw on any side: their differences move together."""
+    group: dict[tuple[int, Hashable], int] = {}
+    joined: list[int] = []
+    for pair in zip(*sides, strict=True):
+        keys = [(side, draw) for side, draws in enumerate(pair) for draw in draws]
+        known = sorted({joined[group[key]] for key in keys if key in group})
+        joined.append(known[0] if known else len(joined))
+        if len(known) > 1:
+            joined = [known[0] if number in known else number for number in joined]
+        group.update(dict.fromkeys(keys, len(joined) - 1))
+    return _numbered(joined)
 
 
 def _drawn(table: Table, sides: Sequence[Values], column: str, counting: Counting) -> list[dict[str, frozenset[str]]]:

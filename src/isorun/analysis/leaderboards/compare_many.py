@@ -75,7 +75,7 @@ def compare_many(
     """Compare the runs of two or more approaches.
 
     paired: the i-th runs of all approaches belong together (the same task or seed): Friedman with Nemenyi, else
-    Kruskal-Wallis with Dunn, unless post_hoc names another test.
+    Kruskal-Wallis with Brunner-Munzel, unless post_hoc names another test.
     """
     samples = {name: finite_sample(values, f"the runs of {name!r}") for name, values in runs.items()}
     _require_comparable(samples, paired)
@@ -100,7 +100,7 @@ def _independent(
     samples: Mapping[str, FloatArray], better_first: Sequence[FloatArray], post_hoc: str | None, correction: str
 ) -> ManyComparison:
     ranks = np.split(midranks(np.concatenate(better_first)), np.cumsum([one.size for one in better_first])[:-1])
-    chosen = _chosen(post_hoc or "dunn", INDEPENDENT)
+    chosen = _chosen(post_hoc or "brunner-munzel", INDEPENDENT)
     return ManyComparison(
         test="kruskal-wallis",
         outcome=kruskal(better_first),

@@ -1,7 +1,8 @@
 """Which pairs of approaches differ, after a test of all of them.
 
-Independent runs: Dunn (1964) or Mann-Whitney. Blocks (the same tasks or seeds): Nemenyi (1963), Conover (1979) or the
-Wilcoxon signed rank test. Nemenyi's p already holds for all pairs; the others are corrected afterwards.
+Independent runs: Brunner-Munzel (spreads may differ), Dunn (1964) or Mann-Whitney. Blocks (the same tasks or seeds):
+Nemenyi (1963), Conover (1979) or the Wilcoxon signed rank test. Nemenyi's p already holds for all pairs; the others are
+corrected afterwards.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.ranks import midranks, tie_term
 from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.leaderboards.omnibus import block_ranks
+from isorun.analysis.pairwise.brunner_munzel import brunner_munzel
 from isorun.analysis.pairwise.mann_whitney import mann_whitney
 from isorun.analysis.pairwise.signed_rank import wilcoxon_signed_rank
 
@@ -40,6 +42,12 @@ def dunn(samples: Sequence[FloatArray]) -> PairValues:
         2.0 * float(ndtr(-abs(a.mean() - b.mean()) / math.sqrt(variance * (1.0 / a.size + 1.0 / b.size))))
         for a, b in combinations(parts, 2)
     ]
+
+
+def pairwise_brunner_munzel(samples: Sequence[FloatArray]) -> PairValues:
+    """Each pair by itself, whatever the spreads: does a run of one beat a run of the other as often as not?"""
+    found = [brunner_munzel(a, b).p for a, b in combinations(samples, 2)]
+    return [math.nan if p is None else p for p in found]
 
 
 def pairwise_mann_whitney(samples: Sequence[FloatArray]) -> PairValues:
@@ -75,6 +83,7 @@ def pairwise_wilcoxon(samples: Sequence[FloatArray]) -> PairValues:
 
 
 INDEPENDENT: Final[dict[str, Callable[[Sequence[FloatArray]], PairValues]]] = {
+    "brunner-munzel": pairwise_brunner_munzel,
     "dunn": dunn,
     "mann-whitney": pairwise_mann_whitney,
 }

@@ -17,7 +17,7 @@ from isorun.analysis.evidence.units import (
     refuse_value_as_unit,
     units_of,
 )
-from isorun.analysis.evidence.withholding import withheld
+from isorun.analysis.evidence.withholding import skewed_pairs, withheld
 from isorun.analysis.inputs.pairing import Pairs
 from isorun.analysis.inputs.samples import finite_sample, higher_is_better
 from isorun.analysis.inputs.tables import Group, Table, read_table
@@ -81,6 +81,8 @@ def compare(
     found = (*conditions, *unit_conditions({side.name: side.units for side in sides}, next_step=real_runs))
     judged = (pairs.first, pairs.second) if pairs is not None else (sides[0].values, sides[1].values)
     decision = decide(*judged, direction=direction, margin=margin, method="fixed", test=test, paired=pairs is not None)
+    if pairs is not None:
+        found = (*found, *skewed_pairs(decision, pairs.first, pairs.second))
     decision = named(decision, sides[0].name, sides[1].name, sides[0].units.noun, about=sides[0].units.about)
     question = NamedQuestion(
         sides[0].name, sides[1].name, sides[0].values, sides[1].values, pairs, direction, rope, correlation

@@ -1,5 +1,5 @@
 """Decide while runs come in: looks, spending, boundaries, futility, equivalence and projections, one noun a file.
 
-looks ─▶ paths (statistics at every look) ─▶ calibration (critical values) ─▶ rules ─▶ verdict.decide
-                                                 ▲ spending, null_law, e_process, futility, equivalence
+plan ─▶ looks ─▶ paths (statistics at every look) ─▶ boundaries (calibration, null_scores, spending) ─▶ rules
+                                                        rules ─▶ trace ─▶ verdict.decide ◀─ interval, projection
 """

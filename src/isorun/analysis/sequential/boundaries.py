@@ -1,6 +1,6 @@
 """Boundaries: what the score of a test must reach at each look, and how much error that spends.
 
-Those of the default plan are kept in `boundaries.json`, from more simulated comparisons than one would wait for
+Those of the default plans are kept in `boundaries.json`, from more simulated comparisons than one would wait for
 (`python benchmarks/boundaries.py` makes it anew). All others are simulated when they are asked for, in a second or two.
 """
 
@@ -21,10 +21,10 @@ from isorun.analysis.sequential.null_scores import null_scores
 from isorun.analysis.sequential.paths import RunArray, centred_u, signed_rank_scores
 from isorun.errors import InputError
 
-__all__ = ["TESTS", "boundaries", "null_distances", "refuse_too_long", "simulated_superiority"]
+__all__ = ["TESTS", "boundaries", "null_distances", "refuse_too_long", "simulated"]
 
 TESTS = ("brunner-munzel", "mann-whitney", "signed-rank")
-_PATHS = 65_536
+_PATHS = {"brunner-munzel": 65_536, "mann-whitney": 500_000, "signed-rank": 131_072}
 _QUICK_PATHS = 16_384
 _ROUNDING = 1e-6  # scores are kept in single precision: a score may miss a boundary by that much and still reach it
 
@@ -36,24 +36,26 @@ def boundaries(test: str, schedule: Schedule, cumulative: tuple[float, ...], *, 
     quick: from fewer simulated comparisons, for plans that are only weighed.
     """
     refuse_too_long(schedule)
+    kept = _kept(test, schedule, cumulative)
+    return kept or simulated(test, schedule, cumulative, _QUICK_PATHS if quick else _PATHS[test])
+
+
+def simulated(
+    test: str, schedule: Schedule, cumulative: tuple[float, ...], most_paths: int, *, patient: bool = False
+) -> Calibration:
+    """The boundaries from up to so many simulated comparisons; `patient` as in `null_scores`."""
     if test != "brunner-munzel":
-        return calibrate(null_distances(test, schedule, quick=quick), cumulative)
-    most_paths = _QUICK_PATHS if quick else _PATHS
-    return _kept(schedule, cumulative) or simulated_superiority(schedule, cumulative, most_paths)
-
-
-def simulated_superiority(schedule: Schedule, cumulative: tuple[float, ...], most_paths: int) -> Calibration:
-    """The boundaries of the superiority score, from up to so many simulated comparisons."""
-    found = calibrate_worst(null_scores(schedule, most_paths), cumulative)
+        return calibrate(null_distances(test, schedule, most_paths), cumulative)
+    found = calibrate_worst(null_scores(schedule, most_paths, patient=patient), cumulative)
     return Calibration(tuple(value * (1 - _ROUNDING) for value in found.critical), found.spent)
 
 
-def null_distances(test: str, schedule: Schedule, *, quick: bool = False) -> FloatArray:
+def null_distances(test: str, schedule: Schedule, most_paths: int | None = None) -> FloatArray:
     """The distance of the statistic from its middle at each look of comparisons of equals, (looks, simulations)."""
     if test == "brunner-munzel":
-        return np.asarray(null_scores(schedule, _PATHS)[0], dtype=np.float64)
+        return np.asarray(null_scores(schedule, most_paths or _PATHS[test])[0], dtype=np.float64)
     draw, statistic = (_uniform, centred_u) if test == "mann-whitney" else (_normal, _signed_ranks)
-    distances = null_paths(schedule, draw, statistic, most_paths=_QUICK_PATHS if quick else None)
+    distances = null_paths(schedule, draw, statistic, most_paths=most_paths or _PATHS[test])
     return np.abs(distances, out=distances)
 
 
@@ -68,11 +70,15 @@ def refuse_too_long(schedule: Schedule) -> None:
         )
 
 
-def _kept(schedule: Schedule, cumulative: tuple[float, ...]) -> Calibration | None:
+def _kept(test: str, schedule: Schedule, cumulative: tuple[float, ...]) -> Calibration | None:
     """The boundaries in the package, if they are those of this plan."""
     for plan in _kept_plans():
-        same_looks = plan["looks"] == [list(look) for look in schedule]
-        if same_looks and np.allclose(plan["cumulative"], cumulative, rtol=1e-9, atol=0):
+        same_looks = plan["test"] == test and plan["runs_a_side"] == [size for size, _ in schedule]
+        if (
+            same_looks
+            and all(n_a == n_b for n_a, n_b in schedule)
+            and np.allclose(plan["cumulative"], cumulative, rtol=1e-9, atol=0)
+        ):
             critical = (math.inf if value is None else float(value) for value in plan["critical"])
             return Calibration(tuple(critical), tuple(plan["spent"]))
     return None

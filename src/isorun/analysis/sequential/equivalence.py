@@ -29,6 +29,8 @@ from isorun.analysis.sequential.spending import cumulative_error
 
 __all__ = ["EquivalenceRule", "e_process_equivalence", "plain_equivalence", "spending_equivalence"]
 
+_PATHS = 200_000
+
 
 @dataclass(frozen=True, slots=True)
 class EquivalenceRule:
@@ -91,7 +93,9 @@ def _one_sided(schedule: Schedule, cumulative: tuple[float, ...], paired: bool) 
 
     Against a side that is always 0, Welch's t is Student's t of the differences.
     """
-    return calibrate(null_paths(schedule, _normal, _student if paired else _welch), cumulative).critical
+    return calibrate(
+        null_paths(schedule, _normal, _student if paired else _welch, most_paths=_PATHS), cumulative
+    ).critical
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, int]) -> RunArray:

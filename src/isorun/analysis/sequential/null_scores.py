@@ -30,12 +30,16 @@ _LARGER_SIDE_AT_MOST = 200  # beyond it the law does not change while the other 
 Scores = NDArray[np.float32]
 
 
-def null_scores(schedule: Schedule, most_paths: int) -> tuple[Scores, ...]:
-    """|score| at each look, (looks, simulations) for each ratio of the spreads; both ways where the sides differ."""
+def null_scores(schedule: Schedule, most_paths: int, *, patient: bool = False) -> tuple[Scores, ...]:
+    """|score| at each look, (looks, simulations) for each ratio of the spreads; both ways where the sides differ.
+
+    patient: simulate all looks and all paths, however long that takes.
+    """
+    last = max(schedule[-1]) if patient else _SIMULATED_UP_TO
     simulated = tuple(
-        Look(*(min(size, _LARGER_SIDE_AT_MOST) for size in look)) for look in schedule if min(look) <= _SIMULATED_UP_TO
+        Look(*(min(size, _LARGER_SIDE_AT_MOST) for size in look)) for look in schedule if min(look) <= last
     )
-    count = _paths(schedule, simulated, most_paths)
+    count = most_paths if patient else _paths(schedule, simulated, most_paths)
     sides_alike = all(look.n_a == look.n_b for look in simulated)
     ratios = SPREAD_RATIOS if sides_alike else (*SPREAD_RATIOS, *(1 / ratio for ratio in SPREAD_RATIOS[1:]))
     rng = np.random.default_rng(_SEED)

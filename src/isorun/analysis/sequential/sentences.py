@@ -24,7 +24,7 @@ def claim(verdict: Verdict, rule: Rule, point: PathPoint, margin: float | None) 
         return f"equivalent {after}: {varies}, and the sides differ by less than {margin:g}"
     return (
         f"equivalent {after}: the mean difference lies within ±{margin:g}, {point.equivalence:.2f} standard errors "
-        f"from the nearer border where {point.equivalence_boundary:.2f} are needed"
+        f"from the nearer border where {point.equivalence_boundary:.2f} are needed (t tests, for nearly normal runs)"
     )
 
 
@@ -43,8 +43,8 @@ def still_open(rule: Rule, point: PathPoint, projection: Projection, *, hopeless
     if hopeless:
         return f"{so_far}; stopped, because a difference is unlikely to show in the runs that are left"
     if exhausted:
-        return f"{so_far}; {_ended(rule, projection)}"
-    return f"{so_far}{_more(rule, projection)}{_chance(projection)}"
+        return f"{so_far}{_ended(rule, projection)}"
+    return f"{so_far}{_more(rule, projection)}{_chance(rule, projection)}"
 
 
 def too_few(n_a: int, n_b: int, fewest: int) -> str:
@@ -144,14 +144,14 @@ def _ended(rule: Rule, projection: Projection) -> str:
     """What is left to do when no look is."""
     if rule.method == "fixed":
         more = _more(rule, projection, "an even chance of a verdict would take")
-        return f"{more.removeprefix('; ')}, in a plan that is set beforehand" if more else "no more can be said"
+        return f"{more}, in a plan that is set beforehand" if more else ""
     if rule.stages:
         return (
-            f"this stage ends here, and going on to {rule.stages[0]} runs a side keeps the error rate, because it was "
-            "declared beforehand"
+            f"; this stage ends here, and going on to {rule.stages[0]} runs a side keeps the error rate, because it "
+            "was declared beforehand"
         )
     return (
-        "no look is left and the whole error rate is spent, so that more runs of this comparison cannot lead to a "
+        "; no look is left and the whole error rate is spent, so that more runs of this comparison cannot lead to a "
         "claim at that rate; it takes a new comparison of new runs, with a larger maximum or with stages from the start"
     )
 
@@ -165,10 +165,11 @@ def _more(rule: Rule, projection: Projection, lead: str = "") -> str:
     return f"; {lead} {about}" if lead else f"; {about}"
 
 
-def _chance(projection: Projection) -> str:
+def _chance(rule: Rule, projection: Projection) -> str:
     if projection.chance is None:
         return ""
     parts = [
         f"{chance:.0%} {_SPOKEN_EFFECTS[effect]}" for effect, chance in projection.chances if effect in _SPOKEN_EFFECTS
     ]
-    return f" (a verdict within {projection.horizon} runs a side is {projection.chance:.0%} likely: {', '.join(parts)})"
+    within = f"{projection.horizon} {'pairs' if rule.paired else 'runs a side'}"
+    return f" (a verdict within {within} is {projection.chance:.0%} likely: {', '.join(parts)})"
