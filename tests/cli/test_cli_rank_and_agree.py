@@ -50,7 +50,11 @@ def test_rank_over_tasks_has_the_documented_keys_and_the_right_order(games):
 
 def test_rank_without_tasks_tests_all_runs(games):
     result = json.loads(games(*RANK, "--where", "game=go", "--adjust", "bh", "--json").stdout)
-    assert (result["test"]["test"], result["post_hoc"], result["correction"]) == ("kruskal-wallis", "dunn", "bh")
+    assert (result["test"]["test"], result["post_hoc"], result["correction"]) == (
+        "kruskal-wallis",
+        "brunner-munzel",
+        "bh",
+    )
     paired = json.loads(games(*RANK, "--where", "game=go", "--pair", "seed", "--post-hoc", "conover", "--json").stdout)
     assert (paired["test"]["test"], paired["post_hoc"]) == ("friedman", "conover")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -22,7 +23,7 @@ __all__ = ["ManyComparison", "PairOutcome", "compare_many"]
 
 @dataclass(frozen=True, slots=True)
 class PairOutcome:
-    """Two approaches: difference of their means, p by itself, and p corrected for all pairs."""
+    """Two approaches: difference of their means, p by itself, and p corrected for all pairs; NaN from single runs."""
 
     a: str
     b: str
@@ -57,7 +58,13 @@ class ManyComparison:
             "post_hoc": self.post_hoc,
             "correction": self.correction,
             "pairs": [
-                {"a": pair.a, "b": pair.b, "difference": pair.difference, "p": pair.p, "p_adjusted": pair.p_adjusted}
+                {
+                    "a": pair.a,
+                    "b": pair.b,
+                    "difference": pair.difference,
+                    "p": None if math.isnan(pair.p) else pair.p,
+                    "p_adjusted": None if math.isnan(pair.p_adjusted) else pair.p_adjusted,
+                }
                 for pair in self.pairs
             ],
             "critical_difference": self.critical_difference,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from isorun.analysis.evidence.condition import Condition, voided
@@ -140,7 +141,8 @@ def _pairs(board: Leaderboard) -> Table:
 
 
 def _tested(pair: PairOutcome) -> tuple[str, str, str]:
-    return significant(pair.difference), p_value(pair.p), p_value(pair.p_adjusted)
+    known = None if math.isnan(pair.p) else pair
+    return significant(pair.difference), p_value(known and known.p), p_value(known and known.p_adjusted)
 
 
 def _wins(board: Leaderboard, pair: PairOutcome) -> tuple[str, str]:
