@@ -141,8 +141,8 @@ def _pairs(board: Leaderboard) -> Table:
 
 
 def _tested(pair: PairOutcome) -> tuple[str, str, str]:
-    known = None if math.isnan(pair.p) else pair
-    return significant(pair.difference), p_value(known and known.p), p_value(known and known.p_adjusted)
+    p, adjusted = (None if math.isnan(value) else value for value in (pair.p, pair.p_adjusted))
+    return significant(pair.difference), p_value(p), p_value(adjusted)
 
 
 def _wins(board: Leaderboard, pair: PairOutcome) -> tuple[str, str]:
