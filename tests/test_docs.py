@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import isorun
 from isorun.cli import reference
 from isorun.cli.main import COMMANDS
 from isorun.study.toml import KEYS
@@ -36,3 +37,21 @@ def test_links_between_pages_lead_somewhere():
     for page in [root / "README.md", *DOCS.rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+SOURCES = Path(isorun.__file__).parent
+CODES = sorted(
+    {
+        code
+        for path in SOURCES.rglob("*.py")
+        if "zoo" not in path.parts
+        for code in re.findall(r'Condition\(\s*"([a-z-]+)"', path.read_text())
+    }
+    - {"note", "not-finite", "model", "no-model", "images-to-bring"}
+)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_condition_has_its_place_in_the_docs(code):
+    pages = (DOCS / name for name in ("statistics.md", "report-json.md"))
+    assert any(f"`{code}`" in page.read_text() for page in pages)
