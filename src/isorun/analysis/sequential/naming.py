@@ -33,4 +33,9 @@ def named(decision: Decision, a: str, b: str, noun: str = "run", *, about: str =
     winner = f"{names[_WINNERS[decision.verdict]]} is better" if claimed else ""
     limited = f", {about}" if about else ""
     warnings = tuple(replace(warning, message=reworded(warning.message)) for warning in decision.warnings)
-    return replace(decision, why=f"{winner}{reason}{limited}", warnings=warnings)
+    return replace(
+        decision,
+        why=f"{winner}{reason}{limited}",
+        estimate_of=reworded(decision.estimate_of),
+        warnings=warnings,
+    )
