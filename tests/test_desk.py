@@ -20,7 +20,7 @@ def store():
 
 
 def study_of(tmp_path, *command, **environment):
-    return adhoc_study(command or ("python", "t.py"), environment=environment, folder=tmp_path)
+    return adhoc_study([command or ("python", "t.py")], environment=environment, folder=tmp_path)
 
 
 @pytest.mark.parametrize(
