@@ -21,9 +21,12 @@ def measure() -> list[dict[str, Any]]:
         import_seconds = _best_import(5)
         compare = ["compare", str(table), "--value", "value", "--by", "setting", "--a", "base", "--b", "new"]
         compare_seconds = _best(compare, 3)
+        small = _table(Path(name) / "small.csv", 20)
+        small_seconds = _best(["compare", str(small), *compare[2:]], 5)
     work = compare_seconds - import_seconds
     return [
         _row("isorun --help", help_seconds, 0.15, "best of 10"),
+        _row("isorun compare on a small table, in all", small_seconds, 0.6, "best of 5, 20 runs"),
         _row(
             "isorun compare on 50,000 runs, work after start",
             work,
@@ -44,12 +47,12 @@ def _row(name: str, measured: float, target: float, detail: str) -> dict[str, An
     }
 
 
-def _table(path: Path) -> Path:
+def _table(path: Path, rows: int = _ROWS) -> Path:
     generator = random.Random(1)
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["setting", "seed", "value"])
-        for row in range(_ROWS):
+        for row in range(rows):
             setting = "base" if row % 2 else "new"
             writer.writerow([setting, row // 2, generator.gauss(0.9, 0.01)])
     return path
