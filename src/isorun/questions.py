@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.evidence.unit_conditions import unit_conditions
+from isorun.analysis.evidence.unit_conditions import shared_draws, unit_conditions
 from isorun.analysis.evidence.units import Counting, counting_of, paired_units, units_of
 from isorun.analysis.inputs.tables import Group, Table, read_table
 from isorun.errors import InputError, known_names
@@ -476,7 +476,7 @@ def agree(
         direction=metric.direction or "higher",
         decimals=decimals,
         notes=notes,
-        conditions=found.conditions(metric, study),
+        conditions=(*found.conditions(metric, study), *shared_draws(table, pair, found.counting(unit, study))),
     )
 
 

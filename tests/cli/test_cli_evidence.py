@@ -65,6 +65,12 @@ def test_every_judging_command_returns_runs_and_units(repeated):
     assert (planned["n_a"], planned["units_a"], planned["unit"]) == (30, 3, "seed")
 
 
+def test_agreement_over_labels_that_share_draws_is_told(repeated):
+    words = ("agree", *COMPARE[1:], "--pair", "repeat", "--json")
+    assert [one["code"] for one in json.loads(repeated(*words).stdout)["warnings"]][-1] == "pairs-share-draws"
+    assert repeated(*words, "--unit", "nonsense").returncode == 1
+
+
 def test_a_table_without_seeds_counts_its_rows_and_says_so(shell):
     rows = ["model,acc", *(f"a,{0.9 + i / 1000}" for i in range(8)), *(f"b,{0.8 + i / 1000}" for i in range(8))]
     shell.write("runs.csv", "\n".join(rows))

@@ -13,7 +13,7 @@ from isorun.analysis.evidence.condition import Condition, some
 from isorun.analysis.evidence.units import Counting, Units, counted, unit_labels
 from isorun.analysis.inputs.tables import Table, Values
 
-__all__ = ["FEWEST_UNITS", "counting_conditions", "pooled_conditions", "unit_conditions"]
+__all__ = ["FEWEST_UNITS", "counting_conditions", "pooled_conditions", "shared_draws", "unit_conditions"]
 
 FEWEST_UNITS: Final = 2
 """From one unit nothing is known of the spread, so that nothing can be claimed."""
@@ -54,6 +54,19 @@ def counting_conditions(table: Table, sides: Mapping[str, Values], counting: Cou
         return ()
     message = f"rows of a side share labels of {repeated[0]!r}: if they are repeats of one draw, they do not count each"
     return (Condition("rows-may-repeat", message, f"--unit {repeated[0]} counts each label once; --unit row each row"),)
+
+
+def shared_draws(table: Table, pair: str, counting: Counting) -> tuple[Condition, ...]:
+    """Labels that runs are paired by although several of them stand for the same draws."""
+    if counting.column in {None, pair}:
+        return ()
+    labels, units = unit_labels(table, pair), unit_labels(table, str(counting.column))
+    drawn = len(set(units))
+    if drawn == len(set(zip(labels, units, strict=True))) == len(set(labels)):
+        return ()
+    stand = f"{some(len(set(labels)), 'label')} of {pair!r} stand for {some(drawn, counting.noun)}"
+    message = f"{stand}, so that labels which share draws count each"
+    return (Condition("pairs-share-draws", message, f"--pair {counting.column}"),)
 
 
 def _names_run(name: str) -> bool:
