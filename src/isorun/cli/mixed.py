@@ -97,8 +97,5 @@ def _json(result: MixedResult, shares: Any, judged: Hypotheses | None) -> dict[s
     further = {
         **asdict(evidence_of(result)),
         "variance_shares": [asdict(item) for item in shares],
-        "interactions": [asdict(item) for item in result.interactions],
-        "notes": list(result.notes),
-        "warnings": [item.to_json() for item in result.conditions],
     }
     return {**result.to_json(), **further, **({"hypotheses": asdict(judged)} if judged else {})}

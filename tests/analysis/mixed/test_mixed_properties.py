@@ -170,7 +170,7 @@ def test_the_json_has_the_documented_keys_and_is_json():
     plain = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert list(plain) == [
         "loglik_reml", "loglik_ml", "aic", "fixed", "random", "residual_sd", "singular", "ranova", "anova",
-        "differences", "means", "correlations",
+        "differences", "means", "correlations", "interactions", "notes", "warnings",
     ]  # fmt: skip
     assert list(plain["fixed"][0]) == [
         "name", "estimate", "se", "t", "df_satterthwaite", "p_satterthwaite", "df_kenward_roger", "p_kenward_roger",

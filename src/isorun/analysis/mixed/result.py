@@ -217,6 +217,9 @@ class MixedResult:
             "differences": [_difference_json(row, several) for row in self.differences],
             "means": [_mean_json(row, several) for row in self.means],
             "correlations": [_plain(row) for row in self.correlations],
+            "interactions": [_plain(row) for row in self.interactions],
+            "notes": list(self.notes),
+            "warnings": [condition.to_json() for condition in self.conditions],
         }
 
     def details(self) -> dict[str, Any]:
