@@ -14,6 +14,7 @@ from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.evidence.directions import ASSUMED
 from isorun.analysis.evidence.unit_conditions import FEWEST_UNITS, unit_conditions
 from isorun.analysis.evidence.units import (
+    REPEAT,
     Counting,
     Units,
     listed_pairs,
@@ -44,8 +45,6 @@ from isorun.study.plan import cells_of
 from isorun.study.records import RunState
 
 __all__ = ["Sides", "StudyDecision", "decide", "decide_study"]
-
-_REPEAT = "repeat"
 
 
 def decide(
@@ -210,7 +209,7 @@ def decide_study(
     # Two runs a side show whether runs are copies of one another, before many are made for nothing.
     planned, made, seen = FEWEST_UNITS, 0, (0, 0)
     while True:
-        larger = extended(study, sides.level, planned, of_one_seed=unit == _REPEAT)
+        larger = extended(study, sides.level, planned, of_one_seed=unit == REPEAT)
         outcome = workflow.run(
             larger, store=store, jobs=jobs, launch=launch, executor=executor, observer=observer, only=sides.has
         )
@@ -239,8 +238,8 @@ def decide_study(
 
 
 def _check_unit(unit: str | None) -> None:
-    if unit not in {None, _REPEAT}:
-        allowed = f"{_REPEAT} (about one seed alone); without it every seed, or at level default every run, counts"
+    if unit not in {None, REPEAT}:
+        allowed = f"{REPEAT} (about one seed alone); without it every seed, or at level default every run, counts"
         raise InputError("a study's runs are counted by what was drawn", found=f"unit {unit!r}", allowed=allowed)
 
 

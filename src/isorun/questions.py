@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.unit_conditions import shared_draws, unit_conditions
-from isorun.analysis.evidence.units import Counting, counting_of, paired_units, units_of
+from isorun.analysis.evidence.units import REPEAT, Counting, counting_of, paired_units, units_of
 from isorun.analysis.inputs.tables import Group, Table, read_table
 from isorun.errors import InputError, known_names
 
@@ -54,7 +54,6 @@ __all__ = [
 ]
 
 GROUP_FACTORS: Final = ("approach", "config", "environment", "level")
-_REPEAT: Final = "repeat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +97,12 @@ class Results:
 
     def counting(self, asked: str | None, sides: StudySides | None = None) -> Counting:
         """How runs are counted: as asked, else as the records say, else as the table's columns say."""
-        if self.study is None or asked not in {None, _REPEAT}:
+        if self.study is None or asked not in {None, REPEAT}:
             return counting_of(self.table, asked)
         from isorun.analysis.studies.run_table import DISTINCT, UNIT
 
-        if asked == _REPEAT:
-            return Counting(DISTINCT, _REPEAT, asked=True, seeds="seed", recorded=True)
+        if asked == REPEAT:
+            return Counting(DISTINCT, REPEAT, asked=True, seeds="seed", recorded=True)
         return Counting(UNIT, sides.noun if sides else "unit", recorded=True)
 
     def sides(

@@ -12,7 +12,7 @@ from isorun.errors import UsageError
 if TYPE_CHECKING:
     from isorun.study.design import Study
 
-__all__ = ["declare", "given", "named_metric", "policy", "study_of", "study_or_command"]
+__all__ = ["declare", "named_metric", "policy", "study_of", "study_or_command"]
 
 _OPTIONS: Final = {
     "repeats": "--repeats",
@@ -63,14 +63,14 @@ def study_or_command(
     if bool(name) == bool(words):
         found = "both" if words else "neither"
         raise UsageError("either a study file or a command is needed", found=found, hint=examples)
-    wrong = [option for option in given(options) if option not in allowed] if name else []
+    wrong = [option for option in _given(options) if option not in allowed] if name else []
     if wrong:
         hint = f"write it into {name}, where it is kept with the study"
         raise UsageError(f"{_OPTIONS[wrong[0]]} belongs to a command, not to a study file", hint=hint)
     return bool(words)
 
 
-def given(options: argparse.Namespace) -> list[str]:
+def _given(options: argparse.Namespace) -> list[str]:
     """The options for a command that were given."""
     return [name for name in _OPTIONS if getattr(options, name, None) is not None]
 

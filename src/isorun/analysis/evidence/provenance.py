@@ -13,7 +13,7 @@ from typing import Any, Final
 from isorun.analysis.evidence.condition import Condition
 from isorun.study.records import RunRecord
 
-__all__ = ["Provenance", "between_sides", "changed_facts", "distinct", "effective", "is_machine_fact", "provenance"]
+__all__ = ["Provenance", "between_sides", "changed_facts", "distinct", "effective", "provenance"]
 
 _MACHINE_FACTS: Final = frozenset(("model", "vector", "cpu_capability", "devices", "version", "affinity"))
 _SOURCES: Final = ("sources_sha256", "script_sha256")
@@ -66,7 +66,7 @@ def effective(record: RunRecord) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def is_machine_fact(name: str) -> bool:
+def _is_machine_fact(name: str) -> bool:
     """Whether a fact of that name says what a run was computed on, and so may change its numbers."""
     return "threads" in name or name in _MACHINE_FACTS
 
@@ -90,7 +90,7 @@ def _facts(record: RunRecord, wanted: Callable[[str], bool]) -> dict[str, Any]:
 
 
 def _machine(record: RunRecord) -> dict[str, Any]:
-    return _facts(record, is_machine_fact)
+    return _facts(record, _is_machine_fact)
 
 
 def _sources(code: Mapping[str, Any]) -> str:

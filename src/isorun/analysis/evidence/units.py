@@ -23,6 +23,7 @@ from isorun.analysis.inputs.tables import Table, Values, natural_order
 from isorun.errors import InputError, known_names
 
 __all__ = [
+    "REPEAT",
     "Counting",
     "PairedUnits",
     "Units",
@@ -38,7 +39,7 @@ __all__ = [
     "units_of",
 ]
 
-_REPEAT: Final = "repeat"
+REPEAT: Final = "repeat"
 _MISSING_WORDS: Final = frozenset({"", "-", "na", "n/a", "nan", "<na>", "null", "none"})
 _ROW_WORDS: Final = ("row", "run")
 
@@ -84,22 +85,17 @@ class Units:
     @property
     def about(self) -> str:
         """What an answer is limited to, where only the runs of one seed were counted."""
-        if self.noun != _REPEAT:
+        if self.noun != REPEAT:
             return ""
         return f"about seed {self.alone} alone" if self.alone else "about the one seed of each side alone"
 
 
 @dataclass(frozen=True, slots=True)
 class PairedUnits:
-    """Sides whose runs belong together: one value a pair of units for each. unmatched: labels that not all sides have.
-
-    runs: how many runs of all sides they were made from. noun: what a unit is called.
-    """
+    """Sides whose runs belong together: one value a pair for each. unmatched: labels that not all have."""
 
     sides: tuple[FloatArray, ...]
     unmatched: tuple[str, ...]
-    runs: int
-    noun: str
 
     @property
     def pairs(self) -> Pairs:
@@ -111,16 +107,16 @@ class PairedUnits:
 def counting_of(table: Table, asked: str | None = None) -> Counting:
     """How to count: as asked; else by a column of seeds; else by rows."""
     seeds = seed_column(table)
-    repeats = next((name for name in table.columns if name.lower() == _REPEAT), None)
+    repeats = next((name for name in table.columns if name.lower() == REPEAT), None)
     if asked is None:
         return Counting(seeds, "seed" if seeds else "row")
     if asked in table.columns and asked != repeats:
         return Counting(asked, "seed" if asked == seeds else asked, asked=True)
-    if asked == _REPEAT:
-        return Counting(repeats, _REPEAT, asked=True, seeds=seeds)
+    if asked == REPEAT:
+        return Counting(repeats, REPEAT, asked=True, seeds=seeds)
     if asked in _ROW_WORDS:
         return Counting(None, "row", asked=True)
-    allowed = known_names(asked, [*table.columns, _REPEAT, *_ROW_WORDS])
+    allowed = known_names(asked, [*table.columns, REPEAT, *_ROW_WORDS])
     raise InputError(f"{table.source} has no column {asked!r} to count by", allowed=allowed)
 
 
@@ -183,8 +179,7 @@ def paired_units(table: Table, sides: Sequence[Values], column: str, counting: C
     if not (counting.asked or counting.recorded):
         means = _without_copied_pairs(means)
     unmatched = tuple(sorted((label for label in every if label not in set(shared)), key=natural_order))
-    runs = sum(int(side.finite.size) for side in sides)
-    return PairedUnits(tuple(means), unmatched, runs, counting.noun)
+    return PairedUnits(tuple(means), unmatched)
 
 
 def listed_pairs(first: FloatArray, second: FloatArray) -> Pairs:
@@ -313,5 +308,5 @@ def counted(units: Units) -> str:
         return f"{some(runs, 'run')}, among them copies, count as {count}"
     if runs == count:
         return some(count, "run" if units.noun == "row" else units.noun)
-    drawn = "independent draw" if units.noun in {"run", "row", "unit", _REPEAT} else units.noun
+    drawn = "independent draw" if units.noun in {"run", "row", "unit", REPEAT} else units.noun
     return f"{some(runs, 'run')} of {some(count, drawn)} count as {count}"
