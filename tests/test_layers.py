@@ -18,6 +18,7 @@ LAYERS = [
     {"registry", "repair", "zoo"},
     {"report", "diagnose"},
     {"execution", "store", "analysis"},
+    {"environments", "sources"},
     {"study"},
     {"errors", "worker"},
 ]

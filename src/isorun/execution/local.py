@@ -21,9 +21,9 @@ from isorun.execution.plan import Plan, plan
 from isorun.execution.process import GRACE_SECONDS, Exit
 from isorun.execution.runfolder import read_run_folder
 from isorun.execution.slots import Slots
-from isorun.execution.sources import Found, LineMetrics, read_files
 from isorun.execution.strays import Marks, end_strays
 from isorun.execution.watch import Running, watch
+from isorun.sources import Found, LineMetrics, read_files
 from isorun.study.records import Note, RunRecord
 from isorun.worker.redaction import secret_values
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from isorun.analysis.evidence.metric_names import direction_of
-from isorun.execution.sources import Found, read_files, scan_text
+from isorun.sources import Found, read_files, scan_text
 from isorun.study.design import Sources
 
 LIBRARIES = Path(__file__).parent / "libraries"

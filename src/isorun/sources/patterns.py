@@ -2,6 +2,13 @@ r"""The user's own patterns: regular expressions whose named groups say what is 
 
 `(?P<val_acc>[\d.]+)` names a metric; `(?P<metric>\w+)=(?P<value>[\d.]+)` reads the name too (`name` will also do);
 groups `epoch` and `step` say where the values belong.
+
+
+---
+Regular expressions that can take exponential time.
+
+Python's matcher cannot be interrupted from another thread, so that a pattern which backtracks without end would hang
+the run that it watches. Such patterns have an unbounded repetition inside a repeated group.
 """
 
 from __future__ import annotations
@@ -12,12 +19,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from isorun.errors import StudyError
-from isorun.execution.sources.text.numbers import read_number
-from isorun.execution.sources.text.repeats import has_nested_repeat
-from isorun.execution.sources.text.rows import Row, Value
+from isorun.sources.numbers import read_number
+from isorun.sources.rows import Row, Value
 from isorun.study.records import Note
 
-__all__ = ["Patterns"]
+__all__ = ["Patterns", "has_nested_repeat"]
 
 GRACE_SECONDS = 2.0
 SECONDS_A_LINE = 1e-4
@@ -132,3 +138,36 @@ def _take(match: re.Match[str], row: Row, pattern: _Pattern) -> None:
             row.step = number
         else:
             row.values.append(Value(name, number, "group", "%" in text or "/" in text))
+
+
+_UNIT = re.compile(
+    r"""(?:(?P<open>\((?P<atomic>\?>)?)|(?P<close>\))|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.)
+        (?P<endless>[*+]|\{\d*,\})?(?P<keeps>\+)?""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group that is open: whether it is atomic, and whether a repetition in it can give back what it took."""
+
+    atomic: bool
+    gives_back: bool = False
+
+
+def has_nested_repeat(pattern: str) -> bool:
+    """Whether a group that is repeated without bound contains an unbounded repetition that can give back."""
+    groups = [_Group(atomic=False)]
+    for unit in _UNIT.finditer(pattern):
+        gives_back = unit["endless"] is not None and unit["keeps"] is None
+        if unit["open"]:
+            groups.append(_Group(atomic=unit["atomic"] is not None))
+        elif unit["close"] and len(groups) > 1:
+            closed = groups.pop()
+            inner = closed.gives_back and not closed.atomic
+            if inner and gives_back:
+                return True
+            groups[-1].gives_back |= inner or gives_back
+        else:
+            groups[-1].gives_back |= gives_back
+    return False

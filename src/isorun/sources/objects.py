@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from isorun.execution.sources.text.names import is_metric, is_never
-from isorun.execution.sources.text.numbers import read_number
-from isorun.execution.sources.text.rows import Row, Value
+from isorun.sources.names import is_metric, is_never
+from isorun.sources.numbers import read_number
+from isorun.sources.rows import Row, Value
 
 __all__ = ["EPOCH_KEYS", "STEP_KEYS", "flattened", "number_in", "read_structured"]
 

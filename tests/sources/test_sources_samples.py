@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from isorun.execution.sources import Found, scan_text
+from isorun.sources import Found, scan_text
 
 SAMPLES = Path(__file__).parent / "samples"
 

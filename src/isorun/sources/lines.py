@@ -1,28 +1,26 @@
 """Metrics from what a training prints, line by line, while it prints.
 
 A training may print hundreds of megabytes, so that most lines must be turned away after a glance: a line is read
-only if it has a number and a sign or word that could name it.
+only if it has a number and a sign or word that could name it. What surrounds a message in a log line (colours, cursor
+movements, dates, levels, the names of loggers) is taken off first.
 """
 
 from __future__ import annotations
 
 import re
 
-from isorun.execution.sources.found import Found
-from isorun.execution.sources.text.boosting import read_catboost
-from isorun.execution.sources.text.cleaning import message_of, plain
-from isorun.execution.sources.text.names import split_in
-from isorun.execution.sources.text.patterns import Patterns
-from isorun.execution.sources.text.rows import Row
-from isorun.execution.sources.text.sentences import may_be_a_sentence, read_sentence
-from isorun.execution.sources.text.structured import read_structured
-from isorun.execution.sources.text.tables import Tables, may_head_a_table
-from isorun.execution.sources.text.textlines import read_text
-from isorun.execution.sources.text.timeline import Timeline
+from isorun.sources.base import Found
+from isorun.sources.freeform import may_be_a_sentence, read_sentence, read_text
+from isorun.sources.names import split_in
+from isorun.sources.objects import read_structured
+from isorun.sources.patterns import Patterns
+from isorun.sources.rows import Row
+from isorun.sources.tables import Tables, may_head_a_table, read_catboost
+from isorun.sources.timeline import Timeline
 from isorun.study.design import Sources
 from isorun.study.records import Note
 
-__all__ = ["LONGEST_LINE", "LineMetrics", "scan_text"]
+__all__ = ["LONGEST_LINE", "LineMetrics", "message_of", "plain", "scan_text"]
 
 LONGEST_LINE = 2_000
 LONGEST_STRUCTURED_LINE = 100_000
@@ -164,3 +162,42 @@ def _is_promising(line: str) -> bool:
         return True
     lowered = line.lower()
     return any(word in lowered for word in _WORDS)
+
+
+# Colours and cursor movements, then titles and links (a text up to its end mark), then single characters.
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+_LEVEL = re.compile(
+    r"""^[^{}=]{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL)\b[\])]*\s*
+        (?:[|:\-]\s*)?
+        (?:\[?[\w.<>]+(?::[\w.<>]+)*\]?(?:\s+[-|]\s+|\]\s*:?\s*|:(?=[A-Za-z_{\[])))?""",
+    re.VERBOSE,
+)
+_ABSL = re.compile(r"^[IWEF]\d{4} [\d:.]+\s+\d+ [\w./-]+:\d+\] ")
+_RANK = re.compile(r"^\s*(?:\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\)|\[(?:rank|default)\s?\d+\]:?)\s*")
+_DATED_LOGGER = re.compile(r"^\[?\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*(?:[-|]\s+)?(?:[\w.]+\s+-\s+)?")
+
+_PREFIX_STARTS = frozenset("[( TDINWECF")
+_DATE_SIGNS = frozenset("-/:.")
+
+
+def plain(line: str) -> str:
+    """The line without colour codes, backspaces and other control characters (tabs stay)."""
+    return line if line.isprintable() else _CONTROL.sub("", line)
+
+
+def message_of(line: str) -> str:
+    """The message of a log line, without date, level, logger, process or rank; other lines as they are."""
+    if not _may_have_a_prefix(line):
+        return line
+    line = _RANK.sub("", line, count=1) if line[:1] in "([" or "pid=" in line[:40] else line
+    if (level := _LEVEL.match(line)) or (level := _ABSL.match(line)) or (level := _DATED_LOGGER.match(line)):
+        return line[level.end() :]
+    return line
+
+
+def _may_have_a_prefix(line: str) -> bool:
+    """Whether the line starts like a date, a time, a bracket or a level; cheap, since it is asked for every line."""
+    first = line[:1]
+    return first in _PREFIX_STARTS or (first.isdigit() and (line[4:5] in _DATE_SIGNS or line[2:3] in _DATE_SIGNS))

@@ -2,6 +2,10 @@
 
 An own reader, because importing TensorBoard takes seconds and its packages more than 100 MB, and only one kind of
 value is wanted: scalars, written either as a plain float or as a tensor without dimensions.
+
+Three layers: the TFRecord framing (length, checksum of the length, data, checksum of the data), the wire format of
+protocol buffers as far as event files need it, and the events. The checksum is CRC-32C (Castagnoli), rotated and
+offset; it costs about a tenth of a microsecond a byte in Python, so that the data's is asked for only where it is used.
 """
 
 from __future__ import annotations
@@ -13,13 +17,27 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
-from isorun.execution.sources.found import Found
-from isorun.execution.sources.written.tfrecord import TornRecord, records
-from isorun.execution.sources.written.wire import MalformedMessage, fields, signed, varints
+from isorun.sources.base import Found
 from isorun.study.records import Note, Series
 
-__all__ = ["Scalar", "read_event_folder", "scalars_in"]
+__all__ = [
+    "LONGEST_RECORD",
+    "Field",
+    "MalformedMessage",
+    "Record",
+    "Scalar",
+    "TornRecord",
+    "crc32c",
+    "fields",
+    "masked_crc32c",
+    "read_event_folder",
+    "records",
+    "scalars_in",
+    "signed",
+    "varints",
+]
 
 _WALL_TIME, _STEP, _SUMMARY = 1, 2, 5
 _SUMMARY_VALUE, _TAG, _SIMPLE_VALUE, _TENSOR = 1, 1, 2, 8
@@ -178,3 +196,126 @@ def _several_writers_note(paths: list[Path]) -> list[Note]:
     mixed = sorted(str(folder) for folder, processes in writers.items() if len(processes) > 1)
     message = f"several processes wrote event files in {', '.join(mixed)}: their values are in one series"
     return [Note("tensorboard.several-writers", message)] if mixed else []
+
+
+LONGEST_RECORD = 1 << 30
+_HEADER = struct.Struct("<QI")
+_FOOTER = struct.Struct("<I")
+_POLYNOMIAL = 0x82F63B78
+
+
+class TornRecord(ValueError):
+    """The file ends within a record, or its bytes do not check; nothing after this place can be trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record and the checksum that was stored with it."""
+
+    offset: int
+    data: bytes
+    checksum: int
+
+    @property
+    def checks(self) -> bool:
+        """Whether the data is what was written."""
+        return masked_crc32c(self.data) == self.checksum
+
+
+def records(file: BinaryIO) -> Iterator[Record]:
+    """The records of an open file, up to its end; raises TornRecord at the first that is not whole."""
+    offset = 0
+    while header := file.read(_HEADER.size):
+        if len(header) < _HEADER.size:
+            raise TornRecord(f"byte {offset}: the file ends within a record's length")
+        length, checksum = _HEADER.unpack(header)
+        if masked_crc32c(header[:8]) != checksum or length > LONGEST_RECORD:
+            raise TornRecord(f"byte {offset}: the checksum of a record's length is wrong")
+        body = file.read(length + _FOOTER.size)
+        if len(body) < length + _FOOTER.size:
+            raise TornRecord(f"byte {offset}: the file ends within a record")
+        yield Record(offset, body[:length], _FOOTER.unpack(body[length:])[0])
+        offset += _HEADER.size + length + _FOOTER.size
+
+
+def masked_crc32c(data: bytes) -> int:
+    """The checksum as it is stored."""
+    crc = crc32c(data)
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFF_FFFF
+
+
+def crc32c(data: bytes) -> int:
+    """CRC-32C of the data."""
+    crc = 0xFFFF_FFFF
+    table = _TABLE
+    for byte in data:
+        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFF_FFFF
+
+
+def _table_entry(index: int) -> int:
+    for _ in range(8):
+        index = (index >> 1) ^ (_POLYNOMIAL if index & 1 else 0)
+    return index
+
+
+_TABLE = tuple(_table_entry(index) for index in range(256))
+
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_LONGEST_VARINT = 10
+
+Field = tuple[int, int, int | bytes]
+
+
+class MalformedMessage(ValueError):
+    """The bytes are no message."""
+
+
+def fields(message: bytes) -> Iterator[Field]:
+    """The fields of a message as (number, wire type, value); fixed-size values are left as bytes."""
+    position = 0
+    while position < len(message):
+        key, position = _varint(message, position)
+        number, kind = key >> 3, key & 7
+        if kind == _VARINT:
+            value, position = _varint(message, position)
+            yield number, kind, value
+            continue
+        if kind == _BYTES:
+            size, position = _varint(message, position)
+        elif kind in (_FIXED64, _FIXED32):
+            size = 8 if kind == _FIXED64 else 4
+        else:
+            raise MalformedMessage(f"wire type {kind}")
+        if position + size > len(message):
+            raise MalformedMessage("a field reaches beyond the message")
+        yield number, kind, message[position : position + size]
+        position += size
+
+
+def varints(packed: bytes) -> Iterator[int]:
+    """The numbers of a packed field."""
+    position = 0
+    while position < len(packed):
+        value, position = _varint(packed, position)
+        yield value
+
+
+def signed(value: int) -> int:
+    """A varint read as a 64-bit signed number."""
+    number: int = struct.unpack("<q", (value & 0xFFFF_FFFF_FFFF_FFFF).to_bytes(8, "little"))[0]
+    return number
+
+
+def _varint(message: bytes, position: int) -> tuple[int, int]:
+    result = 0
+    for index in range(_LONGEST_VARINT):
+        if position >= len(message):
+            raise MalformedMessage("a number reaches beyond the message")
+        byte = message[position]
+        position += 1
+        result |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return result, position
+    raise MalformedMessage("a number of more than ten bytes")

@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.execution.sources import Found, read_files
-from isorun.execution.sources.written.tensorboard import scalars_in
-from isorun.execution.sources.written.tfrecord import crc32c, masked_crc32c
-from isorun.execution.sources.written.wire import MalformedMessage
+from isorun.sources import Found, read_files
+from isorun.sources.tensorboard import MalformedMessage, crc32c, masked_crc32c, scalars_in
 from isorun.study.design import Sources
 
 

@@ -1,15 +1,23 @@
-"""Rows of output in, series of metrics out."""
+"""Rows of output in, series of metrics out.
+
+`Clock` says where in the training the output is: the epoch, else the step, else the pass of a progress bar. Epochs win:
+once the output has named an epoch, steps and bars no longer start a new moment. `Points` holds the values of one
+metric, folded by moment: within a moment only the last value counts, so that the running values of a bar do not
+become epochs of their own.
+"""
 
 from __future__ import annotations
 
-from isorun.execution.sources.found import Found
-from isorun.execution.sources.text.clock import Clock
-from isorun.execution.sources.text.names import has_split
-from isorun.execution.sources.text.points import MOST_POINTS, Points
-from isorun.execution.sources.text.rows import Row, Value
-from isorun.study.records import Note
+from array import array
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 
-__all__ = ["MOST_METRICS", "Timeline"]
+from isorun.sources.base import Found
+from isorun.sources.names import has_split
+from isorun.sources.rows import Row, Value
+from isorun.study.records import Note, Series
+
+__all__ = ["MOST_METRICS", "MOST_POINTS", "Clock", "Points", "Timeline"]
 
 MOST_METRICS = 1_000
 MOST_POINTS_TOGETHER = 4_000_000
@@ -140,3 +148,110 @@ class Timeline:
             f"not read as metrics: {', '.join(left)} (first in {self._not_taken[left[0]]!r}); name them by a pattern"
         )
         return [Note("stdout.not-taken", message)]
+
+
+class Clock:
+    """Follows the rows of the output.
+
+    moment: a number that changes when an epoch, step or bar begins. epoch, step: the current ones, None before the
+    first. restarts: how often the epochs began again at a lower number (folds, several trainings in one run).
+    """
+
+    def __init__(self) -> None:
+        self.moment = 0
+        self.epoch: float | None = None
+        self.step: float | None = None
+        self.restarts = 0
+        self.passes = 0
+        self._bar = (0, 0)
+        self._bar_names: AbstractSet[str] = frozenset()
+
+    @property
+    def now(self) -> float | None:
+        """The step that values get now; None when the output has named neither epochs nor steps."""
+        return self.epoch if self.epoch is not None else self.step
+
+    def follow(self, row: Row) -> None:
+        """Take in where the row says the training is."""
+        if row.epoch is not None:
+            self._enter_epoch(row.epoch)
+        elif row.step is not None and self.epoch is None and row.step != self.step:
+            self.step = row.step
+            self.moment += 1
+        if row.total and row.values and row.epoch is None and not row.split:
+            self._follow_bar(row)
+
+    def _enter_epoch(self, epoch: float) -> None:
+        if epoch == self.epoch:
+            return
+        self.restarts += self.epoch is not None and epoch < self.epoch
+        self.epoch = epoch
+        self.moment += 1
+        self.passes = 0
+        self._bar, self._bar_names = (0, 0), frozenset()
+
+    def _follow_bar(self, row: Row) -> None:
+        names = {value.name for value in row.values}
+        if self._begins_again(row, names):
+            self.passes += 1
+            self.moment += self.now is None
+        self._bar, self._bar_names = (row.count, row.total), names
+
+    def _begins_again(self, row: Row, names: AbstractSet[str]) -> bool:
+        """Whether this is another bar: it went back, counts to another total, or a full bar lost some of its names."""
+        count, total = self._bar
+        if not total:
+            return False
+        lost_names = count == total == row.count and names < self._bar_names
+        return row.count < count or row.total != total or lost_names
+
+
+MOST_POINTS = 1_000_000
+
+
+def _doubles() -> array[float]:
+    return array("d")
+
+
+@dataclass(slots=True)
+class Points:
+    """The points of one metric, and what is remembered about the line it was seen in first and last.
+
+    moment: the moment of the last point. last_row: the running number of the row that gave the last point.
+    final: whether that row said that its values are final. cut: whether points were given up at the limit.
+    """
+
+    origin: str
+    example: str
+    fraction: bool
+    by_user: bool
+    steps: array[float] = field(default_factory=_doubles)
+    seconds: array[float] = field(default_factory=_doubles)
+    values: array[float] = field(default_factory=_doubles)
+    moment: int = -1
+    last_row: int = 0
+    final: bool = False
+    cut: bool = False
+
+    def put(self, moment: int, step: float | None, seconds: float, value: float, *, full: bool) -> bool:
+        """Add a point, or replace the last one when it is of the same moment or there is no room; whether added."""
+        if self.values and (moment == self.moment or full or len(self.values) >= MOST_POINTS):
+            self.cut = self.cut or moment != self.moment
+            self._replace_last(step, seconds, value)
+            added = False
+        else:
+            self.steps.append(float(len(self.values)) if step is None else step)
+            self.seconds.append(seconds)
+            self.values.append(value)
+            added = True
+        self.moment = moment
+        return added
+
+    def _replace_last(self, step: float | None, seconds: float, value: float) -> None:
+        self.steps[-1] = self.steps[-1] if step is None else step
+        self.seconds[-1] = seconds
+        self.values[-1] = value
+
+    def series(self) -> Series:
+        """The points as a record keeps them."""
+        return Series(tuple(self.steps), tuple(self.seconds), tuple(self.values))

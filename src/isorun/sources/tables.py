@@ -2,18 +2,20 @@
 
 Known are columns under a heading that starts with "epoch", "iter" or "E" (fastai, skorch, scikit-learn, spaCy,
 Ultralytics), the row "all" under a heading that starts with "class" (Ultralytics), the boxed list of metrics that
-Lightning prints after `test` and `validate`, and the boxes of names under sections of Stable-Baselines3.
+Lightning prints after `test` and `validate`, and the boxes of names under sections of Stable-Baselines3. The rounds of
+CatBoost are a table without a heading: their values have the name of a split, and which metric it is, and so which
+direction is better, is not said anywhere in the output.
 """
 
 from __future__ import annotations
 
 import re
 
-from isorun.execution.sources.text.names import is_metric, is_never, name_of
-from isorun.execution.sources.text.numbers import read_number
-from isorun.execution.sources.text.rows import Row, Value
+from isorun.sources.names import is_metric, is_never, name_of
+from isorun.sources.numbers import read_number
+from isorun.sources.rows import Row, Value
 
-__all__ = ["Tables", "may_head_a_table"]
+__all__ = ["Tables", "may_head_a_table", "read_catboost"]
 
 _RULE = re.compile(r"^[\s\-=+|─━═┄┈┏┓┡┩┳╇┃┗┛┴└┘├┤┼┬╰╯╭╮]*$")
 _CELL_BORDER = re.compile(r"[│┃|]|\s{2,}|\t")
@@ -153,3 +155,17 @@ def _columns_in(line: str) -> list[str]:
 
 def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in _CELL_BORDER.split(line.strip()) if cell.strip()]
+
+
+_LINE = re.compile(r"\s*(?P<round>\d{1,9}):\t(?P<values>learn: .*?)\s*(?:total: .*)?$")
+_VALUE = re.compile(r"(?P<name>learn|test\d*|best): (?P<value>\S+)")
+
+
+def read_catboost(line: str) -> Row | None:
+    """The values of one round; None for any other line."""
+    found = _LINE.match(line)
+    if found is None:
+        return None
+    numbers = {part["name"]: read_number(part["value"]) for part in _VALUE.finditer(found["values"])}
+    values = [Value(name, value, "name: value") for name, value in numbers.items() if value is not None]
+    return Row(values, step=float(found["round"]))

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.execution.sources import Found, LineMetrics, describe, merged, scan_text
-from isorun.execution.sources.text import points, timeline
+from isorun.sources import Found, LineMetrics, describe, merged, scan_text, timeline
 from isorun.study.design import Sources
 from isorun.study.records import Note, Series
 
@@ -84,7 +83,7 @@ def test_a_long_line_is_read_at_its_start_and_noted() -> None:
 
 
 def test_points_and_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(points, "MOST_POINTS", 10)
+    monkeypatch.setattr(timeline, "MOST_POINTS", 10)
     monkeypatch.setattr(timeline, "MOST_METRICS", 3)
     lines = [f"loss: {value}" for value in range(100)] + [f"loss_{name}: 1" for name in range(100)]
     found = scan_text("\n".join(lines))

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isorun.execution.sources import Found, read_files
-from isorun.execution.sources.written import datafiles
+from isorun.sources import Found, files, read_files
 from isorun.study.design import Sources
 
 BEGAN = 1_000_000.0
@@ -120,13 +119,13 @@ def test_a_file_that_cannot_be_used_is_noted(tmp_path: Path, text: str, code: st
 
 
 def test_a_file_that_is_too_large_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datafiles, "LARGEST_FILE", 3)
+    monkeypatch.setattr(files, "LARGEST_FILE", 3)
     write(tmp_path, "m.csv", "a,b\n1,2\n")
     assert codes(read(tmp_path, "m.csv")) == ["files.too-large"]
 
 
 def test_rows_beyond_the_limit_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datafiles, "MOST_ROWS", 3)
+    monkeypatch.setattr(files, "MOST_ROWS", 3)
     write(tmp_path, "m.csv", "epoch,a\n" + "".join(f"{row},1\n" for row in range(5)))
     found = read(tmp_path, "m.csv")
     assert len(found.series["a"].values) == 3

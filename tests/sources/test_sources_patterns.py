@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import StudyError
-from isorun.execution.sources import Found, LineMetrics, scan_text
-from isorun.execution.sources.text import patterns
-from isorun.execution.sources.text.repeats import has_nested_repeat
+from isorun.sources import Found, LineMetrics, patterns, scan_text
+from isorun.sources.patterns import has_nested_repeat
 from isorun.study.design import Sources
 
 
