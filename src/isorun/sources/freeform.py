@@ -37,7 +37,7 @@ from isorun.sources.names import (
     word_set,
 )
 from isorun.sources.numbers import TOKEN, count_of, percentage, read_number, written_number
-from isorun.sources.rows import Row, Value
+from isorun.sources.rows import LeftOut, Row, Value
 
 __all__ = ["Label", "Role", "label_of", "may_be_a_sentence", "read_sentence", "read_text"]
 
@@ -160,6 +160,13 @@ def _starts_a_name(word: str) -> bool:
 _LEADING_PAIR = re.compile(r"\s*\[\s*(\d+)\s*,\s+(\d+)\s*\]")
 _LEADING_STEP = re.compile(r"\s*\[(\d{1,3}(?:,\d{3})+|\d+)\]")
 _FINAL = re.compile(r"\b(?:final|test|best)")
+_DIGITS = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?%?"
+# What may follow a number that is not the whole value: further numbers ("0.9, 0.8", "0.9 0.8", "0.5 / 0.6", also "0,25"
+# with a decimal comma) or an arrow to the next one.
+_GOES_ON = re.compile(
+    rf"\s*,\s*{_DIGITS}\s*(?:$|[,;\])|])|\s+[-+]?\d*\.\d+(?:[eE][-+]?\d+)?%?(?:\s|$)|\s*/\s*{_DIGITS}|\s*(?:-+>|=>|→)"
+)
+_RANGE_IN_NAME = re.compile(r"(?P<start>@\s?\[?[\d.]+):(?=[\d.]+\]?)")
 
 
 def read_text(line: str, *, split: str = "", epochs_are_named: bool = False) -> Row:
@@ -167,6 +174,8 @@ def read_text(line: str, *, split: str = "", epochs_are_named: bool = False) -> 
 
     epochs_are_named: the output has said "epoch" before, so that "[12/50]" at the start of a line is progress.
     """
+    if "@" in line:
+        line = _RANGE_IN_NAME.sub(r"\g<start>-", line)  # "mAP@0.5:0.95" is one name
     reader = _Reader(line, split, epochs_are_named)
     end = 0
     for token in TOKEN.finditer(line):
@@ -217,6 +226,8 @@ class _Reader:
             self._add(label, count / total, "name: count/total", fraction=True)
         elif label.role is Role.EPOCH or self._bar_counts_epochs or self._opens_with_epoch(token, label):
             self._row.epoch = float(count)
+        elif label.role is Role.STEP:
+            self._row.step = float(count)
         else:
             self._row.count, self._row.total = count, total
 
@@ -253,6 +264,9 @@ class _Reader:
         is_percent = token["percent"] is not None or label.percent
         whole = written.lstrip("+-").isdigit() and not is_percent
         if whole and (label.name.endswith("error") or (label.tight and label.role is Role.DOUBTFUL)):
+            return
+        if _GOES_ON.match(self._line, token.end()):
+            self._row.left_out.append(LeftOut(self._prefixed(label.name), "several numbers follow its name"))
             return
         value = percentage(written) if is_percent else float(written)
         self._add(label, value, label.form + ("%" if is_percent else ""), fraction=is_percent)
@@ -294,7 +308,12 @@ def _says_final(lowered: str) -> bool:
 _METRIC = r"(?P<metric>accuracy|loss|error|precision|recall|f1|perplexity|auc)"
 _VALUE = r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*\.?\s*$"
 _CLASS = re.compile(
-    rf"^\s*{_METRIC} (?:for|of) class\s*:?\s*(?P<class>\w[\w\-]*)\s*(?:is|:|=)\s*{_VALUE}", re.IGNORECASE
+    rf"^\s*{_METRIC} (?:(?:for|of) class\s*:?\s*|of\s+)(?P<class>\w[\w\-]*)\s*(?:is|:|=)\s*{_VALUE}", re.IGNORECASE
+)
+_WHOLE = word_set("model network net classifier ensemble test train training validation val data dataset system")
+_COCO = re.compile(
+    r"^\s*Average (?:Precision|Recall)\s+\((?P<metric>AP|AR)\) @\[ IoU=(?P<iou>[\d.:]+)\s*\| area=\s*(?P<area>\w+)\s*"
+    r"\| maxDets=\s*(?P<most>\d+)\s*\] = (?P<value>-?[\d.]+)\s*$"
 )
 _ABOUT = re.compile(
     rf"^\s*(?P<before>[\w ]{{0,40}}?)\b{_METRIC} (?:of|on|for|over)\b(?P<about>[^:=]*)(?:[:=]|\bis\b)\s*{_VALUE}",
@@ -305,12 +324,14 @@ _ESTIMATE = re.compile(rf"(?P<value>[-+]?[\d.]+) {_METRIC} estimate based on ", 
 
 def may_be_a_sentence(line: str) -> bool:
     """Whether it is worth trying `read_sentence`; cheap."""
-    return " of " in line or " on " in line or " for " in line
+    return " of " in line or " on " in line or " for " in line or "maxDets" in line
 
 
 def read_sentence(line: str) -> Row | None:
     """The value told in a sentence; None for any other line."""
-    if (found := _CLASS.match(line)) is not None:
+    if (found := _COCO.match(line)) is not None:
+        name = f"{found['metric']}@{found['iou']}/{found['area']}/{found['most']}"
+    elif (found := _CLASS.match(line)) is not None and found["class"].lower() not in _WHOLE:
         name = f"{found['metric'].lower()}[{found['class']}]"
     elif (found := _ABOUT.match(line)) is not None:
         split = split_in(found["before"]) or split_in(found["about"])
@@ -320,7 +341,8 @@ def read_sentence(line: str) -> Row | None:
     else:
         return None
     value = read_number(found["value"])
-    if value is None:
+    is_a_code = name.endswith("error") and found["value"].isdigit()
+    if value is None or is_a_code:
         return None
     is_percent = "%" in found["value"]
     return Row([Value(name, value, "sentence" + ("%" if is_percent else ""), is_percent)], final="test" in name)

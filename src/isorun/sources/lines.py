@@ -12,7 +12,7 @@ import re
 from isorun.sources.base import Found
 from isorun.sources.freeform import may_be_a_sentence, read_sentence, read_text
 from isorun.sources.names import split_in
-from isorun.sources.objects import read_structured
+from isorun.sources.objects import Objects, may_begin_an_object, pieces_of_an_object, read_structured, unwrapped
 from isorun.sources.patterns import Patterns
 from isorun.sources.rows import Row
 from isorun.sources.tables import Tables, may_head_a_table, read_catboost
@@ -48,6 +48,7 @@ class LineMetrics:
         self._finds_by_itself = sources.stdout
         self._timeline = Timeline()
         self._tables = Tables()
+        self._objects = Objects()
         self._heading = ""
         self._last_split = ""
         self._cut_lines = 0
@@ -59,14 +60,33 @@ class LineMetrics:
             self._feed_patterns(line, seconds)
         if not self._finds_by_itself:
             return
+        if self._objects.open and self._belongs_to_an_object(line, seconds):
+            return
+        if self._tables.has_unread and _DIGIT.search(line):
+            self._timeline.add(self._tables.unread(), seconds, line, "stdout")
         if _is_promising(line):
             self._read(plain(line), seconds)
-        elif self._tables.open or self._heading or ":" in line or may_head_a_table(line):
+        elif self._tables.open or self._heading or ":" in line or may_begin_an_object(line) or may_head_a_table(line):
             self._read_around(plain(line), seconds)
+        else:
+            self._tables.remember(line)
 
     def finish(self) -> Found:
         """All metrics of the run; the object can be fed on after it."""
         return self._timeline.found((*self._patterns.notes(), *self._notes()))
+
+    def _belongs_to_an_object(self, line: str, seconds: float) -> bool:
+        """Whether the line goes on with an object over several lines; what breaks one off is read by itself."""
+        rows = self._objects.take(plain(line))
+        shown = self._objects.shown
+        if rows is None:
+            self._timeline.add(self._objects.close(), seconds, shown, "stdout")
+            return False
+        for row in rows:
+            self._timeline.add(row, seconds, shown, "stdout")
+        if rows:
+            self._objects.clear()
+        return True
 
     def _feed_patterns(self, line: str, seconds: float) -> None:
         if len(line) > LONGEST_LINE:
@@ -92,7 +112,11 @@ class LineMetrics:
     def _row_of(self, line: str) -> Row | None:
         if "{" in line and (row := self._structured(line)) is not None:
             return row
-        line = self._shortened(line)
+        if may_begin_an_object(line) and self._objects.begin(line):
+            return None
+        line = unwrapped(self._shortened(line))
+        if left_out := pieces_of_an_object(line):
+            return Row(left_out=left_out)
         if _SETTINGS.match(line) or _lists_settings(line):
             return None
         if ":\tlearn: " in line and (row := read_catboost(line)) is not None:
@@ -119,11 +143,16 @@ class LineMetrics:
 
     def _read_around(self, line: str, seconds: float) -> None:
         """A line that has no metric in it may still head a table or a block ("Test Error:"), or end one."""
+        row = None
         if (self._tables.open or may_head_a_table(line)) and len(line) < LONGEST_LINE:
             row = self._tables.read(line)
-            if row is not None:
-                self._timeline.add(row, seconds, row.lines or line, "stdout")
+        if row is not None:
+            self._timeline.add(row, seconds, row.lines or line, "stdout")
+        else:
+            self._tables.remember(line)
         stripped = line.rstrip()
+        if may_begin_an_object(line):
+            self._objects.begin(line)
         if stripped:
             is_heading = stripped[-1] == ":" and len(stripped) < LONGEST_HEADING
             self._heading = split_in(stripped) if is_heading else ""
@@ -144,7 +173,7 @@ class LineMetrics:
 def scan_text(text: str, sources: Sources | None = None) -> Found:
     """The metrics in a whole log, to see what would be found before a study relies on it; times are unknown, so 0."""
     metrics = LineMetrics(sources or Sources())
-    for line in re.split(r"[\r\n]", text):
+    for line in re.split(r"[\r\n]+", text):
         metrics.feed(line, 0.0)
     return metrics.finish()
 

@@ -40,7 +40,14 @@ _METRICS: Final = word_set(
     rougel rougelsum meteor wer cer iou miou dice jaccard r2 r² psnr ssim lpips fid reward rewards return kappa mcc corr
     correlation pearson spearman pearsonr spearmanr specificity sensitivity ece brier logloss entropy ndcg mrr hit hits
     rew rmsle msle mase crps pinball loglik llf aic bic rsquared rsqu
-    bpc bpb bits top metric exact likelihood correct objective fitness residual tpr fpr tnr fnr silhouette"""
+    bpc bpb bits top metric exact likelihood correct objective fitness residual tpr fpr tnr fnr silhouette
+    success successes winrate regret"""
+)
+# "success_rate" and "hit rate" tell how a training went; "learning_rate" and "dropout rate" how it was set.
+_RATES: Final = frozenset(["rate", "ratio"])
+_RATE_OF_RESULTS: Final = word_set(
+    """success win hit pass error failure miss detection recognition solve completion acceptance rejection alarm
+    false true positive negative conversion click correct resolve coverage retrieval catch"""
 )
 _METRIC_ENDINGS: Final = ("loss", "acc", "accuracy", "error", "score", "perplexity", "precision", "recall", "auc")
 _QUALIFIERS: Final = word_set(
@@ -55,7 +62,7 @@ _NEVER: Final = word_set(
     """time times eta etas elapsed remaining runtime duration dur second seconds sec secs ms msec minutes min hours
     speed throughput fps memory mem ram vram gpu cpu size weight weights coef coefficient lambda smoothing scale
     patience threshold fn func function type date timestamp pid port version seed wait
-    initscore pavg df"""
+    initscore pavg df ci"""
 )
 _NEVER_ALONE: Final = word_set(
     """epoch epochs ep step steps iter iters iteration iterations it round update batch batches sample samples image
@@ -72,7 +79,8 @@ _WORDS = re.compile(r"[\w./\-]+")
 
 def is_metric(name: str) -> bool:
     """Whether a word of the name says that it is a metric; settings named after one ("loss_weight") are not."""
-    return not is_never(name) and any(_is_metric_word(part) for part in _parts(name))
+    parts = _parts(name)
+    return not is_never(name) and (any(map(_is_metric_word, parts)) or _is_rate_of_results(parts))
 
 
 def is_never(name: str) -> bool:
@@ -117,6 +125,13 @@ def name_of(words: list[str]) -> str:
     splits = [SPLITS[word] for word in kept if word in SPLITS]
     rest = [word for word in kept if word not in SPLITS and word not in _LEADING]
     return "_".join([*lead, *splits[:1], *rest])
+
+
+def _is_rate_of_results(parts: list[str]) -> bool:
+    """Whether the name is a rate that tells how a training went, or "pass@1"."""
+    if parts[0] == "pass" and parts[-1].isdigit():
+        return True
+    return parts[-1] in _RATES and not _RATE_OF_RESULTS.isdisjoint(parts[:-1])
 
 
 def _is_metric_word(part: str) -> bool:

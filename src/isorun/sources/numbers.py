@@ -31,7 +31,7 @@ TOKEN = re.compile(
         | {_REST}(?:[A-Za-zµ_]\w*)(?:/\w+)?                         # 3ms/step  54.26it/s  12.5MB
         | {_REST}\ (?:s|secs?|seconds|ms|minutes|hours|it/s|s/it|[kKMGT]i?B)(?![\w/])
       )
-    | (?<=\d)(?P<count>\d*)\s*/\s*(?P<total>\d+)(?![\w.]\d|/)
+    | (?<=\d)(?P<count>\d*)(?:\s*/\s*|\ (?:out\ )?of\ )(?P<total>\d+)(?![\w.]\d|/|\w)
     | (?P<number>{_REST})(?![\w/\\])(?P<percent>\s?%(?P<bar>\||\s?[━─█╸╺])?)?
     | (?P<word>(?<=[nN])[aA][nN]|(?<=[iI])nf(?:inity)?|(?<=[-+])(?:[nN][aA][nN]|[iI]nf(?:inity)?))(?![\w.])
     )

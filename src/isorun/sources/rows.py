@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-__all__ = ["Row", "Value"]
+__all__ = ["LeftOut", "Row", "Value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,14 @@ class Value:
     fraction: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A name with a number that was not taken, and why: a wrong value is worse than none."""
+
+    name: str
+    why: str
+
+
 @dataclass(slots=True)
 class Row:
     """The values of one line, filled while the line is read.
@@ -26,7 +34,8 @@ class Row:
     split: the split of the data the line speaks of ("train"), if any. table: the row has its own clock and leaves the
     training's alone. final: the line says that its values are final. doubtful: names that look like values but count
     only in company. by_user: found by the user's own pattern, which has the last word on its names.
-    lines: the lines above that the values stand in, when they are not in the last one read.
+    lines: the lines above that the values stand in, when they are not in the last one read. left_out: what was seen
+    and not taken.
     """
 
     values: list[Value] = field(default_factory=list)
@@ -40,6 +49,7 @@ class Row:
     final: bool = False
     by_user: bool = False
     lines: str = ""
+    left_out: list[LeftOut] = field(default_factory=list)
 
     @property
     def has_clock(self) -> bool:
@@ -56,3 +66,19 @@ class Row:
         if self.values or self.has_clock:
             self.values += self.doubtful
             self.doubtful = []
+        if len(self.values) > 1:
+            self._drop_doubled()
+
+    def _drop_doubled(self) -> None:
+        """Two different values of one name on one line: which of them is meant is not said."""
+        first: dict[str, float] = {}
+        doubled = {
+            value.name for value in self.values if _differ(first.setdefault(value.name, value.value), value.value)
+        }
+        if doubled:
+            self.values = [value for value in self.values if value.name not in doubled]
+            self.left_out += [LeftOut(name, "two values of it on one line") for name in sorted(doubled)]
+
+
+def _differ(one: float, other: float) -> bool:
+    return one != other and not (math.isnan(one) and math.isnan(other))

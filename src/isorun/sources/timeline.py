@@ -39,6 +39,7 @@ class Timeline:
         self._last_clock_row = 0
         self._count = 0
         self._not_taken: dict[str, str] = {}
+        self._left_out: dict[str, dict[str, str]] = {}
         self._mixed: set[str] = set()
         self._too_many_names = False
 
@@ -47,6 +48,10 @@ class Timeline:
         self._rows += 1
         for value in row.doubtful:
             self._remember_not_taken(value, line)
+        for item in row.left_out:
+            names = self._left_out.setdefault(item.why, {})
+            if len(names) < MOST_NAMES_IN_NOTE:
+                names.setdefault(item.name, " ".join(line.split())[:80])
         if not row.table:
             self._clock.follow(row)
             if row.has_clock:
@@ -138,7 +143,16 @@ class Timeline:
                 f"the epochs began again {self._clock.restarts} times; their values follow each other in the series"
             )
             notes.append(Note("stdout.restart", message))
-        return [*notes, *self._not_taken_note()]
+        return [*notes, *self._left_out_notes(), *self._not_taken_note()]
+
+    def _left_out_notes(self) -> list[Note]:
+        notes = []
+        for why, names in self._left_out.items():
+            left = [name for name in names if name not in self._points]
+            if left:
+                message = f"left out: {', '.join(left)}: {why} (first in {names[left[0]]!r})"
+                notes.append(Note("stdout.left-out", message))
+        return notes
 
     def _not_taken_note(self) -> list[Note]:
         left = [name for name in self._not_taken if name not in self._points]
