@@ -19,6 +19,7 @@ LAYERS = [
     {"report", "diagnose"},
     {"execution", "store", "analysis"},
     {"study"},
+    {"plugins"},
     {"errors", "worker"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
