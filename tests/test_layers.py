@@ -20,6 +20,7 @@ LAYERS = [
     {"execution", "store", "analysis"},
     {"environments", "sources"},
     {"study"},
+    {"plugins"},
     {"errors", "worker"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
