@@ -7,8 +7,8 @@ it takes the output line by line while the run prints, and reads what the run le
 
 from __future__ import annotations
 
-from isorun.sources.base import Found, describe, merged
-from isorun.sources.files import read_files
+from isorun.sources.base import AbstractSource, Found, describe, merged
 from isorun.sources.lines import LineMetrics, scan_text
+from isorun.sources.reading import Reading, read_files
 
-__all__ = ["Found", "LineMetrics", "describe", "merged", "read_files", "scan_text"]
+__all__ = ["AbstractSource", "Found", "LineMetrics", "Reading", "describe", "merged", "read_files", "scan_text"]

@@ -1,13 +1,18 @@
-"""What was found in a run's output and files, and how it is shown before anybody relies on it."""
+"""What every source of metrics promises, what it gives, and how that is shown before anybody relies on it."""
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from isorun import plugins
+from isorun.errors import PluginError
+from isorun.study.parts import Sources
 from isorun.study.records import Note, Series
 
-__all__ = ["Found", "describe", "merged"]
+__all__ = ["AbstractSource", "Found", "describe", "installed_source", "merged"]
 
 EXAMPLE_LENGTH = 60
 
@@ -26,6 +31,45 @@ class Found:
     origins: Mapping[str, str] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+
+
+class AbstractSource(abc.ABC):
+    """Reads metrics of one kind from what one run prints or leaves: lines of output, files, event logs.
+
+    An object serves one run. It is made with the study's `Sources` and the settings that the study gives it by its
+    name (`sources.installed.NAME`; none for isorun's own). `feed` then gets every line of output in order, while the
+    run prints; `finish` is called once, when the process has gone.
+
+    Promises, which `isorun.testing.source_contract` checks:
+    - Nothing that a training prints or writes makes `feed` or `finish` raise, and nothing of it is executed.
+    - A value is right or not there. What is doubtful is left out, and a note says what and why.
+    - Every metric has a series and an origin; `results` holds those that the source knows to be final.
+    - Memory is bounded, however much the run prints; the same lines give the same metrics.
+    - Files that the run did not write (last changed before `since_unix`) are not read.
+    """
+
+    def __init__(self, sources: Sources, settings: tuple[str, ...] = ()) -> None:
+        self.sources = sources
+        self.settings = settings
+
+    def feed(self, line: str, seconds: float) -> None:  # noqa: B027 - a source of files has nothing to do here
+        """Take in one line of output, without its end. seconds: since the run began."""
+
+    @abc.abstractmethod
+    def finish(self, working_folder: Path, since_unix: float) -> Found:
+        """All metrics of the run. since_unix: the wall clock at its start."""
+
+
+def installed_source(name: str) -> type[AbstractSource]:
+    """The source of another distribution (entry-point group `isorun.sources`); PluginError names what is wrong."""
+    found = plugins.load(plugins.SOURCES, name)
+    if not (isinstance(found, type) and issubclass(found, AbstractSource)):
+        raise PluginError(
+            f"the source {name!r} cannot be used",
+            found=f"{found!r}",
+            allowed="a class derived from isorun.sources.base.AbstractSource",
+        )
+    return found
 
 
 def merged(*parts: Found) -> Found:

@@ -16,25 +16,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isorun.sources.base import Found, merged
+from isorun.sources.base import AbstractSource, Found, merged
 from isorun.sources.numbers import read_number
 from isorun.sources.objects import EPOCH_KEYS, STEP_KEYS, flattened, number_in
 from isorun.sources.tensorboard import read_event_folder
-from isorun.study.design import Sources
 from isorun.study.records import Note, Series
 
-__all__ = ["LARGEST_FILE", "MOST_ROWS", "Columns", "FileTimes", "read_data_file", "read_files"]
+__all__ = ["LARGEST_FILE", "MOST_ROWS", "Columns", "DataFiles", "EventFiles", "FileTimes", "read_data_file"]
 
 
-def read_files(sources: Sources, working_folder: Path, since_unix: float) -> Found:
-    """The metrics in the files and TensorBoard folders of the study that were written since the run began.
+class DataFiles(AbstractSource):
+    """The JSON, JSON lines and CSV files that the study names, as far as they were written since the run began.
 
     Paths and patterns ("logs/*.csv", "**/metrics.json") start at the working folder unless they are absolute. A file
     that was last changed before the run began belongs to another run: it is left out, and a note says so.
     """
-    parts = [_read_pattern(pattern, working_folder, since_unix) for pattern in sources.files]
-    parts += [_read_folders(pattern, working_folder, since_unix) for pattern in sources.tensorboard]
-    return merged(*parts)
+
+    def finish(self, working_folder: Path, since_unix: float) -> Found:
+        """The metrics in all of them."""
+        return merged(*(_read_pattern(pattern, working_folder, since_unix) for pattern in self.sources.files))
+
+
+class EventFiles(AbstractSource):
+    """The TensorBoard folders that the study names, as far as they were written since the run began."""
+
+    def finish(self, working_folder: Path, since_unix: float) -> Found:
+        """The scalars in all of them."""
+        return merged(*(_read_folders(pattern, working_folder, since_unix) for pattern in self.sources.tensorboard))
 
 
 def _read_pattern(pattern: str, folder: Path, since: float) -> Found:
@@ -72,7 +80,7 @@ def _matches(pattern: str, folder: Path) -> list[Path]:
     start, rest = (Path(anchor), pattern[len(anchor) :]) if anchor else (folder, pattern)
     try:
         return sorted(start.glob(rest))
-    except (ValueError, NotImplementedError, OSError):
+    except (ValueError, IndexError, NotImplementedError, OSError):
         return []  # what cannot be a pattern matches nothing, which the caller notes
 
 

@@ -8,8 +8,9 @@ movements, dates, levels, the names of loggers) is taken off first.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from isorun.sources.base import Found
+from isorun.sources.base import AbstractSource, Found
 from isorun.sources.freeform import may_be_a_sentence, read_sentence, read_text
 from isorun.sources.names import split_in
 from isorun.sources.objects import Objects, may_begin_an_object, pieces_of_an_object, read_structured, unwrapped
@@ -36,14 +37,15 @@ _SET = re.compile(r"=(?:True|False|None)\b")
 _SETTINGS_AT_LEAST = 3
 
 
-class LineMetrics:
+class LineMetrics(AbstractSource):
     """Reads the metrics from the lines of one run's output.
 
     `feed` takes the lines in order, split at line feeds and carriage returns; it never raises. What the user's
     patterns name is read by them alone; the rest is found by itself unless `sources.stdout` is off.
     """
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, settings: tuple[str, ...] = ()) -> None:
+        super().__init__(sources, settings)
         self._patterns = Patterns(sources.patterns)
         self._finds_by_itself = sources.stdout
         self._timeline = Timeline()
@@ -71,7 +73,7 @@ class LineMetrics:
         else:
             self._tables.remember(line)
 
-    def finish(self) -> Found:
+    def finish(self, working_folder: Path | None = None, since_unix: float = 0.0) -> Found:  # noqa: ARG002 - no files
         """All metrics of the run; the object can be fed on after it."""
         return self._timeline.found((*self._patterns.notes(), *self._notes()))
 

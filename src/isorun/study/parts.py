@@ -51,28 +51,32 @@ class Sources:
 
     stdout: read lines that look like metrics ("val_acc: 0.98"); patterns: the user's own regular expressions with
     named groups; files: JSON, JSON lines or CSV files the training writes, relative to its working folder;
-    tensorboard: folders with event files.
+    tensorboard: folders with event files; installed: sources of other distributions by name, each with its settings.
     """
 
     stdout: bool = True
     patterns: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     tensorboard: tuple[str, ...] = ()
+    installed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, with the keys of a study file."""
+        installed = {name: list(settings) for name, settings in self.installed.items()}
         return {
             "stdout": self.stdout,
             "patterns": list(self.patterns),
             "files": list(self.files),
             "tensorboard": list(self.tensorboard),
+            **({"installed": installed} if installed else {}),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Sources:
         """What `to_json` wrote."""
         lists = {name: tuple(data[name]) for name in ("patterns", "files", "tensorboard")}
-        return cls(stdout=data["stdout"], **lists)
+        installed = {name: tuple(settings) for name, settings in data.get("installed", {}).items()}
+        return cls(stdout=data["stdout"], **lists, installed=installed)
 
 
 @dataclass(frozen=True, slots=True)
