@@ -17,8 +17,7 @@ from isorun.execution.codeversions import CodeVersions, with_script
 from isorun.execution.events import EventLog
 from isorun.execution.interpreter import Interpreters
 from isorun.execution.launch import LAUNCH_MODES, Launcher
-from isorun.execution.masking import Mask
-from isorun.execution.output import BoundedLog, LineSplitter, Output, readable_tail
+from isorun.execution.output import BoundedLog, LineSplitter, Output, Secrets, readable_tail
 from isorun.execution.plan import Plan, plan
 from isorun.execution.process import GRACE_SECONDS, Exit
 from isorun.execution.runfolder import read_run_folder
@@ -27,7 +26,6 @@ from isorun.execution.strays import Marks, end_strays
 from isorun.execution.watch import Running, watch
 from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord
-from isorun.worker.redaction import secret_values
 
 __all__ = ["LocalExecutor"]
 
@@ -87,8 +85,9 @@ class LocalExecutor(AbstractExecutor):
         job = planned.job
         reading = Reading(job.sources)
         lines = LineSplitter(reading.feed)
-        log = BoundedLog(planned.folder / "output.log")
-        output = Output(log, lines, Mask(secret_values(planned.env)))
+        secrets = Secrets.of(job.command, planned.env)
+        log = BoundedLog(planned.folder / "output.log", secrets=secrets)
+        output = Output(log, lines)
         code = self._code_versions.ask(job.working_folder)
         try:
             began_unix = time.time()
@@ -116,6 +115,7 @@ class LocalExecutor(AbstractExecutor):
             requested=planned.requested(),
             code=with_script(code.result(), events.effective),
             notes=(*launched.notes, *_output_notes(log, lines)),
+            secrets=secrets,
         )
 
     @contextmanager
