@@ -73,8 +73,10 @@ _TELLING_BEFORE = {
     "string": _words("connection conn"),
     "str": _words("conn"),
     "url": _words("webhook"),
+    "config": _words("auth"),
 }
 _TELLING_ENDS = _words("pass pwd pw passcode token auth creds cred dsn pat webhook jwt otp sas license")
+_ENDING_LIKE_PASS = _words("compass bypass surpass overpass underpass trespass encompass lowpass highpass bandpass")
 _DOUBTFUL_ENDS = _words("key keys salt sig signature nonce pin sid mnemonic")
 # The word before "token" or "key" that makes it an ordinary setting ("--pad-token", "--sort-key").
 _ORDINARY_BEFORE = {
@@ -156,7 +158,8 @@ _KINDS = (
         _words("passwd password passphrase secret credential key token cookie"),
         _Lazy(
             r"(?P<kept>(?i:passwd|password|passphrase|secret|credential|(?:api|access|private|account)[_.-]?key",
-            r"|(?:auth|access|refresh|bot|hub|hf|api)[_.-]?token|cookie)[\w.-]{0,64}[\"']?\s{0,9}[:=]\s{0,9})",
+            r"|(?:auth|access|refresh|bot|hub|hf|api)[_.-]?token|cookie)",
+            r"(?![\w.-]{0,40}(?:file|path|dir|folder|name|type|len|length|size)\b)[\w.-]{0,64}[\"']?\s{0,9}[:=]\s{0,9})",
             r"(?:\"(?P<double>[^\"]{1,999})\"|'(?P<single>[^']{1,999})'|(?P<bare>[^\s\"'&;,(){}\[\]<>]{4,}))",
         ),
     ),
@@ -243,9 +246,9 @@ def without_secrets(text: str) -> str:
 
 def _token_pattern(start: str) -> str:
     """The start of a token comes first, which the matcher finds quickly, and then that nothing stands before it."""
-    start_ = re.escape(start)
+    start_ = re.escape(start) + ("(?!hub_|transfer|xet)" if start == "hf_" else "")  # names of its own library
     rest = r"[\w.+/=-]{12,}" if start in _SURE_STARTS else r"(?=[\w.+/=-]{0,60}\d)[\w.+/=-]{16,}"
-    return rf"{start_}(?<![A-Za-z0-9_-]{start_}){rest}"
+    return rf"{start_}(?<![A-Za-z0-9_-]{re.escape(start)}){rest}"
 
 
 def _has_secret_shape(value: str) -> bool:
@@ -274,7 +277,9 @@ def _names_clearly(name: str) -> bool:
         return False
     if words[-1] in _TELLING_ENDS or any(part in word for word in words for part in _TELLING_PARTS):
         return True
-    if words[-1].endswith(("pwd", "passwd")) or (words[0] == "tf" and words[1:2] == ["token"]):
+    if words[-1].endswith(("pwd", "pass")) and words[-1] not in _ENDING_LIKE_PASS:
+        return True
+    if "token" in words and name[:2].isupper():  # POETRY_PYPI_TOKEN_PYPI; of options "--token-len" is more likely
         return True
     places = range(1, len(words))
     return any(words[place - 1] in _TELLING_BEFORE.get(words[place], ()) for place in places)
