@@ -98,6 +98,7 @@ class Row:
 
     def _drop_doubled(self) -> None:
         """Two different values of one name on one line: which of them is meant is not said."""
+        self.by_value = self.by_value or len({value.name for value in self.values}) < len(self.values)
         first: dict[str, float] = {}
         doubled = {
             value.name for value in self.values if _differ(first.setdefault(value.name, value.value), value.value)
