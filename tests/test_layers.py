@@ -18,6 +18,7 @@ LAYERS = [
     {"registry", "repair", "zoo"},
     {"report", "diagnose", "testing"},
     {"execution", "store", "analysis"},
+    {"environments"},
     {"study"},
     {"errors", "worker"},
 ]
