@@ -277,7 +277,6 @@ def _out_of_the_way(fd: int) -> int:
 
 def _answer_requests(connection: socket.socket) -> None:
     """Fork a keeper for every request, until the executor has gone."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers that ended leave no zombies here
     while files := _next_request(connection):
         try:
             pid = os.fork()
@@ -288,6 +287,16 @@ def _answer_requests(connection: socket.socket) -> None:
         for fd in files:
             os.close(fd)
         connection.sendall(PID.pack(pid))
+        _reap_keepers()
+
+
+def _reap_keepers() -> None:
+    """Those that have ended; what they took is then counted as time of the executor's children."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
+    except ChildProcessError:
+        return
 
 
 def _next_request(connection: socket.socket) -> list[int]:
