@@ -16,7 +16,7 @@ LAYERS = [
     {"workflow"},
     {"desk"},
     {"registry", "repair", "zoo"},
-    {"report", "diagnose"},
+    {"report", "diagnose", "testing"},
     {"execution", "store", "analysis"},
     {"study"},
     {"plugins"},

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from isorun.errors import StudyError
 from isorun.execution.base import Job
@@ -21,8 +20,6 @@ from isorun.study.records import RunRecord, RunState
 
 __all__ = ["Desk"]
 
-_PACK_AFTER: Final = 64
-
 
 class Desk:
     """What a scheduler asks and tells.
@@ -30,13 +27,15 @@ class Desk:
     draw_seed: where the seeds of runs at level default come from; they are recorded, and never drawn twice on purpose.
     """
 
-    def __init__(self, study: Study, store: AbstractStore, draw_seed: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, study: Study, store: AbstractStore, runs: Path, draw_seed: Callable[[], int] | None = None
+    ) -> None:
         self._study = study
         self._store = store
+        self._runs = runs
         self._draw_seed = draw_seed or (lambda: secrets.randbelow(2**31))
         self._lock = threading.Lock()
-        self._known = {row.run_id for row in store.frame_parts(frozenset()).runs}
-        self._unpacked = 0
+        self._known = store.run_ids()
 
     def claim(self, cell: Cell) -> Claim | None:
         """The right to carry out the cell; None when it is done, or somebody else has the right now."""
@@ -54,7 +53,8 @@ class Desk:
     def job(self, cell: Cell, ticket: Ticket) -> Job:
         """What to carry out for the cell, with all placeholders filled."""
         assert isinstance(ticket, Claim)
-        folder = self._store.run_folder(ticket)
+        folder = self._runs / f"{cell.id}-{ticket.attempt}"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         environment = self._study.environments[cell.environment]
         approach = self._study.approaches[cell.approach]
         where = f"approaches.{cell.approach}"
@@ -85,14 +85,10 @@ class Desk:
         )
 
     def keep(self, record: RunRecord) -> None:
-        """Make the record durable; now and then what waits is packed, so that the inbox stays short."""
+        """Make the record durable."""
         self._store.finish(record)
         with self._lock:
             self._known.add(record.run_id)
-            self._unpacked = (self._unpacked + 1) % _PACK_AFTER
-            pack_now = self._unpacked == 0
-        if pack_now:
-            self._store.pack()
 
     def _tried_elsewhere(self, cell: Cell) -> bool:
         return any(map(self._is_from_elsewhere, self._store.records([cell.id])))
