@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable
+from typing import Final
 
-from isorun.errors import StudyError
-from isorun.execution.base import Job
+from isorun.execution.base import Job, job_of
 from isorun.execution.scheduler import Ticket
 from isorun.store.base import AbstractStore, Claim
-from isorun.study import placeholders
 from isorun.study.cells import Cell
 from isorun.study.design import Study
-from isorun.study.parts import is_withheld
 from isorun.study.records import RunRecord, RunState
 
 __all__ = ["Desk"]
+
+_PACK_AFTER: Final = 64
 
 
 class Desk:
@@ -27,15 +25,13 @@ class Desk:
     draw_seed: where the seeds of runs at level default come from; they are recorded, and never drawn twice on purpose.
     """
 
-    def __init__(
-        self, study: Study, store: AbstractStore, runs: Path, draw_seed: Callable[[], int] | None = None
-    ) -> None:
+    def __init__(self, study: Study, store: AbstractStore, draw_seed: Callable[[], int] | None = None) -> None:
         self._study = study
         self._store = store
-        self._runs = runs
         self._draw_seed = draw_seed or (lambda: secrets.randbelow(2**31))
         self._lock = threading.Lock()
-        self._known = store.run_ids()
+        self._known = {row.run_id for row in store.frame_parts(frozenset()).runs}
+        self._unpacked = 0
 
     def claim(self, cell: Cell) -> Claim | None:
         """The right to carry out the cell; None when it is done, or somebody else has the right now."""
@@ -51,55 +47,23 @@ class Desk:
         return any(record.state is RunState.FINISHED or self._is_from_elsewhere(record) for record in found)
 
     def job(self, cell: Cell, ticket: Ticket) -> Job:
-        """What to carry out for the cell, with all placeholders filled."""
+        """What to carry out for the cell."""
         assert isinstance(ticket, Claim)
-        folder = self._runs / f"{cell.id}-{ticket.attempt}"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        environment = self._study.environments[cell.environment]
-        approach = self._study.approaches[cell.approach]
-        where = f"approaches.{cell.approach}"
-        _refuse_withheld((*approach.command, *environment.env.values()), where)
         seed = self._draw_seed() if cell.seed is None else cell.seed
-        fixed = {"seed": str(seed), "repeat": str(cell.repeat), "level": str(cell.level), "run_dir": str(folder)}
-
-        def filled(texts: tuple[str, ...]) -> tuple[str, ...]:
-            return placeholders.fill(texts, fixed, cell.config_values, where)
-
-        return Job(
-            cell=cell,
-            attempt=ticket.attempt,
-            folder=folder,
-            command=filled(approach.command),
-            working_folder=Path(self._study.folder).resolve(),
-            seed=seed,
-            python=environment.python,
-            env=environment.env,
-            threads=environment.threads,
-            preload=environment.preload,
-            time_limit_seconds=self._study.policy.time_limit_seconds,
-            sources=replace(
-                approach.sources,
-                files=filled(approach.sources.files),
-                tensorboard=filled(approach.sources.tensorboard),
-            ),
-        )
+        return job_of(self._study, cell, ticket.attempt, seed)
 
     def keep(self, record: RunRecord) -> None:
-        """Make the record durable."""
+        """Make the record durable; now and then what waits is packed, so that the inbox stays short."""
         self._store.finish(record)
         with self._lock:
             self._known.add(record.run_id)
+            self._unpacked = (self._unpacked + 1) % _PACK_AFTER
+            pack_now = self._unpacked == 0
+        if pack_now:
+            self._store.pack()
 
     def _tried_elsewhere(self, cell: Cell) -> bool:
         return any(map(self._is_from_elsewhere, self._store.records([cell.id])))
 
     def _is_from_elsewhere(self, record: RunRecord) -> bool:
         return record.run_id not in self._known and record.state is not RunState.INTERRUPTED
-
-
-def _refuse_withheld(texts: Iterable[str], where: str) -> None:
-    if any(map(is_withheld, texts)):
-        raise StudyError(
-            f"{where}: a variable or secret of it was not kept, so it cannot be run by its name",
-            hint="type the command again; finished runs are kept",
-        )

@@ -115,7 +115,9 @@ def _carry_out(
         for study in studies:
             at_once = _fitting(jobs, study)
             if at_once not in executors:
-                executors[at_once] = stack.enter_context(workflow.local_executor(at_once, launch))
+                executors[at_once] = stack.enter_context(
+                    workflow.local_executor(workflow.runs_folder(study, store), at_once, launch)
+                )
             workflow.remember(study, store)
             with watch(study) if watch else nullcontext(Observer()) as observer:
                 outcome = workflow.run(study, store=store, executor=executors[at_once], observer=observer)

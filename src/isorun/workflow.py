@@ -94,7 +94,9 @@ def run(
     launch: "auto", "warm" (forked from a server that imported the frameworks) or "fresh" (the reference).
     """
     study = load(study, store=store)
-    carrying = nullcontext(executor) if executor is not None else local_executor(jobs, launch)
+    carrying = (
+        nullcontext(executor) if executor is not None else local_executor(runs_folder(study, store), jobs, launch)
+    )
     with open_store(study, store) as opened, carrying as carrier:
         cells = [cell for cell in missing(study, opened) if only is None or only(cell)]
         desk = Desk(study, opened, store_folder(study, store) / "runs")
@@ -130,6 +132,11 @@ def store_folder(study: Study, store: str | Path | None) -> Path:
     """The folder the study's records are kept in."""
     chosen = store or os.environ.get("ISORUN_STORE")
     return Path(chosen) if chosen else Path(study.folder) / STORE_NAME
+
+
+def runs_folder(study: Study, store: str | Path | None) -> Path:
+    """The folder that the run folders of the study lie in."""
+    return store_folder(study, store) / "runs"
 
 
 @contextmanager
@@ -177,11 +184,11 @@ def _recall(name: str, store: str | Path | None) -> Study:
 
 
 @contextmanager
-def local_executor(jobs: int = 1, launch: str = "auto") -> Iterator[AbstractExecutor]:
+def local_executor(runs: Path, jobs: int = 1, launch: str = "auto") -> Iterator[AbstractExecutor]:
     """Runs on this machine. One executor may serve many studies: a warm start then imports the frameworks once."""
     from isorun.execution.local import LocalExecutor  # noqa: PLC0415 - loads when something is run
 
-    executor = LocalExecutor(jobs=jobs, launch=launch)
+    executor = LocalExecutor(runs, jobs=jobs, launch=launch)
     try:
         yield executor
     finally:

@@ -2,13 +2,14 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from isorun.errors import StoreError
-from isorun.execution.base import AbstractExecutor, Job
+from isorun.execution.base import AbstractExecutor, Job, RunEnded
 from isorun.execution.scheduler import Observer, Scheduler
 from isorun.study.cells import Cell
 from isorun.study.levels import Level
@@ -36,13 +37,17 @@ class StubExecutor(AbstractExecutor):
     """Answers with the states a test asks for."""
 
     def __init__(self, jobs=1, state_of=finished, seconds=0.0):
-        self.jobs = jobs
+        self.capacity = jobs
+        self.pool = ThreadPoolExecutor(jobs)
         self.state_of = state_of
         self.seconds = seconds
         self.stopped = threading.Event()
         self.executed = []
         self.at_once = self.most_at_once = 0
         self.lock = threading.Lock()
+
+    def submit(self, job, tell):
+        self.pool.submit(lambda: tell(RunEnded(job.run_id, self.execute(job))))
 
     def execute(self, job):
         with self.lock:
@@ -54,7 +59,7 @@ class StubExecutor(AbstractExecutor):
             self.at_once -= 1
         return record_of(job, RunState.INTERRUPTED if interrupted else self.state_of(job))
 
-    def stop(self):
+    def stop(self, run_id=None):
         self.stopped.set()
 
     def close(self):
@@ -93,7 +98,7 @@ class StubDesk:
         return cell.id in self.done
 
     def job(self, cell, ticket):
-        return Job(cell, ticket.attempt, Path(), cell.command, Path(), 1)
+        return Job(cell, ticket.attempt, cell.command, Path(), 1)
 
     def keep(self, record):
         with self.lock:

@@ -141,7 +141,7 @@ def _without_worker(ended: Ended) -> str:
 
 def _thread_notes(ended: Ended) -> list[Note]:
     """Libraries clamp and ignore requests for threads silently; a declared number that was not kept is told."""
-    asked, used = ended.job.threads, ended.events.effective.get("torch", {}).get("threads")
+    asked, used = ended.job.resources.cpus, ended.events.effective.get("torch", {}).get("threads")
     if asked is None or used is None or asked == used:
         return []
     return [Note("threads-differ", f"{asked} threads were asked for and torch used {used}")]

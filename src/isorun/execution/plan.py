@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import ExecutionError
@@ -25,7 +26,7 @@ _PYTHON_NAME: Final = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A job on given CPUs, ready to be started.
+    """A job in its folder and on given CPUs, ready to be started; its placeholders are filled.
 
     argv: what a fresh process executes. interpreter: its Python, empty when the command does not start with one.
     python_program: what it is asked to run, None when only a fresh interpreter can say. level_variables: what the
@@ -33,6 +34,7 @@ class Plan:
     """
 
     job: Job
+    folder: Path
     cpus: tuple[int, ...]
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -45,23 +47,25 @@ class Plan:
         return {
             "level": str(self.job.cell.level),
             "python": self.interpreter,
-            "threads": self.job.threads,
+            "threads": self.job.resources.cpus,
             "cpus": len(self.cpus),
             "level_variables": dict(sorted(self.level_variables.items())),
-            "study_variables": sorted(self.job.env),
+            "study_variables": sorted(self.job.environment.env),
             **({"take_seeds": True} if self.job.cell.take_seeds else {}),
         }
 
 
-def plan(job: Job, cpus: Sequence[int], interpreters: Interpreters) -> Plan:
+def plan(job: Job, folder: Path, cpus: Sequence[int], interpreters: Interpreters) -> Plan:
     """The plan of a job; ExecutionError when its interpreter or program does not exist."""
+    job = job.filled(folder)
     base = _base_environment(job)
     interpreter = _interpreter(job, base, interpreters)
     program = _python_program(job) if interpreter else None
     added = _level_variables(job, len(cpus), base)
-    hooked = {"PYTHONPATH": hooked_python_path(base), "ISORUN_RUN_DIR": str(job.folder.absolute())}
+    hooked = {"PYTHONPATH": hooked_python_path(base), "ISORUN_RUN_DIR": str(folder.absolute())}
     return Plan(
         job=job,
+        folder=folder,
         cpus=tuple(cpus),
         argv=_argv(job, interpreter, program, base),
         env={**base, **added, **hooked},
@@ -74,7 +78,7 @@ def plan(job: Job, cpus: Sequence[int], interpreters: Interpreters) -> Plan:
 def _base_environment(job: Job) -> dict[str, str]:
     """The caller's variables and the study's; those of an isorun that this one runs inside are not passed on."""
     caller = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
-    return {**caller, **job.env}
+    return {**caller, **job.environment.env}
 
 
 def _level_variables(job: Job, cpus: int, base: Mapping[str, str]) -> dict[str, str]:
@@ -86,7 +90,7 @@ def _level_variables(job: Job, cpus: int, base: Mapping[str, str]) -> dict[str, 
 def _interpreter(job: Job, base: Mapping[str, str], interpreters: Interpreters) -> str:
     program = job.command[0]
     if program in _REPLACED:
-        return interpreters.find(job.python, base, job.working_folder)
+        return interpreters.find(job.environment.python, base, job.working_folder)
     return interpreters.find(program, base, job.working_folder) if _PYTHON_NAME.fullmatch(program) else ""
 
 
@@ -120,7 +124,7 @@ def write_request(plan: Plan, launch: str) -> None:
     job = plan.job
     request = {
         "protocol": PROTOCOL,
-        "run_id": f"{job.cell.id}-{job.attempt}",
+        "run_id": job.run_id,
         "cell_id": job.cell.id,
         "attempt": job.attempt,
         "level": str(job.cell.level),
@@ -132,7 +136,7 @@ def write_request(plan: Plan, launch: str) -> None:
         "config": dict(job.cell.config_values),
     }
     try:
-        (job.folder / "request.json").write_text(json.dumps(request) + "\n", encoding="utf-8")
+        (plan.folder / "request.json").write_text(json.dumps(request) + "\n", encoding="utf-8")
     except OSError as error:
-        what = f"the run {request['run_id']} cannot be started: {job.folder} cannot be written to ({error.strerror})"
+        what = f"the run {request['run_id']} cannot be started: {plan.folder} cannot be written to ({error.strerror})"
         raise ExecutionError(what, hint="make room or choose another folder with --store, then run again") from None

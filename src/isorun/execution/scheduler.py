@@ -7,6 +7,7 @@ and looked at again at the end, in case its holder died.
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections import deque
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from isorun.execution.base import AbstractExecutor, Job
+from isorun.execution.base import AbstractExecutor, Event, ExecutorFailed, Job, RunEnded
 from isorun.study.cells import Cell
 from isorun.study.parts import Policy
 from isorun.study.records import RunRecord, RunState
@@ -95,7 +96,7 @@ class Scheduler:
         self._elsewhere = 0
         self._failure: BaseException | None = None
         self._reason = ""
-        self._watch([threading.Thread(target=self._work, name=f"slot-{n}") for n in range(self.executor.jobs)])
+        self._watch([threading.Thread(target=self._work, name=f"slot-{n}") for n in range(self.executor.capacity)])
         if self._failure is not None:
             raise self._failure
         return Outcome(tuple(self._records), self._elsewhere, self._reason)
@@ -157,7 +158,7 @@ class Scheduler:
     def _run(self, cell: Cell, ticket: Ticket) -> RunRecord:
         job = self.desk.job(cell, ticket)
         self.observer.run_started(cell)
-        record = self.executor.execute(job)
+        record = _execute(self.executor, job)
         self.desk.keep(record)
         with self._lock:
             self._records.append(record)
@@ -190,3 +191,14 @@ class Scheduler:
         self._reason = self._reason or reason
         self._stop.set()
         self.executor.stop()
+
+
+def _execute(executor: AbstractExecutor, job: Job) -> RunRecord:
+    events: queue.Queue[Event] = queue.Queue()
+    executor.submit(job, events.put)
+    while True:
+        event = events.get()
+        if isinstance(event, ExecutorFailed):
+            raise event.error
+        if isinstance(event, RunEnded):
+            return event.record

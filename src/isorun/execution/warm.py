@@ -65,7 +65,7 @@ class WarmServers:
         for _ in range(2):
             server = self._server(planned)
             try:
-                return WarmRun(server, launch, job.folder, self._grace_seconds)
+                return WarmRun(server, launch, planned.folder, self._grace_seconds)
             except OSError:
                 continue  # the server died just now: once more with a new one
         raise ExecutionError("a warm fork server dies when it is asked for a run", found="it died twice")
@@ -122,8 +122,8 @@ class WarmServers:
         )
 
     def _preload(self, planned: Plan) -> tuple[str, ...]:
-        if planned.job.preload is not None:
-            return planned.job.preload
+        if planned.job.environment.preload is not None:
+            return planned.job.environment.preload
         assert planned.python_program is not None
         script = _script(planned.python_program, planned.job.working_folder)
         if script is None:
@@ -165,6 +165,6 @@ def _with_torch_parts(modules: tuple[str, ...]) -> tuple[str, ...]:
 
 def _serious_failures(failed: dict[str, str], planned: Plan) -> str:
     """Modules that were declared must be there; those found in the source may be optional there."""
-    declared = planned.job.preload is not None
+    declared = planned.job.environment.preload is not None
     serious = {name: why for name, why in failed.items() if declared or not why.startswith("ModuleNotFoundError")}
     return "; ".join(f"{name}: {why}" for name, why in serious.items())

@@ -25,6 +25,7 @@ from isorun.study.checks import (
     as_name,
     as_number,
     as_one_of,
+    as_size,
     as_table,
     as_text,
     as_texts,
@@ -317,15 +318,17 @@ def _numeric_distribution(kind: str, numbers: Any, where: str) -> Distribution:
 
 def _environment(name: str, value: Any) -> Environment:
     where = f"environments.{name}"
-    table = as_table(value, where, ("python", "env", "threads", "preload"))
-    preload = table.get("preload")
-    threads = table.get("threads")
+    table = as_table(value, where, ("python", "env", "threads", "preload", "devices_per_run", "memory"))
+    preload, threads = table.get("preload"), table.get("threads")
+    devices, memory = table.get("devices_per_run"), table.get("memory")
     return Environment(
         name=name,
         python=as_text(table.get("python", ""), f"{where}.python"),
         env=_variables(table.get("env", {}), f"{where}.env"),
         threads=None if threads is None else as_whole(threads, f"{where}.threads", 1, 4096),
         preload=None if preload is None else _module_names(preload, f"{where}.preload"),
+        devices_per_run=None if devices is None else as_whole(devices, f"{where}.devices_per_run", 0, 4096),
+        memory_bytes=None if memory is None else as_size(memory, f"{where}.memory"),
     )
 
 

@@ -1,4 +1,8 @@
-"""What others need to test a store or an executor of their own: contract classes, and the simplest member of a family.
+"""What others need to test their own parts: contract classes, and the simplest member of a family.
 
-It is for tests, and nothing of isorun imports it.
+memory_store, instant_executor    a store in memory and an executor that runs nothing
+store_contract, executor_contract what every member of a family promises, as tests: subclass the class and say how
+                                  yours is made
+
+It is for tests, and nothing of isorun imports it. pytest is needed for the contract classes.
 """

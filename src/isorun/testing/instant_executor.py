@@ -9,11 +9,13 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from isorun.errors import IsorunError
 from isorun.execution.assemble import Ended, assemble
-from isorun.execution.base import AbstractExecutor, Job
+from isorun.execution.base import AbstractExecutor, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell
 from isorun.execution.events import EventLog
 from isorun.execution.process import Exit
 from isorun.execution.sources import Found
@@ -36,30 +38,58 @@ class Computed:
 
 
 class InstantExecutor(AbstractExecutor):
-    """Asks `compute` what each run left. An exception in it is a run that failed, as it would be in a training."""
+    """Asks `compute` what each run left. An exception in it is a run that failed, as it would be in a training.
 
-    def __init__(self, compute: Callable[[Job], Computed], jobs: int = 1) -> None:
-        self.jobs = jobs
+    An IsorunError means that no run is possible. `compute` is called in one of `capacity` threads.
+    """
+
+    def __init__(self, compute: Callable[[Job], Computed], capacity: int = 1) -> None:
+        self.capacity = capacity
         self._compute = compute
+        self._pool = ThreadPoolExecutor(capacity, thread_name_prefix="instant")
         self._stopping = threading.Event()
+        self._open: set[str] = set()
+        self._stopped: set[str] = set()
 
-    def execute(self, job: Job) -> RunRecord:
-        """The record of what was computed."""
-        if self._stopping.is_set():
-            return assemble(_ended(job, Computed(), asked_to_stop=True))
+    def submit(self, job: Job, tell: Tell) -> None:
+        """Compute what the job leaves."""
+        self._open.add(job.run_id)
+        self._pool.submit(self._carry_out, job, tell)
+
+    def _carry_out(self, job: Job, tell: Tell) -> None:
+        if self._is_stopped(job):
+            tell(RunEnded(job.run_id, self._record(job, Computed())))
+            return
+        tell(RunStarted(job.run_id, {"host": "", "folder": ""}))
         try:
             computed = self._compute(job)
+        except IsorunError as error:
+            tell(ExecutorFailed(error, job.run_id))
+            return
         except Exception:  # a training may raise anything
             computed = Computed(exit_code=1, output=traceback.format_exc())
-        return assemble(_ended(job, computed, asked_to_stop=self._stopping.is_set()))
+        if rows := tuple(_rows(computed)):
+            tell(RowsLogged(job.run_id, rows))
+        self._open.discard(job.run_id)
+        tell(RunEnded(job.run_id, self._record(job, computed)))
 
-    def stop(self) -> None:
-        """Runs that end from now on are interrupted."""
-        self._stopping.set()
+    def _is_stopped(self, job: Job) -> bool:
+        return self._stopping.is_set() or job.run_id in self._stopped
+
+    def _record(self, job: Job, computed: Computed) -> RunRecord:
+        return assemble(_ended(job, computed, asked_to_stop=self._is_stopped(job)))
+
+    def stop(self, run_id: str | None = None) -> None:
+        """Runs that end from now on are interrupted, or the one."""
+        if run_id is None:
+            self._stopping.set()
+        elif run_id in self._open:
+            self._stopped.add(run_id)
 
     def close(self) -> None:
-        """There is nothing to end but the executor itself."""
+        """Wait for what is being computed."""
         self._stopping.set()
+        self._pool.shutdown()
 
 
 def _ended(job: Job, computed: Computed, *, asked_to_stop: bool) -> Ended:
@@ -83,10 +113,15 @@ def _ended(job: Job, computed: Computed, *, asked_to_stop: bool) -> Ended:
 
 def _events(computed: Computed) -> EventLog:
     """The events a worker would have written for it."""
-    events: list[dict[str, Any]] = [{"kind": "start", "t": 0.0}]
-    for metric, series in computed.series.items():
-        points = zip(series.steps, series.seconds, series.values, strict=True)
-        events += [{"kind": "row", "step": step, "t": t, "values": {metric: value}} for step, t, value in points]
+    events: list[dict[str, Any]] = [{"kind": "start", "t": 0.0}, *_rows(computed)]
     events.append({"kind": "result", "values": computed.results, "per_class": computed.per_class})
     events += [{"kind": "digest", "name": name, "value": value} for name, value in computed.digests.items()]
     return EventLog.of(events)
+
+
+def _rows(computed: Computed) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for metric, series in computed.series.items():
+        points = zip(series.steps, series.seconds, series.values, strict=True)
+        rows += [{"kind": "row", "step": step, "t": t, "values": {metric: value}} for step, t, value in points]
+    return rows
