@@ -116,7 +116,7 @@ def _dry_run(options: argparse.Namespace) -> int:
     from isorun.reproducing import studies_of
 
     studies = studies_of(options.paper, _request(options))
-    planned = [(study, workflow.plan(study), workflow.missing_in(study, options.store)) for study in studies]
+    planned = [(study, workflow.plan(study), workflow.missing(study, store=options.store)) for study in studies]
     if options.json:
         entries = [{"study": study.name, "runs": len(cells), "missing": len(left)} for study, cells, left in planned]
         output.print_json({"paper": options.paper, "scale": options.scale, "studies": entries})

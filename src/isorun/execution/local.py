@@ -50,8 +50,8 @@ class LocalExecutor(AbstractExecutor):
             raise ExecutionError(f"unknown launch mode {launch!r}", allowed=known_names(launch, LAUNCH_MODES))
         self.capacity = jobs
         self._runs = runs
-        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="slot")
         self._slots = Slots(jobs)
+        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="slot")
         self._interpreters = Interpreters()
         self._launcher = Launcher(launch, grace_seconds)
         self._code_versions = CodeVersions()

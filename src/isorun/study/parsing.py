@@ -6,7 +6,6 @@ allowed, and what to do.
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 import shlex
@@ -239,15 +238,9 @@ def _function(value: Any, where: str, folder: Path) -> tuple[str, ...]:
 
 
 def _reference_to(function: Callable[..., Any], where: str, folder: Path) -> str:
-    name, file = getattr(function, "__qualname__", ""), inspect.getsourcefile(inspect.unwrap(function))
-    if not name.isidentifier() or file is None:
-        raise StudyError(
-            f"{where}: only a function at the top level of a module can be run in a process of its own",
-            found=repr(function),
-            hint="move it to the top level of a .py file",
-        )
-    path, root = Path(file).resolve(), folder.resolve()
-    return f"{path.relative_to(root) if path.is_relative_to(root) else path}:{name}"
+    from isorun.study.functions import reference_to  # noqa: PLC0415 - only studies made in Python have functions
+
+    return reference_to(function, where, folder)
 
 
 def _config(name: str, value: Any) -> Config:
