@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun import plugins
 from isorun.errors import IsorunError, PluginError
 
 if TYPE_CHECKING:
@@ -97,6 +96,7 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
         from isorun.store.folder import FolderStore
 
         return FolderStore(Path(place), create=create)
+    from isorun import plugins
     from isorun.store.base import AbstractStore
 
     scheme = url[1].lower()
@@ -113,6 +113,7 @@ def open_executor(name: str, options: ExecutorOptions) -> AbstractExecutor:
         from isorun.execution.local import LocalExecutor
 
         return LocalExecutor(options.runs, options.jobs, launch=options.launch)
+    from isorun import plugins
     from isorun.execution.base import AbstractExecutor
 
     factory = plugins.load(plugins.EXECUTORS, name, own=(_LOCAL,))
@@ -128,6 +129,8 @@ def open_session(
 ) -> Iterator[Session]:
     """A store and an executor, opened by name or URL and closed at the end; what others opened stays open."""
     if isinstance(executor, str) and executor != _LOCAL:
+        from isorun import plugins
+
         plugins.load(plugins.EXECUTORS, executor, own=(_LOCAL,))  # a wrong name is refused before a store is made
     with ExitStack() as stack:
         opened = stack.enter_context(open_store(store)) if isinstance(store, str) else store

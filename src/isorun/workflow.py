@@ -222,10 +222,13 @@ def _kept_in(store: Store) -> Iterator[AbstractStore | None]:
 
 def store_conditions(store: AbstractStore) -> tuple[Condition, ...]:
     """What the store itself has to say, as a reader of a report should know it."""
+    notes = store.notes()
+    if not notes:
+        return ()
     from isorun.analysis.evidence.condition import Condition
 
     next_step = "isorun store verify looks at everything; what was set aside is kept"
-    return tuple(Condition(note.code, note.message, next_step) for note in store.notes())
+    return tuple(Condition(note.code, note.message, next_step) for note in notes)
 
 
 def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
@@ -240,8 +243,11 @@ def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
     names = kept.names()
     own = {cell.id for cell in cells_of(study)} if names else set()
     for name in names:
-        document = kept.read(name) or {}
-        more = _more_than(study, document.get("made", {}))
+        try:
+            document = kept.read(name) or {}
+        except IsorunError:
+            continue  # whoever goes on with that decision is told
+        more = _more_than(study, document.get("made"))
         if more and own.issuperset(document.get("cells", ())):
             message = f"isorun decide made runs beyond those the study declares, which are not shown here ({more})"
             yield Condition(
@@ -249,11 +255,14 @@ def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
             )
 
 
-def _more_than(study: Study, made: Mapping[str, Any]) -> str:
-    if made.get("repeats", 0) > study.repeats:
-        return f"repeats = {made['repeats']}"
-    seeds = list(made.get("seeds", ()))
-    return f"seeds = {seeds}" if set(seeds) - set(study.seeds) else ""
+def _more_than(study: Study, made: Any) -> str:
+    """What to write into the study for these runs; empty where it declares them, or nothing is known of them."""
+    match made:
+        case {"repeats": int(repeats)} if repeats > study.repeats:
+            return f"repeats = {repeats}"
+        case {"seeds": [*seeds]} if not set(map(str, seeds)) <= set(map(str, study.seeds)):
+            return f"seeds = {seeds}"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,11 +363,11 @@ def reuse_conditions(study: Study, store: AbstractStore, *, adhoc: bool) -> tupl
 
 def _renamed(study: Study, store: AbstractStore) -> Iterator[Condition]:
     """A name that another command had: its runs stay in the store, but no longer under it."""
+    if study.name not in recent(store):
+        return
     from isorun.analysis.evidence.condition import Condition
     from isorun.worker.redaction import redacted_argv
 
-    if study.name not in recent(store):
-        return
     try:
         kept = {approach.command for approach in _recalled(study.name, store).approaches.values()}
     except IsorunError:
@@ -370,12 +379,12 @@ def _renamed(study: Study, store: AbstractStore) -> Iterator[Condition]:
 
 
 def _edited(study: Study, made: Sequence[RunRecord], finished: int, left: int) -> Iterator[Condition]:
-    from isorun.analysis.evidence.condition import Condition, some
-
     versions = {json.dumps(dict(record.code), sort_keys=True, default=str): record for record in made}
     changed = _changes(study, list(versions.values()))
     if not changed:
         return
+    from isorun.analysis.evidence.condition import Condition, some
+
     mixed = f"; the {some(left, 'run')} still to make would mix both versions" if left else ""
     yield Condition(
         "code-changed",
@@ -410,11 +419,11 @@ def _edited_script(folder: Path, record: RunRecord) -> str:
 
 def _of_others(study: Study, store: AbstractStore, finished: set[str]) -> Iterator[Condition]:
     """Cells are known by their content, so that another study's runs of the same content are this one's, too."""
-    from isorun.analysis.evidence.condition import Condition, some
-
     names = recent(store)
     if study.name in names:
         return
+    from isorun.analysis.evidence.condition import Condition, some
+
     sharing = [name for name in names[:_MOST_STUDIES] if finished & _cells(name, store)]
     whose = f"the study {sharing[0]}" if sharing else "another study"
     yield Condition(

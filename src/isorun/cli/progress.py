@@ -134,6 +134,8 @@ class Progress(Observer):
         return f"{self._metric} {value:.4g} ({_spread(values)})"
 
     def _value(self, record: RunRecord) -> float | None:
+        if not record.results and not record.series:
+            return None
         from isorun.analysis.studies.judged import judged_metrics
 
         judged = judged_metrics(self._study.metrics, [record])

@@ -109,7 +109,6 @@ def _print(
     store: AbstractStore,
 ) -> None:
     from isorun.report.plain_text import harmless
-    from isorun.report.view import View
 
     name = options.study or study.name
     if options.json:
@@ -123,6 +122,8 @@ def _print(
         for line in record.log_tail.rstrip().splitlines()[-3:]:
             print(f"    | {harmless(line)}")
     if conditions:
+        from isorun.report.view import View
+
         output.show(View((), (), tuple(conditions)))
     if not outcome.records and not outcome.elsewhere:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
