@@ -3,7 +3,7 @@
 import pytest
 
 from isorun.analysis.studies.group_result import GroupKey
-from isorun.report.row_keys import GROUP_COLUMNS, named_rows
+from isorun.report.study_tables import GROUP_COLUMNS, named_rows
 from isorun.report.tables import Column, Table, without_constant_columns
 from isorun.study.levels import Level
 

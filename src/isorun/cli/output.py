@@ -96,7 +96,7 @@ def write_file(path: str | Path, text: str) -> None:
 
 def write_figures(figures: Iterable[Figure], folder: str | Path, *, pdf: bool = False) -> list[str]:
     """Write figures as numbered SVG files, and as PDF beside them where that is wanted; their paths."""
-    from isorun.report.figures import mpl, svg
+    from isorun.report.figures import files, svg
 
     place, written = made_folder(folder), []
     for number, figure in enumerate(figures, start=1):
@@ -104,6 +104,6 @@ def write_figures(figures: Iterable[Figure], folder: str | Path, *, pdf: bool = 
         write_file(path, svg.render(figure, standalone=True))
         written.append(str(path))
         if pdf:
-            mpl.save(figure, path.with_suffix(".pdf"))
+            files.save_by_matplotlib(figure, path.with_suffix(".pdf"))
             written.append(str(path.with_suffix(".pdf")))
     return written

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from isorun.study.design import Approach, Config, Environment, Study
-from isorun.study.distributions import Distribution
-from isorun.study.parts import Sources, recordable
+from isorun.study.parts import Distribution, Sources, recordable
 from isorun.worker.redaction import redacted_argv
 
 __all__ = ["document_of", "without_secrets"]
