@@ -23,7 +23,7 @@ from isorun.report.tables import Column, Table
 from isorun.report.view import Listing, View
 from isorun.study.records import RunState
 
-__all__ = ["page", "render", "render_table", "render_view"]
+__all__ = ["fragment", "page", "render", "render_table", "render_view"]
 
 _STYLE: Final = resources.files(__package__).joinpath("page.css").read_text("utf-8") + svg.STYLE
 _LONG: Final = 40
@@ -53,13 +53,26 @@ def render_view(title: str, kicker: str, view: View) -> str:
     return page(f"{title}: isorun", header, "\n".join(main))
 
 
+def fragment(view: View) -> str:
+    """The same as a part of somebody else's page, such as a notebook: no script, no ids that could be there twice."""
+    parts = [
+        _sentences(view.verdict[:1], view.verdict[1:]),
+        *(f"<div>{svg.render(figure, standalone=True)}</div>" for figure in view.figures),
+        *(_table(table) for table in view.tables),
+        *(f"<p>{escaped(listing.title)}</p>{_items(listing.items)}" for listing in view.listings if listing.items),
+        *([f"<ol>{''.join(map(_warning, view.warnings))}</ol>"] if view.warnings else []),
+    ]
+    return f'<div class="isorun">{"".join(parts)}</div>'
+
+
+def _items(items: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{_unbroken(item)}</li>' for item in items)}</ul>"
+
+
 def _listing(number: int, listing: Listing) -> str:
-    items = "".join(f"<li>{_unbroken(item)}</li>" for item in listing.items)
+    items = _items(listing.items).replace("<ul>", '<ul class="listing">', 1)
     name = f"listing-{number}"
-    return (
-        f'<section aria-labelledby="{name}"><h2 id="{name}">{escaped(listing.title)}</h2>'
-        f'<ul class="listing">{items}</ul></section>'
-    )
+    return f'<section aria-labelledby="{name}"><h2 id="{name}">{escaped(listing.title)}</h2>{items}</section>'
 
 
 def page(title: str, header: str, main: str) -> str:
@@ -113,7 +126,7 @@ def _verdict(result: StudyResult) -> str:
 
 def _sentences(first: Sequence[str], rest: Sequence[str]) -> str:
     leading = "".join(f'<p class="headline">{_unbroken(sentence)}</p>' for sentence in first)
-    items = f"<ul>{''.join(f'<li>{_unbroken(sentence)}</li>' for sentence in rest)}</ul>" if rest else ""
+    items = _items(rest) if rest else ""
     return f'<section class="verdict" aria-label="Verdict">{leading}{items}</section>'
 
 
@@ -172,6 +185,7 @@ def _warning(warning: Condition) -> str:
 
 def render_table(table: Table) -> str:
     """The table with its notes, in a box that scrolls sideways where the window is narrow."""
+    table = table.first_rows()
     notes = "".join(f"<p>{escaped(note)}</p>" for note in table.notes)
     return "\n".join(
         [

@@ -48,6 +48,7 @@ def render(result: StudyResult) -> str:
 
 def render_table(table: Table) -> str:
     """One floating table with its caption above and its notes below."""
+    table = table.first_rows()
     alignment = "".join("l" if column.key else "r" for column in table.columns)
     lines = [
         r"\begin{table}",

@@ -47,6 +47,7 @@ def _listing(listing: Listing) -> str:
 
 def render_table(table: Table) -> str:
     """One table under its title, notes below."""
+    table = table.first_rows()
     lines = [f"## {_text(table.title)}", "", _row([_heading(column) for column in table.columns])]
     lines.append(_row([":--" if column.key else "--:" for column in table.columns]))
     lines += [_row([_text(cell) for cell in row]) for row in table.rows]

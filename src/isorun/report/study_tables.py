@@ -187,22 +187,19 @@ def _identical_table(result: StudyResult) -> Table:
         Column("sd", unit, metric.name if metric else ""),
         Column("max diff", unit, metric.name if metric else ""),
     )
-    rows = tuple(
-        (
-            *group_cells(group.key),
-            _seed(same),
-            str(same.runs),
-            *_digest_cells(same),
-            *_same_seed_cells(group, same, metric),
-        )
-        for group in result.groups
-        for same in group.identical
-    )
+    rows = tuple(row for group in result.groups for row in _identical_rows(group, metric))
     note = "Runs in one row had everything fixed that their level fixes. 1 distinct: bit for bit the same weights."
     unknown = ("—: no run left such a digest.",) if any(UNKNOWN in row for row in rows) else ()
     return Table(
         "identical", "Identical runs: do the same seeds give the same weights?", columns, rows, (note, *unknown)
     )
+
+
+def _identical_rows(group: GroupResult, metric: JudgedMetric | None) -> Iterator[tuple[str, ...]]:
+    spreads = group.rules[0].by_seed(metric.name) if metric else {}
+    for same in group.identical:
+        cells = _same_seed_cells(spreads.get(same.seed), metric)
+        yield (*group_cells(group.key), _seed(same), str(same.runs), *_digest_cells(same), *cells)
 
 
 def _seed(same: IdenticalRuns) -> str:
@@ -218,8 +215,7 @@ def _distinct(distinct: int, digested: int, runs: int) -> str:
     return str(distinct) if digested == runs else f"{distinct} (of {digested})"
 
 
-def _same_seed_cells(group: GroupResult, same: IdenticalRuns, metric: JudgedMetric | None) -> tuple[str, str]:
-    spread = group.rules[0].by_seed(metric.name).get(same.seed) if metric else None
+def _same_seed_cells(spread: Spread | None, metric: JudgedMetric | None) -> tuple[str, str]:
     if metric is None or spread is None:
         return UNKNOWN, UNKNOWN
     style = style_for(metric.scale)

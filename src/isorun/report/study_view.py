@@ -17,9 +17,10 @@ from isorun.report.figures.study_figures import class_figures, curve_figures, ov
 from isorun.report.numbers import NumberStyle, count, style_for
 from isorun.report.study_tables import identical_tables, named_rows, run_tables, spread_tables, time_tables
 from isorun.report.tables import Table
+from isorun.report.view import View
 from isorun.study.levels import Level
 
-__all__ = ["Section", "group_sentence", "headline", "study_sections", "study_tables", "verdict"]
+__all__ = ["Section", "group_sentence", "headline", "study_sections", "study_tables", "study_view", "verdict"]
 
 _MOST_GROUPS: Final = 6
 _LEVEL_WORDS: Final = {
@@ -179,6 +180,12 @@ class Section:
     title: str
     figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
+
+
+def study_view(result: StudyResult, *, figures: bool = False) -> View:
+    """The whole report of a study in one view."""
+    drawn = tuple(figure for section in study_sections(result) for figure in section.figures) if figures else ()
+    return View(verdict(result), study_tables(result), result.warnings, drawn)
 
 
 def study_sections(result: StudyResult) -> tuple[Section, ...]:

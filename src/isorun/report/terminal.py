@@ -36,13 +36,9 @@ _WIDE: Final = frozenset("WF")
 def render(result: StudyResult, *, colour: bool, width: int) -> str:
     """The report of a study as text of at most `width` columns; escape codes only with `colour`."""
     # What shows a study loads with one: most commands show a table that comes from none.
-    from isorun.report.study_view import (  # noqa: PLC0415
-        headline,
-        study_tables,
-        verdict,
-    )
+    from isorun.report.study_view import headline, study_view  # noqa: PLC0415
 
-    view = View(verdict(result), study_tables(result), result.warnings)
+    view = study_view(result)
     elsewhere = "the HTML, Markdown, LaTeX and JSON reports"
     return render_view(view, colour=colour, width=width, headlines=len(headline(result)), elsewhere=elsewhere)
 
@@ -151,7 +147,7 @@ def _cell_lines(cell: str, widest: int) -> list[str]:
 
 def _column_width(column: Column, cells: Sequence[Sequence[str]]) -> int:
     content = max((_shown(line) for cell in cells for line in cell), default=0)
-    return max([content, *(_shown(word) for word in column.heading.split())])
+    return max([content, *(_shown(word) for word in harmless(column.heading).split())])
 
 
 def _widened(table: Table, widths: Sequence[int]) -> list[int]:
@@ -160,7 +156,7 @@ def _widened(table: Table, widths: Sequence[int]) -> list[int]:
     for name, number in table.heading_groups():
         span = sum(result[place : place + number]) + len(_GAP) * (number - 1)
         place += number
-        result[place - 1] += max(min(_shown(name), _WIDEST_CELLS[0]) - span, 0)
+        result[place - 1] += max(min(_shown(harmless(name)), _WIDEST_CELLS[0]) - span, 0)
     return result
 
 
@@ -197,7 +193,7 @@ def _block_lines(layout: _Layout, block: Sequence[int], width: int) -> Iterator[
 
 
 def _heading_lines(column: Column, width: int) -> list[str]:
-    return textwrap.wrap(column.heading, width, break_on_hyphens=False)
+    return textwrap.wrap(harmless(column.heading), width, break_on_hyphens=False)
 
 
 def _group_line(table: Table, widths: Sequence[int], block: Sequence[int]) -> str:

@@ -19,6 +19,7 @@ from isorun.report.tables import Column, Table
 __all__ = ["BoxRow", "RunValue", "box_figure", "ecdf", "strip"]
 
 _MOST_LARGE: Final = 40
+_MOST_ROWS: Final = 60
 _MOST_DOTS: Final = 300
 """A row with more dots is a bar."""
 _MOST_STEPS: Final = 400
@@ -38,21 +39,27 @@ class RunValue:
 
 @dataclass(frozen=True, slots=True)
 class BoxRow:
-    """One row: its name, the spread of its values, and the values themselves."""
+    """One row: its name, the spread of its values, and the values themselves, or as many of them as are drawn."""
 
     name: str
     spread: Spread
     runs: tuple[RunValue, ...]
     series: int
+    thinned: bool = False
 
 
 def box_figure(
     name: str, title: str, label: str, rows: Sequence[BoxRow], sentence: str, *, factor: float = 1.0, decimals: int = 2
 ) -> Figure | None:
-    """A box plot of rows with values, each value multiplied by `factor`; None when there is no such row."""
-    filled = [row for row in rows if row.runs]
-    if not filled:
+    """A box plot of rows with values, each value multiplied by `factor`; None when there is no such row.
+
+    Boxes are of all values. As many rows, and runs of a row, are drawn as can be seen; the sentence says so.
+    """
+    all_filled = [row for row in rows if row.runs]
+    if not all_filled:
         return None
+    filled = [_with_drawn_runs(row) for row in all_filled[:_MOST_ROWS]]
+    sentence += _left_out_of_boxes(all_filled)
     x = value_axis(label, [factor * run.value for row in filled for run in row.runs])
     return Figure(
         name=name,
@@ -60,11 +67,29 @@ def box_figure(
         sentence=sentence,
         x=x,
         y=row_axis("", [f"{row.name} (n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{row.spread.n})" for row in filled]),
-        data=_box_data_table(name, title, Column(label), tuple(_data_rows(filled, factor, decimals))),
+        data=_box_data_table(name, (title, label), filled, factor, decimals),
         boxes=tuple(box for place, row in enumerate(filled) for box in _box(row, place, factor)),
         dots=tuple(dot for place, row in enumerate(filled) for dot in _box_dots(row, place, x, factor, decimals)),
         legend=tuple(_legend(filled)),
     )
+
+
+def _with_drawn_runs(row: BoxRow) -> BoxRow:
+    """The row with as many runs as are drawn: evenly spaced by rank, the smallest and the largest among them."""
+    if len(row.runs) <= _MOST_DOTS:
+        return row
+    ordered = sorted(row.runs, key=lambda run: run.value)
+    places = np.rint(np.linspace(0, len(ordered) - 1, _MOST_DOTS)).astype(np.intp)
+    return replace(row, runs=tuple(ordered[place] for place in places.tolist()), thinned=True)
+
+
+def _left_out_of_boxes(rows: Sequence[BoxRow]) -> str:
+    said = ""
+    if any(len(row.runs) > _MOST_DOTS for row in rows[:_MOST_ROWS]):
+        said += f" Of rows with more than {_MOST_DOTS} runs as many are drawn, evenly spaced by rank; boxes hold all."
+    if len(rows) > _MOST_ROWS:
+        said += f" Drawn are the first {_MOST_ROWS} of {len(rows):,} rows."
+    return said
 
 
 def _box(row: BoxRow, place: int, factor: float) -> Iterator[Box]:
@@ -88,7 +113,8 @@ def _box_dots(row: BoxRow, place: int, x: Axis, factor: float, decimals: int) ->
     for run, value, offset in zip(row.runs, values, side_by_side(values, x), strict=True):
         shape = Shape.CROSS if run.weak else Shape.CIRCLE
         weak = ", weak" if run.weak else ""
-        yield Dot(value, place + offset, shape, row.series, f"run {run.run}: {fixed(value, decimals)}{weak}")
+        words = f"run {run.run}: {fixed(value, decimals)}{weak}"
+        yield Dot(value, place + offset, shape, row.series, words, small=row.thinned and shape is Shape.CIRCLE)
     if row.spread.mean is not None:
         mean = factor * row.spread.mean
         yield Dot(mean, float(place), Shape.TRIANGLE, row.series, f"mean of {row.name}: {fixed(mean, decimals)}")
@@ -109,9 +135,12 @@ def _data_rows(rows: Sequence[BoxRow], factor: float, decimals: int) -> Iterator
             yield (row.name, run.run, fixed(factor * run.value, decimals), "yes" if run.weak else "no")
 
 
-def _box_data_table(name: str, title: str, values: Column, rows: tuple[tuple[str, ...], ...]) -> Table:
-    columns = (Column("row", key=True), Column("run", key=True), values, Column("weak", key=True))
-    return Table(f"data-{name}", f"Data: {title}", columns, rows, folded=True)
+def _box_data_table(name: str, heading: tuple[str, str], rows: Sequence[BoxRow], factor: float, decimals: int) -> Table:
+    title, label = heading
+    columns = (Column("row", key=True), Column("run", key=True), Column(label), Column("weak", key=True))
+    notes = ("Runs that are drawn; the JSON report has all.",) if any(row.thinned for row in rows) else ()
+    cells = tuple(_data_rows(rows, factor, decimals))
+    return Table(f"data-{name}", f"Data: {title}", columns, cells, notes, folded=True)
 
 
 def strip(groups: GroupsLike, value: str = "value", *, name: str = "strip", title: str = "") -> Figure:

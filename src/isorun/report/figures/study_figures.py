@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
+from isorun.analysis.inputs.samples import FloatArray
 from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.curves import LearningCurves
 from isorun.analysis.studies.group_result import GroupResult, JudgedRun, RuleResult
@@ -18,7 +23,6 @@ from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
 from isorun.report.figures.groups import distinct_series, row_name, series_of, shape_of
 from isorun.report.numbers import UNKNOWN, NumberStyle, count, decimals_for, seconds, significant, style_for
 from isorun.report.tables import Column, Table
-from isorun.study.records import Series
 
 __all__ = ["class_figure", "class_figures", "curve_figures", "overall_figures", "study_figures", "time_figures"]
 
@@ -28,8 +32,9 @@ _DETAIL: Final = 3
 _MOST_CLASSES: Final = 25
 _MOST_GROUPS: Final = 5
 _MOST_FIGURES: Final = 4
-_MOST_POINTS: Final = 200
+_MOST_POINTS: Final = 400
 _MOST_RUNS: Final = 50
+_LARGEST: Final = 1e300
 
 
 def study_figures(result: StudyResult) -> tuple[Figure, ...]:
@@ -279,31 +284,56 @@ def _figure(
 
 def _lines(curves: LearningCurves, series: int, factor: float) -> Iterator[Line]:
     for run in curves.runs[:_MOST_RUNS]:
-        yield Line(_points(run, factor), series, faint=True)
-    median = Series(curves.steps, curves.steps, curves.median)
-    yield Line(_points(median, factor), series)
+        yield Line(_points(run.steps, run.values, factor), series, faint=True)
+    yield Line(_points(curves.steps, curves.median, factor), series)
 
 
-def _points(run: Series, factor: float) -> tuple[tuple[float, float], ...]:
-    finite = [(step, factor * value) for step, value in zip(run.steps, run.values, strict=True) if abs(value) < 1e300]
-    return tuple(_thinned(finite))
+def _points(steps: Sequence[float], values: Sequence[float], factor: float) -> tuple[tuple[float, float], ...]:
+    """The points of a line that are drawn, without those no axis could hold."""
+    x, y = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)
+    usable = np.abs(y) < _LARGEST
+    x, y = x[usable], factor * y[usable]
+    drawn = _drawn_places(y)
+    return tuple(zip(x[drawn].tolist(), y[drawn].tolist(), strict=True))
 
 
-def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Every k-th point of a long line, and its last."""
-    every = -(-len(points) // _MOST_POINTS)
-    return points if every <= 1 else [*points[:-1:every], points[-1]]
+def _drawn_places(values: FloatArray) -> npt.NDArray[np.intp]:
+    """The places of a long line that are drawn: in each of equally long stretches its smallest and its largest value.
+
+    So a line of a million points looks as the whole one would, and no peak gets lost. Its first and last point stay.
+    """
+    if values.size <= _MOST_POINTS:
+        return np.arange(values.size)
+    bounds = _stretches(values.size)
+    ends = [
+        start + place(values[start:stop])
+        for start, stop in pairwise(bounds.tolist())
+        for place in (np.argmin, np.argmax)
+    ]
+    return np.unique([0, values.size - 1, *ends])
+
+
+def _stretches(size: int) -> npt.NDArray[np.intp]:
+    return np.linspace(0, size, _MOST_POINTS // 2 + 1).astype(np.intp)
 
 
 def _band(curves: LearningCurves, series: int, factor: float) -> Band:
-    points = zip(curves.steps, curves.low, curves.high, strict=True)
-    return Band(tuple((step, factor * low, factor * high) for step, low, high in points), series)
+    """The band; of a long one the outermost ends of each stretch, so that it holds all that the whole one does."""
+    steps, low, high = (np.asarray(part, dtype=float) for part in (curves.steps, curves.low, curves.high))
+    if steps.size > _MOST_POINTS:
+        bounds = _stretches(steps.size)
+        starts = bounds[:-1]
+        low, high = np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
+        steps = np.concatenate([steps[starts[:-1]], steps[-1:]])
+    return Band(tuple(zip(steps.tolist(), (factor * low).tolist(), (factor * high).tolist(), strict=True)), series)
 
 
 def _curve_sentence(members: Sequence[tuple[GroupResult, LearningCurves]], families: int) -> str:
     runs = count(sum(len(curves.runs) for _, curves in members), "run")
     sentence = f"Thick: the median over {runs}; band: the middle 80 % of the runs; thin: single runs"
     sentence += f" (the first {_MOST_RUNS} of a level)." if any(len(c.runs) > _MOST_RUNS for _, c in members) else "."
+    if any(_is_thinned(curves) for _, curves in members):
+        sentence += " Long curves are thinned: of each stretch of steps the smallest and the largest value are drawn."
     if families > _MOST_FIGURES:
         sentence += f" Curves of the first {_MOST_FIGURES} of {families} groups are shown."
     return sentence
@@ -313,9 +343,17 @@ def _curve_data_table(
     name: str, title: str, members: Sequence[tuple[GroupResult, LearningCurves]], factor: float
 ) -> Table:
     columns = (Column("level", key=True), Column("epoch"), Column("median"), Column("10 %"), Column("90 %"))
-    rows = tuple(
-        (str(group.key.level), f"{step:g}", *(significant(factor * value, 4) for value in band))
-        for group, curves in members
-        for step, *band in zip(curves.steps, curves.median, curves.low, curves.high, strict=True)
-    )
-    return Table(f"data-curves-{name}", f"Data: {title}", columns, rows, folded=True)
+    rows = tuple(row for group, curves in members for row in _curve_rows(str(group.key.level), curves, factor))
+    thinned = [len(curves.steps) for _, curves in members if len(curves.steps) > _MOST_POINTS]
+    note = f"Of {max(thinned):,} steps those at which the median is drawn; the JSON report has all." if thinned else ""
+    return Table(f"data-curves-{name}", f"Data: {title}", columns, rows, (note,) if note else (), folded=True)
+
+
+def _curve_rows(level: str, curves: LearningCurves, factor: float) -> Iterator[tuple[str, ...]]:
+    for place in _drawn_places(np.asarray(curves.median, dtype=float)).tolist():
+        band = (curves.median[place], curves.low[place], curves.high[place])
+        yield (level, f"{curves.steps[place]:g}", *(significant(factor * value, 4) for value in band))
+
+
+def _is_thinned(curves: LearningCurves) -> bool:
+    return any(len(run.steps) > _MOST_POINTS for run in curves.runs[:_MOST_RUNS]) or len(curves.steps) > _MOST_POINTS
