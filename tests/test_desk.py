@@ -5,11 +5,10 @@ import pytest
 from isorun.desk import Desk
 from isorun.errors import StudyError
 from isorun.store.memory import MemoryStore
-from isorun.study.adhoc import adhoc_study
+from isorun.study.design import adhoc_study, study_from_document
 from isorun.study.document import without_secrets
 from isorun.study.plan import cells_of
 from isorun.study.records import RunState
-from isorun.study.toml import study_from_document
 from record_builder import make_record
 
 

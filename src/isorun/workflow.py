@@ -20,11 +20,10 @@ from isorun.execution.scheduler import Observer, Outcome, Scheduler
 from isorun.store.base import AbstractStore
 from isorun.store.documents import STUDIES, Documents
 from isorun.study.cells import Cell
-from isorun.study.design import Study
+from isorun.study.design import Study, load_study, study_from_document
 from isorun.study.document import without_secrets
 from isorun.study.plan import cells_of
 from isorun.study.records import RunRecord
-from isorun.study.toml import load_study, study_from_document
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.study_result import StudyResult

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from isorun.cli import main
-from isorun.cli.transfers import TransferProgress, bytes_in_words
+from isorun.cli.progress import TransferProgress, bytes_in_words
 from isorun.zoo.data import catalogue, dataset
 
 
@@ -166,7 +166,7 @@ class Terminal:
 
 def test_progress_on_a_terminal_has_share_speed_and_time_left(tmp_path, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("isorun.cli.transfers.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("isorun.cli.progress.time.monotonic", lambda: now[0])
     terminal = Terminal(live=True)
     progress = TransferProgress(terminal)
     progress.begins(tmp_path / "big.bin", 0, 10_000_000)

@@ -76,7 +76,7 @@ def _path(options: argparse.Namespace) -> int:
 
 
 def _get(options: argparse.Namespace) -> int:
-    from isorun.cli.transfers import TransferProgress
+    from isorun.cli.progress import TransferProgress
     from isorun.zoo.data.getting.acquisition import acquire, with_needs
     from isorun.zoo.data.getting.download import Patience
 

@@ -16,7 +16,7 @@ from isorun.analysis.studies.group_result import FailedRun, GroupResult, JudgedR
 from isorun.analysis.studies.judged import JudgedMetric
 from isorun.analysis.studies.level_comparison import LevelComparison
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.report.verdict import verdict
+from isorun.report.study_view import verdict
 from isorun.study.records import RunState
 
 __all__ = ["VERSION", "to_json"]

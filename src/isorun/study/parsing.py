@@ -33,9 +33,19 @@ from isorun.study.checks import (
     each_once,
     shown,
 )
-from isorun.study.distributions import KINDS, Distribution
 from isorun.study.levels import Level
-from isorun.study.parts import FUNCTION, Approach, Config, Environment, Metric, Policy, Selection, Sources
+from isorun.study.parts import (
+    FUNCTION,
+    KINDS,
+    Approach,
+    Config,
+    Distribution,
+    Environment,
+    Metric,
+    Policy,
+    Selection,
+    Sources,
+)
 from isorun.worker.redaction import redacted_argv
 
 __all__ = [

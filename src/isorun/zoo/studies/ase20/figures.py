@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from isorun.analysis.studies.group_result import RuleResult
-from isorun.report.figures.boxplot import BoxRow, RunValue, box_figure
 from isorun.report.figures.description import Figure
-from isorun.report.figures.groups import COLOURS
-from isorun.report.figures.series import series_of
+from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
+from isorun.report.figures.groups import COLOURS, series_of
 from isorun.report.numbers import decimals_for
 from isorun.study.levels import Level
 from isorun.zoo.studies.ase20.cells import POINTS

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from isorun.analysis.spreads.spread import spread
-from isorun.report.figures.boxplot import BoxRow, RunValue, box_figure
 from isorun.report.figures.description import Figure
+from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
 from isorun.report.numbers import UNKNOWN, fixed, p_value
 from isorun.report.tables import Column, Table
 from isorun.zoo.studies.ase20.cells import POINTS

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from isorun.report.figures.description import Figure
-from isorun.report.figures.forest import ForestRow, forest
-from isorun.report.figures.shares import variance_shares
+from isorun.report.figures.effects import ForestRow, forest, variance_shares
 from isorun.report.tables import Column, Table
 from isorun.study.records import RunRecord
 from isorun.zoo.paper import Presentation, Request, smoke_verdict

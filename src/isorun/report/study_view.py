@@ -1,8 +1,9 @@
-"""The verdict: what a study found, in sentences that stand first in every report."""
+"""What a study found, as every report shows it: the verdict first, then its sections with figures and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from isorun.analysis.evidence.identical import FINAL_WEIGHTS
@@ -10,16 +11,31 @@ from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.group_result import GroupResult, RuleResult
 from isorun.analysis.studies.judged import JudgedMetric
 from isorun.analysis.studies.study_result import StudyResult
+from isorun.report.class_tables import class_tables
+from isorun.report.figures.description import Figure
+from isorun.report.figures.study_figures import class_figures, curve_figures, overall_figures, time_figures
 from isorun.report.numbers import NumberStyle, count, style_for
+from isorun.report.study_tables import identical_tables, named_rows, run_tables, spread_tables, time_tables
+from isorun.report.tables import Table
+from isorun.report.view import View
 from isorun.study.levels import Level
 
-__all__ = ["group_sentence", "headline", "verdict"]
+__all__ = ["Section", "group_sentence", "headline", "study_sections", "study_tables", "study_view", "verdict"]
 
 _MOST_GROUPS: Final = 6
 _LEVEL_WORDS: Final = {
     Level.DEFAULT: "by default",
     Level.FIXED_SEED: "with the seed fixed",
     Level.DETERMINISTIC: "with deterministic kernels",
+}
+
+_TITLES: Final = {
+    "spread": "How much the results vary",
+    "classes": "How much single classes vary",
+    "identical": "What is left when everything is the same",
+    "time": "How long it takes",
+    "curves": "How it gets there",
+    "runs": "What was run",
 }
 
 
@@ -154,3 +170,54 @@ def _reach(group: GroupResult, metric: JudgedMetric, style: NumberStyle) -> str:
 
 def _joined(parts: Sequence[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the report. name: stable, for links."""
+
+    name: str
+    title: str
+    figures: tuple[Figure, ...]
+    tables: tuple[Table, ...]
+
+
+def study_view(result: StudyResult, *, figures: bool = False) -> View:
+    """The whole report of a study in one view."""
+    drawn = tuple(figure for section in study_sections(result) for figure in section.figures) if figures else ()
+    return View(verdict(result), study_tables(result), result.warnings, drawn)
+
+
+def study_sections(result: StudyResult) -> tuple[Section, ...]:
+    """The parts that have something to show."""
+    tables = {name: _named(result, made) for name, made in _tables_by_section(result).items()}
+    figures = {
+        "spread": overall_figures(result),
+        "classes": class_figures(result),
+        "time": time_figures(result),
+        "curves": curve_figures(result),
+    }
+    sections = (
+        Section(name, title, tuple(figures.get(name, ())), tables.get(name, ())) for name, title in _TITLES.items()
+    )
+    return tuple(section for section in sections if section.figures or section.tables)
+
+
+def study_tables(result: StudyResult) -> tuple[Table, ...]:
+    """All tables in reading order, for reports without figures."""
+    return tuple(table for made in _tables_by_section(result).values() for table in _named(result, made))
+
+
+def _tables_by_section(result: StudyResult) -> dict[str, Iterable[Table]]:
+    return {
+        "spread": (table for metric in result.metrics for table in spread_tables(result, metric)),
+        "classes": (table for metric in result.metrics for table in class_tables(result, metric)),
+        "identical": identical_tables(result),
+        "time": time_tables(result),
+        "runs": run_tables(result),
+    }
+
+
+def _named(result: StudyResult, tables: Iterable[Table]) -> tuple[Table, ...]:
+    keys = [group.key for group in result.groups]
+    return tuple(named_rows(table, keys) for table in tables if table.rows)
