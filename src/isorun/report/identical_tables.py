@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isorun.analysis.evidence.identical import FINAL_WEIGHTS, INITIAL_WEIGHTS, IdenticalRuns
+from isorun.analysis.evidence.judged import JudgedMetric
+from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS, IdenticalRuns
 from isorun.analysis.studies.group_result import GroupResult
-from isorun.analysis.studies.judged import JudgedMetric
-from isorun.analysis.studies.level_comparison import LevelComparison
-from isorun.analysis.studies.study_result import StudyResult
+from isorun.analysis.studies.study_result import LevelComparison, StudyResult
 from isorun.report.numbers import UNKNOWN, p_value, significant, style_for
 from isorun.report.row_keys import GROUP_COLUMNS, group_cells
 from isorun.report.tables import Column, Table

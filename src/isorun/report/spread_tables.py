@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.spreads.spread import Spread
-from isorun.analysis.studies.judged import JudgedMetric
 from isorun.analysis.studies.selection import FINAL
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.numbers import count, significant, style_for

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.studies.group_result import RuleResult
-from isorun.analysis.studies.judged import JudgedMetric
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Dot, Figure, Legend

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from isorun.analysis.studies.curves import LearningCurves
+from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.studies.group_result import GroupResult
-from isorun.analysis.studies.judged import JudgedMetric
+from isorun.analysis.studies.selection import LearningCurves
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Band, Figure, Legend, Line

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from isorun.analysis.inputs.samples import FloatArray
+from isorun.analysis.samples import FloatArray
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Axis, Figure, Legend, Line, Tick
 from isorun.report.figures.groups import GroupsLike, evenly_spaced, first_lines, left_out, values_by_name

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from isorun.analysis.comparison import Comparison
 from isorun.analysis.mixed.result import Difference
-from isorun.analysis.pairwise.comparison import Comparison
 from isorun.errors import InputError
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Dot, Figure, Legend, Line, Shape

@@ -8,15 +8,15 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from isorun.analysis.inputs.samples import FloatArray, finite_sample
-from isorun.analysis.inputs.tables import Group
+from isorun.analysis.measurements import Group
+from isorun.analysis.samples import FloatArray, finite_sample
 from isorun.errors import InputError
 from isorun.report.numbers import count
 
 __all__ = ["COLOURS", "MOST_LINES", "GroupsLike", "evenly_spaced", "first_lines", "left_out", "values_by_name"]
 
 GroupsLike = Mapping[str, npt.ArrayLike] | Sequence[Group]
-"""Groups as `isorun.analysis.inputs.tables.Table.groups` gives them, or names with their values."""
+"""Groups as `isorun.analysis.measurements.Table.groups` gives them, or names with their values."""
 
 COLOURS: Final = 6
 MOST_LINES: Final = 2 * COLOURS

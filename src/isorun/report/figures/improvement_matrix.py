@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from isorun.analysis.leaderboards.aggregate import Aggregate
-from isorun.analysis.pairwise.improvement import Improvement
+from isorun.analysis.pairwise.effects import Improvement
 from isorun.errors import InputError
 from isorun.report.figures.axes import row_axis
 from isorun.report.figures.description import Axis, Cell, Figure, Legend, Shape, Tick

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from isorun.analysis.inputs.pairing import Pairs
+from isorun.analysis.samples import Pairs
 from isorun.errors import InputError
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape, Tick

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from isorun.analysis.leaderboards.performance_profile import PerformanceProfile
+from isorun.analysis.leaderboards.across_tasks import PerformanceProfile
 from isorun.errors import InputError
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Axis, Band, Figure, Legend, Line
@@ -27,7 +27,7 @@ def performance_profiles(
     name: str = "performance-profiles",
     title: str = "Share of runs above every score",
 ) -> Figure:
-    """The profiles of named approaches, as `isorun.analysis.leaderboards.performance_profile` gives them."""
+    """The profiles of named approaches, as `isorun.analysis.leaderboards.across_tasks` gives them."""
     if not any(profile.thresholds for profile in profiles.values()):
         raise InputError("there is nothing to draw", found="no profile", allowed="at least one approach")
     ordered = {approach: _in_order(profile) for approach, profile in profiles.items()}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from isorun.analysis.inputs.samples import FloatArray
+from isorun.analysis.samples import FloatArray
 from isorun.analysis.spreads.spread import Spread, spread
 from isorun.report.figures.boxplot import BoxRow, RunValue, box_figure
 from isorun.report.figures.description import Figure, Shape

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.group_result import GroupResult, JudgedRun, RuleResult
-from isorun.analysis.studies.judged import JudgedMetric
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.figures.boxplot import BoxRow, RunValue, box_figure
 from isorun.report.figures.classes import class_figure

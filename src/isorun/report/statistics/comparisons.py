@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from isorun.analysis.comparison import Comparison
 from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.inputs.samples import Interval, Outcome
-from isorun.analysis.pairwise.comparison import Comparison
+from isorun.analysis.samples import Interval, Outcome
 from isorun.report.numbers import UNKNOWN, decimals_for, fixed, p_value, significant
 from isorun.report.statistics.decisions import spoken
 from isorun.report.statistics.evidence import evidence_sentences

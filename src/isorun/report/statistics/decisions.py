@@ -14,7 +14,7 @@ from isorun.report.tables import Column, Table
 from isorun.report.view import View
 
 if TYPE_CHECKING:
-    from isorun.analysis.planning.power_question import PowerResult  # its tests load what a decision does not need
+    from isorun.analysis.planning.power import PowerResult  # its tests load what a decision does not need
 
 __all__ = ["decision_view", "power_view", "spoken"]
 
