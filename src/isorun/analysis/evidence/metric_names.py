@@ -266,6 +266,8 @@ def direction_of(name: str) -> Direction:
     if bare == _EXPECTED_RECIPROCAL_RANK:
         return UNKNOWN
     group, _, last = bare.rpartition("/")
+    while "/" in group and _is_part(last):
+        bare, (group, _, last) = group, group.rpartition("/")
     if not group or _names_a_part(group, last):
         return _told_without_group(bare)
     return _told_without_group(last)
@@ -289,15 +291,20 @@ def is_bookkeeping(name: str) -> bool:
     return kind_of(name) is Kind.OTHER and any(word in BOOKKEEPING for word in _words(name))
 
 
+def _is_part(text: str) -> bool:
+    """Whether the text only says which part was measured: a split, an average, a number."""
+    return all(word in _PARTS or word.isdigit() for word in _words(text))
+
+
 def _names_a_part(group: str, last: str) -> bool:
     """Whether what follows the last slash is only a part of what its group names: `Loss/train`, `wer/clean`.
 
     It is not where it names a metric itself (`losses/explained_variance`), and under losses and rewards anything may
     stand (`losses/entropy`, `rewards/margins`).
     """
-    words = _words(last)
-    if all(word in _PARTS or word.isdigit() for word in words):
+    if _is_part(last):
         return True
+    words = _words(last)
     holds_anything = any(word in ("loss", "losses", "reward", "rewards") for word in _words(group))
     return not holds_anything and all(term.strength is _Strength.WEAK for term in _terms(words)[0])
 
