@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
+from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.group_result import GroupResult, MetricSpread
-from isorun.analysis.studies.judged import JudgedMetric
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.numbers import UNKNOWN, style_for
 from isorun.report.study_tables import GROUP_COLUMNS, group_cells, has_weak, interval_cell, runs_seen

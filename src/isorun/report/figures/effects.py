@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from isorun.analysis.inputs.pairing import Pairs
+from isorun.analysis.comparison import Comparison
 from isorun.analysis.mixed.result import Difference, VarianceShare
-from isorun.analysis.pairwise.comparison import Comparison
+from isorun.analysis.samples import Pairs
 from isorun.errors import InputError
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape, Tick, Tile

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from isorun.analysis.leaderboards.across_tasks import PerformanceProfile
 from isorun.analysis.leaderboards.aggregate import Aggregate
 from isorun.analysis.leaderboards.compare_many import ManyComparison
-from isorun.analysis.leaderboards.performance_profile import PerformanceProfile
-from isorun.analysis.pairwise.improvement import Improvement
+from isorun.analysis.pairwise.effects import Improvement
 from isorun.errors import InputError
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line, Shape, Tick, Tile
