@@ -9,7 +9,7 @@ from typing import Final, TextIO
 
 from isorun.cli.progress import duration
 from isorun.report.plain_text import harmless
-from isorun.zoo.data.getting.watcher import Watcher
+from isorun.zoo.data.download import Watcher
 
 __all__ = ["TransferProgress", "bytes_in_words"]
 
