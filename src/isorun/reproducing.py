@@ -18,8 +18,7 @@ from isorun.execution.base import AbstractExecutor
 from isorun.execution.scheduler import Observer
 from isorun.study.design import Study
 from isorun.study.records import RunRecord, RunState
-from isorun.zoo.devices import gpu_is_visible
-from isorun.zoo.machines import machines
+from isorun.zoo.machines import gpu_is_visible, machines
 from isorun.zoo.paper import AbstractPaper, Presentation, Request
 from isorun.zoo.papers import check_request, paper
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Self, TextIO
 from isorun.execution.scheduler import Observer
 from isorun.report.plain_text import harmless
 from isorun.study.records import RunRecord, RunState
-from isorun.zoo.data.getting.watcher import Watcher
+from isorun.zoo.data.download import Watcher
 
 if TYPE_CHECKING:
     from isorun.study.cells import Cell
