@@ -4,11 +4,11 @@ import pytest
 
 from isorun.desk import Desk
 from isorun.errors import StudyError
-from isorun.store.memory import MemoryStore
 from isorun.study.design import adhoc_study, study_from_document
 from isorun.study.document import without_secrets
 from isorun.study.plan import cells_of
 from isorun.study.records import RunState
+from isorun.testing.memory_store import MemoryStore
 from record_builder import make_record
 
 
@@ -28,7 +28,7 @@ def study_of(tmp_path, *command, **environment):
 def test_what_another_scheduler_tried_is_left_to_it_unless_it_was_interrupted(tmp_path, store, state, left_to_do):
     study = study_of(tmp_path)
     (cell,) = cells_of(study)
-    here, elsewhere = Desk(study, store), Desk(study, store)
+    here, elsewhere = Desk(study, store, tmp_path), Desk(study, store, tmp_path)
     ticket = elsewhere.claim(cell)
     elsewhere.keep(make_record(cell, attempt=ticket.attempt, state=state))
     ticket.release()
@@ -46,6 +46,6 @@ def test_a_kept_study_has_the_same_cells_without_the_values_of_its_variables(tmp
     assert kept.environments["default"].env["OMP_NUM_THREADS"] == "1"
     assert [cell.id for cell in cells_of(kept)] == [cell.id for cell in cells_of(study)]
     (cell,) = cells_of(kept)
-    desk = Desk(kept, store)
+    desk = Desk(kept, store, tmp_path)
     with pytest.raises(StudyError, match="not kept"):
         desk.job(cell, desk.claim(cell))

@@ -36,7 +36,7 @@ from isorun.execution.base import AbstractExecutor
 from isorun.execution.scheduler import Observer, Outcome
 from isorun.plans import KeptPlan
 from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, results
-from isorun.store.documents import PLANS
+from isorun.store.base import PLANS
 from isorun.study.cells import Cell
 from isorun.study.design import Study
 from isorun.study.extension import extended

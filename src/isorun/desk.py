@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable
-from typing import Final
+from pathlib import Path
 
 from isorun.execution.base import Job, job_of
 from isorun.execution.scheduler import Ticket
@@ -16,8 +16,6 @@ from isorun.study.records import RunRecord, RunState
 
 __all__ = ["Desk"]
 
-_PACK_AFTER: Final = 64
-
 
 class Desk:
     """What a scheduler asks and tells.
@@ -25,13 +23,15 @@ class Desk:
     draw_seed: where the seeds of runs at level default come from; they are recorded, and never drawn twice on purpose.
     """
 
-    def __init__(self, study: Study, store: AbstractStore, draw_seed: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, study: Study, store: AbstractStore, runs: Path, draw_seed: Callable[[], int] | None = None
+    ) -> None:
         self._study = study
         self._store = store
+        self._runs = runs
         self._draw_seed = draw_seed or (lambda: secrets.randbelow(2**31))
         self._lock = threading.Lock()
-        self._known = {row.run_id for row in store.frame_parts(frozenset()).runs}
-        self._unpacked = 0
+        self._known = store.run_ids()
 
     def claim(self, cell: Cell) -> Claim | None:
         """The right to carry out the cell; None when it is done, or somebody else has the right now."""
@@ -53,14 +53,10 @@ class Desk:
         return job_of(self._study, cell, ticket.attempt, seed)
 
     def keep(self, record: RunRecord) -> None:
-        """Make the record durable; now and then what waits is packed, so that the inbox stays short."""
+        """Make the record durable."""
         self._store.finish(record)
         with self._lock:
             self._known.add(record.run_id)
-            self._unpacked = (self._unpacked + 1) % _PACK_AFTER
-            pack_now = self._unpacked == 0
-        if pack_now:
-            self._store.pack()
 
     def _tried_elsewhere(self, cell: Cell) -> bool:
         return any(map(self._is_from_elsewhere, self._store.records([cell.id])))

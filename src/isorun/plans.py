@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from isorun.analysis.sequential.plan import Plan, continued
-from isorun.errors import InputError
-from isorun.store.documents import Documents
+from isorun.errors import InputError, StoreError
+from isorun.store.base import AbstractDocuments
 from isorun.study.cells import Cell
 
 __all__ = ["KeptPlan"]
@@ -22,11 +22,11 @@ __all__ = ["KeptPlan"]
 class KeptPlan:
     """The plan of one comparison. cells: the ids of the first cell of either side, which stand for their content."""
 
-    documents: Documents
+    documents: AbstractDocuments
     cells: tuple[str, ...]
 
     @classmethod
-    def of(cls, documents: Documents, sides: Iterable[Cell]) -> KeptPlan:
+    def of(cls, documents: AbstractDocuments, sides: Iterable[Cell]) -> KeptPlan:
         """The plan kept for these two sides, named by the content of their cells."""
         return cls(documents, tuple(sorted(cell.id for cell in sides)))
 
@@ -35,8 +35,8 @@ class KeptPlan:
         try:
             document = self.documents.read(self._name)
             kept = None if document is None else Plan.from_json(document["plan"])
-        except (OSError, ValueError, KeyError, TypeError, InputError) as error:
-            what = f"the plan kept in {self.documents.path(self._name)} cannot be read: {error}"
+        except (StoreError, ValueError, KeyError, TypeError, InputError) as error:
+            what = f"the plan kept in {self.documents.place(self._name)} cannot be read: {error}"
             hint = "decide in a new --store: no error rate can be held without the plan of the earlier looks"
             raise InputError(what, hint=hint) from None
         return asked if kept is None else continued(kept, asked, looks_made=1)

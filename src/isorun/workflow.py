@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from isorun.desk import Desk
-from isorun.errors import NothingRecorded, StudyError, known_names
+from isorun.errors import NothingRecorded, StoreError, StudyError, known_names
 from isorun.execution.base import AbstractExecutor
 from isorun.execution.scheduler import Observer, Outcome, Scheduler
-from isorun.store.base import AbstractStore
-from isorun.store.documents import STUDIES, Documents
+from isorun.store.base import STUDIES, AbstractDocuments, AbstractStore
+from isorun.store.documents import FolderDocuments
 from isorun.study.cells import Cell
 from isorun.study.design import Study, load_study, study_from_document
 from isorun.study.document import without_secrets
@@ -64,7 +64,7 @@ def plan(study: Study) -> tuple[Cell, ...]:
 
 def missing(study: Study, store: AbstractStore) -> tuple[Cell, ...]:
     """The cells that have no finished record yet."""
-    finished = store.finished_cells()
+    finished = store.finished()
     return tuple(cell for cell in cells_of(study) if cell.id not in finished)
 
 
@@ -97,13 +97,9 @@ def run(
         nullcontext(executor) if executor is not None else local_executor(runs_folder(study, store), jobs, launch)
     )
     with open_store(study, store) as opened, carrying as carrier:
-        opened.pack()
         cells = [cell for cell in missing(study, opened) if only is None or only(cell)]
-        scheduler = Scheduler(carrier, Desk(study, opened), study.policy, observer or Observer())
-        try:
-            return scheduler.carry_out(cells)
-        finally:
-            opened.pack()
+        desk = Desk(study, opened, store_folder(study, store) / "runs")
+        return Scheduler(carrier, desk, study.policy, observer or Observer()).carry_out(cells)
 
 
 def records(study: Study | str | Path, *, store: str | Path | None = None) -> Sequence[RunRecord]:
@@ -145,15 +141,15 @@ def runs_folder(study: Study, store: str | Path | None) -> Path:
 @contextmanager
 def open_store(study: Study, store: str | Path | None) -> Iterator[AbstractStore]:
     """The study's store, packed and closed afterwards."""
-    from isorun.store.local import open_store as open_folder  # noqa: PLC0415 - sqlite loads when needed
+    from isorun.store.folder import open_store as open_folder  # noqa: PLC0415 - sqlite loads when needed
 
     with open_folder(store_folder(study, store)) as opened:
         yield opened
 
 
-def documents(study: Study, store: str | Path | None, kind: str) -> Documents:
+def documents(study: Study, store: str | Path | None, kind: str) -> AbstractDocuments:
     """The documents of one kind that the study's store keeps beside its records."""
-    return Documents(store_folder(study, store), kind)
+    return FolderDocuments(store_folder(study, store), kind)
 
 
 def remember(study: Study, store: str | Path | None) -> None:
@@ -167,8 +163,8 @@ def recent(store: str | Path | None = None) -> tuple[str, ...]:
     return _kept_studies(store).names()
 
 
-def _kept_studies(store: str | Path | None) -> Documents:
-    return Documents(Path(store or os.environ.get("ISORUN_STORE") or STORE_NAME), STUDIES)
+def _kept_studies(store: str | Path | None) -> AbstractDocuments:
+    return FolderDocuments(Path(store or os.environ.get("ISORUN_STORE") or STORE_NAME), STUDIES)
 
 
 def _recall(name: str, store: str | Path | None) -> Study:
@@ -180,8 +176,8 @@ def _recall(name: str, store: str | Path | None) -> Study:
     try:
         document = kept.read(name) or {}
         folder = Path(document.pop("folder"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        what = f"the kept study {kept.path(name)} cannot be read: {error}"
+    except (StoreError, ValueError, KeyError, TypeError) as error:
+        what = f"the kept study {kept.place(name)} cannot be read: {error}"
         raise StudyError(what, hint="type the command again: its finished runs are kept") from None
     return study_from_document(document, folder, name)
 

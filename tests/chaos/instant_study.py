@@ -10,7 +10,7 @@ from isorun import workflow
 from isorun.errors import IsorunError
 from isorun.execution.base import Job
 from isorun.execution.scheduler import Observer
-from isorun.store import local
+from isorun.store import folder as folder_store
 from isorun.store.files import Files
 from isorun.study.design import Study, study_from_document
 from isorun.study.records import RunRecord, RunState, Series
@@ -37,7 +37,7 @@ def carry_out(folder: Path, files: Files, say: Say) -> str:
         say(f"began {run_id}")
         return Computed({"token": token(run_id)}, series={"acc": Series((1.0, 2.0), (0.1, 0.2), (0.25, 0.5))})
 
-    with mock.patch.object(local, "open_store", lambda at: local.LocalStore(at, files=files)):
+    with mock.patch.object(folder_store, "open_store", lambda at: folder_store.FolderStore(at, files=files)):
         try:
             workflow.run(three_runs(folder), executor=InstantExecutor(compute), observer=_Teller(say))
         except IsorunError as error:

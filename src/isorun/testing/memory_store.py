@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import tempfile
+import os
+import secrets
+import socket
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import UTC, datetime
+from typing import Any
 
-from isorun.store.base import AbstractStore, Claim
-from isorun.store.frame import FrameParts
-from isorun.store.group_statistics import RunValue, run_value
+from isorun.store.base import AbstractDocuments, AbstractStore, Claim, Holder
 from isorun.store.stored_form import canonical_json, content_digest, stored_form
 from isorun.store.uniqueness import KnownAttempt, is_known
 from isorun.study.records import Note, RunRecord, RunState
@@ -20,7 +21,7 @@ __all__ = ["MemoryStore"]
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryClaim(Claim):
+class _MemoryClaim(Claim):
     """The right to execute one cell in this process."""
 
     cell_id: str
@@ -29,20 +30,46 @@ class MemoryClaim(Claim):
 
     def release(self) -> None:
         """Give the right back; giving it back twice is nothing."""
-        self.store.release(self)
+        self.store.release(self.cell_id, self.attempt)
+
+
+class _MemoryDocuments(AbstractDocuments):
+    """Documents as text, so that what is read is not what somebody goes on changing."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._texts: dict[str, str] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """The names, the latest first."""
+        return tuple(reversed(self._texts))
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """The document; None where there is none."""
+        document: dict[str, Any] | None = json.loads(self._texts.get(name, "null"))
+        return document
+
+    def write(self, name: str, document: dict[str, Any]) -> None:
+        """Keep the document as the latest."""
+        self._texts.pop(name, None)
+        self._texts[name] = json.dumps(document)
+
+    def place(self, name: str) -> str:
+        """A name for messages."""
+        return f"memory: {self._kind}/{name}"
 
 
 class MemoryStore(AbstractStore):
-    """Keeps records in dictionaries; run folders are temporary and go when it is closed."""
+    """Keeps records in dictionaries."""
 
     def __init__(self) -> None:
+        self.key = secrets.token_bytes(32)
         self._guard = threading.RLock()
         self._records: dict[tuple[str, int], RunRecord] = {}
         self._digests: dict[tuple[str, int], bytes] = {}
-        self._unpacked: set[tuple[str, int]] = set()
         self._attempts: dict[str, int] = {}
-        self._held: dict[str, int] = {}
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._held: dict[str, Holder] = {}
+        self._documents: dict[str, _MemoryDocuments] = {}
 
     def claim(self, cell_id: str) -> Claim | None:
         """The right to execute the cell, as a new attempt."""
@@ -51,23 +78,21 @@ class MemoryStore(AbstractStore):
             if cell_id in self._held or any(item.finished for item in known):
                 return None
             attempt = max([self._attempts.get(cell_id, 0), *(item.attempt for item in known)]) + 1
-            self._attempts[cell_id] = self._held[cell_id] = attempt
-            return MemoryClaim(cell_id, attempt, self)
+            since = datetime.now(UTC).isoformat(timespec="seconds")
+            self._attempts[cell_id] = attempt
+            self._held[cell_id] = Holder(cell_id, attempt, socket.gethostname(), os.getpid(), since)
+            return _MemoryClaim(cell_id, attempt, self)
 
-    def release(self, claim: MemoryClaim) -> None:
+    def release(self, cell_id: str, attempt: int) -> None:
         """Take a claim back, unless it has passed to a later attempt."""
         with self._guard:
-            if self._held.get(claim.cell_id) == claim.attempt:
-                del self._held[claim.cell_id]
+            if cell_id in self._held and self._held[cell_id].attempt == attempt:
+                del self._held[cell_id]
 
-    def run_folder(self, claim: Claim) -> Path:
-        """A temporary folder for this claim."""
+    def holders(self) -> Sequence[Holder]:
+        """Who holds a claim: this process."""
         with self._guard:
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="isorun-")
-            folder = Path(self._folder.name) / f"{claim.cell_id}-{claim.attempt}"
-            folder.mkdir(exist_ok=True)
-            return folder
+            return [self._held[cell_id] for cell_id in sorted(self._held)]
 
     def finish(self, record: RunRecord) -> None:
         """Keep the record for as long as this store lives."""
@@ -79,9 +104,8 @@ class MemoryStore(AbstractStore):
                 return
             self._records[place] = RunRecord.from_json(json.loads(text))
             self._digests[place] = digest
-            self._unpacked.add(place)
 
-    def finished_cells(self) -> set[str]:
+    def finished(self) -> set[str]:
         """The cells with a finished record."""
         return {record.cell.id for record in self.records() if record.state is RunState.FINISHED}
 
@@ -91,39 +115,23 @@ class MemoryStore(AbstractStore):
         with self._guard:
             return [self._records[place] for place in sorted(self._records) if wanted is None or place[0] in wanted]
 
-    def frame_parts(self, metrics: frozenset[str] | None) -> FrameParts:
-        """Runs and packed series."""
-        parts = FrameParts()
-        for record in self.records():
-            parts.add(record, metrics)
-        return parts
+    def run_ids(self) -> set[str]:
+        """The runs of all records."""
+        return {record.run_id for record in self.records()}
 
-    def run_values(self, metric: str, point: str) -> list[RunValue]:
-        """A metric of the finished runs."""
-        return [run_value(record, metric, point) for record in self.records() if record.state is RunState.FINISHED]
-
-    def metric_names(self) -> set[str]:
-        """The metrics of all records."""
-        return {metric for record in self.records() for metric in (*record.series, *record.results)}
+    def documents(self, kind: str) -> AbstractDocuments:
+        """The documents of one kind."""
+        with self._guard:
+            return self._documents.setdefault(kind, _MemoryDocuments(kind))
 
     def notes(self) -> tuple[Note, ...]:
         """None: nothing in memory can be damaged or contradict."""
         return ()
 
-    def pack(self) -> int:
-        """Count what was finished since the last time; there is nothing to move."""
-        with self._guard:
-            count = len(self._unpacked)
-            self._unpacked.clear()
-            return count
-
     def close(self) -> None:
-        """Remove the run folders and give back all claims."""
+        """Give back all claims."""
         with self._guard:
             self._held.clear()
-            if self._folder is not None:
-                self._folder.cleanup()
-                self._folder = None
 
     def _known(self, cell_id: str) -> list[KnownAttempt]:
         return [

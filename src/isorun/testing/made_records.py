@@ -1,4 +1,4 @@
-"""Records to store in tests, and what makes them comparable."""
+"""Records to keep in a store under test, with something in every field, and what makes them comparable."""
 
 from __future__ import annotations
 
