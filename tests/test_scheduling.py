@@ -15,12 +15,10 @@ from isorun.errors import ExecutionError, StoreError, StudyError
 from isorun.execution.base import AbstractExecutor, ExecutorFailed, RowsLogged, RunEnded, RunStarted
 from isorun.scheduling import AbstractAgenda, CellList, Observer, carry_out
 from isorun.session import ExecutorOptions, Session
-from isorun.study.adhoc import adhoc_study
-from isorun.study.design import Study
+from isorun.study.design import Study, adhoc_study, study_from_document
 from isorun.study.document import without_secrets
 from isorun.study.plan import cells_of
 from isorun.study.records import RunState
-from isorun.study.toml import study_from_document
 from isorun.testing.memory_store import MemoryStore
 from record_builder import make_record
 

@@ -7,8 +7,7 @@ import pytest
 from isorun import workflow
 from isorun.errors import NothingRecorded, StudyError
 from isorun.store.folder import FolderStore
-from isorun.study.adhoc import adhoc_study
-from isorun.study.design import Study
+from isorun.study.design import Study, adhoc_study
 from isorun.study.records import Note, RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore

@@ -12,14 +12,13 @@ from typing import Any
 
 from isorun import workflow
 from isorun.analysis.evidence.condition import Condition, some
-from isorun.analysis.studies.last_words import last_words
+from isorun.analysis.studies.selection import last_words
 from isorun.errors import NothingRecorded, UsageError
 from isorun.scheduling import Observer
 from isorun.session import Session
 from isorun.study.design import Study
 from isorun.study.records import RunRecord, RunState
-from isorun.zoo.devices import gpu_is_visible
-from isorun.zoo.machines import machines
+from isorun.zoo.machines import gpu_is_visible, machines
 from isorun.zoo.paper import AbstractPaper, Presentation, Request
 from isorun.zoo.papers import check_request, paper
 

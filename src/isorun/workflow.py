@@ -22,11 +22,10 @@ from isorun.scheduling import CellList, Observer, Outcome, carry_out
 from isorun.session import ExecutorOptions, Session, is_there, open_session, open_store, runs_folder, store_place
 from isorun.store.base import PLANS, STUDIES, AbstractStore, Holder
 from isorun.study.cells import Cell
-from isorun.study.design import Study
+from isorun.study.design import Study, load_study, study_from_document
 from isorun.study.document import without_secrets
 from isorun.study.plan import cells_of
 from isorun.study.records import RunRecord, RunState
-from isorun.study.toml import load_study, study_from_document
 
 if TYPE_CHECKING:
     from isorun.analysis.evidence.condition import Condition

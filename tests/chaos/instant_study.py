@@ -11,9 +11,8 @@ from isorun.execution.base import Job
 from isorun.scheduling import Observer
 from isorun.store.files import Files
 from isorun.store.folder import FolderStore
-from isorun.study.design import Study
+from isorun.study.design import Study, study_from_document
 from isorun.study.records import RunRecord, RunState, Series
-from isorun.study.toml import study_from_document
 from isorun.testing.instant_executor import Computed, InstantExecutor
 
 Say = Callable[[str], object]

@@ -9,9 +9,8 @@ import pytest
 
 from isorun.errors import InputError, IsorunError, UsageError
 from isorun.study.plan import cells_of
-from isorun.zoo.listing import papers_to_json, papers_view, presentation_view
 from isorun.zoo.paper import SCALES, Request
-from isorun.zoo.papers import NAMES, check_request, paper, papers
+from isorun.zoo.papers import NAMES, check_request, paper, papers, papers_to_json, papers_view, presentation_view
 
 PAPERS = [pytest.param(name, id=name) for name in NAMES]
 

@@ -80,7 +80,7 @@ def execute(options: argparse.Namespace) -> int:
     from isorun import workflow
     from isorun.cli.progress import Progress
     from isorun.deciding import StudyDecision, decide
-    from isorun.report.statistics.decisions import decision_view
+    from isorun.report.statistics.comparisons import decision_view
 
     study = _study(options)
     with Progress(study, sys.stderr) as progress:
@@ -110,8 +110,8 @@ def execute(options: argparse.Namespace) -> int:
     if options.command:
         workflow.remember(result.study, store=options.store)  # so that a report of it shows all its runs
     if options.figure:
+        from isorun.report.figures.decision_paths import sequential_path
         from isorun.report.figures.files import save_figure
-        from isorun.report.figures.sequential_path import sequential_path
 
         save_figure(sequential_path(result.decision, result.a, result.b), options.figure)
     if options.json:

@@ -62,7 +62,7 @@ def execute(options: argparse.Namespace) -> int:
         return _dry_run(options)
     _check_targets(options)
     from isorun.reproducing import reproduce
-    from isorun.zoo.listing import presentation_view
+    from isorun.zoo.papers import presentation_view
 
     done = reproduce(
         options.paper,
@@ -97,8 +97,7 @@ def _check_targets(options: argparse.Namespace) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from isorun.zoo.listing import papers_to_json, papers_view
-    from isorun.zoo.papers import papers
+    from isorun.zoo.papers import papers, papers_to_json, papers_view
 
     given = [name for name in ("only", "runs", "store", "html", "markdown", "figures") if getattr(options, name)]
     if given:

@@ -13,9 +13,10 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from isorun.cli import adhoc, output
+from isorun.report.plain_text import harmless
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from isorun.study.records import RunRecord
 
 __all__ = ["declare", "execute"]
+
+_MOST_SHOWN: Final = 1000
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -91,11 +94,13 @@ def _dry_run(study: Study, options: argparse.Namespace) -> int:
     cells = workflow.plan(study)
     left = {cell.id for cell in workflow.missing(study, store=options.store)}
     if options.json:
-        output.print_json([{**cell.to_json(), "missing": cell.id in left} for cell in cells])
+        output.print_json({**cell.to_json(), "missing": cell.id in left} for cell in cells)
         return 0
     print(f"{study.name}: {len(left)} of {len(cells)} runs are missing; nothing was run")
-    for cell in cells:
-        print(f"  {'missing ' if cell.id in left else 'finished'}  {cell.id}  {cell.label}")
+    for cell in cells[:_MOST_SHOWN]:
+        print(f"  {'missing ' if cell.id in left else 'finished'}  {cell.id}  {harmless(cell.label)}")
+    if len(cells) > _MOST_SHOWN:
+        print(f"  … and {len(cells) - _MOST_SHOWN:,} more; --json lists all")
     return 0
 
 
@@ -108,7 +113,6 @@ def _print(
     conditions: Sequence[Condition],
     store: AbstractStore,
 ) -> None:
-    from isorun.report.plain_text import harmless
 
     name = options.study or study.name
     if options.json:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from isorun.execution.base import Job
 from isorun.execution.events import EventLog, non_finite_notes
 from isorun.execution.process import Exit
-from isorun.execution.sources import Found, merged
+from isorun.sources import Found, merged
 from isorun.study.records import Note, RunRecord, RunState
 
 __all__ = ["Ended", "assemble", "state_and_reason"]

@@ -23,9 +23,9 @@ from isorun.execution.plan import Plan, plan
 from isorun.execution.process import GRACE_SECONDS, Exit
 from isorun.execution.runfolder import read_run_folder
 from isorun.execution.slots import Slots
-from isorun.execution.sources import Found, LineMetrics, read_files
 from isorun.execution.strays import Marks, end_strays
 from isorun.execution.watch import Running, watch
+from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord
 from isorun.worker.redaction import secret_values
 
@@ -85,8 +85,8 @@ class LocalExecutor(AbstractExecutor):
 
     def _carry_out(self, planned: Plan) -> Ended:
         job = planned.job
-        metrics = LineMetrics(job.sources)
-        lines = LineSplitter(metrics.feed)
+        reading = Reading(job.sources)
+        lines = LineSplitter(reading.feed)
         log = BoundedLog(planned.folder / "output.log")
         output = Output(log, lines, Mask(secret_values(planned.env)))
         code = self._code_versions.ask(job.working_folder)
@@ -101,6 +101,7 @@ class LocalExecutor(AbstractExecutor):
         finally:
             log.close()
         events = read_run_folder(planned.folder)
+        written, printed = reading.finish(job.working_folder, began_unix)
         return Ended(
             job=job,
             launch=launched.mode,
@@ -109,8 +110,8 @@ class LocalExecutor(AbstractExecutor):
             timed_out=watched.timed_out,
             asked_to_stop=asked_to_stop,
             events=events,
-            lines=metrics.finish(),
-            files=read_files(job.sources, job.working_folder, began_unix),
+            lines=printed,
+            files=written,
             log_tail=readable_tail(log.end()),
             requested=planned.requested(),
             code=with_script(code.result(), events.effective),

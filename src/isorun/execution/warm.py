@@ -12,9 +12,10 @@ from isorun.execution.plan import Plan
 from isorun.execution.preload import modules_to_preload
 from isorun.execution.warmrun import WarmRun
 from isorun.execution.warmserver import ServerKey, WarmServer
+from isorun.study.parts import FUNCTION
 from isorun.worker.forkserver import TORCH_PRELOAD
 from isorun.worker.levels import PER_RUN_VARIABLES
-from isorun.worker.programs import FUNCTION, MODULE, SCRIPT, Program
+from isorun.worker.programs import MODULE, SCRIPT, Program
 from isorun.worker.warmchild import Launch
 
 __all__ = ["WarmServers", "has_fixed_hashes", "why_not_warm"]

@@ -32,9 +32,19 @@ from isorun.study.checks import (
     each_once,
     shown,
 )
-from isorun.study.distributions import KINDS, Distribution
 from isorun.study.levels import Level
-from isorun.study.parts import FUNCTION, Approach, Config, Environment, Metric, Policy, Selection, Sources
+from isorun.study.parts import (
+    FUNCTION,
+    KINDS,
+    Approach,
+    Config,
+    Distribution,
+    Environment,
+    Metric,
+    Policy,
+    Selection,
+    Sources,
+)
 from isorun.worker.redaction import redacted_argv
 
 __all__ = [
@@ -90,12 +100,14 @@ def sources(value: Any, where: str) -> Sources:
     """Where metrics are read from besides `isorun.log`."""
     if value is None or isinstance(value, Sources):
         return value or Sources()
-    table = as_table(value, where, ("stdout", "patterns", "files", "tensorboard"))
+    table = as_table(value, where, ("stdout", "patterns", "files", "tensorboard", "installed"))
+    installed = as_mapping(table.get("installed", {}), f"{where}.installed")
     return Sources(
         stdout=as_boolean(table.get("stdout", True), f"{where}.stdout"),
         patterns=_regular_expressions(table.get("patterns", []), f"{where}.patterns"),
         files=_paths(table.get("files", []), f"{where}.files"),
         tensorboard=_paths(table.get("tensorboard", []), f"{where}.tensorboard"),
+        installed={name: _paths(settings, f"{where}.installed.{name}") for name, settings in installed.items()},
     )
 
 

@@ -7,9 +7,9 @@ import pytest
 from fewshot_records import SHARED_DATA, drawn, noisy, planned, records_of, request
 
 from isorun.zoo.studies.fewshot.experiments import EXPERIMENTS, approach_name
-from isorun.zoo.studies.fewshot.hypotheses import judge
+from isorun.zoo.studies.fewshot.findings import judge
+from isorun.zoo.studies.fewshot.measured import FinishedRun, collect
 from isorun.zoo.studies.fewshot.models import fitting_model, nested_model, paper_model
-from isorun.zoo.studies.fewshot.runs import Run, collect
 from isorun.zoo.studies.fewshot.tables import random_tests
 
 NAMES = [item.name for item in EXPERIMENTS]
@@ -46,7 +46,7 @@ def golden_model():
 
 
 def golden_run(approach, row):
-    return Run(
+    return FinishedRun(
         approach,
         approach[:-2],
         int(approach[-1]),

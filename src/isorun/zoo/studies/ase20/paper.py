@@ -11,10 +11,8 @@ from isorun.study.design import Study
 from isorun.study.records import RunRecord
 from isorun.zoo.data.presence import at_hand
 from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Network, Omission, Presentation, Request, Scale
-from isorun.zoo.studies.ase20.design import PARTS, planned_parts, study_of
-from isorun.zoo.studies.ase20.differences import scaled_down
-from isorun.zoo.studies.ase20.networks import LENETS, NETWORKS
-from isorun.zoo.studies.ase20.sizes import COSTS, OTHER_DATA
+from isorun.zoo.studies.ase20.design import PARTS, planned_parts, scaled_down, study_of
+from isorun.zoo.studies.ase20.scales import COSTS, LENETS, NETWORKS, OTHER_DATA
 
 __all__ = ["Ase20"]
 

@@ -7,11 +7,13 @@ from typing import Final
 
 from isorun.report.numbers import UNKNOWN, fixed, significant, whole
 from isorun.report.tables import Column, Table
-from isorun.zoo.studies.fewshot.hypotheses import TESTS, Judgement, published_judgements
+from isorun.zoo.studies.fewshot.findings import TESTS, Judgement, published_judgements
+from isorun.zoo.studies.fewshot.measured import ControlResult
 from isorun.zoo.studies.fewshot.models import FittingModel, NestedModel, PaperModel
-from isorun.zoo.studies.fewshot.published import TABLE_1, TABLE_2, TABLE_4, RandomEffectTest
+from isorun.zoo.studies.fewshot.published import TABLE_1, TABLE_2, TABLE_4, TABLE_5, RandomEffectTest
 
 __all__ = [
+    "control_table",
     "fitting_table",
     "fixed_table",
     "hypotheses_table",
@@ -32,6 +34,13 @@ _RULES_NOTE: Final = (
     "corrected, and where identical runs never differ no p is needed. corrected: the p of the comparisons of H3 by "
     "Holm's method, the p of variances halved because they cannot be negative. The paper's rows are computed from the "
     "p it printed; its runs are not published."
+)
+
+
+_CONTROL_NOTE: Final = (
+    "ours: ± is the standard deviation over runs (n - 1); the paper does not say what its ± is. different weights: 1 "
+    "means that all runs ended with the same weights, bit for bit. Proto nets*: prototypical networks in TADAM's code, "
+    "ours with its ResNet-12."
 )
 
 
@@ -144,6 +153,24 @@ def shares_table(model: NestedModel) -> Table:
         columns=(Column("source", key=True), Column("share", "%"), Column("lower", "%"), Column("upper", "%")),
         rows=rows,
         notes=(note,),
+    )
+
+
+def control_table(results: Sequence[ControlResult]) -> Table:
+    """Table 5, the paper's row below ours."""
+    theirs = [f"{fixed(row.mean, 2)} (± {row.plus_minus:.2f})" for row in TABLE_5.values()]
+    rows = (
+        ("Accuracy", OURS, *(row.text for row in results)),
+        ("Accuracy", PAPER, *theirs),
+        ("runs", OURS, *(str(row.n) for row in results)),
+        ("different weights", OURS, *(UNKNOWN if row.weights is None else str(row.weights) for row in results)),
+    )
+    return Table(
+        name="table-5",
+        title="Table 5: one seed, identical runs, accuracy in percent",
+        columns=(Column("-", key=True), Column("whose", key=True), *(Column(row.label) for row in TABLE_5.values())),
+        rows=rows,
+        notes=(_CONTROL_NOTE,),
     )
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import isorun
 from isorun.errors import IsorunError, UsageError
-from isorun.zoo.devices import training_device
+from isorun.zoo.machines import training_device
 from isorun.zoo.studies.fewshot.training.options import read_options
 
 if TYPE_CHECKING:
-    from isorun.zoo.studies.fewshot.training.rounds import Round
+    from isorun.zoo.studies.fewshot.training.loop import Round
 
 __all__ = ["main"]
 
@@ -34,8 +34,8 @@ def main(words: Sequence[str] | None = None) -> int:
 def _train(words: Sequence[str] | None) -> None:
     options = read_options(words)
     device = training_device(options.device, "training a few-shot learner")
-    from isorun.zoo.studies.fewshot.training.rounds import train  # noqa: PLC0415 - needs torch, which may be missing
-    from isorun.zoo.studies.fewshot.training.sources import load_splits  # noqa: PLC0415 - --help should be fast
+    from isorun.zoo.studies.fewshot.training.images import load_splits  # noqa: PLC0415 - --help should be fast
+    from isorun.zoo.studies.fewshot.training.loop import train  # noqa: PLC0415 - needs torch, which may be missing
 
     splits = load_splits(options)
     print(f"data: {splits.train.origin}; device: {device}", flush=True)

@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 
 import isorun
 from isorun.errors import IsorunError
+from isorun.zoo.data.answers import DATA, TRAINS, AnswerData, AnswerSplit, load_answers
 from isorun.zoo.data.presence import require
-from isorun.zoo.data.questions.answers import DATA, TRAINS, AnswerData, AnswerSplit, load_answers
-from isorun.zoo.studies.tacl18.overlap import STOP_WORDS, inverse_frequencies
+from isorun.zoo.studies.tacl18.training.words import STOP_WORDS, inverse_frequencies
 
 __all__ = ["main"]
 
@@ -46,15 +46,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _answers(data: str, train: str, *, made: bool) -> AnswerData:
     if made:
-        from isorun.zoo.studies.tacl18.training.made import made_answers  # noqa: PLC0415 - only when asked for
+        from isorun.zoo.data.made import made_answers  # noqa: PLC0415 - only when asked for
 
         return made_answers(MADE_SEED)
     return load_answers(data, train, require(data.partition("-")[0]))
 
 
 def _scores(answers: AnswerData, without: Collection[str]) -> tuple[float, float]:
-    from isorun.zoo.studies.tacl18.idf_baseline import idf_sums  # noqa: PLC0415 - arrays, not needed for --help
     from isorun.zoo.studies.tacl18.ranking import effectiveness, judgements  # noqa: PLC0415 - as above
+    from isorun.zoo.studies.tacl18.training.words import idf_sums  # noqa: PLC0415 - arrays, not needed for --help
 
     pairs = answers.test.pairs
     judged = judgements([pair.qid for pair in pairs], [pair.label for pair in pairs])

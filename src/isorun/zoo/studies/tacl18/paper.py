@@ -8,8 +8,7 @@ from typing import final
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 from isorun.zoo.paper import AbstractPaper, Exhibit, Network, Omission, Presentation, Request
-from isorun.zoo.studies.tacl18.design import PARTS, planned_studies
-from isorun.zoo.studies.tacl18.scaling import SCALES
+from isorun.zoo.studies.tacl18.design import PARTS, SCALES, planned_studies
 
 __all__ = ["Tacl18"]
 

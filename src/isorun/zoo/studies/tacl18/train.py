@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import isorun
 from isorun.errors import IsorunError, UsageError
+from isorun.zoo.data.answers import DATA, TRAINS, AnswerData, load_answers
+from isorun.zoo.data.made import made_answers, made_vectors
 from isorun.zoo.data.presence import require
-from isorun.zoo.data.questions.answers import DATA, TRAINS, AnswerData, load_answers
-from isorun.zoo.data.questions.word_vectors import WordVectors, load_word_vectors
-from isorun.zoo.devices import training_device
-from isorun.zoo.studies.tacl18.training.made import made_answers, made_vectors
-from isorun.zoo.studies.tacl18.training.settings import PUBLISHED_SEED, Settings
+from isorun.zoo.data.word_vectors import WordVectors, load_word_vectors
+from isorun.zoo.machines import training_device
+from isorun.zoo.studies.tacl18.training.options import PUBLISHED_SEED, Options
 
 if TYPE_CHECKING:
     from isorun.zoo.studies.tacl18.ranking import Effectiveness
-    from isorun.zoo.studies.tacl18.training.loop import Epoch, Training
+    from isorun.zoo.studies.tacl18.training.loop import TrainedEpoch, TrainedSmCnn
 
 __all__ = ["main"]
 
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    defaults = Settings()
+    defaults = Options()
     parser = argparse.ArgumentParser(prog="python -m isorun.zoo.studies.tacl18.train", description=__doc__)
     add = parser.add_argument
     add("--data", choices=DATA, default="trecqa-raw")
@@ -80,9 +80,9 @@ def _run(options: argparse.Namespace) -> None:
     torch.backends.cudnn.enabled = options.cudnn == "on"
     torch.backends.cudnn.allow_tf32 = options.tf32 == "on"
     from isorun.zoo.studies.tacl18.training.loop import train  # noqa: PLC0415 - needs torch
-    from isorun.zoo.studies.tacl18.training.preparation import prepare  # noqa: PLC0415 - needs torch
+    from isorun.zoo.studies.tacl18.training.tensors import prepare  # noqa: PLC0415 - needs torch
 
-    settings = Settings(options.seed, options.epochs, options.batch_size, options.order, options.vary, options.dropout)
+    settings = Options(options.seed, options.epochs, options.batch_size, options.order, options.vary, options.dropout)
     prepared = prepare(_loaded(options), made_vectors if options.made_data else _vectors, settings, device)
     finished = train(prepared.material, settings, _started, _report)
     _finish(finished, prepared.idf, {"threads": torch.get_num_threads(), "threads_requested": options.threads})
@@ -106,7 +106,7 @@ def _started(network: Any) -> None:
     isorun.digest("weights.initial", network)
 
 
-def _report(epoch: Epoch) -> None:
+def _report(epoch: TrainedEpoch) -> None:
     values = {
         "train_loss": epoch.train_loss,
         "dev_map": epoch.dev.mean_ap,
@@ -121,7 +121,7 @@ def _report(epoch: Epoch) -> None:
     sys.stdout.flush()
 
 
-def _finish(finished: Training, idf: Effectiveness, threads: dict[str, int | None]) -> None:
+def _finish(finished: TrainedSmCnn, idf: Effectiveness, threads: dict[str, int | None]) -> None:
     best = finished.best
     scores = {"map": best.test.mean_ap, "mrr": best.test.mean_rr, "best_dev_map": best.dev.mean_ap}
     epochs = {"best_epoch": best.number, "epochs": finished.epochs}
