@@ -264,7 +264,7 @@ def test_an_interrupted_keeping_leaves_nothing_and_old_leftovers_go(folder, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(files.np, "savez", interrupted)
+        patched.setattr(np, "savez", interrupted)
         with pytest.raises(KeyboardInterrupt):
             files.kept_or_read("test", [source], ["values"], lambda: {"values": np.ones(2)})
     kept = folder / files.FOLDER
@@ -285,9 +285,7 @@ def test_nothing_is_kept_in_a_folder_that_is_not_to_be_written_to(folder):
     folder.chmod(0o555)
     try:
         assert (
-            files.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})[
-                "values"
-            ].sum()
+            files.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})["values"].sum()
             == 2
         )
         assert not (folder / files.FOLDER).exists()
