@@ -78,6 +78,22 @@ def test_decide_takes_the_executor_and_the_store_too(isorun):
     assert json.loads(done.stdout)["runs_made"] >= 10
 
 
+def test_a_source_of_another_distribution_reads_what_isoruns_own_do_not(isorun, tmp_path):
+    (tmp_path / "train.py").write_text("print('gauge pressure 1.5')\nprint('gauge other 9')\n")
+    sources = '[approaches.a.sources.installed]\ngauge = ["pressure"]\n'
+    (tmp_path / "study.toml").write_text(f'[approaches.a]\ncommand = "python train.py"\n{sources}')
+    done = isorun("run", "study.toml", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"][0]["values"] == {"pressure": 1.5}
+
+
+def test_a_paper_of_another_distribution_is_listed_and_reproduced(isorun):
+    assert "On the tossing of coins" in " ".join(isorun("reproduce").stdout.split())
+    done = isorun("reproduce", "coin-paper", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["numbers"] == {"tosses": 2}
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

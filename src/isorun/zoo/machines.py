@@ -10,24 +10,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.errors import MissingExtra, UsageError
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["gpu_at_hand", "gpu_is_visible", "machines", "training_device"]
+__all__ = ["gpu_at_hand", "gpu_is_visible", "machines"]
 
 _DRIVER_PATIENCE_S: Final = 10
-
-
-def training_device(asked: str, purpose: str) -> Any:
-    """The torch device for "auto", "cpu" or "cuda"; an error where torch or the GPU is missing. purpose: of torch."""
-    try:
-        import torch  # noqa: PLC0415 - a training's --help and its planning need no framework
-    except ImportError as error:
-        raise MissingExtra("torch", "zoo", purpose) from error
-    on_gpu = asked != "cpu" and torch.cuda.is_available()
-    if asked == "cuda" and not on_gpu:
-        raise UsageError("--device cuda: torch sees no GPU", found="no CUDA device", allowed="auto, cpu")
-    return torch.device("cuda" if on_gpu else "cpu")
 
 
 def gpu_at_hand(device: str = "auto") -> bool:

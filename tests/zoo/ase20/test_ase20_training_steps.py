@@ -12,7 +12,7 @@ from isorun.zoo.studies.ase20.training.images import (  # noqa: E402
     made_material,
     made_preparation,
 )
-from isorun.zoo.studies.ase20.training.loop import (  # noqa: E402  # noqa: E402  # noqa: E402  # noqa: E402
+from isorun.zoo.studies.ase20.training.loop import (  # noqa: E402
     Course,
     Snapshot,
     Step,
@@ -21,7 +21,6 @@ from isorun.zoo.studies.ase20.training.loop import (  # noqa: E402  # noqa: E402
     made_batches,
     made_optimizer,
     made_runner,
-    set_learning_rate,
 )
 from isorun.zoo.studies.ase20.training.networks import (  # noqa: E402
     factor_seeds,
@@ -29,6 +28,7 @@ from isorun.zoo.studies.ase20.training.networks import (  # noqa: E402
     made_network,
 )
 from isorun.zoo.studies.ase20.training.recipes import RECIPES  # noqa: E402
+from isorun.zoo.training import set_learning_rate  # noqa: E402
 
 
 def lenet_training(train=100, batch=32, epochs=3, test=40):

@@ -264,7 +264,7 @@ def test_an_interrupted_keeping_leaves_nothing_and_old_leftovers_go(folder, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(files.np, "savez", interrupted)
+        patched.setattr(np, "savez", interrupted)
         with pytest.raises(KeyboardInterrupt):
             files.kept_or_read("test", [source], ["values"], lambda: {"values": np.ones(2)})
     kept = folder / files.FOLDER

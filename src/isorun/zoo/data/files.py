@@ -21,8 +21,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from isorun import __version__
 from isorun.errors import DataError
 from isorun.zoo.data.presence import data_folder
@@ -112,6 +110,8 @@ def _fingerprint(sources: Sequence[Path]) -> str:
 
 def _keep(arrays: Arrays, path: Path) -> None:
     """Whole or not at all; several processes may do it at once, and the last one stays."""
+    import numpy as np  # noqa: PLC0415 - listing data sets needs no arrays
+
     if not path.parent.parent.stat().st_mode & stat.S_IWUSR:
         return  # root could write here all the same, but it is meant to stay as it is
     path.parent.mkdir(exist_ok=True)

@@ -15,6 +15,7 @@ from isorun.analysis.studies.study_result import LevelComparison
 from isorun.report.numbers import UNKNOWN, p_value, percentage, seconds, significant, style_for
 from isorun.report.tables import Column, Table
 from isorun.study.levels import Level
+from isorun.zoo.paper import OURS, THEIRS
 from isorun.zoo.studies.ase20.design import METRIC
 from isorun.zoo.studies.ase20.measured import (
     Extreme,
@@ -40,8 +41,6 @@ from isorun.zoo.studies.ase20.published import (
 from isorun.zoo.studies.ase20.scales import PUBLISHED_EPOCHS, PUBLISHED_RUNS, TrainedNetwork
 
 __all__ = [
-    "OURS",
-    "PAPER",
     "POINTS",
     "accuracy_tables",
     "few_runs_notes",
@@ -54,8 +53,6 @@ __all__ = [
 ]
 
 POINTS: Final = style_for("fraction")
-OURS: Final = "ours"
-PAPER: Final = "paper"
 
 
 def spread_cells(spread: Spread | None) -> tuple[str, str, str]:
@@ -126,7 +123,7 @@ def _settings(
     if data in DATA_SIZES:
         epochs = str(PUBLISHED_EPOCHS[network.option])
         images = _image_cells(DATA_SIZES[data])
-        yield (*first, PAPER, *images, counted, epochs, str(PUBLISHED_RUNS), network.optimizer)
+        yield (*first, THEIRS, *images, counted, epochs, str(PUBLISHED_RUNS), network.optimizer)
 
 
 def _images(part: PartResult, there: tuple[int, int]) -> tuple[str, str]:
@@ -200,7 +197,7 @@ def _accuracy_rows(group: Measured) -> Iterator[tuple[str, ...]]:
     if published is not None:
         overall, per_class = published_spread(published.overall), published_spread(published.per_class)
         cells = (*overall, UNKNOWN, *per_class, UNKNOWN, UNKNOWN)
-        yield (str(group.level), group.network.name, PAPER, str(PUBLISHED_RUNS), *cells)
+        yield (str(group.level), group.network.name, THEIRS, str(PUBLISHED_RUNS), *cells)
 
 
 def _our_accuracy(group: Measured, *, without_weak: bool = False) -> tuple[str, ...]:
@@ -265,7 +262,7 @@ def _time_rows(group: Measured) -> Iterator[tuple[str, ...]]:
     yield (*names, OURS, *_our_times(group.group, "best-loss"), *_our_times(group.group, "best-accuracy"))
     published = TABLE_3.get(group.level, {}).get(group.network.name)
     if published is not None:
-        yield (*names, PAPER, *_published_times(published.best_loss), *_published_times(published.best_accuracy))
+        yield (*names, THEIRS, *_published_times(published.best_loss), *_published_times(published.best_accuracy))
 
 
 def _our_times(group: GroupResult | None, rule: str) -> tuple[str, ...]:

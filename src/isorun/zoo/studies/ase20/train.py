@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import isorun
-from isorun.errors import IsorunError, UsageError
-from isorun.zoo.machines import training_device
 from isorun.zoo.studies.ase20.training.options import Options, parsed
+from isorun.zoo.training import exit_code, training_device
 
 if TYPE_CHECKING:
     from isorun.zoo.data.images import Images
@@ -29,12 +28,7 @@ _MADE_TRAIN_IMAGES = 512
 
 def main(words: Sequence[str] | None = None) -> int:
     """Parse, train, exit code."""
-    try:
-        train(parsed(words))
-    except IsorunError as error:
-        print(error, file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
-    return 0
+    return exit_code(lambda: train(parsed(words)))
 
 
 def train(options: Options) -> JudgedEpoch:

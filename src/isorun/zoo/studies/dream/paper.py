@@ -11,7 +11,7 @@ from isorun.study.records import RunRecord
 from isorun.zoo.data.presence import at_hand, require
 from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Network, Omission, Presentation, Request, Scale
 
-__all__ = ["Dream"]
+__all__ = ["PAPER", "Dream"]
 
 _DATA: Final = "dream-search-logs"
 _CASES: Final = MappingProxyType({"case-1": "I", "case-2": "II"})
@@ -54,3 +54,6 @@ class Dream(AbstractPaper):
         made = request.scale == "smoke" and not at_hand(_DATA)
         cases = [_CASES[part] for part in request.only or tuple(_CASES)]
         return presented(cases, None if made else require(_DATA))
+
+
+PAPER: Final = Dream()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from isorun.analysis.spreads.spread import spread
 from isorun.report.numbers import UNKNOWN, fixed
 from isorun.study.records import RunRecord, RunState
+from isorun.zoo.paper import last_attempts
 from isorun.zoo.studies.fewshot.design import METRIC
 from isorun.zoo.studies.fewshot.experiments import experiment_round
 from isorun.zoo.studies.fewshot.published import TABLE_5
@@ -90,7 +91,7 @@ class Collected:
 def collect(records: Iterable[RunRecord]) -> Collected:
     """The runs of section 4; a cell counts as failed when no attempt at it finished."""
     known = [record for record in records if experiment_round(record.cell.approach)]
-    finished = [record for record in _last_attempts(known) if record.state is RunState.FINISHED]
+    finished = [record for record in last_attempts(known) if record.state is RunState.FINISHED]
     usable = [record for record in finished if math.isfinite(accuracy_of(record))]
     done = {record.cell.id for record in finished}
     failed = {record.cell.id: record.cell.approach for record in known if record.cell.id not in done}
@@ -103,7 +104,7 @@ def collect(records: Iterable[RunRecord]) -> Collected:
 
 def control_runs(records: Iterable[RunRecord]) -> tuple[ControlRun, ...]:
     """The control's runs that ended with a finite accuracy."""
-    finished = [record for record in _last_attempts(list(records)) if record.state is RunState.FINISHED]
+    finished = [record for record in last_attempts(records) if record.state is RunState.FINISHED]
     return tuple(
         ControlRun(record.cell.approach, accuracy_of(record), record.digests.get(_WEIGHTS, ""))
         for record in finished
@@ -140,15 +141,6 @@ def identical_settings(runs: Iterable[FinishedRun]) -> Identical:
         same_accuracy=sum(len({run.accuracy for run in group}) == 1 for group in several),
         same_weights=sum(len({run.weights for run in group}) == 1 for group in several) if known and several else None,
     )
-
-
-def _last_attempts(records: Sequence[RunRecord]) -> list[RunRecord]:
-    """One record a cell: the finished one if there is one, else the latest."""
-    best: dict[str, RunRecord] = {}
-    for record in sorted(records, key=lambda item: (item.state is RunState.FINISHED, item.attempt)):
-        best[record.cell.id] = record
-    order = dict.fromkeys(record.cell.id for record in records)
-    return [best[cell] for cell in order]
 
 
 def _run(record: RunRecord) -> FinishedRun:

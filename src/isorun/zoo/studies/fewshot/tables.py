@@ -7,6 +7,7 @@ from typing import Final
 
 from isorun.report.numbers import UNKNOWN, fixed, significant, whole
 from isorun.report.tables import Column, Table
+from isorun.zoo.paper import OURS, THEIRS
 from isorun.zoo.studies.fewshot.findings import TESTS, Judgement, published_judgements
 from isorun.zoo.studies.fewshot.measured import ControlResult
 from isorun.zoo.studies.fewshot.models import FittingModel, NestedModel, PaperModel
@@ -23,8 +24,6 @@ __all__ = [
     "shares_table",
 ]
 
-OURS: Final = "ours"
-PAPER: Final = "paper"
 _RERUN_NOTE: Final = (
     "Estimate: mean accuracy (a fraction) of round 1 minus round 2; which way round the paper has it is not said. 95 % "
     "intervals and p with Satterthwaite's degrees of freedom, not corrected for the number of comparisons."
@@ -64,7 +63,7 @@ def random_table(model: PaperModel) -> Table:
     rows = []
     for published in TABLE_1:
         rows.append((published.effect, OURS, *_random_cells(ours.get(published.effect))))
-        rows.append((published.effect, PAPER, *_random_cells(published)))
+        rows.append((published.effect, THEIRS, *_random_cells(published)))
     titles = ("npar", "logLik", "AIC", "LRT", "Df", "Pr(>Chisq)")
     return Table(
         name="table-1",
@@ -83,7 +82,7 @@ def rerun_table(model: PaperModel, experiments: Sequence[str]) -> Table:
         cells = (ours.estimate, ours.se, ours.lower, ours.upper, ours.p) if ours else (None,) * 5
         rows.append((name, OURS, *(_precise(cell) for cell in cells)))
         theirs = (published.estimate, published.se, published.lower, published.upper, published.p)
-        rows.append((name, f"{PAPER} ({published.label})", *map(_precise, theirs)))
+        rows.append((name, f"{THEIRS} ({published.label})", *map(_precise, theirs)))
     titles = ("Estimate", "Std. Error", "lower", "upper", "Pr(>|t|)")
     return Table(
         name="table-2",
@@ -104,7 +103,7 @@ def fixed_table(model: PaperModel) -> Table:
         name="table-4",
         title="Table 4: do the experiments differ?",
         columns=(Column("effect", key=True), Column("whose", key=True), *map(Column, titles)),
-        rows=(("experiments", OURS, *map(_precise, ours)), ("experiments", PAPER, *map(_precise, theirs))),
+        rows=(("experiments", OURS, *map(_precise, ours)), ("experiments", THEIRS, *map(_precise, theirs))),
         notes=("ours: type III F test with Kenward and Roger's degrees of freedom.",),
     )
 
@@ -114,7 +113,7 @@ def hypotheses_table(judged: Sequence[Judgement]) -> Table:
     rows = []
     for ours, theirs in zip(judged, published_judgements(), strict=True):
         rows.append((ours.name, TESTS[ours.name], OURS, *_decisions(ours)))
-        rows.append((ours.name, TESTS[ours.name], PAPER, UNKNOWN, UNKNOWN, *_decisions(theirs)[2:]))
+        rows.append((ours.name, TESTS[ours.name], THEIRS, UNKNOWN, UNKNOWN, *_decisions(theirs)[2:]))
     keys = (Column("hypothesis", key=True), Column("test", key=True), Column("whose", key=True))
     rules = ("the model that fits", "the paper's rule", "corrected")
     columns = (Column(title, group=rule) for rule in rules for title in ("p", "decision"))
@@ -161,7 +160,7 @@ def control_table(results: Sequence[ControlResult]) -> Table:
     theirs = [f"{fixed(row.mean, 2)} (± {row.plus_minus:.2f})" for row in TABLE_5.values()]
     rows = (
         ("Accuracy", OURS, *(row.text for row in results)),
-        ("Accuracy", PAPER, *theirs),
+        ("Accuracy", THEIRS, *theirs),
         ("runs", OURS, *(str(row.n) for row in results)),
         ("different weights", OURS, *(UNKNOWN if row.weights is None else str(row.weights) for row in results)),
     )

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import isorun
-from isorun.errors import IsorunError, UsageError
-from isorun.zoo.machines import training_device
 from isorun.zoo.studies.fewshot.training.options import read_options
+from isorun.zoo.training import exit_code, training_device
 
 if TYPE_CHECKING:
     from isorun.zoo.studies.fewshot.training.loop import Round
@@ -23,12 +22,7 @@ __all__ = ["main"]
 
 def main(words: Sequence[str] | None = None) -> int:
     """Train, and return the exit code: 0, 1 for what cannot be trained, 2 for words that do not fit together."""
-    try:
-        _train(words)
-    except IsorunError as error:
-        print(error, file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
-    return 0
+    return exit_code(lambda: _train(words))
 
 
 def _train(words: Sequence[str] | None) -> None:

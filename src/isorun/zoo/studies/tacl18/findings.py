@@ -22,12 +22,12 @@ from isorun.errors import IsorunError
 from isorun.study.records import Predictions, RunRecord
 from isorun.zoo.data.answers import load_answers
 from isorun.zoo.data.presence import at_hand, require
+from isorun.zoo.paper import last_attempts
 from isorun.zoo.studies.tacl18.design import PARTS, study_names
 from isorun.zoo.studies.tacl18.masks import MaskEffect, mask_effects
 from isorun.zoo.studies.tacl18.measured import (
     Effect,
     Setting,
-    last_attempts,
     lost_runs,
     runs_of,
     setting_effects,

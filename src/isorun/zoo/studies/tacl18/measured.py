@@ -27,7 +27,6 @@ __all__ = [
     "claimed_gains",
     "effect",
     "largest_difference",
-    "last_attempts",
     "lost_runs",
     "runs_of",
     "setting_effects",
@@ -98,16 +97,6 @@ def runs_of(records: Iterable[RunRecord]) -> tuple[ScoredRun, ...]:
 def lost_runs(records: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
     """The runs that gave no result: failed, stopped, or without finite scores."""
     return tuple(record for record in records if not _is_scored(record))
-
-
-def last_attempts(records: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
-    """One record a cell: a failed run that was made again is no loss."""
-    last: dict[str, RunRecord] = {}
-    for record in records:
-        known = last.get(record.cell.id)
-        if known is None or record.attempt > known.attempt:
-            last[record.cell.id] = record
-    return tuple(last.values())
 
 
 def used_made_data(records: Iterable[RunRecord]) -> bool:

@@ -20,6 +20,7 @@ from torch.nn import functional
 from isorun.zoo.studies.ase20.training.images import Material, Preparation, drawn_moves, made_preparation
 from isorun.zoo.studies.ase20.training.networks import Generators
 from isorun.zoo.studies.ase20.training.recipes import Recipe, learning_rate
+from isorun.zoo.training import set_learning_rate
 
 __all__ = [
     "Batches",
@@ -34,7 +35,6 @@ __all__ = [
     "made_batches",
     "made_optimizer",
     "made_runner",
-    "set_learning_rate",
 ]
 
 _KERAS_EPSILON = 1e-7
@@ -49,15 +49,6 @@ def made_optimizer(recipe: Recipe, network: Any, device: str) -> Any:
     if recipe.optimizer == "adam":
         return torch.optim.Adam(groups, lr=rate, eps=_KERAS_EPSILON, capturable=on_gpu, **fused)
     return torch.optim.SGD(groups, lr=rate, momentum=recipe.momentum, nesterov=recipe.nesterov, **fused)
-
-
-def set_learning_rate(optimizer: Any, rate: float) -> None:
-    """Set the rate where the optimizer reads it: in place on the device, so that a captured step sees it too."""
-    for group in optimizer.param_groups:
-        if isinstance(group["lr"], torch.Tensor):
-            group["lr"].fill_(rate)
-        else:
-            group["lr"] = rate
 
 
 def forget_state(optimizer: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from isorun.errors import UsageError
 from isorun.zoo.studies.ase20.training.recipes import FACTORS, NETWORKS, RECIPES
+from isorun.zoo.training import DEVICES, not_negative
 
 __all__ = ["COUNTS", "DATA", "VARY", "Options", "parsed"]
 
@@ -62,10 +63,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--network", required=True, choices=NETWORKS)
     parser.add_argument("--data", required=True, choices=tuple(DATA))
-    parser.add_argument("--epochs", type=_count, default=0, help="0: as published; schedules are scaled along")
-    parser.add_argument("--batch", type=_count, default=0, help="images a step; 0: the recipe's own")
-    parser.add_argument("--train-images", type=_count, default=0, help="so many, every class in its share; 0: all")
-    parser.add_argument("--test-images", type=_count, default=0, help="for validation and test, 3 to 1; 0: all")
+    parser.add_argument("--epochs", type=not_negative, default=0, help="0: as published; schedules are scaled along")
+    parser.add_argument("--batch", type=not_negative, default=0, help="images a step; 0: the recipe's own")
+    parser.add_argument(
+        "--train-images", type=not_negative, default=0, help="so many, every class in its share; 0: all"
+    )
+    parser.add_argument("--test-images", type=not_negative, default=0, help="for validation and test, 3 to 1; 0: all")
     parser.add_argument("--made-data", action="store_true", help="small images made on the spot instead of real ones")
     _add_randomness(parser)
     _add_machine(parser)
@@ -73,23 +76,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_randomness(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=_count, required=True, help="of the factors that vary")
+    parser.add_argument("--seed", type=not_negative, required=True, help="of the factors that vary")
     parser.add_argument("--vary", choices=VARY, default="all", help="the factor that takes --seed (default: all)")
-    parser.add_argument("--base-seed", type=_count, default=0, help="of the factors that do not vary (default: 0)")
+    parser.add_argument(
+        "--base-seed", type=not_negative, default=0, help="of the factors that do not vary (default: 0)"
+    )
 
 
 def _add_machine(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto: a GPU if there is one")
+    parser.add_argument("--device", choices=DEVICES, default="auto", help="auto: a GPU if there is one")
     parser.add_argument("--no-graph", dest="graph", action="store_false", help="run the step without a CUDA graph")
     parser.add_argument("--layout", choices=_LAYOUTS, default="auto", help="how images lie in memory; auto: the faster")
     parser.add_argument("--autotune", action="store_true", help="let cuDNN time its kernels and choose the fastest")
-
-
-def _count(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = -1
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"found {text!r}; a whole number from 0 on is allowed")
-    return number

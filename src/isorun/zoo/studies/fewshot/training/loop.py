@@ -26,6 +26,7 @@ from isorun.zoo.models.initialisation import built_empty
 from isorun.zoo.models.tadam import ResNet12, Tadam
 from isorun.zoo.studies.fewshot.training.images import EpisodeShape, Pictures, draw_episodes, normalisation
 from isorun.zoo.studies.fewshot.training.options import Options
+from isorun.zoo.training import set_learning_rate
 
 __all__ = [
     "EpisodeAccuracy",
@@ -39,7 +40,6 @@ __all__ = [
     "learning_rate",
     "make_optimizer",
     "query_labels",
-    "set_learning_rate",
     "train",
 ]
 
@@ -79,12 +79,6 @@ def make_optimizer(options: Options, parameters: Iterable[Any], penalties: Itera
     if options.optimizer == "adam":
         return torch.optim.Adam(groups, lr=options.learning_rate)
     return torch.optim.SGD(groups, lr=options.learning_rate, momentum=options.momentum)
-
-
-def set_learning_rate(optimizer: Any, rate: float) -> None:
-    """The same rate for all groups."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate
 
 
 class GradientClipping:

@@ -100,31 +100,31 @@ class TrainedSmCnn:
 
 
 def train(
-    material: PairTensors, settings: Options, started: Callable[[SmCnn], None], report: Callable[[TrainedEpoch], None]
+    material: PairTensors, options: Options, started: Callable[[SmCnn], None], report: Callable[[TrainedEpoch], None]
 ) -> TrainedSmCnn:
     """Train until the epochs are over or patience is. started: given the network before the first step."""
-    draws = hashed_generator(settings.seed_of("weights"), "weights")
+    draws = hashed_generator(options.seed_of("weights"), "weights")
     network = sm_cnn(int(material.table.shape[1]), draws).to(material.table.device)
     started(network)
     best, weights, number = None, None, 0
-    for epoch in _epochs(network, material, settings):
+    for epoch in _epochs(network, material, options):
         report(epoch)
         number = epoch.number
-        if best is None or epoch.dev.mean_ap - best.dev.mean_ap > settings.margin:
+        if best is None or epoch.dev.mean_ap - best.dev.mean_ap > options.margin:
             best, weights = epoch, {name: value.clone() for name, value in network.state_dict().items()}
-        elif number - best.number >= settings.patience:
+        elif number - best.number >= options.patience:
             break
     assert best is not None
     network.load_state_dict(weights)
     return TrainedSmCnn(network, best, number)
 
 
-def _epochs(network: SmCnn, material: PairTensors, settings: Options) -> Iterator[TrainedEpoch]:
-    descent = GradientDescent(network.parameters(), settings.rate * settings.batch_size, settings.weight_decay)
-    order = hashed_generator(settings.seed_of("order"), "order")
-    dropout = _DROPOUTS[settings.dropout](settings.seed_of("dropout"), material.table.device)
-    for number in range(1, settings.epochs + 1):
-        plan = plan_epoch(order, *material.train.lengths, settings.batch_size, settings.order)
+def _epochs(network: SmCnn, material: PairTensors, options: Options) -> Iterator[TrainedEpoch]:
+    descent = GradientDescent(network.parameters(), options.rate * options.batch_size, options.weight_decay)
+    order = hashed_generator(options.seed_of("order"), "order")
+    dropout = _DROPOUTS[options.dropout](options.seed_of("dropout"), material.table.device)
+    for number in range(1, options.epochs + 1):
+        plan = plan_epoch(order, *material.train.lengths, options.batch_size, options.order)
         kept = dropout.epoch(material.train.pairs, HIDDEN)
         losses = torch.zeros((), device=material.table.device)
         for batch in batches(material.train, plan, material.table):

@@ -184,12 +184,12 @@ class Prepared:
 
 
 def prepare(
-    data: AnswerData, load_vectors: Callable[[Collection[str]], WordVectors], settings: Options, device: Any
+    data: AnswerData, load_vectors: Callable[[Collection[str]], WordVectors], options: Options, device: Any
 ) -> Prepared:
     """Everything that is the same in each epoch, computed once."""
     splits = (data.train, data.dev, data.test)
     idf = inverse_frequencies(splits)
-    words = vocabulary(data, load_vectors, hashed_generator(settings.seed_of("words"), "words"))
+    words = vocabulary(data, load_vectors, hashed_generator(options.seed_of("words"), "words"))
     train, dev, test = (split_tensors(split, words, overlap_features(split, idf), device) for split in splits)
     material = PairTensors(train, dev, test, torch.from_numpy(words.vectors).to(device))
     return Prepared(material, effectiveness(test.judged, idf_sums(data.test, idf)))
