@@ -17,7 +17,7 @@ from isorun.errors import ExecutionError
 from isorun.execution.base import Job
 from isorun.execution.events import EventLog, non_finite_notes
 from isorun.execution.process import Exit
-from isorun.execution.sources import Found, merged
+from isorun.sources import Found, merged
 from isorun.study.records import Note, RunRecord, RunState
 
 __all__ = ["Ended", "assemble", "failed_to_read", "keep_record", "read_record", "state_and_reason"]

@@ -84,10 +84,13 @@ class Job:
         def fill(texts: tuple[str, ...]) -> tuple[str, ...]:
             return placeholders.fill(texts, fixed, self.cell.config_values, f"approaches.{self.cell.approach}")
 
-        files, folders = fill(self.sources.files), fill(self.sources.tensorboard)
-        return replace(
-            self, command=fill(self.command), sources=replace(self.sources, files=files, tensorboard=folders)
+        sources = replace(
+            self.sources,
+            files=fill(self.sources.files),
+            tensorboard=fill(self.sources.tensorboard),
+            installed={name: fill(settings) for name, settings in self.sources.installed.items()},
         )
+        return replace(self, command=fill(self.command), sources=sources)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, with the secrets that the run needs: for the machine that carries it out, not to be kept."""

@@ -32,9 +32,9 @@ from isorun.execution.output import BoundedLog, LineSplitter, Output, readable_t
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays
 from isorun.execution.resources import Devices, Lent, Slots, check_memory
 from isorun.execution.runfolder import read_run_folder
-from isorun.execution.sources import Found, LineMetrics, read_files
 from isorun.execution.standard_input import StandardInput
 from isorun.execution.warmserver import WarmRun
+from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord
 from isorun.worker.redaction import secret_values
 from isorun.worker.runfolder import RowTail
@@ -144,7 +144,7 @@ def carry_out(job: Job, folder: Path, place: Place, tell: Tell) -> RunRecord:
     ExecutionError.
     """
     check_memory(job.resources.memory_bytes)
-    _write(folder / "job.json", json.dumps(job.to_json_without_secrets(), indent=1))
+    _write(folder / "job.json", json.dumps(job.to_json_without_secrets()))
     ready = place.workshop.ready(job, folder, place.cpus, place.devices)
     ended = _not_started(ready) if place.workshop.is_stopped(job.run_id) else _run(ready, place.workshop, tell)
     try:
@@ -183,8 +183,8 @@ class _Reader:
 
 def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
     job = ready.job
-    metrics = LineMetrics(job.sources)
-    reader = _Reader(metrics.feed)
+    reading = Reading(job.sources)
+    reader = _Reader(reading.feed)
     lines = LineSplitter(reader.feed)
     log = BoundedLog(ready.folder / "output.log")
     output = Output(log, lines, Mask(secret_values(ready.env)))
@@ -217,19 +217,17 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
         notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready)),
     )
     try:
-        return _with_what_it_left(ended, ready, metrics, reader, code.result())
+        return _with_what_it_left(ended, ready, reading, reader, code.result())
     except Exception as error:
         return failed_to_read(ended, error)
 
 
-def _with_what_it_left(
-    ended: Ended, ready: ReadyRun, metrics: LineMetrics, reader: _Reader, code: dict[str, Any]
-) -> Ended:
+def _with_what_it_left(ended: Ended, ready: ReadyRun, reading: Reading, reader: _Reader, code: dict[str, Any]) -> Ended:
     if reader.error is not None:
         raise reader.error
     events = read_run_folder(ready.folder)
-    files = read_files(ready.job.sources, ready.job.working_folder, ended.began_unix)
-    return replace(ended, events=events, lines=metrics.finish(), files=files, code=with_script(code, events.effective))
+    written, printed = reading.finish(ready.job.working_folder, ended.began_unix)
+    return replace(ended, events=events, lines=printed, files=written, code=with_script(code, events.effective))
 
 
 def _where(ready: ReadyRun) -> dict[str, str]:

@@ -11,9 +11,10 @@ from isorun.errors import ExecutionError
 from isorun.execution.preload import modules_to_preload
 from isorun.execution.process import Keepers
 from isorun.execution.warmserver import ServerKey, WarmRun, WarmServer
+from isorun.study.parts import FUNCTION
 from isorun.worker.forkserver import TORCH_PRELOAD
 from isorun.worker.levels import PER_RUN_VARIABLES
-from isorun.worker.programs import FUNCTION, MODULE, SCRIPT, Program
+from isorun.worker.programs import MODULE, SCRIPT, Program
 from isorun.worker.warmchild import Launch
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from isorun.study.design import Approach, Config, Study
-from isorun.study.distributions import Distribution
-from isorun.study.parts import recordable
+from isorun.study.parts import Distribution, recordable
 from isorun.worker.redaction import redacted_argv
 
 __all__ = ["document_of", "without_secrets"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from isorun.study.design import Study
+from isorun.study.design import Study, study_from_document
 from isorun.study.document import document_of
 from isorun.study.levels import Level
-from isorun.study.toml import study_from_document
 
 __all__ = ["changed", "extended"]
 

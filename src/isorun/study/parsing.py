@@ -6,7 +6,6 @@ allowed, and what to do.
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 import shlex
@@ -33,9 +32,19 @@ from isorun.study.checks import (
     each_once,
     shown,
 )
-from isorun.study.distributions import KINDS, Distribution
 from isorun.study.levels import Level
-from isorun.study.parts import FUNCTION, Approach, Config, Environment, Metric, Policy, Selection, Sources
+from isorun.study.parts import (
+    FUNCTION,
+    KINDS,
+    Approach,
+    Config,
+    Distribution,
+    Environment,
+    Metric,
+    Policy,
+    Selection,
+    Sources,
+)
 from isorun.worker.redaction import redacted_argv
 
 __all__ = [
@@ -91,12 +100,14 @@ def sources(value: Any, where: str) -> Sources:
     """Where metrics are read from besides `isorun.log`."""
     if value is None or isinstance(value, Sources):
         return value or Sources()
-    table = as_table(value, where, ("stdout", "patterns", "files", "tensorboard"))
+    table = as_table(value, where, ("stdout", "patterns", "files", "tensorboard", "installed"))
+    installed = as_mapping(table.get("installed", {}), f"{where}.installed")
     return Sources(
         stdout=as_boolean(table.get("stdout", True), f"{where}.stdout"),
         patterns=_regular_expressions(table.get("patterns", []), f"{where}.patterns"),
         files=_paths(table.get("files", []), f"{where}.files"),
         tensorboard=_paths(table.get("tensorboard", []), f"{where}.tensorboard"),
+        installed={name: _paths(settings, f"{where}.installed.{name}") for name, settings in installed.items()},
     )
 
 
@@ -239,15 +250,9 @@ def _function(value: Any, where: str, folder: Path) -> tuple[str, ...]:
 
 
 def _reference_to(function: Callable[..., Any], where: str, folder: Path) -> str:
-    name, file = getattr(function, "__qualname__", ""), inspect.getsourcefile(inspect.unwrap(function))
-    if not name.isidentifier() or file is None:
-        raise StudyError(
-            f"{where}: only a function at the top level of a module can be run in a process of its own",
-            found=repr(function),
-            hint="move it to the top level of a .py file",
-        )
-    path, root = Path(file).resolve(), folder.resolve()
-    return f"{path.relative_to(root) if path.is_relative_to(root) else path}:{name}"
+    from isorun.study.functions import reference_to  # noqa: PLC0415 - only studies made in Python have functions
+
+    return reference_to(function, where, folder)
 
 
 def _config(name: str, value: Any) -> Config:

@@ -53,14 +53,15 @@ def _identical(
     environment: Environment,
     level: Level,
 ) -> Iterator[Cell]:
+    command, content = tuple(redacted_argv(approach.command, {})), environment.content()
     for seed, repeat in _seeds_and_repeats(study, level):
         yield Cell(
             approach=approach.name,
-            command=tuple(redacted_argv(approach.command, {})),
+            command=command,
             config=setting[0],
             config_values=setting[1],
             environment=environment.name,
-            environment_content=environment.content(),
+            environment_content=content,
             level=level,
             seed=seed,
             repeat=repeat,

@@ -18,7 +18,7 @@ from isorun.execution.assemble import Ended, assemble
 from isorun.execution.base import AbstractExecutor, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell
 from isorun.execution.events import EventLog
 from isorun.execution.process import Exit
-from isorun.execution.sources import Found
+from isorun.sources import Found
 from isorun.study.records import RunRecord, Series
 
 __all__ = ["Computed", "InstantExecutor"]
