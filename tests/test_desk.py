@@ -5,10 +5,9 @@ import pytest
 from isorun.desk import Desk
 from isorun.errors import StudyError
 from isorun.study.adhoc import adhoc_study
-from isorun.study.document import without_secrets
-from isorun.study.plan import cells_of
+from isorun.study.cells import cells_of
+from isorun.study.document import kept_study, with_key, without_secrets
 from isorun.study.records import RunState
-from isorun.study.toml import study_from_document
 from isorun.testing.memory_store import MemoryStore
 from record_builder import make_record
 
@@ -40,8 +39,9 @@ def test_what_another_scheduler_tried_is_left_to_it_unless_it_was_interrupted(tm
 @pytest.mark.parametrize("variables", [{"EPOCHS": "3"}, {"HF_TOKEN": "hidden-value"}, {"URL": "postgres://u:p@h/x"}])
 def test_a_kept_study_has_the_same_cells_without_the_values_of_its_variables(tmp_path, store, variables):
     study = study_of(tmp_path, env={"OMP_NUM_THREADS": "1", **variables})
+    study = with_key(study, store.key)
     document = without_secrets(study)
-    kept = study_from_document(document, tmp_path, study.name)
+    kept = kept_study(document, tmp_path, study.name)
     (value,) = variables.values()
     assert f'"{value}"' not in str(document).replace("'", '"')
     assert kept.environments["default"].env["OMP_NUM_THREADS"] == "1"

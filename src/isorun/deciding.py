@@ -37,11 +37,10 @@ from isorun.execution.scheduler import Observer, Outcome
 from isorun.plans import KeptPlan
 from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, results
 from isorun.store.base import PLANS
-from isorun.study.cells import Cell
+from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
-from isorun.study.extension import extended
+from isorun.study.document import extended
 from isorun.study.levels import Level
-from isorun.study.plan import cells_of
 from isorun.study.records import RunState
 
 __all__ = ["Sides", "StudyDecision", "decide", "decide_study"]
@@ -202,7 +201,7 @@ def decide_study(
     _check_pairing(sides, pair)
     _check_unit(unit)
     _check_rule(study, rule)
-    kept = KeptPlan.of(workflow.documents(study, store, PLANS), sides.first_cells(study))
+    kept = KeptPlan.of(workflow.documents(study, store, PLANS), sides.first_cells(workflow.keyed(study, store)))
     plan = kept.allows(plan_of(paired=pair is not None, **options))
     planned_rule(plan, np.empty(0), np.empty(0))  # a plan that cannot be carried out is refused before runs are made
     question = _Question(sides, value, direction, unit, pair, plan)

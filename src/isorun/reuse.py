@@ -30,7 +30,7 @@ def reuse_conditions(study: Study, store: str | Path | None, *, adhoc: bool) -> 
         return ()
     renamed = tuple(_renamed(study, store)) if adhoc else ()
     left = {cell.id for cell in workflow.missing_in(study, store)}
-    finished = [cell.id for cell in workflow.plan(study) if cell.id not in left]
+    finished = [cell.id for cell in workflow.plan(study, store) if cell.id not in left]
     if not finished:
         return renamed
     with workflow.open_store(study, store) as opened:
@@ -106,6 +106,6 @@ def _of_others(study: Study, store: str | Path | None, finished: set[str]) -> It
 
 def _cells(name: str, store: str | Path | None) -> set[str]:
     try:
-        return {cell.id for cell in workflow.plan(workflow.load(name, store=store))}
+        return {cell.id for cell in workflow.plan(workflow.load(name, store=store), store)}
     except IsorunError:
         return set()

@@ -19,12 +19,11 @@ from isorun.execution.base import AbstractExecutor
 from isorun.execution.scheduler import Observer, Outcome, Scheduler
 from isorun.store.base import STUDIES, AbstractDocuments, AbstractStore
 from isorun.store.documents import FolderDocuments
-from isorun.study.cells import Cell
+from isorun.study.cells import Cell, cells_of, withheld_hashes
 from isorun.study.design import Study
-from isorun.study.document import without_secrets
-from isorun.study.plan import cells_of
+from isorun.study.document import kept_study, with_key, without_secrets
 from isorun.study.records import RunRecord
-from isorun.study.toml import load_study, study_from_document
+from isorun.study.toml import load_study
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.study_result import StudyResult
@@ -33,6 +32,7 @@ __all__ = [
     "Desk",
     "analyse",
     "documents",
+    "keyed",
     "load",
     "local_executor",
     "missing",
@@ -58,15 +58,15 @@ def load(source: str | Path | Study, *, store: str | Path | None = None) -> Stud
     return _recall(str(source), store)
 
 
-def plan(study: Study) -> tuple[Cell, ...]:
-    """All cells of the study."""
-    return cells_of(study)
+def plan(study: Study, store: str | Path | None = None) -> tuple[Cell, ...]:
+    """All cells of the study, with the ids that its store knows if it has one already."""
+    return cells_of(keyed(study, store) if store_folder(study, store).is_dir() else study)
 
 
 def missing(study: Study, store: AbstractStore) -> tuple[Cell, ...]:
     """The cells that have no finished record yet."""
     finished = store.finished()
-    return tuple(cell for cell in cells_of(study) if cell.id not in finished)
+    return tuple(cell for cell in cells_of(study, store.key) if cell.id not in finished)
 
 
 def missing_in(study: Study, store: str | Path | None) -> tuple[Cell, ...]:
@@ -112,7 +112,7 @@ def records(study: Study | str | Path, *, store: str | Path | None = None) -> Se
             hint="isorun run makes the runs; --store names a store that lies elsewhere",
         )
     with open_store(study, store) as opened:
-        return opened.records(cell.id for cell in cells_of(study))
+        return opened.records(cell.id for cell in cells_of(study, opened.key))
 
 
 def analyse(study: Study | str | Path, *, store: str | Path | None = None) -> StudyResult:
@@ -141,6 +141,14 @@ def open_store(study: Study, store: str | Path | None) -> Iterator[AbstractStore
         yield opened
 
 
+def keyed(study: Study, store: str | Path | None) -> Study:
+    """The study with the key of its store, where it has secrets: its cells have the ids that the store knows."""
+    if not any(withheld_hashes(study, None).values()):
+        return study
+    with open_store(study, store) as opened:
+        return with_key(study, opened.key)
+
+
 def documents(study: Study, store: str | Path | None, kind: str) -> AbstractDocuments:
     """The documents of one kind that the study's store keeps beside its records."""
     return FolderDocuments(store_folder(study, store), kind)
@@ -148,7 +156,7 @@ def documents(study: Study, store: str | Path | None, kind: str) -> AbstractDocu
 
 def remember(study: Study, store: str | Path | None) -> None:
     """Keep the declaration of an ad hoc study in its store, so that it can be reported on by name."""
-    document = {"folder": str(Path(study.folder).resolve()), **without_secrets(study)}
+    document = {"folder": str(Path(study.folder).resolve()), **without_secrets(keyed(study, store))}
     documents(study, store, STUDIES).write(study.name, document)
 
 
@@ -173,7 +181,7 @@ def _recall(name: str, store: str | Path | None) -> Study:
     except (StoreError, ValueError, KeyError, TypeError) as error:
         what = f"the kept study {kept.place(name)} cannot be read: {error}"
         raise StudyError(what, hint="type the command again: its finished runs are kept") from None
-    return study_from_document(document, folder, name)
+    return kept_study(document, folder, name)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from isorun.errors import StudyError
-from isorun.study.plan import cells_of
+from isorun.study.cells import cells_of
 from isorun.study.toml import KEYS, load_study, study_from_document
 
 SCALARS = st.one_of(

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from isorun.errors import InputError, IsorunError, UsageError
-from isorun.study.plan import cells_of
+from isorun.study.cells import cells_of
 from isorun.zoo.listing import papers_to_json, papers_view, presentation_view
 from isorun.zoo.paper import SCALES, Request
 from isorun.zoo.papers import NAMES, check_request, paper, papers

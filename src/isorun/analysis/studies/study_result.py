@@ -17,8 +17,8 @@ from isorun.analysis.studies.level_comparison import LevelComparison, compare_le
 from isorun.analysis.studies.selection import selection_rules
 from isorun.analysis.studies.weak import WeakRule, weak_rule
 from isorun.errors import NothingRecorded
+from isorun.study.cells import cells_of
 from isorun.study.design import Selection, Study
-from isorun.study.plan import cells_of
 from isorun.study.records import RunRecord, RunState, states
 
 __all__ = ["StudyResult", "analyse_study"]
