@@ -15,9 +15,9 @@ from isorun.errors import ExecutionError, StoreError, StudyError
 from isorun.execution.base import AbstractExecutor, ExecutorFailed, RowsLogged, RunEnded, RunStarted
 from isorun.scheduling import AbstractAgenda, CellList, Observer, carry_out
 from isorun.session import ExecutorOptions, Session
+from isorun.study.cells import cells_of
 from isorun.study.design import Study, adhoc_study, study_from_document
 from isorun.study.document import without_secrets
-from isorun.study.plan import cells_of
 from isorun.study.records import RunState
 from isorun.testing.memory_store import MemoryStore
 from record_builder import make_record
