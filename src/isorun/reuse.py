@@ -13,9 +13,8 @@ from isorun.analysis.evidence.condition import Condition, some
 from isorun.errors import IsorunError
 from isorun.study.design import Study
 from isorun.study.records import RunRecord, RunState
-from isorun.worker.codeversion import code_version
-from isorun.worker.libraries import hash_of_file
 from isorun.worker.redaction import redacted_argv
+from isorun.worker.usercode import code_version, hash_of_file
 
 __all__ = ["reuse_conditions"]
 

@@ -12,14 +12,13 @@ from isorun.errors import ExecutionError, known_names
 from isorun.execution.assemble import Ended, assemble
 from isorun.execution.base import AbstractExecutor, Job
 from isorun.execution.codeversions import CodeVersions, with_script
-from isorun.execution.events import EventLog
+from isorun.execution.events import EventLog, read_run_folder
 from isorun.execution.interpreter import Interpreters
 from isorun.execution.launch import LAUNCH_MODES, Launcher
 from isorun.execution.masking import Mask
 from isorun.execution.output import BoundedLog, LineSplitter, Output, readable_tail
 from isorun.execution.plan import Plan, plan
 from isorun.execution.process import GRACE_SECONDS, Exit
-from isorun.execution.runfolder import read_run_folder
 from isorun.execution.slots import Slots
 from isorun.execution.sources import Found, LineMetrics, read_files
 from isorun.execution.strays import Marks, end_strays

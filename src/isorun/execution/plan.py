@@ -18,7 +18,7 @@ from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_enviro
 
 __all__ = ["PROTOCOL", "Plan", "plan", "write_request"]
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 _REPLACED: Final = (FUNCTION, "python", "python3")
 _PYTHON_NAME: Final = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
 
@@ -125,6 +125,7 @@ def write_request(plan: Plan, launch: str) -> None:
         "attempt": job.attempt,
         "level": str(job.cell.level),
         "seed": job.seed,
+        "repeat": job.cell.repeat,
         "threads": len(plan.cpus),
         "launch": launch,
         "code_root": str(job.working_folder.absolute()),

@@ -14,7 +14,7 @@ from isorun.execution.keeper import Process, descendants, kill_all, send
 from isorun.execution.process import Exit, signal_name
 from isorun.execution.strays import Marks, end_processes
 from isorun.execution.warmserver import WarmServer
-from isorun.worker.warmchild import Launch
+from isorun.worker.forkserver import Launch
 
 __all__ = ["WarmRun"]
 

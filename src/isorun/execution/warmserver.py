@@ -19,9 +19,9 @@ from typing import Any, Final, Protocol
 from isorun.errors import ExecutionError
 from isorun.execution.keeper import Process, descendants
 from isorun.execution.process import KeptProcess
-from isorun.worker import messages
+from isorun.worker import forkserver as messages
+from isorun.worker.forkserver import Launch
 from isorun.worker.levels import PER_RUN_VARIABLES, site_folder
-from isorun.worker.warmchild import Launch
 
 __all__ = ["Listener", "ServerKey", "WarmServer"]
 
@@ -179,7 +179,7 @@ def _start(key: ServerKey, cpus: Sequence[int]) -> tuple[socket.socket, KeptProc
     ours, theirs = socket.socketpair()
     try:
         process = KeptProcess(
-            [key.interpreter, str(site_folder() / "serve.py"), str(theirs.fileno())],
+            [key.interpreter, str(site_folder() / "enter.py"), "serve", str(theirs.fileno())],
             env={name: value for name, value in key.variables if name not in PER_RUN_VARIABLES},
             working_folder=key.working_folder,
             cpus=cpus,

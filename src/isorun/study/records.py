@@ -10,12 +10,11 @@ import enum
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from isorun.study.cells import Cell
 
 __all__ = [
-    "GLOBAL_SEED_CALLS",
     "Note",
     "Predictions",
     "RunRecord",
@@ -25,19 +24,6 @@ __all__ = [
     "number_from_json",
     "number_to_json",
 ]
-
-# Calls that seed a generator of the whole process. Functions of Keras, Lightning and Hugging Face that do so make these
-# calls, and are told as them.
-GLOBAL_SEED_CALLS: Final = frozenset(
-    {
-        "random.seed",
-        "numpy.random.seed",
-        "torch.manual_seed",
-        "torch.cuda.manual_seed",
-        "torch.cuda.manual_seed_all",
-        "tensorflow.random.set_seed",
-    }
-)
 
 
 class RunState(enum.StrEnum):
@@ -144,7 +130,9 @@ class Seeded:
     @property
     def sets_global(self) -> bool:
         """Whether a generator that the whole process shares was seen to be seeded, by this call or by what made it."""
-        return self.call in GLOBAL_SEED_CALLS
+        from isorun.worker.frameworks import global_seed_calls  # noqa: PLC0415  most who read records never ask
+
+        return self.call in global_seed_calls()
 
     def to_json(self) -> list[str]:
         """Plain JSON."""

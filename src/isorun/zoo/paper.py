@@ -17,7 +17,7 @@ from isorun.report.figures.description import Figure
 from isorun.report.tables import Table
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
-from isorun.worker.forkserver import TORCH_PRELOAD
+from isorun.worker.frameworks import preload_with
 
 __all__ = [
     "PRELOAD",
@@ -34,7 +34,7 @@ __all__ = [
 
 SCALES: Final = ("smoke", "cpu", "gpu", "paper")
 # What a warm start imports for the training scripts: they lie in a package, where isorun does not look for imports.
-PRELOAD: Final = TORCH_PRELOAD
+PRELOAD: Final = preload_with("torch")
 
 
 @dataclass(frozen=True, slots=True)
