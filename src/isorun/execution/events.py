@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -157,7 +157,8 @@ class EventLog:
         self.startup_seconds = float(event["process"]) + float(event["imports"])
 
     def _take_row(self, event: Event) -> None:
-        step, seconds = event.get("step"), event["t"]
+        step, seconds = event.get("step"), float(event["t"])
+        step = None if step is None else float(step)
         for metric, value in event["values"].items():
             self._add_point(metric, step, seconds, value)
         if "per_class" in event:
@@ -166,10 +167,11 @@ class EventLog:
                     self._add_point(f"{metric}[{name}]", step, seconds, value)
 
     def _add_point(self, metric: str, step: float | None, seconds: float, value: float | str) -> None:
+        number = value if type(value) is float else number_from_json(value)
         points = self._points.get(metric)
         if points is None:
             points = self._points[metric] = Points()
-        points.add(step, seconds, number_from_json(value))
+        points.add(step, seconds, number)
 
     def _take_result(self, event: Event) -> None:
         self.results.update({metric: number_from_json(value) for metric, value in event["values"].items()})
@@ -227,12 +229,17 @@ def _seeded(event: Event) -> Seeded:
 
 def non_finite_notes(results: Mapping[str, float], series: Mapping[str, Series]) -> list[Note]:
     """A note for each metric with values that are not finite: they are kept as they are."""
-    values = {name: [value] for name, value in results.items()}
-    for name, item in series.items():
-        values.setdefault(name, []).extend(item.values)
-    counts = {name: sum(not math.isfinite(value) for value in found) for name, found in values.items()}
+    counts: dict[str, list[int]] = {}
+    for name, numbers in (*((name, (value,)) for name, value in results.items()), *_values_of(series)):
+        told = counts.setdefault(name, [0, 0])
+        told[0] += len(numbers) - sum(map(math.isfinite, numbers))
+        told[1] += len(numbers)
     return [
-        Note("non-finite", f"{name}: {count} of {len(values[name])} values are NaN or infinite")
-        for name, count in counts.items()
-        if count
+        Note("non-finite", f"{name}: {odd} of {count} values are NaN or infinite")
+        for name, (odd, count) in counts.items()
+        if odd
     ]
+
+
+def _values_of(series: Mapping[str, Series]) -> Iterable[tuple[str, Sequence[float]]]:
+    return ((name, item.values) for name, item in series.items())

@@ -27,7 +27,8 @@ PROTOCOL = 2
 MAX_FILE_BYTES = 2**30
 MAX_LINE_BYTES = 2**28
 MAX_WAITING_BYTES = 64 * 2**20
-_BLOCK = 2**18
+# Small enough that the events of a block are gone again before Python looks for garbage among them.
+_BLOCK = 2**15
 _HEADER = re.compile(rb"[0-9]{1,9} [0-9a-f]{8} ")
 _LONGEST_HEADER = 19
 
@@ -223,11 +224,14 @@ class EventReader:
     def skip_to(self, position: int) -> None:
         """Go on with the first line that begins behind `position`, whatever its number: for those who only watch."""
         os.lseek(self._descriptor, position, os.SEEK_SET)
-        skipped = os.read(self._descriptor, _BLOCK)
-        newline = skipped.find(b"\n") + 1
-        self.good_bytes = position + newline
         self._pending, self._next = b"", -1
-        os.lseek(self._descriptor, self.good_bytes, os.SEEK_SET)
+        while skipped := os.read(self._descriptor, _BLOCK):
+            newline = skipped.find(b"\n") + 1
+            position += newline or len(skipped)
+            if newline:
+                break
+        self.good_bytes = position
+        os.lseek(self._descriptor, position, os.SEEK_SET)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -252,38 +256,47 @@ class EventReader:
 
     def _decoded(self, data: bytes) -> list[dict[str, Any]]:
         """The events of whole lines; at the first one that does not check `problem` is set."""
-        bodies: list[bytes] = []
-        good = 0
-        for line in data.split(b"\n"):
-            body = self._body(line)
-            if body is None:
-                break
-            bodies.append(body)
-            good += len(line) + 1
+        lines = data.split(b"\n")
+        if self._numbered is None:
+            self._numbered = lines[0].split(b" ", 2)[-1][:1] != b"{"
+        bodies = self._checked(lines) if self._numbered else self._checked_without_numbers(lines)
         found = _parsed(bodies)
         if len(found) < len(bodies):
-            good = sum(len(line) + 1 for line in data.split(b"\n")[: len(found)])
             self.problem = "line %d is no event" % (self._next - len(bodies) + len(found) + 1)
-        self.good_bytes += good
+        self.good_bytes += sum(map(len, lines[: len(found)])) + len(found)
         return found
 
-    def _body(self, line: bytes) -> bytes | None:
-        """The JSON of one line, its length, checksum and number looked at."""
-        length, _, rest = line.partition(b" ")
-        crc, _, body = rest.partition(b" ")
-        if length != b"%d" % len(body) or crc != b"%08x" % zlib.crc32(body):
-            self.problem = "line %d does not check" % (self._next + 1)
-            return None
-        if self._numbered is None:
-            self._numbered = not body.startswith(b"{")
-        if self._numbered:
-            number, _, body = body.partition(b" ")
+    def _checked(self, lines: list[bytes]) -> list[bytes]:
+        """The JSON of these lines, up to the first whose length, checksum or number is wrong."""
+        crc32 = zlib.crc32
+        bodies: list[bytes] = []
+        for line in lines:
+            length, _, rest = line.partition(b" ")
+            body = rest[9:]
+            if rest[:9] != b"%08x " % crc32(body) or length != b"%d" % len(body):
+                self.problem = "line %d does not check" % (self._next + 1)
+                break
+            number, _, text = body.partition(b" ")
             if number != b"%d" % self._next and not self._is_first_after_skip(number):
                 found = number.decode("ascii", "replace")[:20]
                 self.problem = "the line with number %d is missing: there is %s" % (self._next, found or "none")
-                return None
-        self._next += 1
-        return body
+                break
+            self._next += 1
+            bodies.append(text)
+        return bodies
+
+    def _checked_without_numbers(self, lines: list[bytes]) -> list[bytes]:
+        """The same for files of the first protocol."""
+        bodies: list[bytes] = []
+        for line in lines:
+            length, _, rest = line.partition(b" ")
+            body = rest[9:]
+            if rest[:9] != b"%08x " % zlib.crc32(body) or length != b"%d" % len(body):
+                self.problem = "line %d does not check" % (self._next + 1)
+                break
+            self._next += 1
+            bodies.append(body)
+        return bodies
 
     def _is_first_after_skip(self, number: bytes) -> bool:
         if self._next >= 0 or not number.isdigit():
