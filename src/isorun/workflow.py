@@ -335,11 +335,13 @@ def status(study: Study | str | Path | None = None, *, store: Store = None) -> S
 
 
 def _in_progress(holder: Holder, runs: Path, cell: Cell | None = None) -> RunInProgress:
-    from isorun.worker.runfolder import read_run
+    from isorun.worker.runfolder import RowTail
 
     folder = runs / f"{holder.cell_id}-{holder.attempt}"
     label = cell.label if cell else _label_in(folder) or holder.cell_id
-    rows = [event for event in read_run(folder).main if event["kind"] == "row"] if folder.is_dir() else []
+    tail = RowTail(folder)
+    rows = tail.rows()
+    tail.close()
     return RunInProgress(holder, label, rows[-1] if rows else {})
 
 
@@ -398,7 +400,7 @@ def _edited(study: Study, made: Sequence[RunRecord], finished: int, left: int) -
 
 def _changes(study: Study, made: Sequence[RunRecord]) -> list[str]:
     """What of the code that made these runs is not as it was then: scripts, else the repository around them."""
-    from isorun.worker.codeversion import code_version
+    from isorun.worker.usercode import code_version
 
     folder = Path(study.folder)
     scripts = {script for record in made if (script := _edited_script(folder, record))}
@@ -412,7 +414,7 @@ def _changes(study: Study, made: Sequence[RunRecord]) -> list[str]:
 
 def _edited_script(folder: Path, record: RunRecord) -> str:
     """The run's script, where its file is not what was run."""
-    from isorun.worker.libraries import hash_of_file
+    from isorun.worker.usercode import hash_of_file
 
     script = next((word for word in record.cell.command if word.endswith(".py")), "")
     path = folder / script
