@@ -16,6 +16,7 @@ from typing import Any, Final
 from isorun.errors import ExecutionError
 from isorun.execution.base import Job
 from isorun.execution.events import EventLog, non_finite_notes
+from isorun.execution.output import Secrets
 from isorun.execution.process import Exit
 from isorun.sources import Found, merged
 from isorun.study.records import Note, RunRecord, RunState
@@ -36,8 +37,8 @@ class Ended:
     """A run that has ended, and everything that is known about it.
 
     began_unix: the wall clock at the launch. lines, files: metrics read from the output and from files.
-    asked_to_stop: the executor was told to stop while the run was going on. unreadable: why what it left could not be
-    read, empty if it could.
+    asked_to_stop: the executor was told to stop while the run was going on. secrets: what notes may not quote.
+    unreadable: why what it left could not be read, empty if it could.
     """
 
     job: Job
@@ -55,6 +56,7 @@ class Ended:
     where: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     unreadable: str = ""
+    secrets: Secrets = field(default_factory=Secrets)
 
 
 def assemble(ended: Ended) -> RunRecord:
@@ -163,7 +165,7 @@ def _notes(ended: Ended, found: Found) -> list[Note]:
     if ended.exit.left_behind:
         names = ", ".join(sorted(ended.exit.left_behind))
         notes.append(Note("left-behind", f"processes that outlived the training were ended: {names}"))
-    return notes
+    return [Note(note.code, ended.secrets.masked(note.message)) for note in notes]
 
 
 def _without_worker(ended: Ended) -> str:
