@@ -10,25 +10,25 @@ from typing import Any
 import numpy as np
 
 from isorun import workflow
+from isorun.analysis.comparison import REAL_RUNS
 from isorun.analysis.evidence.condition import Condition, voided
-from isorun.analysis.evidence.directions import ASSUMED
-from isorun.analysis.evidence.unit_conditions import FEWEST_UNITS, unit_conditions
+from isorun.analysis.evidence.judged import ASSUMED
 from isorun.analysis.evidence.units import (
+    FEWEST_UNITS,
     REPEAT,
     Counting,
     Units,
     listed_pairs,
     listed_units,
     paired_units,
+    unit_conditions,
     units_of,
 )
-from isorun.analysis.evidence.withholding import skewed_pairs, withheld
-from isorun.analysis.inputs.samples import FloatArray, finite_sample
-from isorun.analysis.inputs.tables import Group, Table
-from isorun.analysis.pairwise.compare import REAL_RUNS
-from isorun.analysis.sequential.decision import Decision, Verdict
-from isorun.analysis.sequential.naming import named
-from isorun.analysis.sequential.plan import Plan, planned_rule
+from isorun.analysis.measurements import Group, Table
+from isorun.analysis.samples import FloatArray, finite_sample
+from isorun.analysis.sequential.decision import Decision, Verdict, named, skewed_pairs, withheld
+from isorun.analysis.sequential.plan import Plan
+from isorun.analysis.sequential.rules import planned_rule
 from isorun.analysis.sequential.verdict import decide as decide_runs
 from isorun.analysis.sequential.verdict import decide_by, next_action, plan_of
 from isorun.errors import InputError, NothingRecorded, known_names

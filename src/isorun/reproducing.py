@@ -12,7 +12,7 @@ from typing import Any
 
 from isorun import workflow
 from isorun.analysis.evidence.condition import Condition, some
-from isorun.analysis.studies.last_words import last_words
+from isorun.analysis.studies.selection import last_words
 from isorun.errors import NothingRecorded, UsageError
 from isorun.execution.base import AbstractExecutor
 from isorun.execution.scheduler import Observer

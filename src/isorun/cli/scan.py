@@ -25,7 +25,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Read the text and list the metrics found in it."""
-    from isorun.analysis.studies.judged import judged_column
+    from isorun.analysis.evidence.judged import judged_column
     from isorun.execution.sources import describe, scan_text
     from isorun.report.plain_text import harmless
     from isorun.study.parsing import sources

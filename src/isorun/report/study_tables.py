@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from isorun.analysis.evidence.identical import FINAL_WEIGHTS, INITIAL_WEIGHTS, IdenticalRuns
+from isorun.analysis.evidence.judged import JudgedMetric
+from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS, IdenticalRuns
 from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, RuleResult, RuleSpread
-from isorun.analysis.studies.judged import JudgedMetric
-from isorun.analysis.studies.level_comparison import LevelComparison
 from isorun.analysis.studies.selection import FINAL
-from isorun.analysis.studies.study_result import StudyResult
+from isorun.analysis.studies.study_result import LevelComparison, StudyResult
 from isorun.report.numbers import (
     UNKNOWN,
     NumberStyle,

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from isorun.analysis.evidence.identical import FINAL_WEIGHTS
+from isorun.analysis.evidence.judged import JudgedMetric
+from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
 from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.group_result import GroupResult, RuleResult
-from isorun.analysis.studies.judged import JudgedMetric
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.class_tables import class_tables
 from isorun.report.figures.description import Figure

@@ -4,12 +4,12 @@ from itertools import combinations
 
 import numpy as np
 
-from isorun.analysis.inputs.pairing import Pairs
+from isorun.analysis.comparison import compare
+from isorun.analysis.leaderboards.across_tasks import performance_profile
 from isorun.analysis.leaderboards.compare_many import compare_many
-from isorun.analysis.leaderboards.performance_profile import performance_profile
 from isorun.analysis.mixed.result import Difference, VarianceShare
-from isorun.analysis.pairwise.compare import compare
-from isorun.analysis.pairwise.improvement import probability_of_improvement
+from isorun.analysis.pairwise.effects import probability_of_improvement
+from isorun.analysis.samples import Pairs
 from isorun.analysis.sequential.verdict import decide
 from isorun.report.figures.decision_paths import equivalence_path, sequential_path
 from isorun.report.figures.distributions import ecdf, strip

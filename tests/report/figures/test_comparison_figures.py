@@ -7,11 +7,11 @@ from figure_examples import differences, groups, shares, unknowable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isorun.analysis.inputs.samples import Outcome
+from isorun.analysis.comparison import compare
 from isorun.analysis.leaderboards.compare_many import ManyComparison, PairOutcome, compare_many
 from isorun.analysis.mixed.result import VarianceShare
-from isorun.analysis.pairwise.compare import compare
-from isorun.analysis.pairwise.improvement import Improvement
+from isorun.analysis.pairwise.effects import Improvement
+from isorun.analysis.samples import Outcome
 from isorun.errors import InputError
 from isorun.report.figures.description import Shape
 from isorun.report.figures.effects import ForestRow, forest, variance_shares

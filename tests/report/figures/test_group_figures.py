@@ -8,9 +8,9 @@ from figure_examples import groups, pairs, profiles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isorun.analysis.inputs.pairing import Pairs
-from isorun.analysis.inputs.tables import read_table
-from isorun.analysis.leaderboards.performance_profile import PerformanceProfile
+from isorun.analysis.leaderboards.across_tasks import PerformanceProfile
+from isorun.analysis.measurements import read_table
+from isorun.analysis.samples import Pairs
 from isorun.errors import InputError
 from isorun.report.figures.description import Shape
 from isorun.report.figures.distributions import ecdf, strip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ase20_records import record_of
 
-from isorun.analysis.spreads.nested_variance import nested_variance
+from isorun.analysis.spreads.nested import nested_variance
 from isorun.study.levels import Level
 from isorun.study.plan import cells_of
 from isorun.zoo.paper import Request

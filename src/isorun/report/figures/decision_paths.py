@@ -9,8 +9,8 @@ from operator import attrgetter
 from typing import Final
 
 from isorun.analysis.sequential.decision import Decision, PathPoint, Verdict
-from isorun.analysis.sequential.futility import null_sd_of_u
-from isorun.analysis.sequential.looks import Look
+from isorun.analysis.sequential.plan import Look
+from isorun.analysis.sequential.rules import null_sd_of_u
 from isorun.errors import InputError
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line, Shape

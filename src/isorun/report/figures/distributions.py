@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from isorun.analysis.inputs.samples import FloatArray
+from isorun.analysis.samples import FloatArray
 from isorun.analysis.spreads.spread import Spread, spread
 from isorun.report.figures.axes import row_axis, side_by_side, value_axis
 from isorun.report.figures.description import Axis, Box, Dot, Figure, Legend, Line, Shape, Tick

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from isorun.analysis.inputs.pairing import Pairs
+from isorun.analysis.comparison import Comparison
 from isorun.analysis.mixed.result import Difference, VarianceShare
-from isorun.analysis.pairwise.comparison import Comparison
+from isorun.analysis.samples import Pairs
 from isorun.errors import InputError
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape, Tick, Tile
@@ -168,7 +168,7 @@ def _forest_ends(row: ForestRow) -> tuple[str, str]:
 def variance_shares(
     shares: Sequence[VarianceShare], *, name: str = "variance-shares", title: str = "Where the variance comes from"
 ) -> Figure:
-    """A bar for each random effect and the residual, as `isorun.analysis.mixed.shares` gives them."""
+    """A bar for each random effect and the residual, as `isorun.analysis.mixed.hypotheses` gives them."""
     if not shares:
         raise InputError("there is nothing to draw", found="no variance share", allowed="at least one")
     return Figure(

@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from isorun.analysis.inputs.samples import FloatArray, finite_sample
-from isorun.analysis.inputs.tables import Group
+from isorun.analysis.measurements import Group
+from isorun.analysis.samples import FloatArray, finite_sample
 from isorun.analysis.studies.group_result import GroupKey
 from isorun.errors import InputError
 from isorun.report.figures.description import Shape
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 GroupsLike = Mapping[str, npt.ArrayLike] | Sequence[Group]
-"""Groups as `isorun.analysis.inputs.tables.Table.groups` gives them, or names with their values."""
+"""Groups as `isorun.analysis.measurements.Table.groups` gives them, or names with their values."""
 
 COLOURS: Final = 6
 MOST_LINES: Final = 2 * COLOURS

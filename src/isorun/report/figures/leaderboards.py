@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from isorun.analysis.leaderboards.across_tasks import PerformanceProfile
 from isorun.analysis.leaderboards.aggregate import Aggregate
 from isorun.analysis.leaderboards.compare_many import ManyComparison
-from isorun.analysis.leaderboards.performance_profile import PerformanceProfile
-from isorun.analysis.pairwise.improvement import Improvement
+from isorun.analysis.pairwise.effects import Improvement
 from isorun.errors import InputError
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line, Shape, Tick, Tile
@@ -312,7 +312,7 @@ def performance_profiles(
     name: str = "performance-profiles",
     title: str = "Share of runs above every score",
 ) -> Figure:
-    """The profiles of named approaches, as `isorun.analysis.leaderboards.performance_profile` gives them."""
+    """The profiles of named approaches, as `isorun.analysis.leaderboards.across_tasks` gives them."""
     if not any(profile.thresholds for profile in profiles.values()):
         raise InputError("there is nothing to draw", found="no profile", allowed="at least one approach")
     ordered = {approach: _in_order(profile) for approach, profile in profiles.items()}

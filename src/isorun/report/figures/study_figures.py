@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from isorun.analysis.inputs.samples import FloatArray
+from isorun.analysis.evidence.judged import JudgedMetric
+from isorun.analysis.samples import FloatArray
 from isorun.analysis.spreads.spread import Spread
-from isorun.analysis.studies.curves import LearningCurves
 from isorun.analysis.studies.group_result import GroupResult, JudgedRun, RuleResult
-from isorun.analysis.studies.judged import JudgedMetric
+from isorun.analysis.studies.selection import LearningCurves
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Band, Dot, Figure, Legend, Line

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from isorun.analysis.comparison import Comparison
 from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.evidence.units import Units, counted
-from isorun.analysis.inputs.samples import Interval, Outcome
-from isorun.analysis.pairwise.comparison import Comparison
+from isorun.analysis.samples import Interval, Outcome
 from isorun.analysis.sequential.decision import Decision, PathPoint
 from isorun.report.numbers import UNKNOWN, count, decimals_for, fixed, p_value, significant
 from isorun.report.tables import Column, Table
 from isorun.report.view import Listing, View
 
 if TYPE_CHECKING:
-    from isorun.analysis.planning.power_question import PowerResult  # its tests load what a decision does not need
+    from isorun.analysis.planning.power import PowerResult  # its tests load what a decision does not need
 
 __all__ = ["ROWS_COUNT", "comparison_view", "decision_view", "evidence_sentences", "power_view", "spoken"]
 

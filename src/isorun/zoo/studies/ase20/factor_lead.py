@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from isorun.analysis.evidence.study_conditions import FEWEST_RUNS
-from isorun.analysis.pairwise.variance_tests import f_test
+from isorun.analysis.pairwise.mean_and_variance_tests import f_test
+from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.report.numbers import p_value, significant
 from isorun.zoo.studies.ase20.cells import POINTS
 from isorun.zoo.studies.ase20.factors import FactorArm, FactorShares

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from isorun.analysis.evidence.study_conditions import FEWEST_RUNS
+from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.report.numbers import UNKNOWN, count, p_value, percentage
 from isorun.report.tables import Column, Table

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from isorun.analysis.evidence.identical import FINAL_WEIGHTS, INITIAL_WEIGHTS
+from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS
 from isorun.analysis.studies.group_result import GroupResult
-from isorun.analysis.studies.level_comparison import LevelComparison
+from isorun.analysis.studies.study_result import LevelComparison
 from isorun.report.numbers import UNKNOWN, p_value, significant
 from isorun.report.tables import Column, Table
 from isorun.study.levels import Level

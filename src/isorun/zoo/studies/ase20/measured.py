@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from isorun.analysis.evidence.study_conditions import FEWEST_RUNS
 from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.analysis.studies.group_result import GroupResult, RuleResult, RuleSpread
 from isorun.analysis.studies.study_result import StudyResult, analyse_study
 from isorun.study.design import Study

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from isorun.analysis.inputs.multiplicity import adjusted
-from isorun.analysis.mixed.interactions import joint_test
+from isorun.analysis.mixed.checks import joint_test
 from isorun.analysis.mixed.result import MixedResult, RanovaRow
+from isorun.analysis.samples import adjusted
 from isorun.report.numbers import count, p_value, significant
 from isorun.zoo.studies.fewshot.models import FittingModel, PaperModel, WithoutNoise
 from isorun.zoo.studies.fewshot.published import REJECTED, TABLE_1, TABLE_2

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from isorun.analysis.mixed.hypotheses import variance_shares
 from isorun.analysis.mixed.model import mixed_model
 from isorun.analysis.mixed.result import AnovaRow, Difference, MixedResult, VarianceShare
-from isorun.analysis.mixed.shares import variance_shares
 from isorun.errors import InputError
 from isorun.zoo.studies.fewshot.experiments import approach_name
 from isorun.zoo.studies.fewshot.runs import Run, identical_settings

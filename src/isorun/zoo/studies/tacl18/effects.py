@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from isorun.analysis.evidence.study_conditions import FEWEST_RUNS
+from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.zoo.studies.tacl18.measured import METRICS, Condition
 from isorun.zoo.studies.tacl18.published import SYSTEMS, Score, gains
 

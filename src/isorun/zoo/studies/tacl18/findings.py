@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from isorun.analysis.agreements.agreement import Agreement
-from isorun.analysis.agreements.rounding import SupportedDigits
+from isorun.analysis.agreements.shared_runs import SupportedDigits
 from isorun.study.records import RunRecord
 from isorun.zoo.studies.tacl18 import rounding, seeds_study
 from isorun.zoo.studies.tacl18.baseline_tables import Baseline, baselines

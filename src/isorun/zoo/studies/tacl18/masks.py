@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from isorun.analysis.agreements.agreement import agreement
-from isorun.analysis.agreements.tau_interval import FEWEST_SEEDS, tau_difference_interval, tau_interval
+from isorun.analysis.agreements.agreement import FEWEST_SEEDS, agreement, tau_difference_interval, tau_interval
 from isorun.report.numbers import UNKNOWN, count, fixed
 from isorun.report.tables import Column, Table
 from isorun.zoo.studies.tacl18.design import OWN_MASKS

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from isorun.analysis.evidence.identical import FINAL_WEIGHTS, INITIAL_WEIGHTS
+from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS
 from isorun.study.records import Predictions, RunRecord, RunState
 from isorun.zoo.studies.tacl18.environments import CPU_PATHS
 

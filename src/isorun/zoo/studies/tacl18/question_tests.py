@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from isorun.analysis.pairwise.signed_rank import wilcoxon_signed_rank
+from isorun.analysis.pairwise.rank_tests import wilcoxon_signed_rank
 from isorun.errors import IsorunError
 from isorun.study.records import Predictions
 from isorun.zoo.data.presence import at_hand, require

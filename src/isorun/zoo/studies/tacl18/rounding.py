@@ -8,7 +8,7 @@ from itertools import product
 from math import comb
 from typing import Any, Final
 
-from isorun.analysis.agreements.rounding import RankChange, SupportedDigits, rank_changes, rounded, supported_digits
+from isorun.analysis.agreements.shared_runs import RankChange, SupportedDigits, rank_changes, rounded, supported_digits
 from isorun.report.numbers import UNKNOWN
 from isorun.report.tables import Column, Table
 from isorun.zoo.studies.tacl18.measured import METRICS

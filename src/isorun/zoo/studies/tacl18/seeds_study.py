@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from isorun.analysis.agreements.agreement import Agreement, agreement
-from isorun.analysis.inputs.pairing import Pairs
-from isorun.analysis.pairwise.mean_tests import paired_t
+from isorun.analysis.pairwise.mean_and_variance_tests import paired_t
+from isorun.analysis.samples import Pairs
 from isorun.zoo.studies.tacl18.effects import Effect, effect
 from isorun.zoo.studies.tacl18.measured import METRICS, Run
 from isorun.zoo.studies.tacl18.published import RANGES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from isorun.analysis.agreements.agreement import Agreement
-from isorun.analysis.evidence.study_conditions import FEWEST_RUNS
+from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.report.numbers import count, fixed
 from isorun.zoo.paper import smoke_verdict
 from isorun.zoo.studies.tacl18.baseline_tables import Baseline
