@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.store.local import open_store
+from isorun.store.folder import open_store
 from isorun.store.sqlite import connect, writing
 from isorun.store.stored_form import canonical_json, content_digest, stored_form
 from isorun.store.writing import RecordWriter
@@ -25,8 +25,7 @@ from isorun.study.records import RunRecord, RunState, Series
 _RUNS: Final = 10_000
 _POINTS: Final = 200
 _TARGETS: Final = {
-    "group statistics": (0.1, "s, at most"),
-    "whole frame": (0.5, "s, at most"),
+    "reading all records": (1.5, "s, at most"),
     "finding what is missing on resume": (2.0, "s, at most"),
     "size on disk": (12.0, "bytes a point, at most"),
 }
@@ -47,8 +46,7 @@ def _measure_shape(metrics: int, points: int) -> list[dict[str, Any]]:
         _fill(folder / "store.sqlite", metrics, points)
         with open_store(folder) as store:
             measured = {
-                "group statistics": _seconds(lambda: store.group_statistics("metric_0", by=("approach", "level"))),
-                "whole frame": _seconds(store.frame),
+                "reading all records": _seconds(store.records),
                 "finding what is missing on resume": _resume_seconds(folder),
                 "size on disk": (folder / "store.sqlite").stat().st_size / (_RUNS * metrics * points),
             }
@@ -112,7 +110,7 @@ def _record(cell: Cell, metrics: int, points: int, generator: random.Random) -> 
 def _resume_seconds(folder: Path) -> float:
     def resume() -> None:
         with open_store(folder) as store:
-            assert len(store.finished_cells()) == _RUNS
+            assert len(store.finished()) == _RUNS
 
     return _seconds(resume)
 

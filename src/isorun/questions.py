@@ -55,6 +55,7 @@ __all__ = [
     "rank",
     "refuse_pooling",
     "results",
+    "study_results",
     "summarize",
 ]
 
@@ -135,12 +136,17 @@ def results(data: Any, *, store: str | Path | None = None, rule: str | None = No
         return data
     if not _is_study(data, store):
         return Results(read_table(data))
+    from isorun import workflow
+
+    return study_results(workflow.analyse(data, store=store), rule)
+
+
+def study_results(analysed: StudyResult, rule: str | None = None) -> Results:
+    """The runs of an analysed study as a table, one row a run."""
     from dataclasses import replace
 
-    from isorun import workflow
     from isorun.analysis.studies.study_result import run_table
 
-    analysed = workflow.analyse(data, store=store)
     table = read_table(run_table(analysed, rule))
     return Results(replace(table, source=f"the study {analysed.study}", in_order=frozenset(GROUP_FACTORS)), analysed)
 
@@ -489,7 +495,7 @@ def _is_study(data: Any, store: str | Path | None) -> bool:
         from isorun.study.design import Study
 
         return isinstance(data, Study)
-    if Path(data).suffix == ".toml" or Path(data).exists():
+    if Path(data).suffix == ".toml" or Path(data).is_file():
         return Path(data).suffix == ".toml"
     from isorun import workflow
 

@@ -134,7 +134,7 @@ def test_ctrl_c_says_that_the_same_command_goes_on(folder, tiny, capsys, monkeyp
     def interrupted(*words, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("isorun.zoo.data.getting.acquisition.download", interrupted)
+    monkeypatch.setattr("isorun.zoo.data.acquisition.download", interrupted)
     code, _, err = isorun(capsys, "get", "tiny")
     assert code == 130
     assert "the same command goes on from there" in err

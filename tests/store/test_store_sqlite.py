@@ -6,13 +6,13 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from store_records import content, make_cell, make_record
 
 from isorun.errors import StoreError, StoreTooNew
 from isorun.store.files import Files
-from isorun.store.local import open_store
+from isorun.store.folder import open_store
 from isorun.store.schema import Migration, shipped_migrations
 from isorun.store.sqlite import connect, create_database, migrate, needs_migration
+from isorun.testing.made_records import content, make_cell, make_record
 
 NEXT = Migration(len(shipped_migrations()) + 1, "colours", "CREATE TABLE colours (name TEXT);")
 

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 __all__ = [
     "declare",
     "declare_figure",
+    "declare_session",
     "file_name",
     "made_folder",
     "print_json",
+    "session_options",
     "show",
     "show_text",
     "terminal_width",
@@ -49,6 +51,19 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def declare_figure(parser: argparse.ArgumentParser, what: str) -> None:
     """The option of commands that can draw their result."""
     parser.add_argument("--figure", metavar="FILE", help=f"draw {what}: .svg, or .pdf and .png with isorun[figures]")
+
+
+def declare_session(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Where runs are carried out and where records are kept."""
+    parser.add_argument("--executor", default="local", metavar="NAME", help="what carries out runs (default: local)")
+    about = "where records are kept (default: .isorun beside the study)"
+    parser.add_argument("--store", metavar="FOLDER|URL", help=about)
+
+
+def session_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What a session is opened with, as the command line says it."""
+    names = ("store", "executor", "jobs", "launch", "devices")
+    return {name: getattr(options, name) for name in names if hasattr(options, name)}
 
 
 def print_json(value: Any) -> None:

@@ -14,18 +14,33 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from isorun.cli.waiting import duration
-from isorun.execution.scheduler import Observer
 from isorun.report.plain_text import harmless
+from isorun.scheduling import Observer
 from isorun.study.records import RunRecord, RunState
-from isorun.zoo.data.getting.watcher import Watcher
+from isorun.zoo.data.download import Watcher
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from isorun.store.base import Holder
     from isorun.study.cells import Cell
     from isorun.study.design import Study
 
-__all__ = ["Progress", "TransferProgress", "bytes_in_words"]
+__all__ = ["Progress", "TransferProgress", "bytes_in_words", "row_text"]
 
 _EVERY: Final = 0.2
+
+
+def row_text(row: Mapping[str, Any]) -> str:
+    """One logged row in a few words: its step and its first values."""
+    values = row.get("values", {})
+    step = row.get("step")
+    shown = ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float | int) else f"{name} {value}"
+        for name, value in list(values.items())[:4]
+    )
+    return f"{f'at {step:g}: ' if isinstance(step, float | int) else ''}{shown}"
 
 
 def _spread(values: list[float]) -> str:
@@ -53,6 +68,7 @@ class Progress(Observer):
         self._values: defaultdict[tuple[str, ...], list[float]] = defaultdict(list)
         self._metric = ""
         self._sources: dict[str, str] = {}
+        self._waited_for: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -64,10 +80,9 @@ class Progress(Observer):
             self._write("\r\x1b[K")
 
     def work_planned(self, runs: int) -> None:
-        """How many runs are to come; a decision plans more of them after each look."""
+        """How many more runs are to come; a decision plans more of them after each look."""
         self._total = len(self._records) + runs
-        if runs:
-            self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do")
+        self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do")
 
     def run_started(self, cell: Cell) -> None:
         """A run begins."""
@@ -75,6 +90,20 @@ class Progress(Observer):
             self._running += 1
             if self._live:
                 self._rewrite(f"{self._counts()}  {cell.label} …")
+
+    def rows_logged(self, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> None:
+        """What a running training logged last; only on a terminal, where it takes no line of its own."""
+        if self._live and rows:
+            with self._lock:
+                self._rewrite(f"{self._counts()}  {cell.label}: {row_text(rows[-1])} …")
+
+    def waiting_for(self, cell: Cell, holder: Holder | None) -> None:
+        """All that is left is carried out by others: who they are, once each."""
+        who = f"process {holder.pid} on {holder.host}" if holder else "another isorun"
+        since = f" since {holder.since[:19].replace('T', ' ')} UTC" if holder else ""
+        if who not in self._waited_for:
+            self._waited_for.add(who)
+            self._say(f"waiting for {cell.label}: {who} has been running it{since}; isorun status shows what it does")
 
     def run_ended(self, record: RunRecord) -> None:
         """A run ended: show it, the time left and the running mean ± sd of its group."""
@@ -102,6 +131,8 @@ class Progress(Observer):
         return f"{self._metric} {value:.4g} ({_spread(values)})"
 
     def _value(self, record: RunRecord) -> float | None:
+        if not record.results and not record.series:
+            return None
         from isorun.analysis.studies.judged import judged_metrics
 
         judged = judged_metrics(self._study.metrics, [record])

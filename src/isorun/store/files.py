@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 from pathlib import Path
 
 __all__ = ["Files"]
@@ -18,7 +19,7 @@ class Files:
 
     def create(self, path: Path) -> int:
         """A descriptor of a new file; FileExistsError when there is one."""
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
     def write(self, descriptor: int, data: bytes) -> None:
         """Write all of `data`, however many calls that takes."""
@@ -33,6 +34,22 @@ class Files:
     def close(self, descriptor: int) -> None:
         """Let go of the descriptor and of its lock."""
         os.close(descriptor)
+
+    def write_whole(self, path: Path, data: bytes) -> None:
+        """Put a small file in place: whole and on the disk, or not at all."""
+        temporary = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+        try:
+            descriptor = self.create(temporary)
+            try:
+                self.write(descriptor, data)
+                self.fsync(descriptor)
+            finally:
+                self.close(descriptor)
+            self.rename(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        self.fsync_folder(path.parent)
 
     def rename(self, source: Path, target: Path) -> None:
         """Give the file its final name in one step."""
@@ -50,9 +67,9 @@ class Files:
         """Remove the file; nothing happens when it has gone already."""
         path.unlink(missing_ok=True)
 
-    def make_folder(self, path: Path) -> None:
-        """Make the folder; FileExistsError when there is one."""
-        path.mkdir()
+    def ensure_folder(self, path: Path) -> None:
+        """Make the folder, which only its owner may look into, unless it is there."""
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def names(self, folder: Path) -> list[str]:
         """The names in the folder, in no order."""

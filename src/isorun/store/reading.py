@@ -18,7 +18,7 @@ from isorun.store.axes import PackedAxis, unpack_axes
 from isorun.store.columns import integer_from_column, number_from_column, text_from_column
 from isorun.study.records import RunRecord, Series
 
-__all__ = ["finished_cells", "read_records"]
+__all__ = ["finished_cells", "read_records", "read_run_ids"]
 
 _ALL_RUNS = "SELECT id FROM runs"
 _RUNS_OF_CELLS = """
@@ -38,6 +38,11 @@ WHERE runs.id IN (SELECT value FROM json_each(:runs)) ORDER BY cell, attempt
 def finished_cells(connection: sqlite3.Connection) -> set[str]:
     """The ids of the cells that have a finished record in the database."""
     return {cell for (cell,) in connection.execute("SELECT cell FROM runs WHERE state = 'finished'")}
+
+
+def read_run_ids(connection: sqlite3.Connection) -> set[str]:
+    """The ids of all runs in the database."""
+    return {f"{cell}-{attempt}" for cell, attempt in connection.execute("SELECT cell, attempt FROM runs")}
 
 
 def read_records(connection: sqlite3.Connection, cell_ids: Iterable[str] | None = None) -> list[RunRecord]:

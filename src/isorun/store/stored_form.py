@@ -31,8 +31,8 @@ def stored_form(record: RunRecord) -> RunRecord:
     """The record as a store hands it back."""
     return dataclasses.replace(
         record,
-        wall_seconds=float(record.wall_seconds),
-        cpu_seconds=float(record.cpu_seconds),
+        wall_seconds=float(record.wall_seconds) + 0.0,
+        cpu_seconds=float(record.cpu_seconds) + 0.0,
         peak_memory_bytes=int(record.peak_memory_bytes),
         series={metric: _stored_series(series) for metric, series in record.series.items()},
     )

@@ -17,6 +17,7 @@ __all__ = [
     "as_name",
     "as_number",
     "as_one_of",
+    "as_size",
     "as_table",
     "as_text",
     "as_texts",
@@ -25,6 +26,11 @@ __all__ = [
     "shown",
 ]
 
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]i?B)", re.IGNORECASE)
+_SIZE_UNITS: Final = {
+    **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)},
+    **{f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", 1)},
+}
 _LONGEST_SECONDS: Final = 3650 * 86400
 """Ten years: no clock of an operating system waits for longer."""
 
@@ -94,6 +100,15 @@ def as_whole(value: Any, where: str, low: int, high: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return value
     raise StudyError(f"{where}: it must be a whole number", found=shown(value), allowed=f"{low} to {high}")
+
+
+def as_size(value: Any, where: str) -> int:
+    """A number of bytes: a whole number, or text such as "8 GB" or "512 MiB"."""
+    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    size = int(float(match[1]) * _SIZE_UNITS[match[2].upper()]) if match else value
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= 2**62:
+        raise StudyError(f"{where}: it must be a size", found=shown(value), allowed='bytes, or text such as "8 GB"')
+    return size
 
 
 def as_one_of(value: Any, where: str, allowed: tuple[str, ...]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from isorun.study.design import Approach, Config, Environment, Study
-from isorun.study.parts import Distribution, Sources, recordable
+from isorun.study.design import Approach, Config, Study
+from isorun.study.parts import Distribution, recordable
 from isorun.worker.redaction import redacted_argv
 
 __all__ = ["document_of", "without_secrets"]
@@ -17,7 +17,7 @@ def document_of(study: Study) -> dict[str, Any]:
         "name": study.name,
         "approaches": {name: _approach(item) for name, item in study.approaches.items()},
         "configs": {name: _config(item) for name, item in study.configs.items()},
-        "environments": {name: _environment(item) for name, item in study.environments.items()},
+        "environments": {name: item.to_json() for name, item in study.environments.items()},
         "levels": [str(level) for level in study.levels],
         "seeds": list(study.seeds),
         "repeats": study.repeats,
@@ -48,16 +48,7 @@ def without_secrets(study: Study) -> dict[str, Any]:
 
 def _approach(approach: Approach) -> dict[str, Any]:
     what = {"function": approach.command[1]} if approach.is_function else {"command": list(approach.command)}
-    return {**what, "configs": list(approach.configs), "sources": _sources(approach.sources)}
-
-
-def _sources(sources: Sources) -> dict[str, Any]:
-    return {
-        "stdout": sources.stdout,
-        "patterns": list(sources.patterns),
-        "files": list(sources.files),
-        "tensorboard": list(sources.tensorboard),
-    }
+    return {**what, "configs": list(approach.configs), "sources": approach.sources.to_json()}
 
 
 def _config(config: Config) -> dict[str, Any]:
@@ -67,11 +58,6 @@ def _config(config: Config) -> dict[str, Any]:
 
 def _distribution(item: Distribution) -> dict[str, Any]:
     return {item.kind: list(item.options) if item.kind == "choice" else [item.first, item.second]}
-
-
-def _environment(environment: Environment) -> dict[str, Any]:
-    preload = None if environment.preload is None else list(environment.preload)
-    return _given(python=environment.python, env=dict(environment.env), threads=environment.threads, preload=preload)
 
 
 def _given(**values: Any) -> dict[str, Any]:

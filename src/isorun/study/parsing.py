@@ -6,7 +6,6 @@ allowed, and what to do.
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 import shlex
@@ -26,6 +25,7 @@ from isorun.study.checks import (
     as_name,
     as_number,
     as_one_of,
+    as_size,
     as_table,
     as_text,
     as_texts,
@@ -101,12 +101,14 @@ def sources(value: Any, where: str) -> Sources:
     """Where metrics are read from besides `isorun.log`."""
     if value is None or isinstance(value, Sources):
         return value or Sources()
-    table = as_table(value, where, ("stdout", "patterns", "files", "tensorboard"))
+    table = as_table(value, where, ("stdout", "patterns", "files", "tensorboard", "installed"))
+    installed = as_mapping(table.get("installed", {}), f"{where}.installed")
     return Sources(
         stdout=as_boolean(table.get("stdout", True), f"{where}.stdout"),
         patterns=_regular_expressions(table.get("patterns", []), f"{where}.patterns"),
         files=_paths(table.get("files", []), f"{where}.files"),
         tensorboard=_paths(table.get("tensorboard", []), f"{where}.tensorboard"),
+        installed={name: _paths(settings, f"{where}.installed.{name}") for name, settings in installed.items()},
     )
 
 
@@ -249,15 +251,9 @@ def _function(value: Any, where: str, folder: Path) -> tuple[str, ...]:
 
 
 def _reference_to(function: Callable[..., Any], where: str, folder: Path) -> str:
-    name, file = getattr(function, "__qualname__", ""), inspect.getsourcefile(inspect.unwrap(function))
-    if not name.isidentifier() or file is None:
-        raise StudyError(
-            f"{where}: only a function at the top level of a module can be run in a process of its own",
-            found=repr(function),
-            hint="move it to the top level of a .py file",
-        )
-    path, root = Path(file).resolve(), folder.resolve()
-    return f"{path.relative_to(root) if path.is_relative_to(root) else path}:{name}"
+    from isorun.study.functions import reference_to  # noqa: PLC0415 - only studies made in Python have functions
+
+    return reference_to(function, where, folder)
 
 
 def _config(name: str, value: Any) -> Config:
@@ -330,15 +326,17 @@ def _numeric_distribution(kind: str, numbers: Any, where: str) -> Distribution:
 
 def _environment(name: str, value: Any) -> Environment:
     where = f"environments.{name}"
-    table = as_table(value, where, ("python", "env", "threads", "preload"))
-    preload = table.get("preload")
-    threads = table.get("threads")
+    table = as_table(value, where, ("python", "env", "threads", "preload", "devices_per_run", "memory"))
+    preload, threads = table.get("preload"), table.get("threads")
+    devices, memory = table.get("devices_per_run"), table.get("memory")
     return Environment(
         name=name,
         python=as_text(table.get("python", ""), f"{where}.python"),
         env=_variables(table.get("env", {}), f"{where}.env"),
         threads=None if threads is None else as_whole(threads, f"{where}.threads", 1, 4096),
         preload=None if preload is None else _module_names(preload, f"{where}.preload"),
+        devices_per_run=None if devices is None else as_whole(devices, f"{where}.devices_per_run", 0, 4096),
+        memory_bytes=None if memory is None else as_size(memory, f"{where}.memory"),
     )
 
 

@@ -193,6 +193,9 @@ class RunRecord:
     seeded: tuple[Seeded, ...] = ()
     notes: tuple[Note, ...] = ()
     log_tail: str = ""
+    startup_seconds: float | None = None
+    devices: tuple[str, ...] = ()
+    where: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -226,6 +229,9 @@ class RunRecord:
             "seeded": [item.to_json() for item in self.seeded],
             "notes": [[note.code, note.message] for note in self.notes],
             "log_tail": self.log_tail,
+            **({} if self.startup_seconds is None else {"startup_seconds": self.startup_seconds}),
+            **({"devices": list(self.devices)} if self.devices else {}),
+            **({"where": dict(self.where)} if self.where else {}),
         }
 
     @classmethod
@@ -255,6 +261,9 @@ class RunRecord:
             seeded=tuple(Seeded(*item) for item in data["seeded"]),
             notes=tuple(Note(*item) for item in data["notes"]),
             log_tail=data["log_tail"],
+            startup_seconds=data.get("startup_seconds"),
+            devices=tuple(data.get("devices", ())),
+            where=dict(data.get("where", {})),
         )
 
 
