@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
+from isorun.cli.waiting import duration
 from isorun.report.plain_text import harmless
 from isorun.scheduling import Observer
 from isorun.study.records import RunRecord, RunState
@@ -26,17 +27,9 @@ if TYPE_CHECKING:
     from isorun.study.cells import Cell
     from isorun.study.design import Study
 
-__all__ = ["Progress", "TransferProgress", "bytes_in_words", "duration", "row_text"]
+__all__ = ["Progress", "TransferProgress", "bytes_in_words", "row_text"]
 
 _EVERY: Final = 0.2
-
-
-def duration(seconds: float) -> str:
-    """A duration as people say it."""
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    minutes, hours = seconds / 60, seconds / 3600
-    return f"{minutes:.0f} min" if minutes < 99.5 else f"{hours:.1f} h"
 
 
 def row_text(row: Mapping[str, Any]) -> str:
