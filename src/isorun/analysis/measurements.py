@@ -182,11 +182,14 @@ def _parquet(path: Path) -> Columns:
     for backend in ("pyarrow", "polars"):
         try:
             frame = nw.read_parquet(str(path), backend=backend)
-        except (ImportError, ModuleNotFoundError):
+            return {name: frame[name].to_numpy() for name in frame.columns}
+        except ImportError:
             continue
-        except Exception as error:
-            raise InputError(f"cannot read {path.name} as Parquet", found=f"{error}"[:300]) from error
-        return {name: frame[name].to_numpy() for name in frame.columns}
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # Polars answers a damaged file with a panic, which is no Exception
+            said = str(error).strip().split("\n")[0][:300]
+            raise InputError(f"cannot read {path.name} as Parquet", found=said, hint="is the file whole?") from error
     raise MissingExtra("pyarrow", "tables", f"reading {path.name}")
 
 
