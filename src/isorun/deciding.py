@@ -24,7 +24,7 @@ from isorun.analysis.evidence.units import (
     unit_conditions,
     units_of,
 )
-from isorun.analysis.measurements import Group, Table
+from isorun.analysis.measurements import Group, Measurements
 from isorun.analysis.samples import FloatArray, finite_sample
 from isorun.analysis.sequential.decision import Decision, Verdict, named, skewed_pairs, withheld
 from isorun.analysis.sequential.plan import Plan
@@ -181,7 +181,7 @@ def decide_study(
     where: Mapping[str, str] | None = None,
     value: str | None = None,
     direction: str | None = None,
-    rule: str | None = None,
+    selection: str | None = None,
     unit: str | None = None,
     pair: str | None = None,
     store: str | Path | None = None,
@@ -201,7 +201,7 @@ def decide_study(
     sides = sides_of(study, by, a, b, where)
     _check_pairing(sides, pair)
     _check_unit(unit)
-    _check_rule(study, rule)
+    _check_selection(study, selection)
     kept = KeptPlan.of(workflow.documents(study, store, PLANS), sides.first_cells(study))
     plan = kept.allows(plan_of(paired=pair is not None, **options))
     planned_rule(plan, np.empty(0), np.empty(0))  # a plan that cannot be carried out is refused before runs are made
@@ -214,7 +214,7 @@ def decide_study(
             larger, store=store, jobs=jobs, launch=launch, executor=executor, observer=observer, only=sides.has
         )
         made += len(outcome.records)
-        look = question.look(results(larger, store=store, rule=rule))
+        look = question.look(results(larger, store=store, selection=selection))
         if any(not point.planned for point in look.decision.path):
             kept.keep(plan)
         if on_look is not None:
@@ -243,11 +243,11 @@ def _check_unit(unit: str | None) -> None:
         raise InputError("a study's runs are counted by what was drawn", found=f"unit {unit!r}", allowed=allowed)
 
 
-def _check_rule(study: Study, rule: str | None) -> None:
-    """Before runs are made for a rule that the study does not have."""
+def _check_selection(study: Study, selection: str | None) -> None:
+    """Before runs are made for a selection that the study does not have."""
     known = tuple(study.selections) or ("best-loss", "best-accuracy", "final")
-    if rule is not None and rule not in known:
-        raise InputError(f"the study has no selection rule {rule!r}", allowed=known_names(rule, known))
+    if selection is not None and selection not in known:
+        raise InputError(f"the study has no selection {selection!r}", allowed=known_names(selection, known))
 
 
 def _check_pairing(sides: Sides, pair: str | None) -> None:
@@ -307,7 +307,7 @@ class _Question:
         return _Look(withheld(decision, known), units, known, drawn)
 
     def _judged(
-        self, table: Table, groups: Sequence[Group], units: Sequence[Units], counting: Counting
+        self, table: Measurements, groups: Sequence[Group], units: Sequence[Units], counting: Counting
     ) -> tuple[FloatArray, FloatArray]:
         """One value a unit of either side; of pairs those that belong together."""
         if self.pair is None:

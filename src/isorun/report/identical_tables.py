@@ -65,7 +65,7 @@ def _distinct(distinct: int, digested: int, runs: int) -> str:
 
 
 def _same_seed_cells(group: GroupResult, same: IdenticalRuns, metric: JudgedMetric | None) -> tuple[str, str]:
-    spread = group.rules[0].by_seed(metric.name).get(same.seed) if metric else None
+    spread = group.selections[0].by_seed(metric.name).get(same.seed) if metric else None
     if metric is None or spread is None:
         return UNKNOWN, UNKNOWN
     style = style_for(metric.scale)
@@ -97,7 +97,7 @@ def _level_cells(item: LevelComparison, result: StudyResult) -> tuple[str, ...]:
         item.config,
         item.environment,
         f"{item.level_a} / {item.level_b}",
-        item.rule,
+        item.selection,
         style.difference(item.sd_a),
         style.difference(item.sd_b),
         UNKNOWN if item.test is None else significant(item.test.statistic, 3),

@@ -42,11 +42,11 @@ def _overall_table(result: StudyResult, metric: JudgedMetric, *, without_weak: b
     rows = tuple(
         (
             *group_cells(group.key),
-            rule.rule.name,
+            rule.selection.name,
             *_spread_cells(view(rule, without_weak).metrics[metric.name].overall, metric),
         )
         for group in result.groups
-        for rule in group.rules
+        for rule in group.selections
     )
     ending = ", without weak runs" if without_weak else ""
     return Table(
@@ -61,14 +61,16 @@ def _overall_table(result: StudyResult, metric: JudgedMetric, *, without_weak: b
 def _overall_notes(result: StudyResult, metric: JudgedMetric) -> Iterator[str]:
     points = " pts: percentage points." if style_for(metric.scale).difference_sign else ""
     yield f"sd: standard deviation over runs (n - 1). {_INTERVAL} max diff: largest minus smallest run.{points}"
-    rules = [f"{rule.name}: the epoch with the best {rule.metric}" for rule in result.rules if rule != FINAL]
+    rules = [f"{rule.name}: the epoch with the best {rule.metric}" for rule in result.selections if rule != FINAL]
     if rules:
         yield f"Judged at: {'; '.join(rules)}."
     if metric == result.primary and result.weak is not None:
         yield _weak_note(result)
     if metric == result.primary:
         yield from (f"{group.key.label}: {group.noise.sentence}" for group in result.groups if group.noise is not None)
-    excluded = sum(rule.every.metrics[metric.name].overall.excluded for group in result.groups for rule in group.rules)
+    excluded = sum(
+        rule.every.metrics[metric.name].overall.excluded for group in result.groups for rule in group.selections
+    )
     if excluded:
         yield f"{count(excluded, 'value')} not finite (NaN or infinite) and left out."
 
@@ -84,10 +86,12 @@ def _weak_note(result: StudyResult) -> str:
 
 
 def _weak_counts(result: StudyResult) -> str:
-    weak = [group for group in result.groups if group.rules[0].weak_runs]
+    weak = [group for group in result.groups if group.selections[0].weak_runs]
     if not weak:
         return "No run is weak."
-    parts = [f"{len(group.rules[0].weak_runs)} of {len(group.rules[0].runs)} ({group.key.label})" for group in weak]
+    parts = [
+        f"{len(group.selections[0].weak_runs)} of {len(group.selections[0].runs)} ({group.key.label})" for group in weak
+    ]
     return f"Weak runs: {'; '.join(parts)}."
 
 

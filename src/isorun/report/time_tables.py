@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from isorun.analysis.spreads.spread import Spread
-from isorun.analysis.studies.group_result import RuleSpread
+from isorun.analysis.studies.group_result import SelectionSpread
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.numbers import percentage, seconds, whole
 from isorun.report.row_keys import GROUP_COLUMNS, group_cells
@@ -25,9 +25,12 @@ def time_tables(result: StudyResult) -> Iterator[Table]:
 
 def _convergence_table(result: StudyResult, *, without_weak: bool) -> Table:
     titles = (("mean", "s"), ("Diff", "s"), ("RelDiff", "%"), ("RelSDev", "%"))
-    columns = [Column(title, unit, rule.name) for rule in result.rules for title, unit in titles]
+    columns = [Column(title, unit, rule.name) for rule in result.selections for title, unit in titles]
     rows = tuple(
-        (*group_cells(group.key), *(cell for rule in group.rules for cell in _time_cells(view(rule, without_weak))))
+        (
+            *group_cells(group.key),
+            *(cell for rule in group.selections for cell in _time_cells(view(rule, without_weak))),
+        )
         for group in result.groups
         if group.finished
     )
@@ -40,7 +43,7 @@ def _convergence_table(result: StudyResult, *, without_weak: bool) -> Table:
     )
 
 
-def _time_cells(spread: RuleSpread) -> tuple[str, ...]:
+def _time_cells(spread: SelectionSpread) -> tuple[str, ...]:
     time = spread.seconds
     return (
         seconds(time.mean),
@@ -52,11 +55,11 @@ def _time_cells(spread: RuleSpread) -> tuple[str, ...]:
 
 def _epochs_table(result: StudyResult) -> Table:
     titles = (("mean", ""), ("min", ""), ("max", ""), ("RelSDev", "%"))
-    columns = [Column(title, unit, rule.name) for rule in result.rules for title, unit in titles]
+    columns = [Column(title, unit, rule.name) for rule in result.selections for title, unit in titles]
     rows = tuple(
-        (*group_cells(group.key), *(cell for rule in group.rules for cell in _epoch_cells(rule.every.epochs)))
+        (*group_cells(group.key), *(cell for rule in group.selections for cell in _epoch_cells(rule.every.epochs)))
         for group in result.groups
-        if any(rule.every.epochs.n for rule in group.rules)
+        if any(rule.every.epochs.n for rule in group.selections)
     )
     return Table("epochs", "Epochs to the epoch judged", (*GROUP_COLUMNS, *columns), rows)
 

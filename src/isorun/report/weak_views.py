@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isorun.analysis.studies.group_result import RuleResult, RuleSpread
+from isorun.analysis.studies.group_result import SelectionResult, SelectionSpread
 from isorun.analysis.studies.study_result import StudyResult
 
 __all__ = ["has_weak", "view"]
@@ -10,9 +10,9 @@ __all__ = ["has_weak", "view"]
 
 def has_weak(result: StudyResult) -> bool:
     """Whether any rule finds a weak run."""
-    return any(rule.without_weak is not None for group in result.groups for rule in group.rules)
+    return any(rule.without_weak is not None for group in result.groups for rule in group.selections)
 
 
-def view(rule: RuleResult, without_weak: bool) -> RuleSpread:
+def view(rule: SelectionResult, without_weak: bool) -> SelectionSpread:
     """The spread of all runs, or of those that are not weak; the same for a group without weak runs."""
     return rule.without_weak if without_weak and rule.without_weak is not None else rule.every

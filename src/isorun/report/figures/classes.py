@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from isorun.analysis.evidence.judged import JudgedMetric
-from isorun.analysis.studies.group_result import RuleResult
+from isorun.analysis.studies.group_result import SelectionResult
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Dot, Figure, Legend
@@ -58,13 +58,13 @@ def class_figure(result: StudyResult, metric: JudgedMetric) -> Figure | None:
 def _groups(result: StudyResult, metric: JudgedMetric, factor: float) -> list[_Group]:
     keys = [group.key for group in result.groups]
     found = [
-        _Group(row_name(group.key, keys), series, _differences(group.rules[0], metric.name, factor))
+        _Group(row_name(group.key, keys), series, _differences(group.selections[0], metric.name, factor))
         for group, series in zip(result.groups, distinct_series(keys), strict=True)
     ]
     return [group for group in found if group.differences]
 
 
-def _differences(rule: RuleResult, metric: str, factor: float) -> dict[str, float]:
+def _differences(rule: SelectionResult, metric: str, factor: float) -> dict[str, float]:
     spreads = rule.every.metrics[metric].classes.items()
     return {name: factor * spread.max_difference for name, spread in spreads if spread.max_difference is not None}
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.spreads.spread import Spread
-from isorun.analysis.studies.group_result import GroupResult, JudgedRun, RuleResult
+from isorun.analysis.studies.group_result import GroupResult, JudgedRun, SelectionResult
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.figures.boxplot import BoxRow, RunValue, box_figure
 from isorun.report.figures.classes import class_figure
@@ -51,7 +51,7 @@ def time_figures(result: StudyResult) -> Iterator[Figure]:
 
 def overall_figure(result: StudyResult, metric: JudgedMetric, *, without_weak: bool = False) -> Figure | None:
     """The metric of every run by the primary rule, a row a group; None without values, or without weak runs to omit."""
-    judged = [(group, group.rules[0]) for group in result.groups]
+    judged = [(group, group.selections[0]) for group in result.groups]
     if without_weak and not any(rule.weak_runs for _, rule in judged):
         return None
     rows = [_metric_row(result, group, rule, metric.name, without_weak) for group, rule in judged]
@@ -61,7 +61,7 @@ def overall_figure(result: StudyResult, metric: JudgedMetric, *, without_weak: b
         title=f"{metric.name} of every run{', without weak runs' if without_weak else ''}",
         label=f"{metric.name} ({style.unit})" if style.unit else metric.name,
         rows=rows,
-        sentence=f"{_widest(rows, metric)} Every run is judged at {result.rules[0].name}.",
+        sentence=f"{_widest(rows, metric)} Every run is judged at {result.selections[0].name}.",
         factor=style.factor,
         decimals=_decimals(rows, style.factor),
     )
@@ -71,13 +71,13 @@ def time_figure(result: StudyResult) -> Figure | None:
     """Seconds to the epoch judged, a row for every group and rule; None when no two runs can be compared."""
     rows = [
         BoxRow(
-            f"{row_name(group.key, [item.key for item in result.groups])}, {rule.rule.name}",
+            f"{row_name(group.key, [item.key for item in result.groups])}, {rule.selection.name}",
             rule.every.seconds,
             _run_values(rule, lambda run: run.selected.seconds),
             series_of(group.key),
         )
         for group in result.groups
-        for rule in group.rules
+        for rule in group.selections
     ]
     varying = [(row.spread.relative_difference, row) for row in rows if row.spread.relative_difference is not None]
     if not varying:
@@ -90,7 +90,9 @@ def time_figure(result: StudyResult) -> Figure | None:
     return box_figure("time", "Time to the epoch judged", "seconds", rows, sentence, decimals=_decimals(rows, 1.0))
 
 
-def _metric_row(result: StudyResult, group: GroupResult, rule: RuleResult, metric: str, without_weak: bool) -> BoxRow:
+def _metric_row(
+    result: StudyResult, group: GroupResult, rule: SelectionResult, metric: str, without_weak: bool
+) -> BoxRow:
     view = rule.without_weak if without_weak and rule.without_weak is not None else rule.every
     return BoxRow(
         row_name(group.key, [item.key for item in result.groups]),
@@ -100,7 +102,7 @@ def _metric_row(result: StudyResult, group: GroupResult, rule: RuleResult, metri
     )
 
 
-def _run_values(rule: RuleResult, value: Callable[[JudgedRun], float | None]) -> tuple[RunValue, ...]:
+def _run_values(rule: SelectionResult, value: Callable[[JudgedRun], float | None]) -> tuple[RunValue, ...]:
     found = ((run, value(run)) for run in rule.runs)
     return tuple(
         RunValue(run.run_id, number, run.weak) for run, number in found if number is not None and math.isfinite(number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isorun.analysis.comparison import Comparison
 from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.samples import Interval, Outcome
+from isorun.analysis.samples import Interval, Significance
 from isorun.report.numbers import UNKNOWN, decimals_for, fixed, p_value, significant
 from isorun.report.statistics.decisions import spoken
 from isorun.report.statistics.evidence import evidence_sentences
@@ -106,7 +106,7 @@ def _tests(result: Comparison) -> Table:
     )
 
 
-def _spread_test(name: str, outcome: Outcome) -> list[tuple[str, str, str, str]]:
+def _spread_test(name: str, outcome: Significance) -> list[tuple[str, str, str, str]]:
     return [(name, "same spread?", significant(outcome.statistic), p_value(outcome.p))]
 
 

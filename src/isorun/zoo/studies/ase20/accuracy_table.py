@@ -53,7 +53,7 @@ def accuracy_tables(groups: Sequence[Measured]) -> Iterator[Table]:
 
 def _is_left_without_weak(group: Measured) -> bool:
     """Whether there are weak runs, and two or more others."""
-    has_weak = group.group is not None and any(rule.weak_runs for rule in group.group.rules)
+    has_weak = group.group is not None and any(rule.weak_runs for rule in group.group.selections)
     return has_weak and overall_extreme(group.group, without_weak=True) is not None
 
 

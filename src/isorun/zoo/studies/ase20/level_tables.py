@@ -79,7 +79,7 @@ def _levene_row(part: PartResult, item: LevelComparison) -> tuple[str, ...]:
     published = ("< 0.05" if item.approach in LEVENE_SIGNIFICANT else "> 0.05") if own else UNKNOWN
     statistic, p = (item.test.statistic, item.test.p) if item.test else (None, None)
     spreads = (POINTS.difference(item.sd_a), POINTS.difference(item.sd_b))
-    return (item.approach, part.planned.data, item.rule, *spreads, significant(statistic), p_value(p), published)
+    return (item.approach, part.planned.data, item.selection, *spreads, significant(statistic), p_value(p), published)
 
 
 def _weights_table(groups: Sequence[Measured]) -> Table:
@@ -136,7 +136,7 @@ def _weak_rows(groups: Sequence[Measured]) -> Iterator[tuple[str, ...]]:
 def _weak_runs(group: GroupResult) -> dict[str, float]:
     """The runs that are weak under any rule, with their accuracy under the first such rule."""
     found: dict[str, float] = {}
-    for rule in group.rules:
+    for rule in group.selections:
         for run in rule.runs:
             if run.weak:
                 found.setdefault(run.run_id, run.selected.values[METRIC])

@@ -52,7 +52,7 @@ def _time_rows(group: Measured) -> Iterator[tuple[str, ...]]:
 def _our_times(group: GroupResult | None, rule: str) -> tuple[str, ...]:
     if group is None:
         return (UNKNOWN,) * 3
-    time = group.rule(rule).every.seconds
+    time = group.selection(rule).every.seconds
     return seconds(time.max_difference), percentage(time.relative_difference), percentage(time.relative_sd)
 
 
