@@ -28,7 +28,7 @@ from isorun.analysis.evidence.units import (
     unit_conditions,
     units_of,
 )
-from isorun.analysis.measurements import Group, Table, read_table
+from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.analysis.pairwise.effects import (
     EffectSize,
     Improvement,
@@ -40,7 +40,15 @@ from isorun.analysis.pairwise.effects import (
 )
 from isorun.analysis.pairwise.mean_and_variance_tests import MeanDifference, f_test, fligner, levene, paired_t, welch
 from isorun.analysis.pairwise.rank_tests import RankSum, Superiority, brunner_munzel, mann_whitney, wilcoxon_signed_rank
-from isorun.analysis.samples import FloatArray, Interval, Outcome, Pairs, finite_sample, higher_is_better, is_constant
+from isorun.analysis.samples import (
+    FloatArray,
+    Interval,
+    Pairs,
+    Significance,
+    finite_sample,
+    higher_is_better,
+    is_constant,
+)
 from isorun.analysis.sequential.decision import Decision, named, skewed_pairs, withheld
 from isorun.analysis.sequential.verdict import decide
 from isorun.analysis.spreads.spread import column_names, spread
@@ -76,7 +84,7 @@ class PairedTests:
     """The tests that use which runs belong together."""
 
     pairs: int
-    wilcoxon: Outcome
+    wilcoxon: Significance
     t: MeanDifference
 
 
@@ -99,10 +107,10 @@ class Comparison:
     mean_b: float
     sd_a: float | None
     sd_b: float | None
-    levene: Outcome
-    levene_mean: Outcome
-    fligner: Outcome
-    f_test: Outcome
+    levene: Significance
+    levene_mean: Significance
+    fligner: Significance
+    f_test: Significance
     mann_whitney: RankSum
     brunner_munzel: Superiority
     one_sided_p: float
@@ -377,7 +385,7 @@ def _from_table(data: Any, chosen: _Selection) -> tuple[tuple[Side, Side], Pairs
     return sides, paired_units(table, (first.values, second.values), chosen.pair, counting).pairs, pooled
 
 
-def _side(table: Table, group: Group, value: str, counting: Counting) -> Side:
+def _side(table: Measurements, group: Group, value: str, counting: Counting) -> Side:
     if not group.values.finite.size:
         raise InputError(
             f"{group.name!r} has no finite value in column {value!r}",

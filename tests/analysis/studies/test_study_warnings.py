@@ -134,7 +134,7 @@ def test_an_unknown_direction_voids_claims_while_the_spread_is_still_shown():
     result = analyse_study(study, records)
     (warning,) = [warning for warning in result.warnings if warning.code.startswith("direction")]
     assert (warning.code, warning.voids) == ("direction-unknown", True)
-    assert result.groups[0].rules[0].every.metrics["foo"].overall.n == 8
+    assert result.groups[0].selections[0].every.metrics["foo"].overall.n == 8
 
 
 def test_values_that_are_not_finite_are_named():

@@ -22,7 +22,7 @@ from scipy.special import ndtr
 from isorun.analysis.agreements.agreement import Agreement, agreement
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import Counting, Units, units_of
-from isorun.analysis.measurements import Table
+from isorun.analysis.measurements import Measurements
 from isorun.analysis.samples import Pairs, finite_sample, higher_is_better
 from isorun.errors import InputError, known_names
 
@@ -248,7 +248,7 @@ def _shared(a: str, first: Runs, b: str, second: Runs) -> SharedRuns:
 
 
 def sides_of(
-    table: Table, value: str, by: str, pair: str, *, only: Sequence[str] = (), drop_missing: bool = False
+    table: Measurements, value: str, by: str, pair: str, *, only: Sequence[str] = (), drop_missing: bool = False
 ) -> tuple[dict[str, Units], tuple[str, ...]]:
     """The results of each label in `by`, a unit for each label in `pair`; and notes on what was left out."""
     groups = {group.name: group.values for group in table.groups(value, (by,), drop_missing=drop_missing)}
@@ -262,7 +262,7 @@ def sides_of(
 
 
 def metrics_of(
-    table: Table, columns: Sequence[str], *, counting: Counting, drop_missing: bool = False
+    table: Measurements, columns: Sequence[str], *, counting: Counting, drop_missing: bool = False
 ) -> tuple[dict[str, Units], tuple[str, ...]]:
     """The results in several columns, a unit for each draw."""
     found = {name: table.groups(name, (), drop_missing=drop_missing)[0].values for name in columns}

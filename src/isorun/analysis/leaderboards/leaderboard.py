@@ -31,7 +31,7 @@ from isorun.analysis.leaderboards.across_tasks import (
 from isorun.analysis.leaderboards.aggregate import Aggregate, Ranked, aggregate, rank_intervals
 from isorun.analysis.leaderboards.compare_many import ManyComparison, compare_many
 from isorun.analysis.leaderboards.task_scores import TaskScores, same_tasks, task_scores
-from isorun.analysis.measurements import Table
+from isorun.analysis.measurements import Measurements
 from isorun.analysis.samples import FloatArray
 from isorun.errors import InputError
 
@@ -60,7 +60,7 @@ class BoardScores:
 
 
 def board_scores(
-    table: Table,
+    table: Measurements,
     value: str,
     by: str,
     *,

@@ -25,7 +25,7 @@ from scipy.special import chdtri
 
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import Counting, Units, counted, counting_of, units_of
-from isorun.analysis.measurements import Group, Table, read_table
+from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.analysis.samples import FloatArray, Interval, finite_sample
 from isorun.errors import InputError
 
@@ -293,7 +293,7 @@ def column_names(by: str | Sequence[str], columns: Sequence[str]) -> tuple[str, 
     return tuple(name.strip() for name in by.split(","))
 
 
-def _summary(table: Table, group: Group, value: str, counting: Counting) -> GroupSummary:
+def _summary(table: Measurements, group: Group, value: str, counting: Counting) -> GroupSummary:
     finite = group.values.finite
     if not finite.size:
         raise InputError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from isorun.analysis.comparison import Comparison
 from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.evidence.units import Units, counted
-from isorun.analysis.samples import Interval, Outcome
+from isorun.analysis.samples import Interval, Significance
 from isorun.analysis.sequential.decision import Decision, PathPoint
 from isorun.report.numbers import UNKNOWN, count, decimals_for, fixed, p_value, significant
 from isorun.report.tables import Column, Table
@@ -222,7 +222,7 @@ def _tests(result: Comparison) -> Table:
     )
 
 
-def _spread_test(name: str, outcome: Outcome) -> list[tuple[str, str, str, str]]:
+def _spread_test(name: str, outcome: Significance) -> list[tuple[str, str, str, str]]:
     return [(name, "same spread?", significant(outcome.statistic), p_value(outcome.p))]
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.spreads.spread import Spread
-from isorun.analysis.studies.group_result import RuleResult
+from isorun.analysis.studies.group_result import SelectionResult
 from isorun.errors import DataError
 from isorun.report.numbers import count
 from isorun.report.tables import Table
@@ -217,18 +217,18 @@ def _factors(shares: FactorShares) -> dict[str, Any]:
 
 def _rules(group: Measured) -> dict[str, Any]:
     return {
-        rule.rule.name: {
+        rule.selection.name: {
             "values": list(rule.values(METRIC)),
             "per_class": _class_values(rule),
             "weak_runs": list(rule.weak_runs),
             "seconds": _spread(rule.every.seconds),
             "epochs": _spread(rule.every.epochs),
         }
-        for rule in (group.group.rules if group.group else ())
+        for rule in (group.group.selections if group.group else ())
     }
 
 
-def _class_values(rule: RuleResult) -> dict[str, list[float | None]]:
+def _class_values(rule: SelectionResult) -> dict[str, list[float | None]]:
     """Class to its accuracy in every run, in the order of the values."""
     runs = [run.selected.per_class.get(METRIC, {}) for run in rule.runs if METRIC in run.selected.values]
     return {
