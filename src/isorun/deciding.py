@@ -87,8 +87,8 @@ def decide(
     made; its result also has the names of the sides and what their runs count as.
 
     margin: a difference that does not matter, which allows "equivalent". max_runs, stages, min_runs, looks, spending,
-    alpha, futility, method, test: the plan, declared before the first look. by, a, b, where, value, selection, unit, pair:
-    what of a study is asked about, as in `decide_study`; store, executor, jobs, launch, devices: as in `run`.
+    alpha, futility, method, test: the plan, declared before the first look. by, a, b, where, value, selection, unit,
+    pair: what of a study is asked about, as in `decide_study`; store, executor, jobs, launch, devices: as in `run`.
     """
     plan = plan_of(
         method=method,
