@@ -128,10 +128,13 @@ def session_of(
     jobs: int = 1,
     launch: str = "auto",
     devices: str = "auto",
+    python: str = "",
 ) -> AbstractContextManager[Session]:
     """The store and the executor of a study, each opened once."""
     where = store if isinstance(store, AbstractStore) else _place(study, store)
-    return open_session(where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices))
+    return open_session(
+        where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices, python)
+    )
 
 
 def records(study: Study | str | Path, *, store: Store = None) -> Sequence[RunRecord]:

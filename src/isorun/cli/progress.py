@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from isorun.cli.waiting import duration
+from isorun.environments.interpreter import interpreters_of
 from isorun.report.plain_text import harmless
 from isorun.scheduling import Observer
 from isorun.study.records import RunRecord, RunState
@@ -82,7 +83,12 @@ class Progress(Observer):
     def work_planned(self, runs: int) -> None:
         """How many more runs are to come; a decision plans more of them after each look."""
         self._total = len(self._records) + runs
-        self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do")
+        self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do{self._interpreters(runs)}")
+
+    def _interpreters(self, runs: int) -> str:
+        """Which Python the runs will have, at the start and where it is not the one isorun runs in."""
+        others = interpreters_of(self._study) if runs and not self._records else ()
+        return f", with {', '.join(others)}" if others else ""
 
     def run_started(self, cell: Cell) -> None:
         """A run begins."""

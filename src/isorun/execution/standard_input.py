@@ -32,6 +32,7 @@ class StandardInput:
         self._length = 0
         self._complete = False
         self._too_large = False
+        self._closed = False
         self._grown = threading.Condition()
 
     @property
@@ -84,19 +85,20 @@ class StandardInput:
     def _take_pipe(self) -> None:
         """Copy until the other end closes; more than can be kept is left to whoever wrote it."""
         piece = b"-"
-        while piece and not self._too_large:
+        while piece and not (self._too_large or self._closed):
             try:
                 piece = os.read(self._fd, _PIECE_BYTES)
             except OSError:
                 piece = b""
             with self._grown:
                 self._add(piece)
-                self._complete = not piece
+                self._complete = self._complete or not piece
                 self._grown.notify_all()
 
     def _add(self, piece: bytes) -> None:
         if self._length + len(piece) > self._most_bytes:
             self._too_large = True
+        if self._too_large or self._closed:
             return
         os.pwrite(self._file.fileno(), piece, self._length)
         self._length += len(piece)
@@ -115,12 +117,14 @@ class StandardInput:
     def _piece(self, place: int) -> bytes:
         with self._grown:
             self._grown.wait_for(lambda: self._length > place or self._complete or self._too_large)
-            return os.pread(self._file.fileno(), _PIECE_BYTES, place)
+            return b"" if self._closed else os.pread(self._file.fileno(), _PIECE_BYTES, place)
 
     def close(self) -> None:
-        """Let go of the copy."""
+        """Let go of the copy; runs that still read it find its end."""
         with self._grown:
-            self._complete = True
+            self._closed = self._complete = True
+            if self._copy is not None:
+                self._copy.close()
             self._grown.notify_all()
 
 

@@ -205,6 +205,18 @@ def _launch_mixed(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits)
         )
 
 
+def _shared_device(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    sharing = [record for record in records if any(note.code == "shared-device" for note in record.notes)]
+    if sharing:
+        yield Condition(
+            "shared-device",
+            f"{len(sharing)} of {some(len(records), 'run')} shared a device with others that ran at the same time: "
+            "their times do not compare, and what is chosen by speed or free memory may have changed values",
+            "lower --jobs, or give more --devices",
+            (key.label,),
+        )
+
+
 CONDITION_RULES: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits], Iterator[Condition]]]] = (
     _hook_never_started,
     _not_independent,
@@ -216,6 +228,7 @@ CONDITION_RULES: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnit
     _machine_differs,
     _code_differs,
     _launch_mixed,
+    _shared_device,
 )
 
 
