@@ -38,11 +38,10 @@ from isorun.execution.base import AbstractExecutor
 from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, study_results
 from isorun.scheduling import AbstractAgenda, Observer, carry_out
 from isorun.store.base import PLANS, AbstractDocuments, AbstractStore
-from isorun.study.cells import Cell
+from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
-from isorun.study.extension import extended
+from isorun.study.document import extended, with_key
 from isorun.study.levels import Level
-from isorun.study.plan import cells_of
 from isorun.study.records import RunRecord, RunState
 
 __all__ = ["Sides", "StudyDecision", "decide", "decide_study"]
@@ -282,6 +281,7 @@ def decide_study(
     planned_rule(asked, np.empty(0), np.empty(0))  # a plan that cannot be carried out is refused before a store is made
     session = workflow.session_of(study, store=store, executor=executor, jobs=jobs, launch=launch, devices=devices)
     with session as opened:
+        study = with_key(study, opened.store.key)
         kept = KeptPlan.of(opened.store.documents(PLANS), sides.first_cells(study))
         question = _Question(sides, value, direction, unit, pair, rule, kept.allows(asked))
         agenda = _Rule(study, question, opened.store, kept, on_look)
