@@ -28,6 +28,25 @@ class RunEvents(NamedTuple):
     torn_bytes: int
 
 
+class RowTail:
+    """The rows of a run that is going on: each call of `rows` gives those that came since the last one."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._path = Path(folder) / MAIN_EVENTS
+        self._read = 0
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The `row` events that were not given yet."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._read)
+                found = frames.decode(file.read())
+        except OSError:
+            return []
+        self._read += found.good_bytes
+        return [event for event in found.events if event.get("kind") == "row"]
+
+
 def rank_of(environ: Mapping[str, str]) -> int:
     """The rank of this process in a distributed training; 0 where there is none."""
     ranks = [environ[name] for name in _RANK_VARIABLES if environ.get(name, "").isdigit()]

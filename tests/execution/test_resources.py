@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import ExecutionError
-from isorun.execution.slots import Slots, divide, usable_cpus
+from isorun.execution.resources import Slots, divide, usable_cpus
 
 
 @given(cpus=st.lists(st.integers(0, 255), min_size=1, max_size=64, unique=True), data=st.data())
