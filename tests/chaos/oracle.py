@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from isorun import workflow
-from isorun.store.stored_form import canonical_json
+from isorun.study.envelope import canonical_json
 from isorun.study.records import RunRecord, RunState
 
 EPOCHS: Final = 4

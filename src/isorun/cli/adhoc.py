@@ -77,8 +77,10 @@ def _given(options: argparse.Namespace) -> list[str]:
 
 def study_of(commands: Sequence[Sequence[str]], options: argparse.Namespace) -> Study:
     """The study of one command, or of several that are compared."""
-    from isorun.study.adhoc import adhoc_study
+    from isorun.study.design import adhoc_study
 
+    if any(not command[0].strip() for command in commands):
+        raise UsageError("the command is empty", found=repr(" ".join(options.command)), hint="-- python train.py")
     repeats = getattr(options, "repeats", None)
     environment: dict[str, Any] = {"env": dict(map(_variable, options.env or [])), "python": options.python or ""}
     if options.threads is not None:

@@ -20,7 +20,7 @@ from isorun.cli import output
 from isorun.errors import UsageError
 
 if TYPE_CHECKING:
-    from isorun.zoo.data.getting.acquisition import Acquired
+    from isorun.zoo.data.acquisition import Acquired
 
 __all__ = ["declare", "execute"]
 
@@ -59,8 +59,8 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _path(options: argparse.Namespace) -> int:
-    from isorun.zoo.data.folder import data_folder
     from isorun.zoo.data.listing import listed, listing_json
+    from isorun.zoo.data.presence import data_folder
 
     if options.json:
         output.print_json(listing_json(listed(options.names)))
@@ -76,9 +76,9 @@ def _path(options: argparse.Namespace) -> int:
 
 
 def _get(options: argparse.Namespace) -> int:
-    from isorun.cli.transfers import TransferProgress
-    from isorun.zoo.data.getting.acquisition import acquire, with_needs
-    from isorun.zoo.data.getting.download import Patience
+    from isorun.cli.progress import TransferProgress
+    from isorun.zoo.data.acquisition import acquire, with_needs
+    from isorun.zoo.data.download import Patience
 
     if not options.names:
         raise UsageError("get needs the name of a data set", hint="isorun data list")

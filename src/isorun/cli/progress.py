@@ -1,4 +1,4 @@
-"""Progress on stderr: how many runs are done, how long it will take, and what they give so far."""
+"""Progress on stderr: how much is done, how long it will take, and what there is so far."""
 
 from __future__ import annotations
 
@@ -9,26 +9,38 @@ import threading
 import time
 from collections import defaultdict
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
-from isorun.execution.scheduler import Observer
+from isorun.cli.waiting import duration
 from isorun.report.plain_text import harmless
+from isorun.scheduling import Observer
 from isorun.study.records import RunRecord, RunState
+from isorun.zoo.data.download import Watcher
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from isorun.store.base import Holder
     from isorun.study.cells import Cell
     from isorun.study.design import Study
 
-__all__ = ["Progress", "duration"]
+__all__ = ["Progress", "TransferProgress", "bytes_in_words", "row_text"]
+
+_EVERY: Final = 0.2
 
 
-def duration(seconds: float) -> str:
-    """A duration as people say it."""
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    minutes, hours = seconds / 60, seconds / 3600
-    return f"{minutes:.0f} min" if minutes < 99.5 else f"{hours:.1f} h"
+def row_text(row: Mapping[str, Any]) -> str:
+    """One logged row in a few words: its step and its first values."""
+    values = row.get("values", {})
+    step = row.get("step")
+    shown = ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float | int) else f"{name} {value}"
+        for name, value in list(values.items())[:4]
+    )
+    return f"{f'at {step:g}: ' if isinstance(step, float | int) else ''}{shown}"
 
 
 def _spread(values: list[float]) -> str:
@@ -56,6 +68,7 @@ class Progress(Observer):
         self._values: defaultdict[tuple[str, ...], list[float]] = defaultdict(list)
         self._metric = ""
         self._sources: dict[str, str] = {}
+        self._waited_for: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -67,10 +80,9 @@ class Progress(Observer):
             self._write("\r\x1b[K")
 
     def work_planned(self, runs: int) -> None:
-        """How many runs are to come; a decision plans more of them after each look."""
+        """How many more runs are to come; a decision plans more of them after each look."""
         self._total = len(self._records) + runs
-        if runs:
-            self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do")
+        self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do")
 
     def run_started(self, cell: Cell) -> None:
         """A run begins."""
@@ -78,6 +90,20 @@ class Progress(Observer):
             self._running += 1
             if self._live:
                 self._rewrite(f"{self._counts()}  {cell.label} …")
+
+    def rows_logged(self, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> None:
+        """What a running training logged last; only on a terminal, where it takes no line of its own."""
+        if self._live and rows:
+            with self._lock:
+                self._rewrite(f"{self._counts()}  {cell.label}: {row_text(rows[-1])} …")
+
+    def waiting_for(self, cell: Cell, holder: Holder | None) -> None:
+        """All that is left is carried out by others: who they are, once each."""
+        who = f"process {holder.pid} on {holder.host}" if holder else "another isorun"
+        since = f" since {holder.since[:19].replace('T', ' ')} UTC" if holder else ""
+        if who not in self._waited_for:
+            self._waited_for.add(who)
+            self._say(f"waiting for {cell.label}: {who} has been running it{since}; isorun status shows what it does")
 
     def run_ended(self, record: RunRecord) -> None:
         """A run ended: show it, the time left and the running mean ± sd of its group."""
@@ -105,6 +131,8 @@ class Progress(Observer):
         return f"{self._metric} {value:.4g} ({_spread(values)})"
 
     def _value(self, record: RunRecord) -> float | None:
+        if not record.results and not record.series:
+            return None
         from isorun.analysis.studies.judged import judged_metrics
 
         judged = judged_metrics(self._study.metrics, [record])
@@ -150,3 +178,65 @@ class Progress(Observer):
         with suppress(OSError):
             self._stream.write(text)
             self._stream.flush()
+
+
+class TransferProgress(Watcher):
+    """One line, rewritten, on a terminal; elsewhere a line when a file begins."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._live = stream.isatty()
+        self._name = ""
+        self._total: int | None = None
+        self._first = 0
+        self._started = 0.0
+        self._shown = 0.0
+
+    def begins(self, path: Path, have: int, total: int | None) -> None:
+        """A transfer begins or goes on."""
+        self._name, self._total, self._first = path.name, total, have
+        self._started = self._shown = time.monotonic()
+        resumed = f", going on at {bytes_in_words(have)}" if have else ""
+        if not self._live:
+            self._print(f"{self._name}: {bytes_in_words(total)}{resumed}\n")
+
+    def moved(self, size: int) -> None:
+        """So many bytes of the file are there."""
+        now = time.monotonic()
+        if self._live and now - self._shown >= _EVERY:
+            self._shown = now
+            self._print(f"\r\x1b[K{self._line(size, now - self._started)}")
+
+    def ends(self) -> None:
+        """The transfer ended, well or not."""
+        if self._live:
+            self._print("\r\x1b[K")
+
+    def says(self, text: str) -> None:
+        """A line of its own."""
+        self._print(f"{harmless(text)}\n")
+
+    def _line(self, size: int, elapsed: float) -> str:
+        speed = (size - self._first) / elapsed if elapsed else 0.0
+        rate = f"{bytes_in_words(int(speed))}/s"
+        if self._total is None:
+            return f"{self._name}: {bytes_in_words(size)}, {rate}"
+        left = f", {duration((self._total - size) / speed)} left" if speed else ""
+        share = 100 * size // self._total if self._total else 100
+        return f"{self._name}: {share} % of {bytes_in_words(self._total)}, {rate}{left}"
+
+    def _print(self, text: str) -> None:
+        # Progress is a courtesy: a closed stderr must not end a download.
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+            self._stream.flush()
+
+
+def bytes_in_words(size: int | None) -> str:
+    """A size as people say it."""
+    if size is None:
+        return "size not known"
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{size} bytes"

@@ -25,9 +25,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Read the text and list the metrics found in it."""
-    from isorun.analysis.studies.judged import judged_column
-    from isorun.execution.sources import describe, scan_text
+    from isorun.analysis.evidence.judged import judged_column
     from isorun.report.plain_text import harmless
+    from isorun.sources import describe, scan_text
     from isorun.study.parsing import sources
 
     found = scan_text(_read(options.log), sources({"patterns": options.patterns}, "--pattern"))

@@ -9,14 +9,13 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from isorun.analysis.evidence.identical import IdenticalRuns
+from isorun.analysis.evidence.judged import JudgedMetric
+from isorun.analysis.evidence.run_units import IdenticalRuns
 from isorun.analysis.spreads.spread import Spread
-from isorun.analysis.studies.curves import LearningCurves
 from isorun.analysis.studies.group_result import FailedRun, GroupResult, JudgedRun, RuleResult, RuleSpread
-from isorun.analysis.studies.judged import JudgedMetric
-from isorun.analysis.studies.level_comparison import LevelComparison
-from isorun.analysis.studies.study_result import StudyResult
-from isorun.report.verdict import verdict
+from isorun.analysis.studies.selection import LearningCurves
+from isorun.analysis.studies.study_result import LevelComparison, StudyResult
+from isorun.report.study_view import verdict
 from isorun.study.records import RunState
 
 __all__ = ["VERSION", "to_json"]

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from isorun.analysis.pairwise.brunner_munzel import brunner_munzel
-from isorun.analysis.pairwise.mann_whitney import mann_whitney
-from isorun.analysis.sequential.looks import against_stored
+from isorun.analysis.pairwise.rank_tests import brunner_munzel, mann_whitney
+from isorun.analysis.sequential.plan import against_stored
 from isorun.analysis.sequential.verdict import METHODS, Verdict, decide, next_action
 from isorun.errors import InputError
 

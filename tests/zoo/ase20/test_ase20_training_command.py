@@ -12,7 +12,7 @@ from isorun.errors import UsageError  # noqa: E402
 from isorun.worker.events import EventReader  # noqa: E402
 from isorun.worker.levels import hooked_python_path  # noqa: E402
 from isorun.zoo.studies.ase20 import train  # noqa: E402
-from isorun.zoo.studies.ase20.training.arguments import parsed  # noqa: E402
+from isorun.zoo.studies.ase20.training.options import parsed  # noqa: E402
 
 COMMAND = [sys.executable, "-m", "isorun.zoo.studies.ase20.train"]
 SMALL = ["--network", "lenet1", "--data", "digits", "--made-data", "--epochs", "2", "--seed", "3", "--device", "cpu"]

@@ -5,14 +5,22 @@ from __future__ import annotations
 import pytest
 from made_search_logs import made_search
 
-from isorun.zoo.data.searches.search_logs import RunningBest, SearchLogs
-from isorun.zoo.data.searches.search_originals import load_search_logs
-from isorun.zoo.studies.dream.claims import BEST, IMPROVING, SAVED, TO_TARGET, Claim, Finding, check_claims
-from isorun.zoo.studies.dream.made_logs import KNOWN, made_logs
+from isorun.zoo.data.search_logs import RunningBest, SearchLogs, load_search_logs
+from isorun.zoo.studies.dream.findings import (
+    BEST,
+    IMPROVING,
+    KNOWN,
+    SAVED,
+    TO_TARGET,
+    CheckedStatement,
+    Statement,
+    check_running,
+    check_statements,
+    made_logs,
+)
+from isorun.zoo.studies.dream.measured import replay
 from isorun.zoo.studies.dream.published import PUBLISHED
-from isorun.zoo.studies.dream.running import check_running
-from isorun.zoo.studies.dream.searches import replay
-from isorun.zoo.studies.dream.tables import claims_table
+from isorun.zoo.studies.dream.tables import statements_table
 
 
 def test_the_four_known_answers_of_case_two_come_out_of_the_logs(real_logs_folder):
@@ -46,9 +54,11 @@ def test_hyperband_made_243_trials_in_24_hours_in_case_one(real_logs_folder):
 
 
 def test_fourteen_of_eighteen_published_numbers_come_out_and_the_other_four_are_named(real_logs_folder):
-    findings = check_claims(load_search_logs(real_logs_folder), PUBLISHED)
+    findings = check_statements(load_search_logs(real_logs_folder), PUBLISHED)
     differing = {
-        (found.claim.case, found.claim.tuner, found.claim.quantity.name) for found in findings if not found.agrees
+        (found.statement.case, found.statement.tuner, found.statement.quantity.name)
+        for found in findings
+        if not found.agrees
     }
     assert len(findings) == 18
     assert differing == {
@@ -79,7 +89,7 @@ def test_the_authors_running_bests_by_trial_of_case_one_belong_to_other_searches
 
 
 def test_the_answers_of_the_made_logs_were_worked_out_by_hand_and_come_out():
-    findings = check_claims(made_logs(), KNOWN)
+    findings = check_statements(made_logs(), KNOWN)
     assert [found for found in findings if not found.agrees] == []
     assert len(findings) == 13
 
@@ -97,23 +107,28 @@ def test_the_answers_of_the_made_logs_were_worked_out_by_hand_and_come_out():
     ],
 )
 def test_numbers_are_the_same_when_they_are_at_the_decimals_that_were_stated(stated, decimals, found, agrees):
-    assert Finding(Claim("I", "greedy", TO_TARGET, stated, decimals), found).agrees is agrees
+    assert CheckedStatement(Statement("I", "greedy", TO_TARGET, stated, decimals), found).agrees is agrees
 
 
 def test_a_claim_about_a_search_without_a_log_is_neither_right_nor_wrong():
     logs = SearchLogs((made_search([0.2, 0.5], "II", "greedy"),), (), "made")
-    found = check_claims(logs, [Claim("II", "greedy", BEST, 50, 0), Claim("II", "bayesian", TO_TARGET, None, 0)])
+    found = check_statements(
+        logs, [Statement("II", "greedy", BEST, 50, 0), Statement("II", "bayesian", TO_TARGET, None, 0)]
+    )
     assert [finding.present for finding in found] == [True, False]
     assert not found[1].agrees
-    rows = claims_table(found, "paper").rows
+    rows = statements_table(found, "paper").rows
     assert [row[-1] for row in rows] == ["yes", "no log"]
     assert rows[1][4] == "—"
 
 
 def test_a_remark_is_shown_only_where_the_numbers_differ():
     logs = SearchLogs((made_search([0.2, 0.5], "II", "greedy"),), (), "made")
-    claims = [Claim("II", "greedy", IMPROVING, 1, 0, "never seen"), Claim("II", "greedy", BEST, 60, 0, "seen")]
-    assert claims_table(check_claims(logs, claims), "paper").notes == ("Greedy, best of 25 trials: seen.",)
+    statements = [
+        Statement("II", "greedy", IMPROVING, 1, 0, "never seen"),
+        Statement("II", "greedy", BEST, 60, 0, "seen"),
+    ]
+    assert statements_table(check_statements(logs, statements), "paper").notes == ("Greedy, best of 25 trials: seen.",)
 
 
 def test_time_saved_is_against_the_first_of_the_others_to_reach_the_target():

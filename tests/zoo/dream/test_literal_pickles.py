@@ -12,8 +12,8 @@ import sys
 import pytest
 
 from isorun.errors import DataError
-from isorun.zoo.data.searches import literal_pickles
-from isorun.zoo.data.searches.literal_pickles import literals_from, read_literals
+from isorun.zoo.data import literal_pickles
+from isorun.zoo.data.literal_pickles import literals_from, read_literals
 
 HARMLESS = {
     *("MARK", "STOP", "NONE", "NEWTRUE", "NEWFALSE", "PROTO", "FRAME", "PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"),

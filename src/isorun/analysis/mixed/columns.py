@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isorun.analysis.inputs.samples import require_moderate
 from isorun.analysis.mixed.formula import Formula
+from isorun.analysis.samples import require_moderate
 from isorun.errors import InputError, known_names
 
 __all__ = ["Column", "Factor", "Missing", "Table", "interaction", "levels_of", "read_table"]

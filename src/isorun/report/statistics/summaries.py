@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.spreads.summary import GroupSummary
+from isorun.analysis.spreads.spread import GroupSummary
 from isorun.report.numbers import UNKNOWN, count, decimals_for, fixed, percentage, whole
 from isorun.report.tables import Column, Table
 from isorun.report.view import View

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Final
 
-from isorun.analysis.pairwise.compare import compare
-from isorun.analysis.pairwise.comparison import Comparison
+from isorun.analysis.comparison import Comparison, compare
 from isorun.report.numbers import UNKNOWN, fixed, p_value
 from isorun.report.tables import Column, Table
 from isorun.study.levels import Level
