@@ -30,7 +30,7 @@ def render(result: StudyResult, *, colour: bool, width: int) -> str:
     from isorun.report.sections import study_tables  # noqa: PLC0415
     from isorun.report.verdict import headline, verdict  # noqa: PLC0415
 
-    view = View(verdict(result), study_tables(result), result.warnings)
+    view = View(verdict(result), study_tables(result), result.conditions)
     elsewhere = "the HTML, Markdown, LaTeX and JSON reports"
     return render_view(view, colour=colour, width=width, headlines=len(headline(result)), elsewhere=elsewhere)
 

@@ -115,7 +115,7 @@ def _interval(interval: Interval | None) -> str:
 
 
 def _warnings(result: Comparison) -> list[Condition]:
-    warnings = list(result.warnings)
+    warnings = list(result.conditions)
     warnings += [Condition("note", note, "see the data") for note in result.notes]
-    warnings += result.decision.warnings
+    warnings += result.decision.conditions
     return warnings

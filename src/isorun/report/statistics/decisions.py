@@ -32,7 +32,7 @@ def decision_view(
     evidence = evidence_sentences(units) if units else []
     # A claim that is not made has no error rate.
     error = [] if voided(warnings) else [decision.error_statement]
-    shown = (*warnings, *decision.warnings, *_beyond_the_study(to_keep))
+    shown = (*warnings, *decision.conditions, *_beyond_the_study(to_keep))
     looked = any(not point.planned for point in decision.path)
     tables = (_path(decision, a, b),) if looked and not voided(warnings) else ()
     pairing = [decision.pairing.sentence] if decision.pairing is not None else []
@@ -100,4 +100,4 @@ def power_view(result: PowerResult) -> View:
     )
     table = Table("power", f"power of the {result.test} test", (Column("quantity", key=True), Column("value")), rows)
     evidence = evidence_sentences(result.units) if result.units else []
-    return View((result.sentence, *evidence), (table,), result.warnings)
+    return View((result.sentence, *evidence), (table,), result.conditions)
