@@ -138,7 +138,7 @@ def _decide_lists(first: Any, second: Any, plan: Plan, direction: str | None) ->
     skewed = skewed_pairs(decision, values[0], values[1]) if plan.paired else ()
     known = (*(() if direction else (ASSUMED,)), *skewed, *unit_conditions(units, next_step=REAL_RUNS))
     decision = withheld(named(decision, "A", "B"), known)
-    return replace(decision, warnings=(*known, *decision.warnings))
+    return replace(decision, conditions=(*known, *decision.conditions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class StudyDecision:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: the sides and what they count as, then the decision's own keys."""
         first, second = self.units[self.a], self.units[self.b]
-        warnings = (*self.warnings, *self.decision.warnings)
+        warnings = (*self.warnings, *self.decision.conditions)
         return {
             "a": self.a,
             "b": self.b,

@@ -164,7 +164,7 @@ def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Con
     if not found:
         raise NothingRecorded(f"no run of the study {study.name!r} has ended yet", hint="isorun run makes the runs")
     result = analyse_study(study, found)
-    return replace(result, warnings=(*result.warnings, *told)) if told else result
+    return replace(result, conditions=(*result.conditions, *told)) if told else result
 
 
 def remember(study: Study, *, store: Store = None) -> None:

@@ -93,7 +93,7 @@ class Comparison:
     """All that two sets of runs say about their approaches; None wherever the data allow no answer (see notes).
 
     Everything is made from one value a unit, but for single_run_reversal and the extremes, which are about runs.
-    warnings: what weakens the evidence; one that voids the error rate has made the decision "undecided".
+    conditions: what weakens the evidence; one that voids the error rate has made the decision "undecided".
     also: what was asked for by name; no verdict rests on it.
     one_sided_p: of "A is better" in the given direction, by the Mann-Whitney test.
     single_run_reversal: the share of pairs of single runs that say the opposite of the means; ties say nothing.
@@ -121,7 +121,7 @@ class Comparison:
     paired: PairedTests | None
     decision: Decision
     notes: tuple[str, ...]
-    warnings: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     also: Mapping[str, Named] = field(default_factory=dict)
 
     @property
@@ -132,7 +132,7 @@ class Comparison:
     @property
     def known_direction(self) -> str | None:
         """Which direction is better; None where nobody said it and the name does not tell."""
-        unknown = any(warning.code == "direction-unknown" for warning in self.warnings)
+        unknown = any(condition.code == "direction-unknown" for condition in self.conditions)
         return None if unknown else self.direction
 
     @property
@@ -187,7 +187,7 @@ class Comparison:
             "paired_difference_ci95": None if self.paired is None else _listed(self.paired.t.ci95),
             "dropped": {"a": self.a.dropped, "b": self.b.dropped},
             "notes": list(self.notes),
-            "warnings": [warning.to_json() for warning in (*self.warnings, *self.decision.warnings)],
+            "warnings": [one.to_json() for one in (*self.conditions, *self.decision.conditions)],
             "also": {name: found.to_json() for name, found in self.also.items()},
         }
 
@@ -235,7 +235,7 @@ def compared(
         paired=None if pairs is None else _paired_tests(pairs),
         decision=decision,
         notes=tuple(_notes(a, b, pairs)),
-        warnings=tuple(conditions),
+        conditions=tuple(conditions),
         also=also or {},
     )
 

@@ -41,7 +41,7 @@ def to_json(result: StudyResult) -> dict[str, Any]:
         "groups": [_group(group) for group in result.groups],
         "levels": [_level(item) for item in result.levels],
         "warnings": [
-            {"number": number, **warning.to_json()} for number, warning in enumerate(result.warnings, start=1)
+            {"number": number, **warning.to_json()} for number, warning in enumerate(result.conditions, start=1)
         ],
     }
 

@@ -185,7 +185,7 @@ class Section:
 def study_view(result: StudyResult, *, figures: bool = False) -> View:
     """The whole report of a study in one view."""
     drawn = tuple(figure for section in study_sections(result) for figure in section.figures) if figures else ()
-    return View(verdict(result), study_tables(result), result.warnings, drawn)
+    return View(verdict(result), study_tables(result), result.conditions, drawn)
 
 
 def study_sections(result: StudyResult) -> tuple[Section, ...]:

@@ -192,7 +192,7 @@ class AgreementTable:
     decimals: int | None = None
     rank_changes: tuple[RankChange, ...] = ()
     notes: tuple[str, ...] = ()
-    warnings: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
@@ -206,7 +206,7 @@ class AgreementTable:
             "decimals": self.decimals,
             "rank_changes": [change.to_json() for change in self.rank_changes],
             "notes": list(self.notes),
-            "warnings": [warning.to_json() for warning in self.warnings],
+            "warnings": [condition.to_json() for condition in self.conditions],
         }
 
 
@@ -230,7 +230,7 @@ def agreement_table(
     labelled = {name: dict(zip(units.labels, units.values.tolist(), strict=True)) for name, units in sides.items()}
     shared = tuple(_shared(a, first, b, second) for (a, first), (b, second) in combinations(labelled.items(), 2))
     if not comparable:
-        return AgreementTable(sides, digits, shared, notes=notes, warnings=conditions)
+        return AgreementTable(sides, digits, shared, notes=notes, conditions=conditions)
     supported = [one.decimals for one in digits.values() if one.decimals is not None]
     places = decimals if decimals is not None else min(supported, default=None)
     means = {name: one.mean for name, one in digits.items()}

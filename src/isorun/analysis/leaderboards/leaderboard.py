@@ -166,6 +166,7 @@ class Leaderboard:
     """The approaches, the best first; the tests of all and of each pair; and how often one beats another.
 
     improvements: for each pair (a, b) the probability that a run of a is better than one of b on the same task.
+    conditions: what a reader must know before trusting the places.
     """
 
     direction: str
@@ -176,12 +177,7 @@ class Leaderboard:
     improvements: Mapping[tuple[str, str], Aggregate]
     notes: tuple[str, ...] = ()
     unit: str = "run"
-    warnings: tuple[Condition, ...] = ()
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """What a reader must know before trusting the places."""
-        return (*self.warnings, *_conditions(self.standings))
+    conditions: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
@@ -260,9 +256,8 @@ def leaderboard(
     )
     tasks = next(iter(scores.values())).tasks
     noun = next(iter(units.values()))[0].noun if units else "run"
-    return Leaderboard(
-        direction, tasks, chosen, standings, compared, improvements, notes, unit=noun, warnings=tuple(conditions)
-    )
+    known = (*conditions, *_conditions(standings))
+    return Leaderboard(direction, tasks, chosen, standings, compared, improvements, notes, unit=noun, conditions=known)
 
 
 def _score(units: TaskScores, generator: np.random.Generator, chosen: BoardOptions) -> Aggregate:

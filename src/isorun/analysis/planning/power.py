@@ -91,19 +91,19 @@ class PowerResult:
     simulations: int
     standard_error: float
     units: Mapping[str, Units] | None = field(default=None, compare=False)
-    warnings: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, the fields and one sentence; what the runs count as where some were given."""
-        plain = {name: getattr(self, name) for name in self.__slots__ if name not in {"units", "warnings"}}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in {"units", "conditions"}}
         sides = zip("ab", (self.units or {}).values(), strict=False)
         counts = {key: value for side, one in sides for key, value in _counts(side, one).items()}
-        warnings = [warning.to_json() for warning in self.warnings]
-        return plain | {"sentence": self.sentence} | counts | {"warnings": warnings}
+        weakened = [condition.to_json() for condition in self.conditions]
+        return plain | {"sentence": self.sentence} | counts | {"warnings": weakened}
 
     def simulated_from(self, units: Mapping[str, Units], conditions: tuple[Condition, ...]) -> PowerResult:
         """The same answer, with the evidence that the simulated runs are drawn from."""
-        return replace(self, units=units, warnings=conditions)
+        return replace(self, units=units, conditions=conditions)
 
     @property
     def sentence(self) -> str:

@@ -240,7 +240,7 @@ class GroupSummary:
     units: int
     unit: str
     dropped: int = 0
-    warnings: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
@@ -260,7 +260,7 @@ class GroupSummary:
             "dropped": self.dropped,
             "units": self.units,
             "unit": self.unit,
-            "warnings": [warning.to_json() for warning in self.warnings],
+            "warnings": [condition.to_json() for condition in self.conditions],
         }
 
 
@@ -326,11 +326,11 @@ def _summary_of(units: Units, labels: Mapping[str, str], dropped: int) -> GroupS
         units=units.count,
         unit=units.noun,
         dropped=dropped,
-        warnings=_warnings(units),
+        conditions=_conditions(units),
     )
 
 
-def _warnings(units: Units) -> tuple[Condition, ...]:
+def _conditions(units: Units) -> tuple[Condition, ...]:
     if units.count == units.runs.size:
         return ()
     message = f"{counted(units)}: the runs are not independent, so their sd has no interval"

@@ -35,7 +35,7 @@ from isorun.errors import known_names
 from isorun.study.levels import Level
 from isorun.study.records import RunRecord
 
-__all__ = ["CONDITION_RULES", "FEWEST_RUNS", "Evidence", "find_warnings"]
+__all__ = ["CONDITION_RULES", "FEWEST_RUNS", "Evidence", "study_conditions"]
 
 
 def _hook_never_started(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
@@ -246,8 +246,8 @@ class Evidence:
     logged: Sequence[str]
 
 
-def find_warnings(evidence: Evidence) -> tuple[Condition, ...]:
-    """All warnings, those on how the runs were made first; the same warning of several groups is one."""
+def study_conditions(evidence: Evidence) -> tuple[Condition, ...]:
+    """All conditions, those on how the runs were made first; the same one of several groups is one."""
     units = {group.key: group.units for group in evidence.groups}
     in_groups = (
         warning

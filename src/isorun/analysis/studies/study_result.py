@@ -26,7 +26,7 @@ from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import between_sides
 from isorun.analysis.pairwise.mean_and_variance_tests import levene
 from isorun.analysis.samples import Significance
-from isorun.analysis.studies.conditions import Evidence, find_warnings
+from isorun.analysis.studies.conditions import Evidence, study_conditions
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult, analyse_group
 from isorun.analysis.studies.judged import WeakRule, judged_metrics, logged_metrics, weak_rule
 from isorun.analysis.studies.selection import selections_of
@@ -99,7 +99,7 @@ class StudyResult:
     levels: tuple[LevelComparison, ...]
     states: Mapping[RunState, int]
     logged: tuple[str, ...]
-    warnings: tuple[Condition, ...]
+    conditions: tuple[Condition, ...]
 
     @property
     def primary(self) -> JudgedMetric | None:
@@ -131,7 +131,7 @@ def analyse_study(study: Study, records: Sequence[RunRecord]) -> StudyResult:
         levels=tuple(_level_comparisons(groups, metrics, selections)),
         states=states(records),
         logged=logged_metrics(finished),
-        warnings=find_warnings(evidence),
+        conditions=study_conditions(evidence),
     )
 
 
@@ -248,7 +248,7 @@ class StudySides:
     def conditions(self) -> tuple[Condition, ...]:
         """Everything known against a verdict on these groups."""
         labels = {group.key.label for group in self.groups}
-        own = (_touching(condition, labels) for condition in self.result.warnings)
+        own = (_touching(condition, labels) for condition in self.result.conditions)
         between = [
             condition
             for a, b in combinations(self.groups, 2)

@@ -133,7 +133,7 @@ def _of_part(part: PartResult, scale: str) -> Iterator[Condition]:
     if part.result is None:
         yield Condition("no-runs", "nothing was recorded for some parts", _again(scale), (part.study.name,))
         return
-    for warning in part.result.warnings:
+    for warning in part.result.conditions:
         if warning.code == "runs-failed" or warning.code in _meant(part):
             continue  # failed runs of all studies are warned of together
         if warning.code == "few-runs":
