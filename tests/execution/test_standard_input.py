@@ -118,6 +118,12 @@ def test_a_terminal_and_a_closed_input_are_not_copied(copied):
     assert not copied(terminal).given
 
 
+def test_a_pipe_that_brings_nothing_is_not_copied(pipe, copied):
+    reading, writing = pipe
+    os.close(writing)
+    assert not copied(reading).given
+
+
 def test_a_file_that_is_too_large_is_refused_before_anything_runs(file_with, copied):
     given = copied(file_with(b"x" * 1000), most_bytes=999)
     with pytest.raises(ExecutionError, match="too large") as caught:

@@ -8,6 +8,7 @@ a run that reads it waits for more just as it would without isorun, and one that
 from __future__ import annotations
 
 import os
+import select
 import stat
 import tempfile
 import threading
@@ -129,11 +130,19 @@ class StandardInput:
 
 
 def _kind(fd: int) -> str:
-    """What it is: "file", "pipe", or empty for what is not copied: a terminal, another device, a closed descriptor."""
+    """What it is: "file", "pipe", or empty for what is not copied: a terminal, another device, nothing."""
     try:
         mode = os.fstat(fd).st_mode
     except OSError:
         return ""
     if stat.S_ISREG(mode):
         return "file"
-    return "pipe" if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else ""
+    piped = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    return "pipe" if piped and not _is_over(fd) else ""
+
+
+def _is_over(fd: int) -> bool:
+    """Whether a pipe was closed at its other end, and nothing is left in it."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return any(events & select.POLLHUP and not events & select.POLLIN for _, events in poll.poll(0))
