@@ -181,7 +181,7 @@ def test_status_counts_what_is_finished_failed_running_and_missing(store):
 def test_an_edited_script_is_told_before_its_runs_serve_again(tmp_path, changed, codes):
     (tmp_path / "a.py").write_text("print(1)")
     study = study_of(tmp_path)
-    from isorun.worker.libraries import hash_of_file
+    from isorun.worker.usercode import hash_of_file
 
     store = MemoryStore()
     store.finish(make_record(workflow.plan(study)[0], code={"script_sha256": hash_of_file(tmp_path / "a.py")}))

@@ -247,7 +247,7 @@ def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
 
     kept = store.documents(PLANS)
     names = kept.names()
-    own = {cell.id for cell in cells_of(study)} if names else set()
+    own = {cell.id for cell in cells_of(study, store.key)} if names else set()
     for name in names:
         try:
             document = kept.read(name) or {}
@@ -338,11 +338,13 @@ def status(study: Study | str | Path | None = None, *, store: Store = None) -> S
 
 
 def _in_progress(holder: Holder, runs: Path, cell: Cell | None = None) -> RunInProgress:
-    from isorun.worker.runfolder import read_run
+    from isorun.worker.runfolder import RowTail
 
     folder = runs / f"{holder.cell_id}-{holder.attempt}"
     label = cell.label if cell else _label_in(folder) or holder.cell_id
-    rows = [event for event in read_run(folder).main if event["kind"] == "row"] if folder.is_dir() else []
+    tail = RowTail(folder)
+    rows = tail.rows()
+    tail.close()
     return RunInProgress(holder, label, rows[-1] if rows else {})
 
 
@@ -401,7 +403,7 @@ def _edited(study: Study, made: Sequence[RunRecord], finished: int, left: int) -
 
 def _changes(study: Study, made: Sequence[RunRecord]) -> list[str]:
     """What of the code that made these runs is not as it was then: scripts, else the repository around them."""
-    from isorun.worker.codeversion import code_version
+    from isorun.worker.usercode import code_version
 
     folder = Path(study.folder)
     scripts = {script for record in made if (script := _edited_script(folder, record))}
@@ -415,7 +417,7 @@ def _changes(study: Study, made: Sequence[RunRecord]) -> list[str]:
 
 def _edited_script(folder: Path, record: RunRecord) -> str:
     """The run's script, where its file is not what was run."""
-    from isorun.worker.libraries import hash_of_file
+    from isorun.worker.usercode import hash_of_file
 
     script = next((word for word in record.cell.command if word.endswith(".py")), "")
     path = folder / script

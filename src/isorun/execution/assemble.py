@@ -174,10 +174,14 @@ def _without_worker(ended: Ended) -> str:
 
 def _thread_notes(ended: Ended) -> list[Note]:
     """Libraries clamp and ignore requests for threads silently; a declared number that was not kept is told."""
-    asked, used = ended.job.resources.cpus, ended.events.effective.get("torch", {}).get("threads")
-    if asked is None or used is None or asked == used:
-        return []
-    return [Note("threads-differ", f"{asked} threads were asked for and torch used {used}")]
+    asked = ended.job.resources.cpus
+    parts = {name: part for name, part in ended.events.effective.items() if isinstance(part, Mapping)}
+    used = {name: part["threads"] for name, part in parts.items() if "threads" in part}
+    return [
+        Note("threads-differ", f"{asked} threads were asked for and {name} used {count}")
+        for name, count in used.items()
+        if asked is not None and asked != count
+    ]
 
 
 def keep_record(record: RunRecord, folder: Path) -> None:

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,13 +25,12 @@ from isorun.errors import ExecutionError, IsorunError, known_names
 from isorun.execution.assemble import Ended, assemble, failed_to_read, keep_record
 from isorun.execution.base import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell, event_to_json
 from isorun.execution.codeversions import CodeVersions, with_script
-from isorun.execution.events import EventLog
+from isorun.execution.events import EventLog, read_run_folder
 from isorun.execution.launching import LAUNCH_MODES, Launcher, ReadyRun, make_ready
 from isorun.execution.masking import Mask
 from isorun.execution.output import BoundedLog, LineSplitter, Output, readable_tail
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays
 from isorun.execution.resources import Devices, Lent, Slots, check_memory
-from isorun.execution.runfolder import read_run_folder
 from isorun.execution.standard_input import StandardInput
 from isorun.execution.warmserver import WarmRun
 from isorun.sources import Found, Reading
@@ -192,9 +191,9 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
     try:
         began_unix = time.time()
         launched = workshop.launcher.start(ready)
-        with workshop.registered(job.run_id, launched.running):
+        with workshop.registered(job.run_id, launched.running), closing(RowTail(ready.folder)) as tail:
             tell(RunStarted(job.run_id, _where(ready)))
-            watched = watch(launched.running, output, job.time_limit_seconds, _rows_teller(ready, tell))
+            watched = watch(launched.running, output, job.time_limit_seconds, _rows_teller(tail, job.run_id, tell))
             asked_to_stop = workshop.is_stopped(job.run_id)
         if not watched.exit.kept:
             end_strays(Marks(ready.folder))
@@ -234,12 +233,10 @@ def _where(ready: ReadyRun) -> dict[str, str]:
     return {"host": socket.gethostname(), "folder": str(ready.folder.absolute()), "python": ready.interpreter}
 
 
-def _rows_teller(ready: ReadyRun, tell: Tell) -> Callable[[], None]:
-    tail = RowTail(ready.folder)
-
+def _rows_teller(tail: RowTail, run_id: str, tell: Tell) -> Callable[[], None]:
     def tell_rows() -> None:
         if rows := tuple(tail.rows()):
-            tell(RowsLogged(ready.job.run_id, rows))
+            tell(RowsLogged(run_id, rows))
 
     return tell_rows
 

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.worker.codeversion import code_version
+from isorun.worker.usercode import code_version
 
 __all__ = ["CodeVersions", "with_script"]
 

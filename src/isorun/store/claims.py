@@ -121,6 +121,13 @@ class Claims:
                 finally:
                     self._locks.release(_byte_of(name))
 
+    def remember(self, cell_id: str, attempt: int) -> None:
+        """Let the next attempt be a later one than this."""
+        remembered = self._read(cell_id).get("attempt", 0)
+        if not isinstance(remembered, int) or remembered < attempt:
+            with reported(f"remembering the attempts at cell {cell_id}", self._folder):
+                self._replace(cell_id, json.dumps({"attempt": attempt}).encode())
+
     def close(self) -> None:
         """Give back all claims taken here."""
         for cell_id, attempt in tuple(self._held.items()):

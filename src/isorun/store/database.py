@@ -193,7 +193,7 @@ def _pending_migrations(
     if latest > max(known, default=0):
         raise _too_new(path, latest, max(known, default=0))
     for number, name, checksum in applied:
-        if known[number].checksum != checksum:
+        if number not in known or known[number].checksum != checksum:
             raise _altered(path, f"{number:04}_{name}")
     return tuple(migration for migration in migrations if migration.number > latest)
 
@@ -240,7 +240,7 @@ def _not_a_store(path: Path) -> StoreError:
         f"{path} is not a store of isorun",
         found="another kind of SQLite database",
         allowed="a database that isorun wrote",
-        hint="choose another folder with --store",
+        hint="choose another folder with --store; if it is one, its header is damaged: isorun store repair",
     )
 
 

@@ -18,15 +18,15 @@ from isorun.store.database import connect, create_database, look_over, migrate, 
 from isorun.store.documents import FolderDocuments
 from isorun.store.files import Files, is_shared, reported
 from isorun.store.inbox import Inbox, pack_inbox
-from isorun.store.rows import RecordReader, read_run_rows
+from isorun.store.rows import RecordReader, RunRow, read_run_rows
 from isorun.study.envelope import sealed
 from isorun.study.records import Note, RunRecord, RunState
 
-__all__ = ["FolderStore", "open_store"]
+__all__ = ["KEY_BYTES", "FolderStore", "open_store"]
 
 _WRITER_SECONDS: Final = 60.0
 _PACK_AFTER: Final = 64
-_KEY_BYTES: Final = 32
+KEY_BYTES: Final = 32
 _INNER_FOLDERS: Final = ("inbox", "claims", "runs", "studies", "plans")
 _STATES: Final = frozenset(map(str, RunState))
 _OWN_FILES: Final = ("store.sqlite", "key", "writer.lock", "claims.lock")
@@ -54,7 +54,7 @@ class _Catalogue:
         """Take in what was packed since the last time; to be called within a transaction."""
         new = read_run_rows(connection, self._latest)
         if new and not self._latest:
-            self._compare_with_indexes(connection, [row.state == "finished" for row in new])
+            self._compare_with_indexes(connection, new)
         for row in new:
             if row.state not in _STATES:
                 raise StoreDamaged(
@@ -82,16 +82,17 @@ class _Catalogue:
         return {f"{cell}-{item.attempt}" for cell, items in self._attempts.items() for item in items}
 
     @staticmethod
-    def _compare_with_indexes(connection: sqlite3.Connection, finished: Sequence[bool]) -> None:
-        counts = {
-            "finished_runs": ("state = 'finished'", sum(finished)),
-            "other_runs": ("state <> 'finished'", len(finished) - sum(finished)),
+    def _compare_with_indexes(connection: sqlite3.Connection, rows: Sequence[RunRow]) -> None:
+        expected = {
+            "finished_runs": ("state = 'finished'", {(row.cell, row.id) for row in rows if row.state == "finished"}),
+            "other_runs": ("state <> 'finished'", {(row.cell, row.id) for row in rows if row.state != "finished"}),
         }
-        for index, (where, rows) in counts.items():
-            asked = f"SELECT COUNT(*) FROM runs INDEXED BY {index} WHERE {where}"  # noqa: S608 - all of it ours
-            found = connection.execute(asked).fetchone()[0]
-            if found != rows:
-                raise StoreDamaged(f"the index {index} has {found:,} rows", found=f"{rows:,} in its table")
+        for index, (where, in_table) in expected.items():
+            asked = f"SELECT cell, id FROM runs INDEXED BY {index} WHERE {where}"  # noqa: S608 - all of it ours
+            missing = len(in_table.symmetric_difference(connection.execute(asked).fetchall()))
+            if missing:
+                found = f"{missing:,} of {len(in_table):,} runs are in only one of the two"
+                raise StoreDamaged(f"the index {index} and its table do not agree", found=found)
 
 
 class FolderStore(AbstractStore):
@@ -128,8 +129,9 @@ class FolderStore(AbstractStore):
             raise
 
     def claim(self, cell_id: str) -> Claim | None:
-        """The right to execute the cell, as a new attempt."""
+        """The right to execute the cell, as a new attempt; a database that is damaged is found before any work."""
         with self._guard:
+            self._look_over_once(self._connection)
             return self._open_claims().take(cell_id, self._recorded_attempts)
 
     def holders(self) -> Sequence[Holder]:
@@ -243,7 +245,7 @@ class FolderStore(AbstractStore):
         path = self.folder / "key"
         with suppress(FileNotFoundError):
             return _checked_key(path, self._files)
-        key = secrets.token_bytes(_KEY_BYTES)
+        key = secrets.token_bytes(KEY_BYTES)
         with suppress(OSError, StoreError), self._writing():
             if path.exists():
                 return _checked_key(path, self._files)
@@ -360,11 +362,11 @@ def _checked_key(path: Path, files: Files) -> bytes:
         raise FileNotFoundError(path)
     with reported("reading the store's key", path):
         key = files.read(path)
-    if len(key) != _KEY_BYTES:
+    if len(key) != KEY_BYTES:
         raise StoreDamaged(
             f"{path} is no key",
             found=f"{len(key)} bytes",
-            allowed=f"the {_KEY_BYTES} bytes that were made with the store",
+            allowed=f"the {KEY_BYTES} bytes that were made with the store",
             hint=f"put {path.name} back from a copy; or remove it, and runs whose commands hold secrets are made again",
         )
     return key

@@ -52,6 +52,14 @@ def _text_from_column(value: str | bytes) -> str:
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
 
 
+def _name_from_column(value: str | bytes) -> str:
+    """The name of a metric. One that is damaged stands for itself: no checksum is right with it."""
+    try:
+        return str(_text_from_column(value))
+    except UnicodeDecodeError:
+        return repr(value)
+
+
 _AS_IS: Final = _Column(lambda value: value, lambda value: value)
 _TEXT: Final = _Column(_text_to_column, _text_from_column)
 _INTEGER: Final = _Column(  # as text beyond 64 bits
@@ -116,7 +124,13 @@ def read_run_rows(connection: sqlite3.Connection, after: int = 0) -> list[RunRow
     rows = connection.execute(
         "SELECT id, cell, attempt, state, content_digest FROM runs NOT INDEXED WHERE id > ? ORDER BY id", (after,)
     )
-    return [RunRow(*row) for row in rows]
+    found = [RunRow(*row) for row in rows]
+    for row in found:
+        kinds = tuple(map(type, row))
+        if kinds != (int, str, int, str, bytes):
+            named = ", ".join(kind.__name__ for kind in kinds)
+            raise StoreDamaged(f"row {row.id} of the runs is damaged", found=f"values of the types {named}")
+    return found
 
 
 class RecordWriter:
@@ -351,7 +365,7 @@ class RecordReader:
     def _read_series(self) -> defaultdict[int, list[_Part]]:
         groups = self._connection.execute("SELECT id, content FROM cell_groups")
         self._groups: dict[int, int] = dict(groups.fetchall())
-        names = {number: _text_from_column(name) for number, name in self._connection.execute("SELECT * FROM names")}
+        names = {number: _name_from_column(name) for number, name in self._connection.execute("SELECT * FROM names")}
         axes = self._read_axes()
         found: defaultdict[int, list[_Part]] = defaultdict(list)
         rows = self._connection.execute(

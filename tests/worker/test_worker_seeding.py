@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worker_trainings import Trained
+from worker_trainings import Trained, read_run
 
-from isorun.worker import levels, takeover
-from isorun.worker.frameworks import taking
+from isorun.worker import levels, seeding
+from isorun.worker.frameworks import numpy as numpy_framework
+from isorun.worker.frameworks import python as python_framework
 from isorun.worker.recorder import MAX_SEEDS_A_PLACE, Recorder
-from isorun.worker.runfolder import read_run
 
 SEEDS = st.integers(0, 2**70)
 WORDS = st.lists(st.integers(0, 2**40), max_size=3)
@@ -34,15 +34,15 @@ def seeds_told(trained: Trained) -> list[tuple[str, str, str, str]]:
 
 @given(st.integers(0, 2**63), st.sampled_from(["random", "torch"]), SEEDS)
 def test_a_replacement_follows_seed_kind_and_constant_and_suits_every_library(seed, kind, constant):
-    new = takeover.replacement(seed, kind, constant)
+    new = seeding.replacement(seed, kind, constant)
     assert 0 <= new < 2**31
-    assert new == takeover.replacement(seed, kind, constant)
+    assert new == seeding.replacement(seed, kind, constant)
     others = [(seed + 1, kind, constant), (seed, kind + "x", constant), (seed, kind, constant + 1)]
-    assert new not in {takeover.replacement(*other) for other in others}
+    assert new not in {seeding.replacement(*other) for other in others}
 
 
 def test_replacements_of_small_constants_and_seeds_spread_over_their_range():
-    drawn = [takeover.replacement(seed, "torch", constant) for seed in range(300) for constant in range(30)]
+    drawn = [seeding.replacement(seed, "torch", constant) for seed in range(300) for constant in range(30)]
     counts = np.bincount(np.array(drawn) >> 27, minlength=16)
     assert len(set(drawn)) == len(drawn)
     assert ((counts - len(drawn) / 16) ** 2 / (len(drawn) / 16)).sum() < 44.3  # chi-squared, 15 df, p = .0001
@@ -51,7 +51,7 @@ def test_replacements_of_small_constants_and_seeds_spread_over_their_range():
 @given(SEEDS | WORDS, SEEDS | WORDS)
 def test_entropy_is_the_same_constant_exactly_where_numpy_makes_the_same_stream(one, other):
     streams = [tuple(np.random.SeedSequence(entropy).generate_state(4)) for entropy in (one, other) if entropy != []]
-    constants = [taking._entropy(entropy) for entropy in (one, other)]
+    constants = [numpy_framework.entropy(entropy) for entropy in (one, other)]
     assert [constant is None for constant in constants] == [entropy == [] for entropy in (one, other)]
     if len(streams) == 2:
         assert (streams[0] == streams[1]) == (constants[0] == constants[1])
@@ -60,7 +60,7 @@ def test_entropy_is_the_same_constant_exactly_where_numpy_makes_the_same_stream(
 @given(st.integers(0, 3) | st.lists(st.integers(0, 2), min_size=1, max_size=2), st.integers(0, 3))
 def test_legacy_seeds_are_the_same_constant_exactly_where_numpy_makes_the_same_stream(one, other):
     same = np.random.RandomState(one).rand() == np.random.RandomState(other).rand()
-    assert same == (taking._legacy(one) == taking._legacy(other))
+    assert same == (numpy_framework.legacy(one) == numpy_framework.legacy(other))
 
 
 SCALARS = st.integers(-3, 3) | st.sampled_from([0.0, 1.0, 0.5, True, "1", b"1", "x", bytearray(b"x")])
@@ -69,7 +69,7 @@ SCALARS = st.integers(-3, 3) | st.sampled_from([0.0, 1.0, 0.5, True, "1", b"1", 
 @given(SCALARS, SCALARS)
 def test_pythons_seeds_are_the_same_constant_exactly_where_python_makes_the_same_stream(one, other):
     same = random.Random(one).random() == random.Random(other).random()
-    assert same == (taking._python_constant(one) == taking._python_constant(other))
+    assert same == (python_framework.constant(one) == python_framework.constant(other))
 
 
 STREAMS = """
@@ -134,7 +134,7 @@ def test_the_original_its_replacement_and_its_place_are_recorded(train, tmp_path
     script = tmp_path / "train.py"
     script.write_text("import random\nimport numpy as np\nrandom.seed(11)\nrng = np.random.default_rng(\n    12\n)\n")
     told = seeds_told(train("train.py", extra=taking_from(3)))
-    new = [str(takeover.replacement(3, kind, constant)) for kind, constant in (("random", 11), ("numpy.random", 12))]
+    new = [str(seeding.replacement(3, kind, constant)) for kind, constant in (("random", 11), ("numpy.random", 12))]
     assert told == [
         ("random.seed", "11", f"{script}:3", new[0]),
         ("numpy.random.default_rng", "12", f"{script}:4", new[1]),
@@ -234,7 +234,7 @@ def test_a_constant_passed_to_a_library_is_taken_and_the_librarys_own_are_not(tr
     table, drawn, shuffled = trained.stdout.split()
     assert table == str(np.random.RandomState(0).rand())
     assert drawn == str(np.random.default_rng(2**40 + 1).random())
-    new = takeover.replacement(3, "numpy.random", 42)
+    new = seeding.replacement(3, "numpy.random", 42)
     assert shuffled == str(np.random.default_rng(new).random())
     assert seeds_told(trained) == [("numpy.random.default_rng", "42", f"{script}:3", str(new))]
     assert trained.of_kind("note") == []
@@ -285,8 +285,8 @@ def test_forked_spawned_and_started_children_get_what_their_parent_gets(train, t
 def test_values_that_were_handed_out_come_back_as_what_they_stood_for(tmp_path):
     recorder = Recorder(tmp_path)
     recorder.begin()
-    taker = takeover.SeedTaker(3, recorder)
-    one, other = takeover.Kind("one", takeover.whole_number), takeover.Kind("other", takeover.whole_number)
+    taker = seeding.SeedTaker(3, recorder, takes_constants=True, answers_fresh=False)
+    one, other = seeding.Kind("one", seeding.whole_number), seeding.Kind("other", seeding.whole_number)
     new = taker.take(one, "call", 42)
     assert taker.take(one, "call", new) == new
     assert taker.take(other, "call", new) == taker.take(other, "call", 42) != new
@@ -299,13 +299,13 @@ def test_what_goes_wrong_in_it_leaves_the_training_its_own_seed(tmp_path):
     def broken(value):
         raise RuntimeError("broken")
 
-    takeover.activate(takeover.SeedTaker(3, recorder))
+    seeding.activate(seeding.SeedTaker(3, recorder, takes_constants=True, answers_fresh=False))
     try:
-        assert takeover.taken(takeover.Kind("kind", broken), "call", 42) == 42
+        assert seeding.taken(seeding.Kind("kind", broken), "call", 42) == 42
     finally:
-        takeover.activate(None)
+        seeding.activate(None)
     assert "broken" in (tmp_path / "worker-error.txt").read_text()
-    assert takeover.taken(takeover.Kind("kind", broken), "call", 42) == 42
+    assert seeding.taken(seeding.Kind("kind", broken), "call", 42) == 42
     assert [event["kind"] for event in read_run(tmp_path).main] == ["start"]
 
 
@@ -351,7 +351,7 @@ def test_torch_is_taken_over_and_its_generators_stay_what_they_are(train, tmp_pa
     first = train("train.py", "both", extra=taking_from(3))
     assert first.returncode == 0, first.stderr
     one, two, halves, fork, spawn, fresh = first.stdout.splitlines()
-    new = str(takeover.replacement(3, "torch", 1337))
+    new = str(seeding.replacement(3, "torch", 1337))
     assert one == two
     assert one.split()[1] == new
     assert (halves, fresh) == ("True", "True")
@@ -369,6 +369,6 @@ def test_it_runs_in_the_oldest_python_that_is_there(train):
         pytest.skip("no other Python here")
     code = "import random; random.seed(5); print(random.random())"
     trained = train("-c", code, python=str(OTHER_PYTHONS[0]), extra=taking_from(3))
-    new = takeover.replacement(3, "random", 5)
+    new = seeding.replacement(3, "random", 5)
     assert trained.stdout.split() == [repr(random.Random(new).random())], trained.stderr
     assert sys.version_info >= (3, 11)

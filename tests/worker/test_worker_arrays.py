@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.worker.digests import digest
+from isorun.worker.arrays import digest
 
 ARRAYS = st.lists(st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=4), min_size=2, max_size=4)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 import torch
+from worker_trainings import read_run
 
 from isorun.worker.frameworks import pytorch
 from isorun.worker.recorder import Recorder
-from isorun.worker.runfolder import read_run
 
 CNN = """
 import random, sys, hashlib

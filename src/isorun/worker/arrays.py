@@ -1,16 +1,23 @@
-"""Per-example predictions, packed: little-endian numbers, zlib-compressed, base64.
+"""Arrays of a training: weights as digests, predictions packed.
 
-Integers are classes, in the smallest type that holds them; floats are scores, as float32. NumPy is never imported
-here for the training's sake: arrays bring it along, and lists are packed with the standard library.
+A digest is position-sensitive: SHA-256 over name, dtype, shape and bytes of every array, in order. Two are equal
+exactly when all arrays have the same names, types, shapes and bits. Predictions are little-endian numbers,
+zlib-compressed, base64: integers are classes, in the smallest type that holds them; floats are scores, as float32.
+NumPy is never imported here for the training's sake: arrays bring it along, and lists are packed with the standard
+library.
 """
 
 from __future__ import annotations
 
 import array
 import base64
+import hashlib
 import sys
 import zlib
-from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
+
+from . import frameworks
+from .frameworks.base import framed
 
 DEFAULT_NAME = "predictions"
 
@@ -25,6 +32,42 @@ _INTEGER_TYPES = (
     ("uint64", "Q", 0, 2**64 - 1),
     ("int64", "q", -(2**63), 2**63 - 1),
 )
+
+
+def digest(obj: Any) -> str:
+    """The digest of a model, a state, or any nesting of mappings and sequences of arrays and plain values.
+
+    Raises TypeError for something whose bits it cannot see.
+    """
+    hasher = hashlib.sha256()
+    for name, leaf in _leaves("", obj):
+        if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
+            framed(hasher.update, name, type(leaf).__name__, repr(leaf))
+        elif not any(framework.hash_array(hasher.update, name, leaf) for framework in frameworks.every()):
+            what = f"{name or 'the object'} is a {type(leaf).__name__}"
+            raise TypeError(f"{what}; models, arrays and nestings have a digest")
+    return hasher.hexdigest()
+
+
+def _leaves(name: str, obj: Any) -> Iterator[tuple[str, Any]]:
+    children = _children(obj)
+    if children is None:
+        yield name, obj
+        return
+    # The container itself is hashed too, so that an empty one differs from none.
+    yield name, f"{type(children).__name__}[{len(children)}]"
+    for key, child in children.items():
+        yield from _leaves(f"{name}/{key}", child)
+
+
+def _children(obj: Any) -> dict[Any, Any] | None:
+    for framework in frameworks.every():
+        children = framework.children(obj)
+        if children is not None:
+            return children
+    if isinstance(obj, Mapping):
+        return dict(obj)
+    return dict(enumerate(obj)) if isinstance(obj, (list, tuple)) else None
 
 
 class Packed(NamedTuple):
@@ -45,16 +88,9 @@ def by_name(predictions: Any) -> dict[str, Any]:
 
 def pack(values: Any) -> Packed:
     """Pack an array or a (nested) sequence of numbers. Raises TypeError or ValueError for anything else."""
-    if hasattr(values, "detach"):
-        values = _numpy_of_torch(values)
-    elif hasattr(values, "__array__") and "numpy" in sys.modules:
-        values = sys.modules["numpy"].asarray(values)
+    converted = (framework.array(values) for framework in frameworks.every())
+    values = next((made for made in converted if made is not None), values)
     return _pack_array(values) if hasattr(values, "dtype") else _pack_sequence(values)
-
-
-def _numpy_of_torch(tensor: Any) -> Any:
-    plain = tensor.detach().cpu()
-    return (plain.float() if plain.is_floating_point() else plain).numpy()
 
 
 def _pack_array(values: Any) -> Packed:

@@ -156,7 +156,7 @@ print(loss.item(), restarted(torch.ones(2)).tolist() == restarted(torch.ones(2))
 
 
 def test_a_compiled_training_has_one_version_of_its_code_and_its_seeds_are_taken(train, tmp_path):
-    from isorun.worker.fingerprint import sources_digest
+    from isorun.worker.usercode import sources_digest
 
     script = tmp_path / "train.py"
     script.write_text(COMPILED)
