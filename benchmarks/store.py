@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.store.local import open_store
-from isorun.store.sqlite import connect, writing
-from isorun.store.stored_form import canonical_json, content_digest, stored_form
-from isorun.store.writing import RecordWriter
+from isorun.store.content import stored_form
+from isorun.store.database import connect, writing
+from isorun.store.folder import open_store
+from isorun.store.rows import RecordWriter
 from isorun.study.cells import Cell
+from isorun.study.envelope import record_digest
 from isorun.study.levels import Level
 from isorun.study.records import RunRecord, RunState, Series
 
 _RUNS: Final = 10_000
 _POINTS: Final = 200
 _TARGETS: Final = {
-    "group statistics": (0.1, "s, at most"),
-    "whole frame": (0.5, "s, at most"),
+    "reading all records": (1.5, "s, at most"),
     "finding what is missing on resume": (2.0, "s, at most"),
     "size on disk": (12.0, "bytes a point, at most"),
 }
@@ -47,8 +47,7 @@ def _measure_shape(metrics: int, points: int) -> list[dict[str, Any]]:
         _fill(folder / "store.sqlite", metrics, points)
         with open_store(folder) as store:
             measured = {
-                "group statistics": _seconds(lambda: store.group_statistics("metric_0", by=("approach", "level"))),
-                "whole frame": _seconds(store.frame),
+                "reading all records": _seconds(store.records),
                 "finding what is missing on resume": _resume_seconds(folder),
                 "size on disk": (folder / "store.sqlite").stat().st_size / (_RUNS * metrics * points),
             }
@@ -63,7 +62,7 @@ def _fill(database: Path, metrics: int, points: int) -> None:
         writer = RecordWriter(connection)
         for record in _records(metrics, points):
             kept = stored_form(record)
-            writer.write(kept, content_digest(canonical_json(kept.to_json())))
+            writer.write(kept, record_digest(kept))
     connection.close()
 
 
@@ -112,7 +111,7 @@ def _record(cell: Cell, metrics: int, points: int, generator: random.Random) -> 
 def _resume_seconds(folder: Path) -> float:
     def resume() -> None:
         with open_store(folder) as store:
-            assert len(store.finished_cells()) == _RUNS
+            assert len(store.finished()) == _RUNS
 
     return _seconds(resume)
 

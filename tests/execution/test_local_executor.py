@@ -13,7 +13,7 @@ import pytest
 
 from isorun.errors import ExecutionError
 from isorun.execution.keeper import processes
-from isorun.execution.strays import Marks, find_strays
+from isorun.execution.process import Marks, find_strays
 from isorun.study.parts import Sources
 from isorun.study.records import RunState
 from isorun.testing.executor_contract import execute

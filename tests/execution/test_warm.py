@@ -166,7 +166,7 @@ def test_children_of_a_warm_run_are_ended_and_noted_and_other_runs_are_left_alon
     for thread in threads:
         thread.join()
     stayed, left = (records[job.cell.id] for job in jobs)
-    servers = [place.server for place in executor._launcher._servers._places.values()]
+    servers = [place.server for place in executor._workshop.launcher._servers._places.values()]
     assert [process.name for server in servers for process in server.orphans()] == []
     executor.close()
     assert (stayed.log_tail, codes(stayed)) == ("child 0", set())

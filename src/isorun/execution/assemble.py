@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import re
+import threading
+import time
+import zlib
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
+from isorun.errors import ExecutionError
 from isorun.execution.base import Job
 from isorun.execution.events import EventLog, non_finite_notes
 from isorun.execution.output import Secrets
 from isorun.execution.process import Exit
 from isorun.sources import Found, merged
 from isorun.study.records import Note, RunRecord, RunState
+from isorun.worker.usercode import code_version
 
-__all__ = ["Ended", "assemble", "state_and_reason"]
+__all__ = [
+    "CodeVersions",
+    "Ended",
+    "assemble",
+    "failed_to_read",
+    "keep_record",
+    "read_record",
+    "state_and_reason",
+    "with_script",
+]
+
+RECORD_NAME: Final = "record.json.gz"
+_FAST: Final = 1
+_GZIP: Final = 31  # zlib's word for a gzip file
+
+# Thousands of short runs must not call git thousands of times; code that is edited meanwhile is still noticed.
+_MAX_AGE_SECONDS: Final = 10.0
+
 
 _LAST_WORDS: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|\S*python\S*: ).*")
 _LAST_WORDS_LENGTH: Final = 200
+_MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named .*\Z", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +55,7 @@ class Ended:
 
     began_unix: the wall clock at the launch. lines, files: metrics read from the output and from files.
     asked_to_stop: the executor was told to stop while the run was going on. secrets: what notes may not quote.
+    unreadable: why what it left could not be read, empty if it could.
     """
 
     job: Job
@@ -41,7 +70,9 @@ class Ended:
     log_tail: str
     requested: Mapping[str, Any]
     code: Mapping[str, Any] = field(default_factory=dict)
+    where: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+    unreadable: str = ""
     secrets: Secrets = field(default_factory=Secrets)
 
 
@@ -74,7 +105,16 @@ def assemble(ended: Ended) -> RunRecord:
         seeded=tuple(events.seeded),
         notes=tuple(_notes(ended, found)),
         log_tail=ended.log_tail,
+        startup_seconds=getattr(events, "startup_seconds", None),
+        devices=tuple(ended.requested.get("devices", ())),
+        where=ended.where,
     )
+
+
+def failed_to_read(ended: Ended, error: Exception) -> Ended:
+    """The run without anything it left but its output, and why: a training may leave what nobody can read."""
+    why = f"{type(error).__name__}: {error}"[:_LAST_WORDS_LENGTH]
+    return replace(ended, unreadable=why, events=EventLog(), lines=Found(), files=Found())
 
 
 def _all_metrics(ended: Ended) -> Found:
@@ -111,7 +151,9 @@ def state_and_reason(ended: Ended) -> tuple[RunState, str]:
         guess = " (out of memory?)" if ended.exit.signal == "SIGKILL" else ""
         return RunState.FAILED, f"killed by {ended.exit.signal}{guess}"
     if ended.exit.exit_code != 0:
-        return RunState.FAILED, f"exit code {ended.exit.exit_code}{_last_words(ended.log_tail)}"
+        return RunState.FAILED, f"exit code {ended.exit.exit_code}{_last_words(ended.log_tail)}{_remedy(ended)}"
+    if ended.unreadable:
+        return RunState.FAILED, f"what the run left cannot be read ({ended.unreadable})"
     if ended.events.has_gaps:
         return RunState.FAILED, "some of what the run logged is missing: the disk failed or the folder was removed"
     return RunState.FINISHED, ""
@@ -121,6 +163,14 @@ def _last_words(log_tail: str) -> str:
     """The error a Python program ends with, when its last line reads like one."""
     last = log_tail.rstrip().rpartition("\n")[2]
     return f": {last[:_LAST_WORDS_LENGTH]}" if _LAST_WORDS.fullmatch(last) else ""
+
+
+def _remedy(ended: Ended) -> str:
+    """For a module that is not there: in which interpreter it was looked for, and what to do."""
+    python = ended.events.start.get("executable") or ended.requested.get("python")
+    if not python or not _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
+        return ""
+    return f" in {python}: install what is missing with `{python} -m pip install`, or choose another with --python"
 
 
 def _notes(ended: Ended, found: Found) -> list[Note]:
@@ -143,7 +193,73 @@ def _without_worker(ended: Ended) -> str:
 
 def _thread_notes(ended: Ended) -> list[Note]:
     """Libraries clamp and ignore requests for threads silently; a declared number that was not kept is told."""
-    asked, used = ended.job.resources.cpus, ended.events.effective.get("torch", {}).get("threads")
-    if asked is None or used is None or asked == used:
-        return []
-    return [Note("threads-differ", f"{asked} threads were asked for and torch used {used}")]
+    asked = ended.job.resources.cpus
+    parts = {name: part for name, part in ended.events.effective.items() if isinstance(part, Mapping)}
+    used = {name: part["threads"] for name, part in parts.items() if "threads" in part}
+    return [
+        Note("threads-differ", f"{asked} threads were asked for and {name} used {count}")
+        for name, count in used.items()
+        if asked is not None and asked != count
+    ]
+
+
+def keep_record(record: RunRecord, folder: Path) -> None:
+    """Keep the record in the run's folder too: a store that was damaged is rebuilt from there.
+
+    It is not waited for until it has reached the disk: what makes a run count is the store's copy. A disk that is
+    full, or a folder that was removed, is the store's to tell.
+    """
+    text = json.dumps(record.to_json(), sort_keys=True, separators=(",", ":"))
+    digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    envelope = f'{{"format":1,"digest":"{digest}","record":{text}}}\n'.encode()
+    temporary = folder / f"{RECORD_NAME}.tmp"
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(zlib.compress(envelope, _FAST, _GZIP))
+        temporary.replace(folder / RECORD_NAME)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+
+
+def read_record(folder: Path) -> RunRecord:
+    """The record in the folder of a run; ExecutionError when there is none, or it is not what was written."""
+    path = folder / RECORD_NAME
+    try:
+        envelope = json.loads(zlib.decompress(path.read_bytes(), _GZIP))
+        text = json.dumps(envelope["record"], sort_keys=True, separators=(",", ":"))
+        if hashlib.blake2b(text.encode(), digest_size=16).hexdigest() != envelope["digest"]:
+            raise ValueError("the digest differs")
+        return RunRecord.from_json(envelope["record"])
+    except (OSError, ValueError, KeyError, TypeError, zlib.error) as error:
+        raise ExecutionError(f"the record {path} cannot be read", found=str(error)) from error
+
+
+class CodeVersions:
+    """Asks git in a thread of its own, at most once in ten seconds for a folder."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="code-version")
+        self._latest: dict[Path, tuple[float, Future[dict[str, Any]]]] = {}
+        self._lock = threading.Lock()
+
+    def ask(self, folder: Path) -> Future[dict[str, Any]]:
+        """The version of the code in a folder, as it is about now."""
+        with self._lock:
+            asked_at, answer = self._latest.get(folder, (0.0, None))
+            if answer is None or time.monotonic() - asked_at > _MAX_AGE_SECONDS:
+                answer = self._pool.submit(code_version, folder)
+                self._latest[folder] = (time.monotonic(), answer)
+            return answer
+
+    def close(self) -> None:
+        """End the thread."""
+        self._pool.shutdown()
+
+
+def with_script(version: Mapping[str, Any], effective: Mapping[str, Any]) -> dict[str, Any]:
+    """The version, and the hashes of the script and of all the training's own source files as the worker saw them."""
+    found = {
+        "script_sha256": effective.get("script", {}).get("sha256"),
+        "sources_sha256": effective.get("sources_sha256"),
+    }
+    return {**version, **{name: value for name, value in found.items() if value}}

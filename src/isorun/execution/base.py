@@ -26,6 +26,7 @@ __all__ = [
     "RunEnded",
     "RunStarted",
     "Tell",
+    "event_to_json",
     "job_of",
 ]
 
@@ -179,6 +180,19 @@ class ExecutorFailed:
 
     error: IsorunError
     run_id: str = ""
+
+
+def event_to_json(event: Event) -> dict[str, Any]:
+    """The event as plain JSON. The record of a run that ended lies in its folder and is not in it."""
+    match event:
+        case RunStarted():
+            return {"event": "started", "run_id": event.run_id, "where": dict(event.where)}
+        case RowsLogged():
+            return {"event": "rows", "run_id": event.run_id, "rows": [dict(row) for row in event.rows]}
+        case RunEnded():
+            return {"event": "ended", "run_id": event.run_id, "state": str(event.record.state)}
+        case ExecutorFailed():
+            return {"event": "failed", "run_id": event.run_id, "error": event.error.message()}
 
 
 Event = RunStarted | RowsLogged | RunEnded | ExecutorFailed

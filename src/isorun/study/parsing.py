@@ -6,10 +6,10 @@ allowed, and what to do.
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,9 +33,19 @@ from isorun.study.checks import (
     each_once,
     shown,
 )
-from isorun.study.distributions import KINDS, Distribution
 from isorun.study.levels import Level
-from isorun.study.parts import FUNCTION, Approach, Config, Environment, Metric, Policy, Selection, Sources
+from isorun.study.parts import (
+    FUNCTION,
+    KINDS,
+    Approach,
+    Config,
+    Distribution,
+    Environment,
+    Metric,
+    Policy,
+    Selection,
+    Sources,
+)
 from isorun.worker.redaction import redacted_argv
 
 __all__ = [
@@ -241,15 +251,9 @@ def _function(value: Any, where: str, folder: Path) -> tuple[str, ...]:
 
 
 def _reference_to(function: Callable[..., Any], where: str, folder: Path) -> str:
-    name, file = getattr(function, "__qualname__", ""), inspect.getsourcefile(inspect.unwrap(function))
-    if not name.isidentifier() or file is None:
-        raise StudyError(
-            f"{where}: only a function at the top level of a module can be run in a process of its own",
-            found=repr(function),
-            hint="move it to the top level of a .py file",
-        )
-    path, root = Path(file).resolve(), folder.resolve()
-    return f"{path.relative_to(root) if path.is_relative_to(root) else path}:{name}"
+    from isorun.study.functions import reference_to  # noqa: PLC0415 - only studies made in Python have functions
+
+    return reference_to(function, where, folder)
 
 
 def _config(name: str, value: Any) -> Config:
@@ -282,6 +286,8 @@ def _refuse_secret(key: str, value: ConfigValue | None, where: str) -> None:
 def _config_value(value: Any, where: str) -> ConfigValue:
     if isinstance(value, float) and not math.isfinite(value):
         raise StudyError(f"{where}: it must be a finite number", found=str(value))
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise StudyError(f"{where}: the number is too large to compute with", found=shown(value), allowed="up to 1e308")
     if isinstance(value, (str, bool, int, float)):
         return value
     raise StudyError(f"{where}: a value is a text, a number, true or false", found=shown(value))
@@ -351,7 +357,7 @@ def _module_names(value: Any, where: str) -> tuple[str, ...]:
     modules = as_texts(value, where)
     for name in modules:
         if not all(part.isidentifier() for part in name.split(".")):
-            raise StudyError(f"{where}: {name!r} is not the name of a module", allowed='such as "torch"')
+            raise StudyError(f"{where}: {name!r} is not the name of a module", allowed='such as "numpy"')
     return modules
 
 
@@ -395,6 +401,8 @@ def _level(value: Any) -> Level:
 
 def _paths(value: Any, where: str) -> tuple[str, ...]:
     paths = as_texts(value, where)
+    if not all(paths):
+        raise StudyError(f"{where}: an empty text names no file")
     placeholders.check(paths, where)
     return paths
 

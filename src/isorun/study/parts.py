@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import random
 import re
-from collections.abc import Mapping
+import statistics
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from isorun.study.cells import ConfigValue
-from isorun.study.distributions import Distribution
 from isorun.worker.redaction import RECORDED_VARIABLES, REDACTED, names_secret
 
 __all__ = [
     "FUNCTION",
+    "KINDS",
     "Approach",
     "Config",
+    "Distribution",
     "Environment",
     "Metric",
     "Policy",
@@ -25,11 +29,59 @@ __all__ = [
     "recordable",
 ]
 
-
 FUNCTION: Final = "function"
-
-
 _HASHED: Final = re.compile(r"<sha256:[0-9a-f]{16}>")
+
+
+def _uniform(generator: random.Random, low: float, high: float) -> float:
+    return low + (high - low) * generator.random()
+
+
+def _normal(generator: random.Random, mean: float, sd: float) -> float:
+    return statistics.NormalDist(mean, sd).inv_cdf(_open_unit(generator))
+
+
+def _log_uniform(generator: random.Random, low: float, high: float) -> float:
+    drawn = math.exp(_uniform(generator, math.log(low), math.log(high)))
+    return min(max(drawn, low), high)
+
+
+def _integer(generator: random.Random, low: float, high: float) -> int:
+    return generator.randint(int(low), int(high))
+
+
+def _open_unit(generator: random.Random) -> float:
+    drawn = generator.random()
+    return drawn if drawn > 0.0 else _open_unit(generator)
+
+
+KINDS: Final[Mapping[str, Callable[[random.Random, float, float], ConfigValue]]] = {
+    "uniform": _uniform,
+    "normal": _normal,
+    "log-uniform": _log_uniform,
+    "integer": _integer,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A kind with its two numbers: low and high (integers include both ends), or mean and sd for `normal`.
+
+    `choice` has its options instead.
+    """
+
+    kind: str
+    first: float = 0.0
+    second: float = 0.0
+    options: tuple[ConfigValue, ...] = ()
+
+    def draw(self, seed: int, config: str, parameter: str, number: int) -> ConfigValue:
+        """The value of one draw."""
+        key = f"{seed}/{config}/{parameter}/{number}".encode()
+        generator = random.Random(int.from_bytes(hashlib.sha256(key).digest()[:8], "big"))
+        if self.kind == "choice":
+            return self.options[generator.randrange(len(self.options))]
+        return KINDS[self.kind](generator, self.first, self.second)
 
 
 def recordable(name: str, value: str) -> str:
