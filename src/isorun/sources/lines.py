@@ -49,6 +49,7 @@ class LineMetrics(AbstractSource):
     def __init__(self, sources: Sources, settings: tuple[str, ...] = ()) -> None:
         super().__init__(sources, settings)
         self._patterns = Patterns(sources.patterns)
+        self._has_patterns = bool(self._patterns)
         self._finds_by_itself = sources.stdout
         self._timeline = Timeline()
         self._tables = Tables()
@@ -63,7 +64,7 @@ class LineMetrics(AbstractSource):
 
     def feed(self, line: str, seconds: float) -> None:
         """Take in one line. seconds: since the run began."""
-        if self._patterns:
+        if self._has_patterns:
             self._feed_patterns(line, seconds)
         if not self._finds_by_itself:
             return
@@ -80,9 +81,11 @@ class LineMetrics(AbstractSource):
         if row is None:
             return False
         self._tables.forget()
-        if row.values or row.has_clock or row.total:
+        if row.values:
             self._timeline.add(row, seconds, line, "stdout")
-            self._last_split = row.split if row.values else self._last_split
+            self._last_split = row.split
+        elif row.has_clock or row.total:
+            self._timeline.add(row, seconds, line, "stdout")
         return True
 
     def _look_whether_shapes_hold(self) -> None:
