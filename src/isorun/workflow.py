@@ -131,10 +131,13 @@ def session_of(
     jobs: int = 1,
     launch: str = "auto",
     devices: str = "auto",
+    python: str = "",
 ) -> AbstractContextManager[Session]:
     """The store and the executor of a study, each opened once."""
     where = store if isinstance(store, AbstractStore) else _place(study, store)
-    return open_session(where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices))
+    return open_session(
+        where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices, python)
+    )
 
 
 def records(study: Study | str | Path, *, store: Store = None) -> Sequence[RunRecord]:
@@ -161,7 +164,7 @@ def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Con
     if not found:
         raise NothingRecorded(f"no run of the study {study.name!r} has ended yet", hint="isorun run makes the runs")
     result = analyse_study(study, found)
-    return replace(result, warnings=(*result.warnings, *told)) if told else result
+    return replace(result, conditions=(*result.conditions, *told)) if told else result
 
 
 def remember(study: Study, *, store: Store = None) -> None:

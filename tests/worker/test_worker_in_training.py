@@ -217,9 +217,11 @@ def test_forked_and_spawned_workers_do_not_disturb_the_record(train, tmp_path):
 def test_a_function_is_called_with_what_it_takes_and_its_mapping_is_the_result(train, tmp_path, monkeypatch):
     target = write(
         tmp_path / "my_training.py",
-        "def fit(seed, lr=1.0):\n    print(seed, lr)\n    return {'acc': 0.5, 'per_class': {0: 0.25}}\n",
+        "def fit(seed, lr=1.0):\n    print(seed, lr)\n    return {'acc': 0.5, 'per_class': {0: 0.25}}\n"
+        "def whole(**known):\n    print(sorted(known.items()))\n"
+        "def placed(level, repeat):\n    print(level, repeat)\n",
     )
-    request = {"seed": 17, "config": {"lr": 0.5, "depth": 3}}
+    request = {"seed": 17, "repeat": 2, "level": "fixed-seed", "config": {"lr": 0.5, "depth": 3}}
     site = "import json, os, pathlib\n"
     site += f"pathlib.Path(os.environ['ISORUN_RUN_DIR'], 'request.json').write_text({json.dumps(request)!r})\n"
     write(tmp_path / "early" / "sitecustomize.py", site)
@@ -230,6 +232,12 @@ def test_a_function_is_called_with_what_it_takes_and_its_mapping_is_the_result(t
     assert trained.of_kind("result")[0]["values"] == {"acc": 0.5}
     (note,) = trained.of_kind("note")
     assert (note["code"], note["message"]) == ("unused-config", "fit does not take: depth")
+    for name, printed in (
+        ("placed", "fixed-seed 2\n"),
+        ("whole", "[('depth', 3), ('level', 'fixed-seed'), ('lr', 0.5), ('repeat', 2), ('seed', 17)]\n"),
+    ):
+        called = (str(levels.site_folder() / "enter.py"), "call", f"{target}:{name}")
+        assert train(*called, extra={"PYTHONPATH": str(tmp_path / "early")}).stdout == printed
 
 
 def test_an_unknown_function_lists_those_there_are(train, tmp_path):

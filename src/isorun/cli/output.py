@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from isorun.cli.waiting import waiting_is_over
 from isorun.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = [
     "print_json",
     "session_options",
     "show",
+    "show_text",
     "terminal_width",
     "wants_colour",
     "write_figures",
@@ -54,6 +56,8 @@ def declare_figure(parser: argparse.ArgumentParser, what: str) -> None:
 def declare_session(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Where runs are carried out and where records are kept."""
     parser.add_argument("--executor", default="local", metavar="NAME", help="what carries out runs (default: local)")
+    about = "devices (GPUs) that runs may use, divided among them: auto, none, or a list such as 0,1"
+    parser.add_argument("--devices", default="auto", metavar="LIST", help=about)
     about = "where records are kept (default: .isorun beside the study)"
     parser.add_argument("--store", metavar="FOLDER|URL", help=about)
 
@@ -69,6 +73,7 @@ def print_json(value: Any) -> None:
 
     A list of numbers stands on one line. Of an iterator every item does, as it comes.
     """
+    waiting_is_over()
     parts: list[str] = []
     for part in _json_parts(value, "\n"):
         parts.append(part)
@@ -119,9 +124,13 @@ def _is_number(value: Any) -> bool:
 
 def show(view: View) -> None:
     """Print what a command has to say."""
-    from isorun.report.terminal import render_view
+    show_text(view.text(colour=wants_colour(), width=terminal_width()))
 
-    print(render_view(view, colour=wants_colour(), width=terminal_width()), end="")
+
+def show_text(text: str) -> None:
+    """Print a text that is ready to be shown."""
+    waiting_is_over()
+    sys.stdout.write(text)
 
 
 def wants_colour() -> bool:
@@ -152,7 +161,7 @@ def made_folder(path: str | Path) -> Path:
 def write_file(path: str | Path, text: str) -> None:
     """Write a file whole or not at all, so that a full disk never leaves half a report."""
     target = Path(path)
-    unfinished = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
+    unfinished = target.parent / f".{target.name[:100]}.{os.getpid()}.part"
     try:
         try:
             unfinished.write_text(text, encoding="utf-8")

@@ -12,6 +12,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
+from isorun.cli.waiting import duration
+from isorun.environments.interpreter import interpreters_of
 from isorun.report.plain_text import harmless
 from isorun.scheduling import Observer
 from isorun.study.records import RunRecord, RunState
@@ -24,15 +26,7 @@ if TYPE_CHECKING:
     from isorun.study.cells import Cell
     from isorun.study.design import Study
 
-__all__ = ["Progress", "duration", "row_text"]
-
-
-def duration(seconds: float) -> str:
-    """A duration as people say it."""
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    minutes, hours = seconds / 60, seconds / 3600
-    return f"{minutes:.0f} min" if minutes < 99.5 else f"{hours:.1f} h"
+__all__ = ["Progress", "row_text"]
 
 
 def row_text(row: Mapping[str, Any]) -> str:
@@ -85,7 +79,12 @@ class Progress(Observer):
     def work_planned(self, runs: int) -> None:
         """How many more runs are to come; a decision plans more of them after each look."""
         self._total = len(self._records) + runs
-        self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do")
+        self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do{self._interpreters(runs)}")
+
+    def _interpreters(self, runs: int) -> str:
+        """Which Python the runs will have, at the start and where it is not the one isorun runs in."""
+        others = interpreters_of(self._study) if runs and not self._records else ()
+        return f", with {', '.join(others)}" if others else ""
 
     def run_started(self, cell: Cell) -> None:
         """A run begins."""

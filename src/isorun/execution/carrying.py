@@ -22,20 +22,17 @@ from typing import Any, Final
 
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters
 from isorun.errors import ExecutionError, IsorunError, known_names
-from isorun.execution.assemble import Ended, assemble, failed_to_read, keep_record
+from isorun.execution.assemble import CodeVersions, Ended, assemble, failed_to_read, keep_record, with_script
 from isorun.execution.base import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell, event_to_json
-from isorun.execution.codeversions import CodeVersions, with_script
 from isorun.execution.events import EventLog, read_run_folder
 from isorun.execution.launching import LAUNCH_MODES, Launcher, ReadyRun, make_ready
-from isorun.execution.masking import Mask
-from isorun.execution.output import BoundedLog, LineSplitter, Output, readable_tail
+from isorun.execution.output import BoundedLog, LineSplitter, Output, Secrets, readable_tail
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays
 from isorun.execution.resources import Devices, Lent, Slots, check_memory
 from isorun.execution.standard_input import StandardInput
 from isorun.execution.warmserver import WarmRun
 from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord
-from isorun.worker.redaction import secret_values
 from isorun.worker.runfolder import RowTail
 
 __all__ = ["Place", "Workshop", "carry_out"]
@@ -185,8 +182,9 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
     reading = Reading(job.sources)
     reader = _Reader(reading.feed)
     lines = LineSplitter(reader.feed)
-    log = BoundedLog(ready.folder / "output.log")
-    output = Output(log, lines, Mask(secret_values(ready.env)))
+    secrets = Secrets.of(job.command, ready.env)
+    log = BoundedLog(ready.folder / "output.log", secrets=secrets)
+    output = Output(log, lines)
     code = workshop.code_versions.ask(job.working_folder)
     try:
         began_unix = time.time()
@@ -214,6 +212,7 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
         requested=ready.requested(),
         where=_where(ready),
         notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready)),
+        secrets=secrets,
     )
     try:
         return _with_what_it_left(ended, ready, reading, reader, code.result())

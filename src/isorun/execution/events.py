@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.study.records import Note, Predictions, Seeded, Series, number_from_json
-from isorun.worker.runfolder import ReadFile, main_file, missing_files, read_files
+from isorun.worker.runfolder import WRITERS, ReadFile, main_file, missing_files, read_files
 
 __all__ = ["EventLog", "Points", "non_finite_notes", "read_run_folder"]
 
@@ -18,6 +18,7 @@ Event = Mapping[str, Any]
 
 _GAPS: Final = {"torn-events", "events-lost"}
 _MOST_FILES_TOLD: Final = 5
+_REQUEST: Final = "request.json"
 
 
 def read_run_folder(folder: Path) -> EventLog:
@@ -44,6 +45,8 @@ def _damages(folder: Path, files: list[ReadFile]) -> list[Note]:
         for file in files
         if file.problem or file.unread_bytes
     ]
+    if not files and not any((folder / name).exists() for name in (_REQUEST, WRITERS)):
+        notes.append(Note("events-lost", "the run's folder was emptied while it ran, and what it logged is gone"))
     if missing := missing_files(folder):
         named = ", ".join(missing[:_MOST_FILES_TOLD])
         notes.append(Note("events-lost", f"removed or replaced while the run wrote to it: {named}"))

@@ -29,6 +29,7 @@ MAX_PREDICTION_BYTES = events.MAX_LINE_BYTES - 2**16
 MAX_SEEDS_A_PLACE = 8
 MAX_SEED_PLACES = 200
 _LARGEST = sys.float_info.max
+_WHOLE = 2**53
 _WORDS = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 _active: Recorder | None = None
@@ -119,7 +120,7 @@ class Recorder:
                 words.append(f"{encode_basestring_ascii(metric)}:{_WORDS.get(text, text)}")
             else:
                 words += [f"{encode_basestring_ascii(metric)}:{_text(one)}" for one in self._number(metric, value)]
-        if type(position) is not int:
+        if type(position) is not int or not -_WHOLE < position < _WHOLE:
             position = self._position(name, position)
         step = "null" if position is None else _text(position)
         seconds = time.monotonic() - self._started - self._imports

@@ -150,11 +150,15 @@ class SeedTaker:
     def fresh(self, kind: Kind, call: str) -> int | None:
         """What to seed with instead of fresh entropy; None where it stays fresh.
 
-        Python's own library draws names of temporary files and the like, which must not be the same in two runs.
+        Python's own library draws names of temporary files and the like, which must not be the same in two runs. What
+        a library makes while it is imported is its own, and a fork server has made it already.
         """
         if not self._answers_fresh:
             return None
         caller = calling()
+        if caller.importing:
+            self._recorder.left_open(f"{caller.library} made a generator without a seed while it was imported")
+            return None
         if caller.library.startswith(STANDARD_LIBRARY) and not is_library_file(caller.library):
             return None
         thread = threading.current_thread()

@@ -7,9 +7,7 @@ each run under names of its own, and as the training's source they would make ev
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -157,11 +155,13 @@ def code_version(folder: str | os.PathLike[str]) -> dict[str, Any]:
     commit = _git(folder, "rev-parse", "--verify", "HEAD")
     if root is None or commit is None:
         return {}
+    from hashlib import sha256
+
     difference = _difference(root.decode(errors="surrogateescape").rstrip("\n"))
     return {
         "commit": commit.decode().strip(),
         "dirty": bool(difference),
-        "diff_sha256": hashlib.sha256(difference).hexdigest() if difference else "",
+        "diff_sha256": sha256(difference).hexdigest() if difference else "",
     }
 
 
@@ -185,6 +185,8 @@ def _untracked_line(root: str, name: str) -> bytes:
 
 
 def _git(folder: str | os.PathLike[str], *arguments: str) -> bytes | None:
+    import subprocess  # only executors ask for the version, and every child Python starts a worker
+
     # A repository may name programs to run in its settings: none of them is needed here.
     command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
@@ -199,7 +201,9 @@ def _git(folder: str | os.PathLike[str], *arguments: str) -> bytes | None:
 
 def hash_of_file(path: Path) -> str:
     """SHA-256 of a file, read in blocks."""
-    hasher = hashlib.sha256()
+    from hashlib import sha256
+
+    hasher = sha256()
     with path.open("rb") as file:
         for block in iter(lambda: file.read(_BLOCK), b""):
             hasher.update(block)
@@ -208,5 +212,7 @@ def hash_of_file(path: Path) -> str:
 
 def sources_digest(paths: Sequence[Path]) -> str:
     """One hash of the training's own source files, wherever they lie: a changed module is a changed training."""
+    from hashlib import sha256
+
     hashes = sorted(f"{path.name} {hash_of_file(path)}" for path in paths if path.is_file())
-    return hashlib.sha256("\n".join(hashes).encode()).hexdigest() if hashes else ""
+    return sha256("\n".join(hashes).encode()).hexdigest() if hashes else ""

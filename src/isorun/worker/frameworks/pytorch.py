@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import warnings
-from hashlib import sha256
 from types import ModuleType
 from typing import Any, Callable, ClassVar, FrozenSet, Mapping
 
@@ -79,6 +77,8 @@ class Torch(Framework):
 
     def effective(self, module: ModuleType) -> dict[str, Any]:
         """Threads, CPU path, and the settings that levels fix."""
+        from hashlib import sha256
+
         built = module.__config__.show()
         return {
             "version": str(module.__version__),
@@ -138,6 +138,8 @@ class Torch(Framework):
         size = plain.numel() * plain.element_size()
         framed(update, name, str(plain.dtype), str(tuple(plain.shape)))
         if size:
+            import ctypes
+
             update((ctypes.c_char * size).from_address(plain.data_ptr()))
         return True
 
