@@ -76,6 +76,8 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypat
         write_file(tmp_path / "folder", "text")
     with pytest.raises(InputError, match="cannot be written"):
         write_file(tmp_path / "missing" / "a.html", "text")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_file("/", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from isorun.cli.waiting import waiting_is_over
 from isorun.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = [
     "print_json",
     "session_options",
     "show",
+    "show_text",
     "terminal_width",
     "wants_colour",
     "write_figures",
@@ -71,6 +73,7 @@ def print_json(value: Any) -> None:
 
     A list of numbers stands on one line. Of an iterator every item does, as it comes.
     """
+    waiting_is_over()
     parts: list[str] = []
     for part in _json_parts(value, "\n"):
         parts.append(part)
@@ -121,9 +124,13 @@ def _is_number(value: Any) -> bool:
 
 def show(view: View) -> None:
     """Print what a command has to say."""
-    from isorun.report.terminal import render_view
+    show_text(view.text(colour=wants_colour(), width=terminal_width()))
 
-    print(render_view(view, colour=wants_colour(), width=terminal_width()), end="")
+
+def show_text(text: str) -> None:
+    """Print a text that is ready to be shown."""
+    waiting_is_over()
+    sys.stdout.write(text)
 
 
 def wants_colour() -> bool:
@@ -154,7 +161,7 @@ def made_folder(path: str | Path) -> Path:
 def write_file(path: str | Path, text: str) -> None:
     """Write a file whole or not at all, so that a full disk never leaves half a report."""
     target = Path(path)
-    unfinished = target.with_name(f".{target.name[:100]}.{os.getpid()}.part")
+    unfinished = target.parent / f".{target.name[:100]}.{os.getpid()}.part"
     try:
         try:
             unfinished.write_text(text, encoding="utf-8")

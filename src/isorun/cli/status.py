@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from isorun.cli import output
-from isorun.cli.progress import duration, row_text
+from isorun.cli.progress import row_text
+from isorun.cli.waiting import duration
 
 if TYPE_CHECKING:
     from isorun.workflow import RunInProgress, Status

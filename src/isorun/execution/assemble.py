@@ -19,10 +19,11 @@ from typing import Any, Final
 from isorun.errors import ExecutionError
 from isorun.execution.base import Job
 from isorun.execution.events import EventLog, non_finite_notes
+from isorun.execution.output import Secrets
 from isorun.execution.process import Exit
 from isorun.sources import Found, merged
 from isorun.study.records import Note, RunRecord, RunState
-from isorun.worker.codeversion import code_version
+from isorun.worker.usercode import code_version
 
 __all__ = [
     "CodeVersions",
@@ -53,8 +54,8 @@ class Ended:
     """A run that has ended, and everything that is known about it.
 
     began_unix: the wall clock at the launch. lines, files: metrics read from the output and from files.
-    asked_to_stop: the executor was told to stop while the run was going on. unreadable: why what it left could not be
-    read, empty if it could.
+    asked_to_stop: the executor was told to stop while the run was going on. secrets: what notes may not quote.
+    unreadable: why what it left could not be read, empty if it could.
     """
 
     job: Job
@@ -72,6 +73,7 @@ class Ended:
     where: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     unreadable: str = ""
+    secrets: Secrets = field(default_factory=Secrets)
 
 
 def assemble(ended: Ended) -> RunRecord:
@@ -180,7 +182,7 @@ def _notes(ended: Ended, found: Found) -> list[Note]:
     if ended.exit.left_behind:
         names = ", ".join(sorted(ended.exit.left_behind))
         notes.append(Note("left-behind", f"processes that outlived the training were ended: {names}"))
-    return notes
+    return [Note(note.code, ended.secrets.masked(note.message)) for note in notes]
 
 
 def _without_worker(ended: Ended) -> str:
@@ -191,10 +193,14 @@ def _without_worker(ended: Ended) -> str:
 
 def _thread_notes(ended: Ended) -> list[Note]:
     """Libraries clamp and ignore requests for threads silently; a declared number that was not kept is told."""
-    asked, used = ended.job.resources.cpus, ended.events.effective.get("torch", {}).get("threads")
-    if asked is None or used is None or asked == used:
-        return []
-    return [Note("threads-differ", f"{asked} threads were asked for and torch used {used}")]
+    asked = ended.job.resources.cpus
+    parts = {name: part for name, part in ended.events.effective.items() if isinstance(part, Mapping)}
+    used = {name: part["threads"] for name, part in parts.items() if "threads" in part}
+    return [
+        Note("threads-differ", f"{asked} threads were asked for and {name} used {count}")
+        for name, count in used.items()
+        if asked is not None and asked != count
+    ]
 
 
 def keep_record(record: RunRecord, folder: Path) -> None:

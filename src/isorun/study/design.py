@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from isorun.errors import StudyError, known_names
 from isorun.study import parsing
-from isorun.study.checks import as_boolean
+from isorun.study.checks import as_boolean, shown
 from isorun.study.levels import Level
 from isorun.study.parts import Approach, Config, Environment, Metric, Policy, Selection, Sources
 from isorun.worker.redaction import redacted_argv
@@ -61,7 +61,8 @@ class Study:
               configs={"slow": {"lr": 0.01}}, levels=["default", "fixed-seed"], repeats=8)
 
     An approach may also be a module-level Python function. folder: where relative paths start and where the default
-    store lies. take_seeds: whether constants that the training seeds with follow the run's seed instead.
+    store lies. withheld: by approach and environment, the keyed hashes of what is in no record (`document.with_key`).
+    take_seeds: whether constants that the training seeds with follow the run's seed instead.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Study:
     selections: Mapping[str, Selection]
     policy: Policy
     folder: str = field(compare=False)
+    withheld: Mapping[str, Mapping[str, str]] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -108,6 +110,7 @@ class Study:
             "selections": parsing.selections(selections),
             "policy": parsing.policy(policy),
             "folder": str(folder),
+            "withheld": {},
         }
         for key, value in parsed.items():
             object.__setattr__(self, key, value)
@@ -154,7 +157,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise StudyError(f"the study file {path} cannot be read: {error}") from None
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # besides TOMLDecodeError also numbers with more digits than Python reads
         raise StudyError(f"{path} is not valid TOML: {error}") from None
     except RecursionError:
         raise StudyError(f"{path} is not a usable study file: it is nested too deeply") from None
@@ -175,10 +178,14 @@ def adhoc_study(
     folder: Path,
 ) -> Study:
     """A study of one command, or of several to compare; the same ones get the same name, so that it can be extended."""
+    for command in commands:
+        if not command or not command[0].strip():
+            hint = "isorun run -n 16 -- python train.py"
+            raise StudyError("the command is empty, so there is nothing to run", found=shown(list(command)), hint=hint)
     approaches = _approach_names([redacted_argv(command, {}) for command in commands])
     every = [word for command in commands for word in (*command, "")][:-1]
     return Study(
-        _checked(name) if name else f"{'-vs-'.join(map(_file_name, approaches))[:60]}-{_short_hash(every)}",
+        _checked(name) if name is not None else f"{'-vs-'.join(map(_file_name, approaches))[:60]}-{_short_hash(every)}",
         approaches={approach: list(command) for approach, command in zip(approaches, commands, strict=True)},
         environments={"default": environment or {}},
         levels=list(levels) or [Level.DEFAULT],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -285,6 +286,8 @@ def _refuse_secret(key: str, value: ConfigValue | None, where: str) -> None:
 def _config_value(value: Any, where: str) -> ConfigValue:
     if isinstance(value, float) and not math.isfinite(value):
         raise StudyError(f"{where}: it must be a finite number", found=str(value))
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise StudyError(f"{where}: the number is too large to compute with", found=shown(value), allowed="up to 1e308")
     if isinstance(value, (str, bool, int, float)):
         return value
     raise StudyError(f"{where}: a value is a text, a number, true or false", found=shown(value))
@@ -354,7 +357,7 @@ def _module_names(value: Any, where: str) -> tuple[str, ...]:
     modules = as_texts(value, where)
     for name in modules:
         if not all(part.isidentifier() for part in name.split(".")):
-            raise StudyError(f"{where}: {name!r} is not the name of a module", allowed='such as "torch"')
+            raise StudyError(f"{where}: {name!r} is not the name of a module", allowed='such as "numpy"')
     return modules
 
 
@@ -398,6 +401,8 @@ def _level(value: Any) -> Level:
 
 def _paths(value: Any, where: str) -> tuple[str, ...]:
     paths = as_texts(value, where)
+    if not all(paths):
+        raise StudyError(f"{where}: an empty text names no file")
     placeholders.check(paths, where)
     return paths
 

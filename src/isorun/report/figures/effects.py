@@ -168,7 +168,7 @@ def _forest_ends(row: ForestRow) -> tuple[str, str]:
 def variance_shares(
     shares: Sequence[VarianceShare], *, name: str = "variance-shares", title: str = "Where the variance comes from"
 ) -> Figure:
-    """A bar for each random effect and the residual, as `isorun.analysis.mixed.shares` gives them."""
+    """A bar for each random effect and the residual, as `isorun.analysis.mixed.hypotheses` gives them."""
     if not shares:
         raise InputError("there is nothing to draw", found="no variance share", allowed="at least one")
     return Figure(

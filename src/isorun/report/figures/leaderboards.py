@@ -312,7 +312,7 @@ def performance_profiles(
     name: str = "performance-profiles",
     title: str = "Share of runs above every score",
 ) -> Figure:
-    """The profiles of named approaches, as `isorun.analysis.leaderboards.performance_profile` gives them."""
+    """The profiles of named approaches, as `isorun.analysis.leaderboards.across_tasks` gives them."""
     if not any(profile.thresholds for profile in profiles.values()):
         raise InputError("there is nothing to draw", found="no profile", allowed="at least one approach")
     ordered = {approach: _in_order(profile) for approach, profile in profiles.items()}
