@@ -108,8 +108,7 @@ class Numbers(_Array):
     @classmethod
     def unpacked(cls, data: bytes) -> Numbers:
         """The numbers that little-endian float64 stand for."""
-        numbers = cls()
-        numbers.frombytes(data)
+        numbers = cast("Numbers", _Array.__new__(cls, "d", data))
         if sys.byteorder == "big":
             numbers.byteswap()
         return numbers
@@ -252,16 +251,16 @@ class RunRecord:
         return {"record": RECORD_VERSION, **fields}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], series: Mapping[str, Series] | None = None) -> RunRecord:
+    def from_json(cls, data: Mapping[str, Any], **apart: Any) -> RunRecord:
         """The record that `to_json` wrote, in this version or an older one.
 
-        series: where they were not in the JSON, but kept apart.
+        apart: fields that are not in the JSON but were kept apart, as they are.
         """
         try:
             version = data["record"]
             _refuse_newer(version)
             read = {name: codec.read(data[name], version) for name, codec in _codecs().items() if name in data}
-            return cls(**(read if series is None else {**read, "series": series}))
+            return cls(**read, **apart)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise StoreError(
                 "a record cannot be read",
