@@ -298,11 +298,14 @@ def _read_numbers(values: Mapping[str, float | str], _version: int) -> dict[str,
 
 
 def _write_series(series: Mapping[str, Series]) -> dict[str, Any]:
-    """Metrics that were logged together share their steps and seconds, which then travel once."""
+    """Metrics that were logged together share their steps and seconds, which then travel once.
+
+    In the order of their names, so that the same series give the same JSON.
+    """
     places: dict[bytes, int] = {}
     axes: list[list[str]] = []
     values: dict[str, list[Any]] = {}
-    for metric, item in series.items():
+    for metric, item in sorted(series.items()):
         steps, seconds = Numbers(item.steps), Numbers(item.seconds)
         axis = hashlib.blake2b(steps, digest_size=16).digest() + hashlib.blake2b(seconds, digest_size=16).digest()
         if axis not in places:
