@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -223,7 +224,8 @@ def keep_record(record: RunRecord, folder: Path) -> None:
             file.write(envelope)
         temporary.replace(folder / RECORD_NAME)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def read_record(folder: Path) -> RunRecord:
