@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from isorun.store.content import stored_form
+from isorun.store.database import connect, writing
 from isorun.store.folder import open_store
-from isorun.store.sqlite import connect, writing
-from isorun.store.stored_form import canonical_json, content_digest, stored_form
-from isorun.store.writing import RecordWriter
+from isorun.store.rows import RecordWriter
 from isorun.study.cells import Cell
+from isorun.study.envelope import record_digest
 from isorun.study.levels import Level
 from isorun.study.records import RunRecord, RunState, Series
 
@@ -61,7 +62,7 @@ def _fill(database: Path, metrics: int, points: int) -> None:
         writer = RecordWriter(connection)
         for record in _records(metrics, points):
             kept = stored_form(record)
-            writer.write(kept, content_digest(canonical_json(kept.to_json())))
+            writer.write(kept, record_digest(kept))
     connection.close()
 
 

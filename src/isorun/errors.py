@@ -10,6 +10,7 @@
     ├── ExecutionError      a run could not be started or watched
     ├── StoreError          the store cannot be read or written
     │   ├── StoreConflict   a second, different record for something already finished
+    │   ├── StoreDamaged    the store holds something that isorun did not write
     │   ├── StoreTooNew     the store was written by a newer isorun
     │   └── StoreBusy       another process holds the store for too long
     └── NothingRecorded     there is no run to report on
@@ -33,6 +34,7 @@ __all__ = [
     "PluginError",
     "StoreBusy",
     "StoreConflict",
+    "StoreDamaged",
     "StoreError",
     "StoreTooNew",
     "StudyError",
@@ -105,6 +107,21 @@ class StoreError(IsorunError):
 
 class StoreConflict(StoreError):
     """A second, different record for something already finished."""
+
+
+class StoreDamaged(StoreError):
+    """The store holds something that isorun did not write.
+
+    What can be saved, and how, is the same for all damage, so it need not be said where it is found.
+    """
+
+    def __init__(self, what: str, *, found: str = "", allowed: str = "", hint: str = "") -> None:
+        super().__init__(
+            what if what.startswith("the store is damaged") else f"the store is damaged: {what}",
+            found=found,
+            allowed=allowed or "what isorun wrote; nothing was changed, and all that is sound can be saved",
+            hint=hint or "isorun store verify tells what is damaged, isorun store repair saves the rest",
+        )
 
 
 class StoreTooNew(StoreError):

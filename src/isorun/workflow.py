@@ -21,10 +21,9 @@ from isorun.errors import IsorunError, NothingRecorded, StudyError, known_names
 from isorun.scheduling import CellList, Observer, Outcome, carry_out
 from isorun.session import ExecutorOptions, Session, is_there, open_session, open_store, runs_folder, store_place
 from isorun.store.base import PLANS, STUDIES, AbstractStore, Holder
-from isorun.study.cells import Cell
-from isorun.study.design import Study, load_study, study_from_document
-from isorun.study.document import without_secrets
-from isorun.study.plan import cells_of
+from isorun.study.cells import Cell, cells_of, withheld_hashes
+from isorun.study.design import Study, load_study
+from isorun.study.document import kept_study, with_key, without_secrets
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
@@ -73,9 +72,15 @@ def load(source: str | Path | Study, *, store: Store = None) -> Study:
     raise StudyError(what, allowed=known_names(str(source), known), hint=hint)
 
 
-def plan(study: Study) -> tuple[Cell, ...]:
-    """All cells of the study."""
-    return cells_of(study)
+def plan(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
+    """All cells of the study, with the ids that its store knows if it has one already.
+
+    Where values are withheld from records, a cell's id is made with the store's key; without a store it is provisional.
+    """
+    if not any(withheld_hashes(study, None).values()) or not _is_there(study, store):
+        return cells_of(study)
+    with _opened(study, store) as opened:
+        return cells_of(study, opened.key)
 
 
 def missing(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
@@ -84,7 +89,7 @@ def missing(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
         return cells_of(study)
     with _opened(study, store) as opened:
         finished = opened.finished()
-        return tuple(cell for cell in cells_of(study) if cell.id not in finished)
+        return tuple(cell for cell in cells_of(study, opened.key) if cell.id not in finished)
 
 
 def run(
@@ -126,23 +131,27 @@ def session_of(
     jobs: int = 1,
     launch: str = "auto",
     devices: str = "auto",
+    python: str = "",
 ) -> AbstractContextManager[Session]:
     """The store and the executor of a study, each opened once."""
     where = store if isinstance(store, AbstractStore) else _place(study, store)
-    return open_session(where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices))
+    return open_session(
+        where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices, python)
+    )
 
 
 def records(study: Study | str | Path, *, store: Store = None) -> Sequence[RunRecord]:
     """The records of the study's cells, failed attempts included."""
     study = load(study, store=store)
     with _recorded(study, store) as opened:
-        return opened.records(cell.id for cell in cells_of(study))
+        return opened.records(cell.id for cell in cells_of(study, opened.key))
 
 
 def analyse(study: Study | str | Path, *, store: Store = None) -> StudyResult:
     """Everything a report needs to know of the study's runs."""
     study = load(study, store=store)
     with _recorded(study, store) as opened:
+        study = with_key(study, opened.key)
         found = opened.records(cell.id for cell in cells_of(study))
         told = (*_runs_beyond(study, opened), *store_conditions(opened))
     return analyse_records(study, found, told)
@@ -155,13 +164,14 @@ def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Con
     if not found:
         raise NothingRecorded(f"no run of the study {study.name!r} has ended yet", hint="isorun run makes the runs")
     result = analyse_study(study, found)
-    return replace(result, warnings=(*result.warnings, *told)) if told else result
+    return replace(result, conditions=(*result.conditions, *told)) if told else result
 
 
 def remember(study: Study, *, store: Store = None) -> None:
     """Keep the declaration of an ad hoc study in its store, so that it can be reported on by name."""
-    document = {"folder": str(Path(study.folder).resolve()), **without_secrets(study)}
     with _opened(study, store) as opened:
+        kept = without_secrets(with_key(study, opened.key))
+        document = {"folder": str(Path(study.folder).resolve()), **kept}
         opened.documents(STUDIES).write(study.name, document)
 
 
@@ -179,7 +189,7 @@ def _recalled(name: str, store: AbstractStore) -> Study:
     except (IsorunError, KeyError, TypeError) as error:
         what = f"the kept study {kept.place(name)} cannot be read: {error}"
         raise StudyError(what, hint="type the command again: its finished runs are kept") from None
-    return study_from_document(document, folder, name)
+    return kept_study(document, folder, name)
 
 
 def _place(study: Study, store: Store) -> str:
@@ -240,7 +250,7 @@ def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
 
     kept = store.documents(PLANS)
     names = kept.names()
-    own = {cell.id for cell in cells_of(study)} if names else set()
+    own = {cell.id for cell in cells_of(study, store.key)} if names else set()
     for name in names:
         try:
             document = kept.read(name) or {}
@@ -317,13 +327,13 @@ def status(study: Study | str | Path | None = None, *, store: Store = None) -> S
     around = declared or Study("store", approaches={"none": "true"})
     with _recorded(around, store) as opened:
         holders = opened.holders()
+        cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared, opened.key)}
         finished, tried = opened.finished(), {run_id.rpartition("-")[0] for run_id in opened.run_ids()}
         runs = runs_folder(opened if isinstance(store, AbstractStore) else _place(around, store), around.folder)
     if declared is None:
         running = tuple(_in_progress(holder, runs) for holder in holders)
         held = {holder.cell_id for holder in holders}
         return Status("", None, len(finished), len(tried - finished - held), None, running)
-    cells = {cell.id: cell for cell in cells_of(declared)}
     running = tuple(_in_progress(holder, runs, cells[holder.cell_id]) for holder in holders if holder.cell_id in cells)
     held = {run.holder.cell_id for run in running}
     left = cells.keys() - finished - held
@@ -331,11 +341,13 @@ def status(study: Study | str | Path | None = None, *, store: Store = None) -> S
 
 
 def _in_progress(holder: Holder, runs: Path, cell: Cell | None = None) -> RunInProgress:
-    from isorun.worker.runfolder import read_run
+    from isorun.worker.runfolder import RowTail
 
     folder = runs / f"{holder.cell_id}-{holder.attempt}"
     label = cell.label if cell else _label_in(folder) or holder.cell_id
-    rows = [event for event in read_run(folder).main if event["kind"] == "row"] if folder.is_dir() else []
+    tail = RowTail(folder)
+    rows = tail.rows()
+    tail.close()
     return RunInProgress(holder, label, rows[-1] if rows else {})
 
 
@@ -351,7 +363,7 @@ def reuse_conditions(study: Study, store: AbstractStore, *, adhoc: bool) -> tupl
     """What to know before finished runs are used again. adhoc: a command typed now, which has no file of its own."""
     renamed = tuple(_renamed(study, store)) if adhoc else ()
     left = {cell.id for cell in missing(study, store=store)}
-    finished = [cell.id for cell in cells_of(study) if cell.id not in left]
+    finished = [cell.id for cell in cells_of(study, store.key) if cell.id not in left]
     if not finished:
         return renamed
     kept = store.records(finished[:_MOST_RECORDS])
@@ -394,7 +406,7 @@ def _edited(study: Study, made: Sequence[RunRecord], finished: int, left: int) -
 
 def _changes(study: Study, made: Sequence[RunRecord]) -> list[str]:
     """What of the code that made these runs is not as it was then: scripts, else the repository around them."""
-    from isorun.worker.codeversion import code_version
+    from isorun.worker.usercode import code_version
 
     folder = Path(study.folder)
     scripts = {script for record in made if (script := _edited_script(folder, record))}
@@ -408,7 +420,7 @@ def _changes(study: Study, made: Sequence[RunRecord]) -> list[str]:
 
 def _edited_script(folder: Path, record: RunRecord) -> str:
     """The run's script, where its file is not what was run."""
-    from isorun.worker.libraries import hash_of_file
+    from isorun.worker.usercode import hash_of_file
 
     script = next((word for word in record.cell.command if word.endswith(".py")), "")
     path = folder / script
@@ -435,6 +447,6 @@ def _of_others(study: Study, store: AbstractStore, finished: set[str]) -> Iterat
 
 def _cells(name: str, store: AbstractStore) -> set[str]:
     try:
-        return {cell.id for cell in cells_of(_recalled(name, store))}
+        return {cell.id for cell in cells_of(_recalled(name, store), store.key)}
     except IsorunError:
         return set()

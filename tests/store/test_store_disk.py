@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from isorun.errors import StoreError
+from isorun.store.content import stored_form
 from isorun.store.files import Files
 from isorun.store.folder import open_store
 from isorun.store.inbox import Inbox
-from isorun.store.stored_form import stored_form
 from isorun.testing.made_records import make_cell, make_record
 
 

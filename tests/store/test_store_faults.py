@@ -17,10 +17,10 @@ from store_children import PRELUDE, Nursery
 from store_faults import CELLS, FaultyFiles, ForgetfulFiles, record_all
 
 from isorun.errors import IsorunError, StoreError
+from isorun.store.content import stored_form
 from isorun.store.files import Files
 from isorun.store.folder import FolderStore, open_store
 from isorun.store.inbox import Inbox
-from isorun.store.stored_form import stored_form
 from isorun.testing.made_records import content, make_cell, make_record
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from store_children import Nursery, kill
 
+from isorun.store.content import stored_form
 from isorun.store.folder import open_store
-from isorun.store.stored_form import stored_form
 from isorun.testing.made_records import content, make_record
 
 KILLS = 1_000

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from isorun.errors import StoreConflict
 from isorun.store.base import AbstractStore, Claim
+from isorun.store.content import stored_form
 from isorun.store.folder import open_store
-from isorun.store.stored_form import stored_form
 from isorun.study.records import RunState
 from isorun.testing.made_records import content, make_cell, make_record
 from isorun.testing.memory_store import MemoryStore

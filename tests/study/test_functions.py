@@ -9,9 +9,9 @@ import types
 import pytest
 
 from isorun.errors import StudyError
+from isorun.study.cells import cells_of
 from isorun.study.design import Study
 from isorun.study.functions import reference_to
-from isorun.study.plan import cells_of
 
 TYPED = """
 import math

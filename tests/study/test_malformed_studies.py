@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from isorun.errors import StudyError
+from isorun.study.cells import cells_of
 from isorun.study.design import KEYS, load_study, study_from_document
 from isorun.study.document import document_of
-from isorun.study.plan import cells_of
 
 GOOD = """\
 name = "digits"

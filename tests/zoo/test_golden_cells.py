@@ -8,7 +8,7 @@ import hashlib
 
 import pytest
 
-from isorun.study.plan import cells_of
+from isorun.study.cells import cells_of
 from isorun.zoo.paper import Request
 from isorun.zoo.papers import paper
 

@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "agree": "do devices, environments or metrics put the same runs in the same order?",
     "reproduce": "run a paper's own design, and show its tables with our numbers beside theirs",
     "data": "the data sets of the papers: list them, get them, find them",
+    "store": "is a store whole? verify it, repair it, share it with a group",
     "scan": "show which metrics would be read from a training's output",
 }
 _COMPUTATIONS: Final = frozenset({"report", "summarize", "compare", "mixed", "power", "rank", "agree"})

@@ -81,8 +81,7 @@ def _study(options: argparse.Namespace) -> Study:
 
 def _with_policy(study: Study, options: argparse.Namespace) -> Study:
     """The study with limits given on the command line, which change how it runs and not which cells it has."""
-    from isorun.study.document import document_of
-    from isorun.study.extension import changed
+    from isorun.study.document import changed, document_of
 
     changes = adhoc.policy(options)
     return changed(study, policy={**document_of(study)["policy"], **changes}) if changes else study
@@ -91,7 +90,7 @@ def _with_policy(study: Study, options: argparse.Namespace) -> Study:
 def _dry_run(study: Study, options: argparse.Namespace) -> int:
     from isorun import workflow
 
-    cells = workflow.plan(study)
+    cells = workflow.plan(study, store=options.store)
     left = {cell.id for cell in workflow.missing(study, store=options.store)}
     if options.json:
         output.print_json({**cell.to_json(), "missing": cell.id in left} for cell in cells)

@@ -6,8 +6,11 @@ import hashlib
 import json
 import os
 import re
+import threading
+import time
 import zlib
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,15 +19,30 @@ from typing import Any, Final
 from isorun.errors import ExecutionError
 from isorun.execution.base import Job
 from isorun.execution.events import EventLog, non_finite_notes
+from isorun.execution.output import Secrets
 from isorun.execution.process import Exit
 from isorun.sources import Found, merged
 from isorun.study.records import Note, RunRecord, RunState
+from isorun.worker.usercode import code_version
 
-__all__ = ["Ended", "assemble", "failed_to_read", "keep_record", "read_record", "state_and_reason"]
+__all__ = [
+    "CodeVersions",
+    "Ended",
+    "assemble",
+    "failed_to_read",
+    "keep_record",
+    "read_record",
+    "state_and_reason",
+    "with_script",
+]
 
 RECORD_NAME: Final = "record.json.gz"
 _FAST: Final = 1
 _GZIP: Final = 31  # zlib's word for a gzip file
+
+# Thousands of short runs must not call git thousands of times; code that is edited meanwhile is still noticed.
+_MAX_AGE_SECONDS: Final = 10.0
+
 
 _LAST_WORDS: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|\S*python\S*: ).*")
 _LAST_WORDS_LENGTH: Final = 200
@@ -36,8 +54,8 @@ class Ended:
     """A run that has ended, and everything that is known about it.
 
     began_unix: the wall clock at the launch. lines, files: metrics read from the output and from files.
-    asked_to_stop: the executor was told to stop while the run was going on. unreadable: why what it left could not be
-    read, empty if it could.
+    asked_to_stop: the executor was told to stop while the run was going on. secrets: what notes may not quote.
+    unreadable: why what it left could not be read, empty if it could.
     """
 
     job: Job
@@ -55,6 +73,7 @@ class Ended:
     where: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     unreadable: str = ""
+    secrets: Secrets = field(default_factory=Secrets)
 
 
 def assemble(ended: Ended) -> RunRecord:
@@ -163,7 +182,7 @@ def _notes(ended: Ended, found: Found) -> list[Note]:
     if ended.exit.left_behind:
         names = ", ".join(sorted(ended.exit.left_behind))
         notes.append(Note("left-behind", f"processes that outlived the training were ended: {names}"))
-    return notes
+    return [Note(note.code, ended.secrets.masked(note.message)) for note in notes]
 
 
 def _without_worker(ended: Ended) -> str:
@@ -174,10 +193,14 @@ def _without_worker(ended: Ended) -> str:
 
 def _thread_notes(ended: Ended) -> list[Note]:
     """Libraries clamp and ignore requests for threads silently; a declared number that was not kept is told."""
-    asked, used = ended.job.resources.cpus, ended.events.effective.get("torch", {}).get("threads")
-    if asked is None or used is None or asked == used:
-        return []
-    return [Note("threads-differ", f"{asked} threads were asked for and torch used {used}")]
+    asked = ended.job.resources.cpus
+    parts = {name: part for name, part in ended.events.effective.items() if isinstance(part, Mapping)}
+    used = {name: part["threads"] for name, part in parts.items() if "threads" in part}
+    return [
+        Note("threads-differ", f"{asked} threads were asked for and {name} used {count}")
+        for name, count in used.items()
+        if asked is not None and asked != count
+    ]
 
 
 def keep_record(record: RunRecord, folder: Path) -> None:
@@ -209,3 +232,34 @@ def read_record(folder: Path) -> RunRecord:
         return RunRecord.from_json(envelope["record"])
     except (OSError, ValueError, KeyError, TypeError, zlib.error) as error:
         raise ExecutionError(f"the record {path} cannot be read", found=str(error)) from error
+
+
+class CodeVersions:
+    """Asks git in a thread of its own, at most once in ten seconds for a folder."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="code-version")
+        self._latest: dict[Path, tuple[float, Future[dict[str, Any]]]] = {}
+        self._lock = threading.Lock()
+
+    def ask(self, folder: Path) -> Future[dict[str, Any]]:
+        """The version of the code in a folder, as it is about now."""
+        with self._lock:
+            asked_at, answer = self._latest.get(folder, (0.0, None))
+            if answer is None or time.monotonic() - asked_at > _MAX_AGE_SECONDS:
+                answer = self._pool.submit(code_version, folder)
+                self._latest[folder] = (time.monotonic(), answer)
+            return answer
+
+    def close(self) -> None:
+        """End the thread."""
+        self._pool.shutdown()
+
+
+def with_script(version: Mapping[str, Any], effective: Mapping[str, Any]) -> dict[str, Any]:
+    """The version, and the hashes of the script and of all the training's own source files as the worker saw them."""
+    found = {
+        "script_sha256": effective.get("script", {}).get("sha256"),
+        "sources_sha256": effective.get("sources_sha256"),
+    }
+    return {**version, **{name: value for name, value in found.items() if value}}

@@ -15,28 +15,24 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters
 from isorun.errors import ExecutionError, IsorunError, known_names
-from isorun.execution.assemble import Ended, assemble, failed_to_read, keep_record
+from isorun.execution.assemble import CodeVersions, Ended, assemble, failed_to_read, keep_record, with_script
 from isorun.execution.base import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell, event_to_json
-from isorun.execution.codeversions import CodeVersions, with_script
-from isorun.execution.events import EventLog
+from isorun.execution.events import EventLog, read_run_folder
 from isorun.execution.launching import LAUNCH_MODES, Launcher, ReadyRun, make_ready
-from isorun.execution.masking import Mask
-from isorun.execution.output import BoundedLog, LineSplitter, Output, readable_tail
+from isorun.execution.output import BoundedLog, LineSplitter, Output, Secrets, readable_tail
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays
 from isorun.execution.resources import Devices, Lent, Slots, check_memory
-from isorun.execution.runfolder import read_run_folder
 from isorun.execution.standard_input import StandardInput
 from isorun.execution.warmserver import WarmRun
 from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord
-from isorun.worker.redaction import secret_values
 from isorun.worker.runfolder import RowTail
 
 __all__ = ["Place", "Workshop", "carry_out"]
@@ -186,15 +182,16 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
     reading = Reading(job.sources)
     reader = _Reader(reading.feed)
     lines = LineSplitter(reader.feed)
-    log = BoundedLog(ready.folder / "output.log")
-    output = Output(log, lines, Mask(secret_values(ready.env)))
+    secrets = Secrets.of(job.command, ready.env)
+    log = BoundedLog(ready.folder / "output.log", secrets=secrets)
+    output = Output(log, lines)
     code = workshop.code_versions.ask(job.working_folder)
     try:
         began_unix = time.time()
         launched = workshop.launcher.start(ready)
-        with workshop.registered(job.run_id, launched.running):
+        with workshop.registered(job.run_id, launched.running), closing(RowTail(ready.folder)) as tail:
             tell(RunStarted(job.run_id, _where(ready)))
-            watched = watch(launched.running, output, job.time_limit_seconds, _rows_teller(ready, tell))
+            watched = watch(launched.running, output, job.time_limit_seconds, _rows_teller(tail, job.run_id, tell))
             asked_to_stop = workshop.is_stopped(job.run_id)
         if not watched.exit.kept:
             end_strays(Marks(ready.folder))
@@ -215,6 +212,7 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
         requested=ready.requested(),
         where=_where(ready),
         notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready)),
+        secrets=secrets,
     )
     try:
         return _with_what_it_left(ended, ready, reading, reader, code.result())
@@ -234,12 +232,10 @@ def _where(ready: ReadyRun) -> dict[str, str]:
     return {"host": socket.gethostname(), "folder": str(ready.folder.absolute()), "python": ready.interpreter}
 
 
-def _rows_teller(ready: ReadyRun, tell: Tell) -> Callable[[], None]:
-    tail = RowTail(ready.folder)
-
+def _rows_teller(tail: RowTail, run_id: str, tell: Tell) -> Callable[[], None]:
     def tell_rows() -> None:
         if rows := tuple(tail.rows()):
-            tell(RowsLogged(ready.job.run_id, rows))
+            tell(RowsLogged(run_id, rows))
 
     return tell_rows
 

@@ -26,7 +26,7 @@ from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_enviro
 __all__ = ["LAUNCH_MODES", "Launched", "Launcher", "ReadyRun", "make_ready"]
 
 LAUNCH_MODES: Final = ("auto", "warm", "fresh")
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,9 @@ from isorun.execution.preload import modules_to_preload
 from isorun.execution.process import Keepers
 from isorun.execution.warmserver import ServerKey, WarmRun, WarmServer
 from isorun.study.parts import FUNCTION
-from isorun.worker.forkserver import TORCH_PRELOAD
+from isorun.worker.forkserver import Launch
 from isorun.worker.levels import PER_RUN_VARIABLES
 from isorun.worker.programs import MODULE, SCRIPT, Program
-from isorun.worker.warmchild import Launch
 
 if TYPE_CHECKING:
     from isorun.execution.launching import ReadyRun
@@ -119,7 +118,7 @@ class WarmServers:
             return ()
         with self._lock:
             if script not in self._preloads:
-                self._preloads[script] = _with_torch_parts(modules_to_preload(*script))
+                self._preloads[script] = modules_to_preload(*script)
             return self._preloads[script]
 
     def close(self) -> None:
@@ -143,13 +142,6 @@ def _script(program: Program, folder: Path) -> tuple[Path, Path] | None:
         files = (base.with_name(base.name + ".py"), base / "__main__.py")
         return next(((file, folder) for file in files if file.is_file()), None)
     return None
-
-
-def _with_torch_parts(modules: tuple[str, ...]) -> tuple[str, ...]:
-    """With torch come the parts that it would otherwise import at the first training step."""
-    if not any(name.partition(".")[0] == "torch" for name in modules):
-        return modules
-    return (*modules, *(name for name in TORCH_PRELOAD if name not in modules))
 
 
 def _serious_failures(failed: dict[str, str], ready: ReadyRun) -> str:

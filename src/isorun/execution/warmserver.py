@@ -20,9 +20,9 @@ from typing import Any, Final
 from isorun.errors import ExecutionError
 from isorun.execution.keeper import PASSED_SOCKET, Process, descendants, kill_all, send
 from isorun.execution.process import Exit, Keepers, KeptProcess, Marks, end_processes, signal_name
-from isorun.worker import messages
+from isorun.worker import forkserver as messages
+from isorun.worker.forkserver import Launch
 from isorun.worker.levels import PER_RUN_VARIABLES, site_folder
-from isorun.worker.warmchild import Launch
 
 __all__ = ["ServerKey", "WarmRun", "WarmServer"]
 
@@ -282,7 +282,7 @@ def _start(keepers: Keepers, key: ServerKey, cpus: Sequence[int]) -> tuple[socke
     try:
         process = KeptProcess(
             keepers,
-            [key.interpreter, str(site_folder() / "serve.py"), str(PASSED_SOCKET)],
+            [key.interpreter, str(site_folder() / "enter.py"), "serve", str(PASSED_SOCKET)],
             env={name: value for name, value in key.variables if name not in PER_RUN_VARIABLES},
             working_folder=key.working_folder,
             cpus=cpus,

@@ -22,7 +22,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,8 +30,7 @@ from typing import Any, Final
 
 from isorun.errors import StoreError
 from isorun.store.base import Claim, Holder
-from isorun.store.failures import reported
-from isorun.store.files import Files
+from isorun.store.files import Files, is_shared, reported
 
 __all__ = ["ByteLocks", "Claims", "FolderClaim", "cell_of"]
 
@@ -62,7 +61,7 @@ class Claims:
         self._held: dict[str, int] = {}
         self._recorded: set[str] = set()
         with reported("opening the claims", store):
-            files.ensure_folder(self._folder)
+            files.ensure_inner_folder(self._folder)
             self._locks = ByteLocks(store / "claims.lock")
 
     def take(self, cell_id: str, recorded_attempts: Callable[[str], Iterable[int] | None]) -> FolderClaim | None:
@@ -111,16 +110,23 @@ class Claims:
             held = [name for name in names if self._locks.is_held(_byte_of(name))]
             return [holder for name in held if (holder := self._holder(name))]
 
-    def forget_finished(self, finished: Callable[[str], bool]) -> None:
+    def forget(self, finished: Collection[str]) -> None:
         """Remove what is remembered of finished cells whose holder died before giving the claim back."""
         with reported("cleaning the claims", self._folder):
             for name in self._files.names(self._folder):
-                if name.endswith(".tmp") or not finished(name) or not self._locks.acquire(_byte_of(name)):
+                if name not in finished or name in self._held or not self._locks.acquire(_byte_of(name)):
                     continue
                 try:
                     self._forget(name)
                 finally:
                     self._locks.release(_byte_of(name))
+
+    def remember(self, cell_id: str, attempt: int) -> None:
+        """Let the next attempt be a later one than this."""
+        remembered = self._read(cell_id).get("attempt", 0)
+        if not isinstance(remembered, int) or remembered < attempt:
+            with reported(f"remembering the attempts at cell {cell_id}", self._folder):
+                self._replace(cell_id, json.dumps({"attempt": attempt}).encode())
 
     def close(self) -> None:
         """Give back all claims taken here."""
@@ -223,7 +229,7 @@ class ByteLocks:
         with _OPEN.guard:
             self._key = _identity(path)
             if self._key not in _OPEN.files:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                descriptor = _open_lock_file(path)
                 status = os.fstat(descriptor)
                 self._key = (status.st_dev, status.st_ino)
                 _OPEN.files[self._key] = _LockFile(descriptor)
@@ -293,6 +299,18 @@ class ByteLocks:
                 hint="open the store anew in the child process",
             )
         return file
+
+
+def _open_lock_file(path: Path) -> int:
+    """The lock file, made for whoever may use the store."""
+    flags = os.O_RDWR | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        descriptor = os.open(path, flags | os.O_CREAT, 0o600)
+        if is_shared(path.parent):
+            os.fchmod(descriptor, 0o660)
+        return descriptor
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -8,8 +8,7 @@ from typing import Any
 
 from isorun.errors import StoreError
 from isorun.store.base import AbstractDocuments
-from isorun.store.failures import reported
-from isorun.store.files import Files
+from isorun.store.files import Files, reported
 
 __all__ = ["FolderDocuments"]
 
@@ -46,7 +45,8 @@ class FolderDocuments(AbstractDocuments):
     def write(self, name: str, document: dict[str, Any]) -> None:
         """Write the document under another name, then put it in place; a write that failed leaves nothing behind."""
         with reported(f"keeping {name}", self._folder):
-            self._files.ensure_folder(self._folder)
+            self._files.ensure_folder(self._folder.parent)
+            self._files.ensure_inner_folder(self._folder)
             self._files.write_whole(self._path(name), json.dumps(document, indent=1).encode())
 
     def _path(self, name: str) -> Path:

@@ -61,7 +61,8 @@ class Study:
               configs={"slow": {"lr": 0.01}}, levels=["default", "fixed-seed"], repeats=8)
 
     An approach may also be a module-level Python function. folder: where relative paths start and where the default
-    store lies. take_seeds: whether constants that the training seeds with follow the run's seed instead.
+    store lies. withheld: by approach and environment, the keyed hashes of what is in no record (`document.with_key`).
+    take_seeds: whether constants that the training seeds with follow the run's seed instead.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Study:
     selections: Mapping[str, Selection]
     policy: Policy
     folder: str = field(compare=False)
+    withheld: Mapping[str, Mapping[str, str]] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -108,6 +110,7 @@ class Study:
             "selections": parsing.selections(selections),
             "policy": parsing.policy(policy),
             "folder": str(folder),
+            "withheld": {},
         }
         for key, value in parsed.items():
             object.__setattr__(self, key, value)

@@ -357,7 +357,7 @@ def _module_names(value: Any, where: str) -> tuple[str, ...]:
     modules = as_texts(value, where)
     for name in modules:
         if not all(part.isidentifier() for part in name.split(".")):
-            raise StudyError(f"{where}: {name!r} is not the name of a module", allowed='such as "torch"')
+            raise StudyError(f"{where}: {name!r} is not the name of a module", allowed='such as "numpy"')
     return modules
 
 

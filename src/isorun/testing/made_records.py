@@ -6,8 +6,8 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from isorun.store.stored_form import canonical_json
 from isorun.study.cells import Cell
+from isorun.study.envelope import canonical_json
 from isorun.study.levels import Level
 from isorun.study.records import Note, Predictions, RunRecord, RunState, Seeded, Series
 

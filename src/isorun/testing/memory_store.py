@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from isorun.store.base import AbstractDocuments, AbstractStore, Claim, Holder
-from isorun.store.stored_form import canonical_json, content_digest, stored_form
-from isorun.store.uniqueness import KnownAttempt, is_known
+from isorun.store.content import KnownAttempt, is_known, stored_form
+from isorun.study.envelope import open_envelope, sealed
 from isorun.study.records import Note, RunRecord, RunState
 
 __all__ = ["MemoryStore"]
@@ -96,13 +96,12 @@ class MemoryStore(AbstractStore):
 
     def finish(self, record: RunRecord) -> None:
         """Keep the record for as long as this store lives."""
-        text = canonical_json(stored_form(record).to_json())
-        digest = content_digest(text)
+        envelope, digest = sealed(stored_form(record))
         place = (record.cell.id, record.attempt)
         with self._guard:
             if is_known(record, digest, self._known(record.cell.id)):
                 return
-            self._records[place] = RunRecord.from_json(json.loads(text))
+            self._records[place] = open_envelope(envelope).record
             self._digests[place] = digest
 
     def finished(self) -> set[str]:

@@ -18,7 +18,7 @@ import pytest
 from isorun.cli import output
 from isorun.cli.main import main
 from isorun.errors import IsorunError
-from isorun.study.plan import cells_of
+from isorun.study.cells import cells_of
 from isorun.zoo.paper import SCALES, AbstractPaper, Request
 from isorun.zoo.papers import check_request, papers_to_json, papers_view, presentation_view
 

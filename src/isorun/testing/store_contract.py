@@ -17,7 +17,7 @@ import pytest
 
 from isorun.errors import StoreConflict
 from isorun.store.base import PLANS, STUDIES, AbstractStore
-from isorun.store.stored_form import stored_form
+from isorun.store.content import stored_form
 from isorun.study.records import RunState, Series
 from isorun.testing.made_records import content, make_cell, make_record
 

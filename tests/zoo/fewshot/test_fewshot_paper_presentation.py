@@ -10,7 +10,7 @@ import pytest
 from fewshot_records import drawn, noisy, planned, records_of, request
 
 import isorun
-from isorun.study.plan import cells_of
+from isorun.study.cells import cells_of
 from isorun.study.records import RunState
 from isorun.zoo.paper import SCALES
 from isorun.zoo.studies.fewshot.measured import ControlRun, collect, control_results, identical_settings

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from tacl18_records import finished
 
-from isorun.study.plan import cells_of
+from isorun.study.cells import cells_of
 from isorun.study.records import Predictions
 from isorun.zoo.models.sm_cnn import sm_cnn
 from isorun.zoo.paper import Request
