@@ -97,6 +97,12 @@ def test_levels_that_were_started_differently_do_not_compare_in_time(study, reco
     assert "runs at default were started fresh, those at deterministic, fixed-seed warm" in message
 
 
+def test_levels_whose_start_up_is_known_compare_however_they_were_started(study, records):
+    known = [replace(record, startup_seconds=0.5) for record in records]
+    fresh = [replace(record, launch="fresh") if record.cell.level is Level.DEFAULT else record for record in known]
+    assert "launch-differs" not in warnings_of(study, fresh)
+
+
 def test_mixed_launch_modes_are_told(study, records):
     assert "fresh, warm" in warnings_of(study, changed(records, Level.DEFAULT, launch="fresh"))["launch-mixed"].message
 

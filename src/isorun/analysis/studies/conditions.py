@@ -290,7 +290,12 @@ def _runs_missing(evidence: Evidence) -> Iterator[Condition]:
 
 
 def _launch_differs(evidence: Evidence) -> Iterator[Condition]:
-    modes = {key: {record.launch for record in records} for key, records in evidence.records.items() if records}
+    """Seconds count from the end of start-up. Where nobody knows when that was, fresh and warm runs do not compare."""
+    unknown = {
+        key: [record for record in records if record.startup_seconds is None]
+        for key, records in evidence.records.items()
+    }
+    modes = {key: {record.launch for record in records} for key, records in unknown.items() if records}
     fresh = sorted({str(key.level) for key, used in modes.items() if used == {"fresh"}})
     warm = sorted({str(key.level) for key, used in modes.items() if used == {"warm"}})
     if fresh and warm:
@@ -298,7 +303,7 @@ def _launch_differs(evidence: Evidence) -> Iterator[Condition]:
             "launch-differs",
             f"runs at {', '.join(fresh)} were started fresh, those at {', '.join(warm)} warm: the seconds of fresh "
             "runs include importing frameworks, so compare times within a level only",
-            "isorun run --launch fresh in a new store, where times matter",
+            "isorun run with a new --store, where times matter: start-up is then recorded apart",
         )
 
 
