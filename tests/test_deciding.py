@@ -151,7 +151,13 @@ def test_a_metric_that_no_run_left_is_named_after_the_first_runs(store):
 
 def test_what_cannot_be_decided_is_refused_before_anything_is_made(tmp_path):
     study = two(folder=tmp_path)
-    for wrong in ({"unit": "week"}, {"pair": "seed"}, {"rule": "nonsense"}, {"where": {"config": "x"}}, {"alpha": 2.0}):
+    for wrong in (
+        {"unit": "week"},
+        {"pair": "seed"},
+        {"selection": "nonsense"},
+        {"where": {"config": "x"}},
+        {"alpha": 2.0},
+    ):
         with pytest.raises(InputError):
             decide(study, **wrong)
     assert not list(tmp_path.iterdir())
@@ -174,9 +180,9 @@ def test_pairs_run_with_the_same_seeds(store):
 def test_a_report_says_that_a_decision_made_runs_beyond_the_study(store):
     study = two()
     result = decided(study, store)
-    told = {condition.code: condition for condition in workflow.analyse(study, store=store).warnings}
+    told = {condition.code: condition for condition in workflow.analyse(study, store=store).conditions}
     assert result.to_keep in told["beyond-the-study"].message
-    assert "beyond-the-study" not in {one.code for one in workflow.analyse(result.study, store=store).warnings}
+    assert "beyond-the-study" not in {one.code for one in workflow.analyse(result.study, store=store).conditions}
 
 
 def test_lists_are_decided_without_any_store():

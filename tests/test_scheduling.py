@@ -16,8 +16,8 @@ from isorun.execution.base import AbstractExecutor, ExecutorFailed, RowsLogged, 
 from isorun.scheduling import AbstractAgenda, CellList, Observer, carry_out
 from isorun.session import ExecutorOptions, Session
 from isorun.study.cells import cells_of
-from isorun.study.design import Study, adhoc_study, study_from_document
-from isorun.study.document import without_secrets
+from isorun.study.design import Study, adhoc_study
+from isorun.study.document import kept_study, without_secrets
 from isorun.study.records import RunState
 from isorun.testing.memory_store import MemoryStore
 from record_builder import make_record
@@ -291,24 +291,11 @@ def test_what_prevents_any_run_reaches_the_caller_and_frees_all_cells():
 
 def test_a_study_kept_without_a_secret_is_refused_and_its_cell_is_free_again(tmp_path):
     study = adhoc_study([("python", "t.py")], environment={"env": {"HF_TOKEN": "hidden-value"}}, folder=tmp_path)
-    kept = study_from_document(without_secrets(study), tmp_path, study.name)
+    kept = kept_study(without_secrets(study), tmp_path, study.name)
     store = MemoryStore()
     with pytest.raises(StudyError, match="not kept"):
         carried(kept, store=store)
     assert not store.holders()
-
-
-@pytest.mark.parametrize("variables", [{"EPOCHS": "3"}, {"HF_TOKEN": "hidden-value"}, {"URL": "postgres://u:p@h/x"}])
-def test_a_kept_study_has_the_same_cells_without_the_values_of_its_variables(tmp_path, variables):
-    study = adhoc_study(
-        [("python", "t.py")], environment={"env": {"OMP_NUM_THREADS": "1", **variables}}, folder=tmp_path
-    )
-    document = without_secrets(study)
-    kept = study_from_document(document, tmp_path, study.name)
-    (value,) = variables.values()
-    assert f'"{value}"' not in str(document).replace("'", '"')
-    assert kept.environments["default"].env["OMP_NUM_THREADS"] == "1"
-    assert [cell.id for cell in cells_of(kept)] == [cell.id for cell in cells_of(study)]
 
 
 class Signalling(Observer):

@@ -109,6 +109,27 @@ def test_a_kept_study_wins_over_a_folder_or_file_of_its_name(tmp_path, monkeypat
     assert workflow.recent() == ("exp1",)
 
 
+@pytest.mark.parametrize("variables", [{"EPOCHS": "3"}, {"HF_TOKEN": "hidden-value"}, {"URL": "postgres://u:p@h/x"}])
+def test_a_kept_study_has_the_same_cells_without_the_values_of_its_variables(tmp_path, store, variables):
+    environment = {"env": {"OMP_NUM_THREADS": "1", **variables}}
+    study = adhoc_study([("python", "t.py")], name="kept", environment=environment, folder=tmp_path)
+    workflow.remember(study, store=store)
+    kept = workflow.load("kept", store=store)
+    (value,) = variables.values()
+    document = store.documents("studies").read("kept")
+    assert f'"{value}"' not in str(document).replace("'", '"')
+    assert kept.environments["default"].env["OMP_NUM_THREADS"] == "1"
+    ids = [cell.id for cell in workflow.plan(study, store=store)]
+    assert [cell.id for cell in workflow.plan(kept, store=store)] == ids
+
+
+def test_two_commands_that_differ_in_a_secret_alone_are_two_cells(tmp_path, store, instant):
+    for value in ("5", "10"):
+        study = adhoc_study([("python", "t.py", "--salt", value)], folder=tmp_path)
+        assert workflow.run(study, store=store, executor=instant).count(RunState.FINISHED) == 1
+        assert not workflow.missing(study, store=store)
+
+
 def test_a_study_file_wins_over_a_kept_study(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     workflow.remember(adhoc_study([("python", "a.py")], name="x.toml", folder=tmp_path))
@@ -137,7 +158,7 @@ def test_what_the_store_has_to_say_is_a_warning_of_the_report(instant):
 
     store = Telling()
     workflow.run(study_of(), store=store, executor=instant)
-    assert workflow.analyse(study_of(), store=store).warnings[-1].code == "store-record-set-aside"
+    assert workflow.analyse(study_of(), store=store).conditions[-1].code == "store-record-set-aside"
 
 
 def test_status_counts_what_is_finished_failed_running_and_missing(store):

@@ -26,7 +26,7 @@ from isorun.analysis.evidence.units import (
     unit_conditions,
     units_of,
 )
-from isorun.analysis.measurements import Group, Table
+from isorun.analysis.measurements import Group, Measurements
 from isorun.analysis.samples import FloatArray, finite_sample
 from isorun.analysis.sequential.decision import Decision, Verdict, named, skewed_pairs, withheld
 from isorun.analysis.sequential.plan import Looks, Plan, continued
@@ -69,7 +69,7 @@ def decide(
     b: str | None = None,
     where: Mapping[str, str] | None = None,
     value: str | None = None,
-    rule: str | None = None,
+    selection: str | None = None,
     unit: str | None = None,
     pair: str | None = None,
     store: workflow.Store = None,
@@ -87,8 +87,8 @@ def decide(
     made; its result also has the names of the sides and what their runs count as.
 
     margin: a difference that does not matter, which allows "equivalent". max_runs, stages, min_runs, looks, spending,
-    alpha, futility, method, test: the plan, declared before the first look. by, a, b, where, value, rule, unit, pair:
-    what of a study is asked about, as in `decide_study`; store, executor, jobs, launch, devices: as in `run`.
+    alpha, futility, method, test: the plan, declared before the first look. by, a, b, where, value, selection, unit,
+    pair: what of a study is asked about, as in `decide_study`; store, executor, jobs, launch, devices: as in `run`.
     """
     plan = plan_of(
         method=method,
@@ -114,7 +114,7 @@ def decide(
         where=where,
         value=value,
         direction=direction,
-        rule=rule,
+        selection=selection,
         unit=unit,
         pair=pair,
         store=store,
@@ -138,7 +138,7 @@ def _decide_lists(first: Any, second: Any, plan: Plan, direction: str | None) ->
     skewed = skewed_pairs(decision, values[0], values[1]) if plan.paired else ()
     known = (*(() if direction else (ASSUMED,)), *skewed, *unit_conditions(units, next_step=REAL_RUNS))
     decision = withheld(named(decision, "A", "B"), known)
-    return replace(decision, warnings=(*known, *decision.warnings))
+    return replace(decision, conditions=(*known, *decision.conditions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class StudyDecision:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: the sides and what they count as, then the decision's own keys."""
         first, second = self.units[self.a], self.units[self.b]
-        warnings = (*self.warnings, *self.decision.warnings)
+        warnings = (*self.warnings, *self.decision.conditions)
         return {
             "a": self.a,
             "b": self.b,
@@ -256,7 +256,7 @@ def decide_study(
     where: Mapping[str, str] | None = None,
     value: str | None = None,
     direction: str | None = None,
-    rule: str | None = None,
+    selection: str | None = None,
     unit: str | None = None,
     pair: str | None = None,
     store: workflow.Store = None,
@@ -276,14 +276,14 @@ def decide_study(
     sides = sides_of(study, by, a, b, where)
     _check_pairing(sides, pair)
     _check_unit(unit)
-    _check_rule(study, rule)
+    _check_selection(study, selection)
     asked = plan or Plan(paired=pair is not None)
     planned_rule(asked, np.empty(0), np.empty(0))  # a plan that cannot be carried out is refused before a store is made
     session = workflow.session_of(study, store=store, executor=executor, jobs=jobs, launch=launch, devices=devices)
     with session as opened:
         study = with_key(study, opened.store.key)
         kept = KeptPlan.of(opened.store.documents(PLANS), sides.first_cells(study))
-        question = _Question(sides, value, direction, unit, pair, rule, kept.allows(asked))
+        question = _Question(sides, value, direction, unit, pair, selection, kept.allows(asked))
         agenda = _Rule(study, question, opened.store, kept, on_look)
         outcome = carry_out(agenda, opened, study, observer)
         if not agenda.over:
@@ -446,11 +446,11 @@ def _check_unit(unit: str | None) -> None:
         raise InputError("a study's runs are counted by what was drawn", found=f"unit {unit!r}", allowed=allowed)
 
 
-def _check_rule(study: Study, rule: str | None) -> None:
-    """Before runs are made for a rule that the study does not have."""
+def _check_selection(study: Study, selection: str | None) -> None:
+    """Before runs are made for a selection that the study does not have."""
     known = tuple(study.selections) or ("best-loss", "best-accuracy", "final")
-    if rule is not None and rule not in known:
-        raise InputError(f"the study has no selection rule {rule!r}", allowed=known_names(rule, known))
+    if selection is not None and selection not in known:
+        raise InputError(f"the study has no selection {selection!r}", allowed=known_names(selection, known))
 
 
 def _check_pairing(sides: Sides, pair: str | None) -> None:
@@ -484,7 +484,7 @@ class _Question:
     direction: str | None
     unit: str | None
     pair: str | None
-    rule: str | None
+    selection: str | None
     plan: Plan
 
     def look(self, analysed: StudyResult) -> _Look:
@@ -492,7 +492,7 @@ class _Question:
         sides = self.sides
         if not analysed.states[RunState.FINISHED]:
             raise _nothing_finished(sides.a)
-        found = study_results(analysed, self.rule)
+        found = study_results(analysed, self.selection)
         study = found.sides(sides.by, (sides.a, sides.b), sides.fixed)
         assert study is not None
         counting = found.counting(self.unit, study)
@@ -514,7 +514,7 @@ class _Question:
         return _Look(withheld(decision, known), units, known, drawn)
 
     def _judged(
-        self, table: Table, groups: Sequence[Group], units: Sequence[Units], counting: Counting
+        self, table: Measurements, groups: Sequence[Group], units: Sequence[Units], counting: Counting
     ) -> tuple[FloatArray, FloatArray]:
         """One value a unit of either side; of pairs those that belong together."""
         if self.pair is None:

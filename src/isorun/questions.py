@@ -30,7 +30,7 @@ from isorun.analysis.evidence.units import (
     unit_conditions,
     units_of,
 )
-from isorun.analysis.measurements import Group, Table, read_table
+from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.errors import InputError, known_names
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ GROUP_FACTORS: Final = ("approach", "config", "environment", "level")
 class Results:
     """A table of results, with what its study says about it if it comes from one."""
 
-    table: Table
+    table: Measurements
     study: StudyResult | None = None
 
     def value(self, chosen: str | None) -> str:
@@ -130,24 +130,24 @@ class Results:
         return (*(direction_conditions(metric) if metric else ()), *others)
 
 
-def results(data: Any, *, store: str | Path | None = None, rule: str | None = None) -> Results:
-    """Whatever holds results: a table file or frame, a study, its file or its name (rule: the selection rule)."""
+def results(data: Any, *, store: str | Path | None = None, selection: str | None = None) -> Results:
+    """Whatever holds results: a table file or frame, a study, its file or its name (selection: by name)."""
     if isinstance(data, Results):
         return data
     if not _is_study(data, store):
         return Results(read_table(data))
     from isorun import workflow
 
-    return study_results(workflow.analyse(data, store=store), rule)
+    return study_results(workflow.analyse(data, store=store), selection)
 
 
-def study_results(analysed: StudyResult, rule: str | None = None) -> Results:
+def study_results(analysed: StudyResult, selection: str | None = None) -> Results:
     """The runs of an analysed study as a table, one row a run."""
     from dataclasses import replace
 
     from isorun.analysis.studies.study_result import run_table
 
-    table = read_table(run_table(analysed, rule))
+    table = read_table(run_table(analysed, selection))
     return Results(replace(table, source=f"the study {analysed.study}", in_order=frozenset(GROUP_FACTORS)), analysed)
 
 
@@ -365,7 +365,7 @@ def _real_runs(sides: StudySides | None) -> str:
     return sides.real_runs if sides else REAL_RUNS
 
 
-def _paired_runs(table: Table, pair: str | None, sides: Sequence[Group], counting: Counting) -> tuple[Any, ...]:
+def _paired_runs(table: Measurements, pair: str | None, sides: Sequence[Group], counting: Counting) -> tuple[Any, ...]:
     if pair is None or len(sides) != 2:
         raise InputError(
             "a paired design needs pairs of runs",

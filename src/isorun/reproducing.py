@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -128,7 +129,13 @@ def _carry_out(
                 # One store for all of them; another number of runs at a time takes other CPUs, and so another executor.
                 opened = next(iter(sessions.values())).store if sessions else store
                 session = workflow.session_of(
-                    study, store=opened, executor=executor, jobs=at_once, launch=launch, devices=devices
+                    study,
+                    store=opened,
+                    executor=executor,
+                    jobs=at_once,
+                    launch=launch,
+                    devices=devices,
+                    python=sys.executable,  # the trainings of papers are isorun's own
                 )
                 sessions[at_once] = stack.enter_context(session)
             workflow.remember(study, store=sessions[at_once].store)

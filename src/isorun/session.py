@@ -45,13 +45,15 @@ class ExecutorOptions:
     """What every executor is opened with; one that has no use for an option leaves it alone.
 
     runs: where the folders of runs lie. jobs: runs at a time. launch: "auto", "warm" or "fresh". devices: "auto",
-    "none", or those that may be used ("0,1").
+    "none", or those that may be used ("0,1"). python: what a leading `python` stands for where the study does not say;
+    without it, what the PATH says.
     """
 
     runs: Path
     jobs: int = 1
     launch: str = "auto"
     devices: str = "auto"
+    python: str = ""
 
 
 class Session:
@@ -112,7 +114,9 @@ def open_executor(name: str, options: ExecutorOptions) -> AbstractExecutor:
     if name == _LOCAL:
         from isorun.execution.local import LocalExecutor
 
-        return LocalExecutor(options.runs, options.jobs, launch=options.launch)
+        return LocalExecutor(
+            options.runs, options.jobs, launch=options.launch, devices=options.devices, python=options.python
+        )
     from isorun import plugins
     from isorun.execution.base import AbstractExecutor
 

@@ -21,7 +21,7 @@ from isorun.errors import IsorunError, NothingRecorded, StudyError, known_names
 from isorun.scheduling import CellList, Observer, Outcome, carry_out
 from isorun.session import ExecutorOptions, Session, is_there, open_session, open_store, runs_folder, store_place
 from isorun.store.base import PLANS, STUDIES, AbstractStore, Holder
-from isorun.study.cells import Cell, cells_of
+from isorun.study.cells import Cell, cells_of, withheld_hashes
 from isorun.study.design import Study, load_study
 from isorun.study.document import kept_study, with_key, without_secrets
 from isorun.study.records import RunRecord, RunState
@@ -73,8 +73,11 @@ def load(source: str | Path | Study, *, store: Store = None) -> Study:
 
 
 def plan(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
-    """All cells of the study, with the ids that its store knows if there is one already."""
-    if not _is_there(study, store):
+    """All cells of the study, with the ids that its store knows if it has one already.
+
+    Where values are withheld from records, a cell's id is made with the store's key; without a store it is provisional.
+    """
+    if not any(withheld_hashes(study, None).values()) or not _is_there(study, store):
         return cells_of(study)
     with _opened(study, store) as opened:
         return cells_of(study, opened.key)
@@ -128,10 +131,13 @@ def session_of(
     jobs: int = 1,
     launch: str = "auto",
     devices: str = "auto",
+    python: str = "",
 ) -> AbstractContextManager[Session]:
     """The store and the executor of a study, each opened once."""
     where = store if isinstance(store, AbstractStore) else _place(study, store)
-    return open_session(where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices))
+    return open_session(
+        where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices, python)
+    )
 
 
 def records(study: Study | str | Path, *, store: Store = None) -> Sequence[RunRecord]:
@@ -158,7 +164,7 @@ def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Con
     if not found:
         raise NothingRecorded(f"no run of the study {study.name!r} has ended yet", hint="isorun run makes the runs")
     result = analyse_study(study, found)
-    return replace(result, warnings=(*result.warnings, *told)) if told else result
+    return replace(result, conditions=(*result.conditions, *told)) if told else result
 
 
 def remember(study: Study, *, store: Store = None) -> None:
@@ -320,14 +326,14 @@ def status(study: Study | str | Path | None = None, *, store: Store = None) -> S
     declared = None if study is None else load(study, store=store)
     around = declared or Study("store", approaches={"none": "true"})
     with _recorded(around, store) as opened:
-        key, holders = opened.key, opened.holders()
+        holders = opened.holders()
+        cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared, opened.key)}
         finished, tried = opened.finished(), {run_id.rpartition("-")[0] for run_id in opened.run_ids()}
         runs = runs_folder(opened if isinstance(store, AbstractStore) else _place(around, store), around.folder)
     if declared is None:
         running = tuple(_in_progress(holder, runs) for holder in holders)
         held = {holder.cell_id for holder in holders}
         return Status("", None, len(finished), len(tried - finished - held), None, running)
-    cells = {cell.id: cell for cell in cells_of(declared, key)}
     running = tuple(_in_progress(holder, runs, cells[holder.cell_id]) for holder in holders if holder.cell_id in cells)
     held = {run.holder.cell_id for run in running}
     left = cells.keys() - finished - held

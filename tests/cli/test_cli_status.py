@@ -67,7 +67,9 @@ def test_a_run_is_watched_from_another_terminal_and_whoever_waits_is_told_whose_
     (run,) = told["running"]
     assert (run["label"], run["pid"], run["host"]) == ("slow default #0", process.pid, os.uname().nodename)
     assert run["row"]["values"]["loss"] <= 1
-    assert shell("status").stdout.startswith("this store: 0 finished, 1 running")
+    whole = shell("status").stdout
+    assert whole.startswith("this store: 0 finished, 1 running")
+    assert "slow default #0, for " in whole
     text = shell("status", "study.toml").stdout
     assert "slow default #0, for " in text
     assert f"by process {process.pid}" in text

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from isorun.cli import main
-from isorun.cli.progress import TransferProgress, bytes_in_words
+from isorun.cli.data import TransferProgress, bytes_in_words
 from isorun.zoo.data import catalogue, dataset
 
 

@@ -39,7 +39,7 @@ def test_every_run_is_a_dot_weak_ones_crosses_and_means_triangles(figures):
 
 
 def test_boxes_are_the_quartiles_in_percent(figures, troubled):
-    overall = troubled.groups[1].rules[0].every.metrics["test_acc"].overall
+    overall = troubled.groups[1].selections[0].every.metrics["test_acc"].overall
     box = figures["test_acc"].boxes[1]
     assert (box.low, box.median, box.high) == pytest.approx(
         (100 * overall.quartile_low, 100 * overall.median, 100 * overall.quartile_high)

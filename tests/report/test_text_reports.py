@@ -70,9 +70,9 @@ def test_markdown_escapes_what_would_be_markup(hostile):
 
 def test_markdown_has_every_warning(troubled):
     text = markdown.render(troubled)
-    assert [f"{number}. **{warning.code}**" in text for number, warning in enumerate(troubled.warnings, 1)] == [
+    assert [f"{number}. **{warning.code}**" in text for number, warning in enumerate(troubled.conditions, 1)] == [
         True
-    ] * len(troubled.warnings)
+    ] * len(troubled.conditions)
 
 
 def test_latex_rows_fit_their_columns(any_result):

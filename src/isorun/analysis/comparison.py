@@ -28,7 +28,7 @@ from isorun.analysis.evidence.units import (
     unit_conditions,
     units_of,
 )
-from isorun.analysis.measurements import Group, Table, read_table
+from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.analysis.pairwise.effects import (
     EffectSize,
     Improvement,
@@ -40,7 +40,15 @@ from isorun.analysis.pairwise.effects import (
 )
 from isorun.analysis.pairwise.mean_and_variance_tests import MeanDifference, f_test, fligner, levene, paired_t, welch
 from isorun.analysis.pairwise.rank_tests import RankSum, Superiority, brunner_munzel, mann_whitney, wilcoxon_signed_rank
-from isorun.analysis.samples import FloatArray, Interval, Outcome, Pairs, finite_sample, higher_is_better, is_constant
+from isorun.analysis.samples import (
+    FloatArray,
+    Interval,
+    Pairs,
+    Significance,
+    finite_sample,
+    higher_is_better,
+    is_constant,
+)
 from isorun.analysis.sequential.decision import Decision, named, skewed_pairs, withheld
 from isorun.analysis.sequential.verdict import decide
 from isorun.analysis.spreads.spread import column_names, spread
@@ -76,7 +84,7 @@ class PairedTests:
     """The tests that use which runs belong together."""
 
     pairs: int
-    wilcoxon: Outcome
+    wilcoxon: Significance
     t: MeanDifference
 
 
@@ -85,7 +93,7 @@ class Comparison:
     """All that two sets of runs say about their approaches; None wherever the data allow no answer (see notes).
 
     Everything is made from one value a unit, but for single_run_reversal and the extremes, which are about runs.
-    warnings: what weakens the evidence; one that voids the error rate has made the decision "undecided".
+    conditions: what weakens the evidence; one that voids the error rate has made the decision "undecided".
     also: what was asked for by name; no verdict rests on it.
     one_sided_p: of "A is better" in the given direction, by the Mann-Whitney test.
     single_run_reversal: the share of pairs of single runs that say the opposite of the means; ties say nothing.
@@ -99,10 +107,10 @@ class Comparison:
     mean_b: float
     sd_a: float | None
     sd_b: float | None
-    levene: Outcome
-    levene_mean: Outcome
-    fligner: Outcome
-    f_test: Outcome
+    levene: Significance
+    levene_mean: Significance
+    fligner: Significance
+    f_test: Significance
     mann_whitney: RankSum
     brunner_munzel: Superiority
     one_sided_p: float
@@ -113,7 +121,7 @@ class Comparison:
     paired: PairedTests | None
     decision: Decision
     notes: tuple[str, ...]
-    warnings: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     also: Mapping[str, Named] = field(default_factory=dict)
 
     @property
@@ -124,7 +132,7 @@ class Comparison:
     @property
     def known_direction(self) -> str | None:
         """Which direction is better; None where nobody said it and the name does not tell."""
-        unknown = any(warning.code == "direction-unknown" for warning in self.warnings)
+        unknown = any(condition.code == "direction-unknown" for condition in self.conditions)
         return None if unknown else self.direction
 
     @property
@@ -179,7 +187,7 @@ class Comparison:
             "paired_difference_ci95": None if self.paired is None else _listed(self.paired.t.ci95),
             "dropped": {"a": self.a.dropped, "b": self.b.dropped},
             "notes": list(self.notes),
-            "warnings": [warning.to_json() for warning in (*self.warnings, *self.decision.warnings)],
+            "warnings": [one.to_json() for one in (*self.conditions, *self.decision.conditions)],
             "also": {name: found.to_json() for name, found in self.also.items()},
         }
 
@@ -227,7 +235,7 @@ def compared(
         paired=None if pairs is None else _paired_tests(pairs),
         decision=decision,
         notes=tuple(_notes(a, b, pairs)),
-        warnings=tuple(conditions),
+        conditions=tuple(conditions),
         also=also or {},
     )
 
@@ -377,7 +385,7 @@ def _from_table(data: Any, chosen: _Selection) -> tuple[tuple[Side, Side], Pairs
     return sides, paired_units(table, (first.values, second.values), chosen.pair, counting).pairs, pooled
 
 
-def _side(table: Table, group: Group, value: str, counting: Counting) -> Side:
+def _side(table: Measurements, group: Group, value: str, counting: Counting) -> Side:
     if not group.values.finite.size:
         raise InputError(
             f"{group.name!r} has no finite value in column {value!r}",

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from isorun.analysis.samples import FloatArray, require_moderate
 from isorun.errors import InputError, MissingExtra, known_names
 
-__all__ = ["Columns", "Group", "Table", "Values", "columns_of_rows", "natural_order", "read_file", "read_table"]
+__all__ = ["Columns", "Group", "Measurements", "Values", "columns_of_rows", "natural_order", "read_file", "read_table"]
 
 Columns = dict[str, npt.NDArray[Any]]
 Lines = npt.NDArray[np.int64]
@@ -182,11 +182,14 @@ def _parquet(path: Path) -> Columns:
     for backend in ("pyarrow", "polars"):
         try:
             frame = nw.read_parquet(str(path), backend=backend)
-        except (ImportError, ModuleNotFoundError):
+            return {name: frame[name].to_numpy() for name in frame.columns}
+        except ImportError:
             continue
-        except Exception as error:
-            raise InputError(f"cannot read {path.name} as Parquet", found=f"{error}"[:300]) from error
-        return {name: frame[name].to_numpy() for name in frame.columns}
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # Polars answers a damaged file with a panic, which is no Exception
+            said = str(error).strip().split("\n")[0][:300]
+            raise InputError(f"cannot read {path.name} as Parquet", found=said, hint="is the file whole?") from error
     raise MissingExtra("pyarrow", "tables", f"reading {path.name}")
 
 
@@ -206,7 +209,7 @@ _MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none"})
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Measurements:
     """Named columns of equal length.
 
     source: where it came from, for messages. lines: the line each row stands on, when it was read from a text file.
@@ -272,7 +275,7 @@ class Table:
         """Where a row is found by its reader: its line in the file, or its number counted from 1."""
         return f"line {self.lines[row]}" if self.lines is not None else f"row {row + 1}"
 
-    def where(self, conditions: Mapping[str, str]) -> Table:
+    def where(self, conditions: Mapping[str, str]) -> Measurements:
         """The rows whose columns have these labels."""
         kept = np.ones(self.rows, dtype=bool)
         for name, wanted in conditions.items():
@@ -282,9 +285,9 @@ class Table:
             kept &= np.array([label == wanted for label in labels], dtype=bool)
         return self._taken(np.flatnonzero(kept))
 
-    def _taken(self, rows: npt.NDArray[np.intp]) -> Table:
+    def _taken(self, rows: npt.NDArray[np.intp]) -> Measurements:
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return Table(self.source, columns, None if self.lines is None else self.lines[rows], self.in_order)
+        return Measurements(self.source, columns, None if self.lines is None else self.lines[rows], self.in_order)
 
     def groups(self, value: str, by: Sequence[str], *, drop_missing: bool = False) -> tuple[Group, ...]:
         """The values of each combination of labels, in the order of the labels; see `Values` for missing ones."""
@@ -353,23 +356,23 @@ class Group:
         return ",".join(self.labels.values())
 
 
-def read_table(source: Any) -> Table:
+def read_table(source: Any) -> Measurements:
     """A table from a file (CSV, TSV, JSON lines, JSON, each also .gz; Parquet), a frame, columns, or rows.
 
     source: a path, a pandas, Polars or PyArrow frame (or any that narwhals knows), a mapping from names to columns,
-    or a list of mappings from names to cells. A Table is returned as it is.
+    or a list of mappings from names to cells. Measurements are returned as they are.
     """
-    if isinstance(source, Table):
+    if isinstance(source, Measurements):
         return source
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         columns, lines = read_file(path)
-        return _checked(Table(path.name, columns, lines))
+        return _checked(Measurements(path.name, columns, lines))
     if isinstance(source, Mapping):
-        return _checked(Table("the table", {str(name): _array(column) for name, column in source.items()}))
+        return _checked(Measurements("the table", {str(name): _array(column) for name, column in source.items()}))
     if isinstance(source, list | tuple):
-        return _checked(Table("the table", columns_of_rows(source, "the table", lambda row: f"row {row + 1}")))
-    return _checked(Table("the frame", _columns_of_frame(source)))
+        return _checked(Measurements("the table", columns_of_rows(source, "the table", lambda row: f"row {row + 1}")))
+    return _checked(Measurements("the frame", _columns_of_frame(source)))
 
 
 def _columns_of_frame(frame: Any) -> Columns:
@@ -400,7 +403,7 @@ def _array(column: npt.ArrayLike) -> npt.NDArray[Any]:
     return kept
 
 
-def _checked(table: Table) -> Table:
+def _checked(table: Measurements) -> Measurements:
     lengths = {name: len(column) for name, column in table.columns.items()}
     if len(set(lengths.values())) > 1:
         raise InputError(f"the columns of {table.source} have different lengths", found=str(lengths))

@@ -23,8 +23,8 @@ __all__ = [
     "CORRECTIONS",
     "FloatArray",
     "Interval",
-    "Outcome",
     "Pairs",
+    "Significance",
     "adjusted",
     "finite_sample",
     "has_ties",
@@ -47,7 +47,7 @@ _LARGEST = 1e150
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Significance:
     """A test's statistic and two-sided p; both None where the data cannot be tested (constant, too few)."""
 
     statistic: float | None

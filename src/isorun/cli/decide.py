@@ -45,7 +45,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pair", nargs="?", const="seed", metavar="seed", help="run both sides with the same seeds; judge differences"
     )
-    parser.add_argument("--rule", metavar="NAME", help="the selection rule (default: the study's first)")
+    parser.add_argument("--selection", metavar="NAME", help="which epoch runs are judged at (default: its first)")
+    parser.add_argument("--rule", dest="selection", help=argparse.SUPPRESS)
     parser.add_argument(
         "--margin", type=float, metavar="X", help="a difference that does not matter: allows equivalent"
     )
@@ -92,7 +93,7 @@ def execute(options: argparse.Namespace) -> int:
             where=tables.where(options),
             value=options.value,
             direction=options.direction,
-            rule=options.rule,
+            selection=options.selection,
             unit=options.unit,
             pair=options.pair,
             observer=progress,

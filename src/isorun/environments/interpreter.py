@@ -18,10 +18,11 @@ from typing import Final
 
 from isorun.environments.base import AbstractEnvironment, Prepared
 from isorun.errors import ExecutionError
+from isorun.study.design import Study
 from isorun.study.parts import FUNCTION, Environment
 from isorun.worker.levels import OWN_VARIABLES
 
-__all__ = ["InterpreterEnvironment", "Interpreters", "find_program"]
+__all__ = ["InterpreterEnvironment", "Interpreters", "find_program", "interpreters_of"]
 
 _REPLACED: Final = ("python", "python3")
 _PYTHON_NAME: Final = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
@@ -57,6 +58,27 @@ class InterpreterEnvironment(AbstractEnvironment):
         if program in _REPLACED:
             return self._declared.python or self._own or program
         return program if _PYTHON_NAME.fullmatch(program) else ""
+
+
+def interpreters_of(study: Study) -> tuple[str, ...]:
+    """The interpreters that commands of the study will start with, where they are not isorun's own.
+
+    Those that cannot be found are left out: the first run says so.
+    """
+    found: dict[str, None] = {}
+    for approach in study.approaches.values():
+        for environment in study.environments.values():
+            name = environment.python or approach.command[0]
+            if approach.command[0] in _REPLACED:
+                path = shutil.which(os.path.expanduser(name), path=environment.env.get("PATH"))  # noqa: PTH111
+                found.update({os.path.abspath(path): None} if path and not _is_own(path) else {})  # noqa: PTH100
+    return tuple(found)
+
+
+def _is_own(path: str) -> bool:
+    """Whether it is the interpreter isorun runs in, perhaps under another of its names."""
+    own, other = Path(sys.executable), Path(path).absolute()
+    return own.parent == other.parent and own.resolve() == other.resolve()
 
 
 class Interpreters:

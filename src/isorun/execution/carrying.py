@@ -22,9 +22,8 @@ from typing import Any, Final
 
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters
 from isorun.errors import ExecutionError, IsorunError, known_names
-from isorun.execution.assemble import Ended, assemble, failed_to_read, keep_record
+from isorun.execution.assemble import CodeVersions, Ended, assemble, failed_to_read, keep_record, with_script
 from isorun.execution.base import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell, event_to_json
-from isorun.execution.codeversions import CodeVersions, with_script
 from isorun.execution.events import EventLog, read_run_folder
 from isorun.execution.launching import LAUNCH_MODES, Launcher, ReadyRun, make_ready
 from isorun.execution.output import BoundedLog, LineSplitter, Output, Secrets, readable_tail

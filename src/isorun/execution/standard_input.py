@@ -8,6 +8,7 @@ a run that reads it waits for more just as it would without isorun, and one that
 from __future__ import annotations
 
 import os
+import select
 import stat
 import tempfile
 import threading
@@ -32,6 +33,7 @@ class StandardInput:
         self._length = 0
         self._complete = False
         self._too_large = False
+        self._closed = False
         self._grown = threading.Condition()
 
     @property
@@ -84,19 +86,20 @@ class StandardInput:
     def _take_pipe(self) -> None:
         """Copy until the other end closes; more than can be kept is left to whoever wrote it."""
         piece = b"-"
-        while piece and not self._too_large:
+        while piece and not (self._too_large or self._closed):
             try:
                 piece = os.read(self._fd, _PIECE_BYTES)
             except OSError:
                 piece = b""
             with self._grown:
                 self._add(piece)
-                self._complete = not piece
+                self._complete = self._complete or not piece
                 self._grown.notify_all()
 
     def _add(self, piece: bytes) -> None:
         if self._length + len(piece) > self._most_bytes:
             self._too_large = True
+        if self._too_large or self._closed:
             return
         os.pwrite(self._file.fileno(), piece, self._length)
         self._length += len(piece)
@@ -115,21 +118,31 @@ class StandardInput:
     def _piece(self, place: int) -> bytes:
         with self._grown:
             self._grown.wait_for(lambda: self._length > place or self._complete or self._too_large)
-            return os.pread(self._file.fileno(), _PIECE_BYTES, place)
+            return b"" if self._closed else os.pread(self._file.fileno(), _PIECE_BYTES, place)
 
     def close(self) -> None:
-        """Let go of the copy."""
+        """Let go of the copy; runs that still read it find its end."""
         with self._grown:
-            self._complete = True
+            self._closed = self._complete = True
+            if self._copy is not None:
+                self._copy.close()
             self._grown.notify_all()
 
 
 def _kind(fd: int) -> str:
-    """What it is: "file", "pipe", or empty for what is not copied: a terminal, another device, a closed descriptor."""
+    """What it is: "file", "pipe", or empty for what is not copied: a terminal, another device, nothing."""
     try:
         mode = os.fstat(fd).st_mode
     except OSError:
         return ""
     if stat.S_ISREG(mode):
         return "file"
-    return "pipe" if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else ""
+    piped = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+    return "pipe" if piped and not _is_over(fd) else ""
+
+
+def _is_over(fd: int) -> bool:
+    """Whether a pipe was closed at its other end, and nothing is left in it."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return any(events & select.POLLHUP and not events & select.POLLIN for _, events in poll.poll(0))

@@ -34,9 +34,9 @@ def render(result: StudyResult) -> str:
     sections = study_sections(result)
     main = [
         _verdict(result),
-        _contents(sections, result.warnings),
+        _contents(sections, result.conditions),
         *(_section(section) for section in sections),
-        *_warnings(result.warnings),
+        *_warnings(result.conditions),
     ]
     return page(f"{result.study}: isorun report", _header(result), "\n".join(main))
 

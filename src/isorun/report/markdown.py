@@ -24,7 +24,7 @@ def render(result: StudyResult) -> str:
         f"# {_text(result.study)}",
         "\n".join(f"- {_text(sentence)}" for sentence in verdict(result)),
         *(render_table(table) for table in study_tables(result)),
-        *_warnings(result.warnings),
+        *_warnings(result.conditions),
     ]
     return "\n\n".join(parts) + "\n"
 

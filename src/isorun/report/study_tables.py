@@ -9,7 +9,7 @@ from typing import Final
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS, IdenticalRuns
 from isorun.analysis.spreads.spread import Spread
-from isorun.analysis.studies.group_result import GroupKey, GroupResult, RuleResult, RuleSpread
+from isorun.analysis.studies.group_result import GroupKey, GroupResult, SelectionResult, SelectionSpread
 from isorun.analysis.studies.selection import FINAL
 from isorun.analysis.studies.study_result import LevelComparison, StudyResult
 from isorun.report.numbers import (
@@ -75,10 +75,10 @@ def named_rows(table: Table, groups: Iterable[GroupKey]) -> Table:
 
 def has_weak(result: StudyResult) -> bool:
     """Whether any rule finds a weak run."""
-    return any(rule.without_weak is not None for group in result.groups for rule in group.rules)
+    return any(rule.without_weak is not None for group in result.groups for rule in group.selections)
 
 
-def runs_seen(rule: RuleResult, without_weak: bool) -> RuleSpread:
+def runs_seen(rule: SelectionResult, without_weak: bool) -> SelectionSpread:
     """The spread of all runs, or of those that are not weak; the same for a group without weak runs."""
     return rule.without_weak if without_weak and rule.without_weak is not None else rule.every
 
@@ -106,11 +106,11 @@ def _overall_table(result: StudyResult, metric: JudgedMetric, *, without_weak: b
     rows = tuple(
         (
             *group_cells(group.key),
-            rule.rule.name,
+            rule.selection.name,
             *_spread_cells(runs_seen(rule, without_weak).metrics[metric.name].overall, metric),
         )
         for group in result.groups
-        for rule in group.rules
+        for rule in group.selections
     )
     ending = ", without weak runs" if without_weak else ""
     return Table(
@@ -125,14 +125,16 @@ def _overall_table(result: StudyResult, metric: JudgedMetric, *, without_weak: b
 def _overall_notes(result: StudyResult, metric: JudgedMetric) -> Iterator[str]:
     points = " pts: percentage points." if style_for(metric.scale).difference_sign else ""
     yield f"sd: standard deviation over runs (n - 1). {_INTERVAL} max diff: largest minus smallest run.{points}"
-    rules = [f"{rule.name}: the epoch with the best {rule.metric}" for rule in result.rules if rule != FINAL]
+    rules = [f"{rule.name}: the epoch with the best {rule.metric}" for rule in result.selections if rule != FINAL]
     if rules:
         yield f"Judged at: {'; '.join(rules)}."
     if metric == result.primary and result.weak is not None:
         yield _weak_note(result)
     if metric == result.primary:
         yield from (f"{group.key.label}: {group.noise.sentence}" for group in result.groups if group.noise is not None)
-    excluded = sum(rule.every.metrics[metric.name].overall.excluded for group in result.groups for rule in group.rules)
+    excluded = sum(
+        rule.every.metrics[metric.name].overall.excluded for group in result.groups for rule in group.selections
+    )
     if excluded:
         yield f"{count(excluded, 'value')} not finite (NaN or infinite) and left out."
 
@@ -148,10 +150,12 @@ def _weak_note(result: StudyResult) -> str:
 
 
 def _weak_counts(result: StudyResult) -> str:
-    weak = [group for group in result.groups if group.rules[0].weak_runs]
+    weak = [group for group in result.groups if group.selections[0].weak_runs]
     if not weak:
         return "No run is weak."
-    parts = [f"{len(group.rules[0].weak_runs)} of {len(group.rules[0].runs)} ({group.key.label})" for group in weak]
+    parts = [
+        f"{len(group.selections[0].weak_runs)} of {len(group.selections[0].runs)} ({group.key.label})" for group in weak
+    ]
     return f"Weak runs: {'; '.join(parts)}."
 
 
@@ -195,7 +199,7 @@ def _identical_table(result: StudyResult) -> Table:
 
 
 def _identical_rows(group: GroupResult, metric: JudgedMetric | None) -> Iterator[tuple[str, ...]]:
-    spreads = group.rules[0].by_seed(metric.name) if metric else {}
+    spreads = group.selections[0].by_seed(metric.name) if metric else {}
     for same in group.identical:
         cells = _same_seed_cells(spreads.get(same.seed), metric)
         yield (*group_cells(group.key), _seed(same), str(same.runs), *_digest_cells(same), *cells)
@@ -246,7 +250,7 @@ def _level_cells(item: LevelComparison, result: StudyResult) -> tuple[str, ...]:
         item.config,
         item.environment,
         f"{item.level_a} / {item.level_b}",
-        item.rule,
+        item.selection,
         style.difference(item.sd_a),
         style.difference(item.sd_b),
         UNKNOWN if item.test is None else significant(item.test.statistic, 3),
@@ -264,11 +268,11 @@ def time_tables(result: StudyResult) -> Iterator[Table]:
 
 def _convergence_table(result: StudyResult, *, without_weak: bool) -> Table:
     titles = (("mean", "s"), ("Diff", "s"), ("RelDiff", "%"), ("RelSDev", "%"))
-    columns = [Column(title, unit, rule.name) for rule in result.rules for title, unit in titles]
+    columns = [Column(title, unit, rule.name) for rule in result.selections for title, unit in titles]
     rows = tuple(
         (
             *group_cells(group.key),
-            *(cell for rule in group.rules for cell in _time_cells(runs_seen(rule, without_weak))),
+            *(cell for rule in group.selections for cell in _time_cells(runs_seen(rule, without_weak))),
         )
         for group in result.groups
         if group.finished
@@ -282,7 +286,7 @@ def _convergence_table(result: StudyResult, *, without_weak: bool) -> Table:
     )
 
 
-def _time_cells(spread: RuleSpread) -> tuple[str, ...]:
+def _time_cells(spread: SelectionSpread) -> tuple[str, ...]:
     time = spread.seconds
     return (
         seconds(time.mean),
@@ -294,11 +298,11 @@ def _time_cells(spread: RuleSpread) -> tuple[str, ...]:
 
 def _epochs_table(result: StudyResult) -> Table:
     titles = (("mean", ""), ("min", ""), ("max", ""), ("RelSDev", "%"))
-    columns = [Column(title, unit, rule.name) for rule in result.rules for title, unit in titles]
+    columns = [Column(title, unit, rule.name) for rule in result.selections for title, unit in titles]
     rows = tuple(
-        (*group_cells(group.key), *(cell for rule in group.rules for cell in _epoch_cells(rule.every.epochs)))
+        (*group_cells(group.key), *(cell for rule in group.selections for cell in _epoch_cells(rule.every.epochs)))
         for group in result.groups
-        if any(rule.every.epochs.n for rule in group.rules)
+        if any(rule.every.epochs.n for rule in group.selections)
     )
     return Table("epochs", "Epochs to the epoch judged", (*GROUP_COLUMNS, *columns), rows)
 

@@ -9,7 +9,7 @@ from typing import Final
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
 from isorun.analysis.spreads.spread import Spread
-from isorun.analysis.studies.group_result import GroupResult, RuleResult
+from isorun.analysis.studies.group_result import GroupResult, SelectionResult
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.class_tables import class_tables
 from isorun.report.figures.description import Figure
@@ -60,14 +60,14 @@ def headline(result: StudyResult) -> tuple[str, ...]:
         return ()
     families: dict[tuple[str, ...], list[GroupResult]] = {}
     for group in result.groups:
-        if group.rules[0].every.metrics[metric.name].overall.n > 1:
+        if group.selections[0].every.metrics[metric.name].overall.n > 1:
             families.setdefault((group.key.approach, group.key.config, group.key.environment), []).append(group)
     return tuple(_family_sentence(groups, metric) for groups in families.values() if len(groups) > 1)
 
 
 def group_sentence(group: GroupResult, metric: JudgedMetric) -> str:
     """Mean and spread of one group, what its digests say, and its weak runs."""
-    judged = group.rules[0]
+    judged = group.selections[0]
     overall = judged.every.metrics[metric.name].overall
     if overall.n == 0:
         return f"{group.key.label}: {_no_value(group, metric)}."
@@ -115,7 +115,7 @@ def _mean_clause(overall: Spread, metric: JudgedMetric, style: NumberStyle) -> s
     return f"{metric.name} {mean} ± {sd} (sd of {overall.n} runs), max difference {difference}"
 
 
-def _seed_clauses(judged: RuleResult, metric: JudgedMetric, style: NumberStyle) -> Iterator[str]:
+def _seed_clauses(judged: SelectionResult, metric: JudgedMetric, style: NumberStyle) -> Iterator[str]:
     """With several seeds the spread above is that of seeds and repeats together; this is the part of the repeats."""
     within = judged.within_seed_sd(metric.name)
     seeds = len({run.seed for run in judged.runs})
@@ -123,7 +123,7 @@ def _seed_clauses(judged: RuleResult, metric: JudgedMetric, style: NumberStyle) 
         yield f"among runs of the same seed sd {style.difference(within)} (pooled over {seeds} seeds)"
 
 
-def _weak_clauses(judged: RuleResult, metric: JudgedMetric, style: NumberStyle) -> Iterator[str]:
+def _weak_clauses(judged: SelectionResult, metric: JudgedMetric, style: NumberStyle) -> Iterator[str]:
     if judged.without_weak is None:
         return
     weak = f"{len(judged.weak_runs)} of {count(len(judged.runs), 'run')} weak (near chance)"
@@ -162,7 +162,7 @@ def _family_sentence(groups: Sequence[GroupResult], metric: JudgedMetric) -> str
 
 def _reach(group: GroupResult, metric: JudgedMetric, style: NumberStyle) -> str:
     """The largest difference between two runs; between runs of the same seed where the level fixes one."""
-    spreads = group.rules[0].by_seed(metric.name).values()
+    spreads = group.selections[0].by_seed(metric.name).values()
     largest = max((item.max_difference for item in spreads if item.max_difference is not None), default=None)
     amount = "none" if largest == 0 else style.difference_with_unit(style.difference(largest))
     return f"{amount} {_LEVEL_WORDS[group.key.level]}"
@@ -185,7 +185,7 @@ class Section:
 def study_view(result: StudyResult, *, figures: bool = False) -> View:
     """The whole report of a study in one view."""
     drawn = tuple(figure for section in study_sections(result) for figure in section.figures) if figures else ()
-    return View(verdict(result), study_tables(result), result.warnings, drawn)
+    return View(verdict(result), study_tables(result), result.conditions, drawn)
 
 
 def study_sections(result: StudyResult) -> tuple[Section, ...]:

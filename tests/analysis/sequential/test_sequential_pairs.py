@@ -155,7 +155,7 @@ def test_pairs_that_go_against_each_other_are_warned_about():
     rng = np.random.default_rng(10)
     seeds = rng.standard_normal(20)
     decision = decide(seeds + 0.2 * rng.standard_normal(20), -seeds, direction="higher", paired=True)
-    assert [warning.code for warning in decision.warnings] == ["pairing-cost"]
+    assert [warning.code for warning in decision.conditions] == ["pairing-cost"]
     assert "pairing cost" in decision.pairing.sentence
     assert decision.pairing.worth < 20
 

@@ -24,7 +24,7 @@ def records(study):
 
 
 def warnings_of(study, records):
-    return {warning.code: warning for warning in analyse_study(study, records).warnings}
+    return {warning.code: warning for warning in analyse_study(study, records).conditions}
 
 
 def changed(records, level, **changes):
@@ -141,9 +141,9 @@ def test_an_unknown_direction_voids_claims_while_the_spread_is_still_shown():
     study = make_study(levels=(Level.DEFAULT,), metrics={"foo": Metric("foo")})
     records = [make_record(make_cell(repeat=at), results={"foo": value}) for at, value in enumerate([1.0, 2.0] * 4)]
     result = analyse_study(study, records)
-    (warning,) = [warning for warning in result.warnings if warning.code.startswith("direction")]
+    (warning,) = [warning for warning in result.conditions if warning.code.startswith("direction")]
     assert (warning.code, warning.voids) == ("direction-unknown", True)
-    assert result.groups[0].rules[0].every.metrics["foo"].overall.n == 8
+    assert result.groups[0].selections[0].every.metrics["foo"].overall.n == 8
 
 
 def test_values_that_are_not_finite_are_named():
@@ -202,6 +202,6 @@ def test_the_same_warning_of_several_groups_is_one(study, records):
 
 def test_every_warning_says_what_to_do_next(study, records):
     silent = [replace(record, notes=(Note("no-worker", ""),), launch=record.cell.id) for record in records[:9]]
-    found = analyse_study(make_study(), silent).warnings
+    found = analyse_study(make_study(), silent).conditions
     assert len(found) >= 5
     assert all(warning.next_step and warning.message for warning in found)

@@ -11,7 +11,7 @@ from isorun.analysis.comparison import compare
 from isorun.analysis.leaderboards.compare_many import ManyComparison, PairOutcome, compare_many
 from isorun.analysis.mixed.result import VarianceShare
 from isorun.analysis.pairwise.effects import Improvement
-from isorun.analysis.samples import Outcome
+from isorun.analysis.samples import Significance
 from isorun.errors import InputError
 from isorun.report.figures.description import Shape
 from isorun.report.figures.effects import ForestRow, forest, variance_shares
@@ -76,7 +76,7 @@ def test_a_matrix_without_pairs_is_refused(bad):
 def _ranked(ranks, p_values, post_hoc="wilcoxon"):
     named = zip(combinations(ranks, 2), p_values, strict=True)
     pairs = tuple(PairOutcome(a, b, 0.0, p, p) for (a, b), p in named)
-    return ManyComparison("friedman", Outcome(1.0, 0.1), None, ranks, post_hoc, "holm", pairs, 0.9)
+    return ManyComparison("friedman", Significance(1.0, 0.1), None, ranks, post_hoc, "holm", pairs, 0.9)
 
 
 def test_bars_join_those_who_cannot_be_told_apart():

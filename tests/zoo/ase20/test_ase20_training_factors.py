@@ -26,8 +26,8 @@ class Trained:
             if isinstance(layer, GeneratorDropout):
                 layer.generator = generators.dropout
         self.initial = [tensor.detach().clone() for tensor in network.parameters()]
-        plan = Course(RECIPES["wrn-28-10"], epochs=2, batch=8, channels_last=True)
-        training = Training(plan, network, material, generators)
+        course = Course(RECIPES["wrn-28-10"], epochs=2, batch=8, channels_last=True)
+        training = Training(course, network, material, generators)
         self.seen = []
         for evaluation in training.epochs():
             self.seen.append((training._full.order.clone(), training._full.moves.clone()))

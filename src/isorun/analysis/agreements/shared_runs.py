@@ -22,7 +22,7 @@ from scipy.special import ndtr
 from isorun.analysis.agreements.agreement import Agreement, agreement
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import Counting, Units, units_of
-from isorun.analysis.measurements import Table
+from isorun.analysis.measurements import Measurements
 from isorun.analysis.samples import Pairs, finite_sample, higher_is_better
 from isorun.errors import InputError, known_names
 
@@ -192,7 +192,7 @@ class AgreementTable:
     decimals: int | None = None
     rank_changes: tuple[RankChange, ...] = ()
     notes: tuple[str, ...] = ()
-    warnings: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
@@ -206,7 +206,7 @@ class AgreementTable:
             "decimals": self.decimals,
             "rank_changes": [change.to_json() for change in self.rank_changes],
             "notes": list(self.notes),
-            "warnings": [warning.to_json() for warning in self.warnings],
+            "warnings": [condition.to_json() for condition in self.conditions],
         }
 
 
@@ -230,7 +230,7 @@ def agreement_table(
     labelled = {name: dict(zip(units.labels, units.values.tolist(), strict=True)) for name, units in sides.items()}
     shared = tuple(_shared(a, first, b, second) for (a, first), (b, second) in combinations(labelled.items(), 2))
     if not comparable:
-        return AgreementTable(sides, digits, shared, notes=notes, warnings=conditions)
+        return AgreementTable(sides, digits, shared, notes=notes, conditions=conditions)
     supported = [one.decimals for one in digits.values() if one.decimals is not None]
     places = decimals if decimals is not None else min(supported, default=None)
     means = {name: one.mean for name, one in digits.items()}
@@ -248,7 +248,7 @@ def _shared(a: str, first: Runs, b: str, second: Runs) -> SharedRuns:
 
 
 def sides_of(
-    table: Table, value: str, by: str, pair: str, *, only: Sequence[str] = (), drop_missing: bool = False
+    table: Measurements, value: str, by: str, pair: str, *, only: Sequence[str] = (), drop_missing: bool = False
 ) -> tuple[dict[str, Units], tuple[str, ...]]:
     """The results of each label in `by`, a unit for each label in `pair`; and notes on what was left out."""
     groups = {group.name: group.values for group in table.groups(value, (by,), drop_missing=drop_missing)}
@@ -262,7 +262,7 @@ def sides_of(
 
 
 def metrics_of(
-    table: Table, columns: Sequence[str], *, counting: Counting, drop_missing: bool = False
+    table: Measurements, columns: Sequence[str], *, counting: Counting, drop_missing: bool = False
 ) -> tuple[dict[str, Units], tuple[str, ...]]:
     """The results in several columns, a unit for each draw."""
     found = {name: table.groups(name, (), drop_missing=drop_missing)[0].values for name in columns}

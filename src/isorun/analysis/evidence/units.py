@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import gammainc
 
 from isorun.analysis.evidence.condition import Condition, some
-from isorun.analysis.measurements import Table, Values, natural_order
+from isorun.analysis.measurements import Measurements, Values, natural_order
 from isorun.analysis.samples import FloatArray, Pairs
 from isorun.errors import InputError, known_names
 
@@ -203,7 +203,7 @@ class PairedUnits:
         return Pairs(first, second, self.unmatched)
 
 
-def counting_of(table: Table, asked: str | None = None) -> Counting:
+def counting_of(table: Measurements, asked: str | None = None) -> Counting:
     """How to count: as asked; else by a column of seeds; else by rows."""
     seeds = seed_column(table)
     repeats = next((name for name in table.columns if name.lower() == REPEAT), None)
@@ -227,7 +227,7 @@ def refuse_value_as_unit(counting: Counting, value: str) -> None:
         )
 
 
-def seed_column(table: Table) -> str | None:
+def seed_column(table: Measurements) -> str | None:
     """The column of seeds: the one called so; else, of those whose name has that word, the one with fewest labels."""
     exact = next((name for name in table.columns if name.lower() == "seed"), None)
     alike = [name for name in table.columns if names_seed(name)]
@@ -240,7 +240,7 @@ def names_seed(name: str) -> bool:
     return re.search(r"(?<![a-z])(seeds?|random_?state|rng)(?![a-z])", parted) is not None
 
 
-def units_of(table: Table, group: Values, counting: Counting) -> Units:
+def units_of(table: Measurements, group: Values, counting: Counting) -> Units:
     """The units among the finite values of one group of rows."""
     alone = _one_seed(table, group, counting)
     labels = _labels(table, group, counting)
@@ -256,7 +256,7 @@ def listed_units(values: FloatArray) -> Units:
     return _without_copies(Units(values, labels, values, "run"))
 
 
-def paired_units(table: Table, sides: Sequence[Values], column: str, counting: Counting) -> PairedUnits:
+def paired_units(table: Measurements, sides: Sequence[Values], column: str, counting: Counting) -> PairedUnits:
     """Every side at each label of `column` that all sides have; repeats averaged.
 
     Labels that stand for the same draws on every side are one unit, and so are labels at which all sides hold the very
@@ -318,7 +318,9 @@ def _together(sides: Sequence[Sequence[frozenset[Hashable]]]) -> NDArray[np.intp
     return _numbered(joined)
 
 
-def _drawn(table: Table, sides: Sequence[Values], column: str, counting: Counting) -> list[dict[str, frozenset[str]]]:
+def _drawn(
+    table: Measurements, sides: Sequence[Values], column: str, counting: Counting
+) -> list[dict[str, frozenset[str]]]:
     """For each side, the units whose runs stand at each label; the label itself where rows are counted."""
     labels = unit_labels(table, column)
     units = labels if counting.column in {None, column} else unit_labels(table, str(counting.column))
@@ -335,7 +337,7 @@ def _numbered(items: Sequence[Hashable]) -> NDArray[np.intp]:
     return np.array([places.setdefault(item, len(places)) for item in items], dtype=np.intp)
 
 
-def _labels(table: Table, group: Values, counting: Counting) -> list[str]:
+def _labels(table: Measurements, group: Values, counting: Counting) -> list[str]:
     """A label for each row; a row without one is a unit of its own."""
     rows = group.rows.tolist()
     if counting.column is None:
@@ -344,7 +346,7 @@ def _labels(table: Table, group: Values, counting: Counting) -> list[str]:
     return [column[row] or table.place(row) for row in rows]
 
 
-def unit_labels(table: Table, column: str) -> list[str]:
+def unit_labels(table: Measurements, column: str) -> list[str]:
     """The labels of units: a number is the same however it is written (1, 1.0, 01), a missing one is empty."""
     return [_plain_label(label) for label in table.labels(column)]
 
@@ -369,7 +371,7 @@ def _means(values: FloatArray, membership: NDArray[np.intp], count: int) -> Floa
     return means
 
 
-def _one_seed(table: Table, group: Values, counting: Counting) -> str:
+def _one_seed(table: Measurements, group: Values, counting: Counting) -> str:
     if counting.seeds is None:
         return ""
     labels = unit_labels(table, counting.seeds)
@@ -433,7 +435,7 @@ def _rounded(sides: Mapping[str, Units]) -> Sequence[Condition]:
     return (Condition("rounded-values", message, "log more digits, or measure on more examples"),)
 
 
-def counting_conditions(table: Table, sides: Mapping[str, Values], counting: Counting) -> tuple[Condition, ...]:
+def counting_conditions(table: Measurements, sides: Mapping[str, Values], counting: Counting) -> tuple[Condition, ...]:
     """What speaks against how the rows of a table are counted: seeds that are missing, rows that may be repeats."""
     if counting.asked or counting.recorded:
         return ()
@@ -452,7 +454,7 @@ def counting_conditions(table: Table, sides: Mapping[str, Values], counting: Cou
     return (Condition("rows-may-repeat", message, f"--unit {repeated[0]} counts each label once; --unit row each row"),)
 
 
-def shared_draws(table: Table, pair: str, counting: Counting) -> tuple[Condition, ...]:
+def shared_draws(table: Measurements, pair: str, counting: Counting) -> tuple[Condition, ...]:
     """Labels that runs are paired by although several of them stand for the same draws."""
     if counting.column in {None, pair}:
         return ()
@@ -475,7 +477,9 @@ def _repeats(labels: Sequence[str], sides: Mapping[str, Values]) -> bool:
     return any(1 < len(set(side)) < len(side) for side in found)
 
 
-def pooled_conditions(table: Table, sides: Mapping[str, Values], factors: Sequence[str]) -> tuple[Condition, ...]:
+def pooled_conditions(
+    table: Measurements, sides: Mapping[str, Values], factors: Sequence[str]
+) -> tuple[Condition, ...]:
     """Columns that vary within a side although they name something that a comparison should hold fixed."""
     found = []
     for name in (factor for factor in factors if factor in table.columns):

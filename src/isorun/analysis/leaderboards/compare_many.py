@@ -25,8 +25,8 @@ from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 from isorun.analysis.pairwise.rank_tests import brunner_munzel, mann_whitney, wilcoxon_signed_rank
 from isorun.analysis.samples import (
     FloatArray,
-    Outcome,
     Pairs,
+    Significance,
     adjusted,
     finite_sample,
     midranks,
@@ -51,25 +51,25 @@ __all__ = [
 ]
 
 
-def kruskal(samples: Sequence[FloatArray]) -> Outcome:
+def kruskal(samples: Sequence[FloatArray]) -> Significance:
     """H corrected for ties and its chi-square p; None where all values are equal."""
     pooled = np.concatenate(list(samples))
     n = pooled.size
     shrunk = 1.0 - tie_term(pooled) / (float(n) ** 3 - n) if n > 1 else 0.0
     if shrunk <= 0.0 or len(samples) < 2:
-        return Outcome(None, None)
+        return Significance(None, None)
     parts = np.split(midranks(pooled), np.cumsum([sample.size for sample in samples])[:-1])
     raw = sum(part.size * (float(part.mean()) - (n + 1) / 2.0) ** 2 for part in parts)
     statistic = 12.0 / (n * (n + 1.0)) * raw / shrunk
-    return Outcome(statistic, float(chdtrc(len(samples) - 1, statistic)))
+    return Significance(statistic, float(chdtrc(len(samples) - 1, statistic)))
 
 
 @dataclass(frozen=True, slots=True)
 class FriedmanTest:
     """The chi-square form, and Iman and Davenport's F (1980), which is nearer to the truth for few blocks."""
 
-    chi_square: Outcome
-    f: Outcome
+    chi_square: Significance
+    f: Significance
     mean_ranks: tuple[float, ...]
 
 
@@ -81,9 +81,9 @@ def friedman(matrix: FloatArray) -> FriedmanTest:
     between = blocks**2 * float(((means - (treatments + 1) / 2.0) ** 2).sum())
     spread = float(((ranks - (treatments + 1) / 2.0) ** 2).sum()) / (treatments - 1)
     if spread == 0.0 or treatments < 2:
-        return FriedmanTest(Outcome(None, None), Outcome(None, None), tuple(means.tolist()))
+        return FriedmanTest(Significance(None, None), Significance(None, None), tuple(means.tolist()))
     chi_square = between / spread
-    outcome = Outcome(chi_square, float(chdtrc(treatments - 1, chi_square)))
+    outcome = Significance(chi_square, float(chdtrc(treatments - 1, chi_square)))
     return FriedmanTest(outcome, _iman_davenport(chi_square, blocks, treatments), tuple(means.tolist()))
 
 
@@ -92,13 +92,13 @@ def block_ranks(matrix: FloatArray) -> FloatArray:
     return np.array([midranks(row) for row in matrix])
 
 
-def _iman_davenport(chi_square: float, blocks: int, treatments: int) -> Outcome:
+def _iman_davenport(chi_square: float, blocks: int, treatments: int) -> Significance:
     left = blocks * (treatments - 1) - chi_square
     if blocks < 2 or left <= 1e-12 * blocks:
-        return Outcome(None, None)
+        return Significance(None, None)
     statistic = (blocks - 1) * chi_square / left
     freedom = (treatments - 1, (treatments - 1) * (blocks - 1))
-    return Outcome(statistic, float(fdtrc(*freedom, statistic)))
+    return Significance(statistic, float(fdtrc(*freedom, statistic)))
 
 
 PairValues = list[float]
@@ -215,8 +215,8 @@ class ManyComparison:
     """
 
     test: str
-    outcome: Outcome
-    iman_davenport: Outcome | None
+    outcome: Significance
+    iman_davenport: Significance | None
     mean_ranks: Mapping[str, float]
     post_hoc: str
     correction: str

@@ -31,7 +31,7 @@ from isorun.analysis.leaderboards.across_tasks import (
 from isorun.analysis.leaderboards.aggregate import Aggregate, Ranked, aggregate, rank_intervals
 from isorun.analysis.leaderboards.compare_many import ManyComparison, compare_many
 from isorun.analysis.leaderboards.task_scores import TaskScores, same_tasks, task_scores
-from isorun.analysis.measurements import Table
+from isorun.analysis.measurements import Measurements
 from isorun.analysis.samples import FloatArray
 from isorun.errors import InputError
 
@@ -60,7 +60,7 @@ class BoardScores:
 
 
 def board_scores(
-    table: Table,
+    table: Measurements,
     value: str,
     by: str,
     *,
@@ -166,6 +166,7 @@ class Leaderboard:
     """The approaches, the best first; the tests of all and of each pair; and how often one beats another.
 
     improvements: for each pair (a, b) the probability that a run of a is better than one of b on the same task.
+    conditions: what a reader must know before trusting the places.
     """
 
     direction: str
@@ -176,12 +177,7 @@ class Leaderboard:
     improvements: Mapping[tuple[str, str], Aggregate]
     notes: tuple[str, ...] = ()
     unit: str = "run"
-    warnings: tuple[Condition, ...] = ()
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """What a reader must know before trusting the places."""
-        return (*self.warnings, *_conditions(self.standings))
+    conditions: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
@@ -260,9 +256,8 @@ def leaderboard(
     )
     tasks = next(iter(scores.values())).tasks
     noun = next(iter(units.values()))[0].noun if units else "run"
-    return Leaderboard(
-        direction, tasks, chosen, standings, compared, improvements, notes, unit=noun, warnings=tuple(conditions)
-    )
+    known = (*conditions, *_conditions(standings))
+    return Leaderboard(direction, tasks, chosen, standings, compared, improvements, notes, unit=noun, conditions=known)
 
 
 def _score(units: TaskScores, generator: np.random.Generator, chosen: BoardOptions) -> Aggregate:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from isorun.analysis.mixed.columns import Column, Factor, Table
+from isorun.analysis.mixed.columns import Column, Factor, ModelColumns
 from isorun.analysis.mixed.formula import Formula, RandomTerm, Term, Variable, term_label
 from isorun.errors import InputError
 
@@ -265,7 +265,7 @@ class Random:
         return np.asarray(inward @ outer @ inward.T)
 
 
-def random_part(formula: Formula, table: Table) -> tuple[tuple[Random, ...], tuple[str, ...]]:
+def random_part(formula: Formula, table: ModelColumns) -> tuple[tuple[Random, ...], tuple[str, ...]]:
     """The random terms of `formula`, and what the reader must be told of them."""
     rows = len(table.response)
     for name, factor in table.groups.items():
@@ -282,7 +282,7 @@ def random_part(formula: Formula, table: Table) -> tuple[tuple[Random, ...], tup
     return kept, notes
 
 
-def random_term(term: RandomTerm, table: Table) -> Random:
+def random_term(term: RandomTerm, table: ModelColumns) -> Random:
     """The rows of one random term."""
     factor, rows = table.groups[term.group], len(table.response)
     coded = code_terms(term.intercept, term.terms)

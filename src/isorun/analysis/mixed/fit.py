@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isorun.analysis.mixed.columns import Missing, Table, read_table
+from isorun.analysis.mixed.columns import Missing, ModelColumns, model_columns
 from isorun.analysis.mixed.design import INTERCEPT, FixedDesign, Random, design_of, random_part
 from isorun.analysis.mixed.deviance import Criterion, Objective, Point
 from isorun.analysis.mixed.formula import Formula, parse_formula
@@ -38,7 +38,7 @@ class Problem:
     """
 
     formula: Formula
-    table: Table
+    table: ModelColumns
     design: FixedDesign
     random: tuple[Random, ...]
     data: CrossProducts | SlopeProducts
@@ -127,10 +127,10 @@ class Fit:
 def prepare(data: Mapping[str, ArrayLike], formula: str, missing: Missing = "error") -> Problem:
     """Parse the formula, check the data and reduce them."""
     parsed = parse_formula(formula)
-    return reduced(parsed, read_table(data, parsed, missing))
+    return reduced(parsed, model_columns(data, parsed, missing))
 
 
-def reduced(formula: Formula, table: Table) -> Problem:
+def reduced(formula: Formula, table: ModelColumns) -> Problem:
     """A formula and its checked columns as a problem."""
     rows = len(table.response)
     random, notes = random_part(formula, table)

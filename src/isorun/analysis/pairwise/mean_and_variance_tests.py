@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 from scipy.special import chdtrc, fdtr, fdtrc, ndtri, stdtr, stdtrit
 
-from isorun.analysis.samples import FloatArray, Interval, Outcome, midranks, recentred, snapped
+from isorun.analysis.samples import FloatArray, Interval, Significance, midranks, recentred, snapped
 from isorun.errors import InputError
 
 __all__ = ["MeanDifference", "f_test", "fligner", "levene", "paired_t", "welch"]
@@ -82,10 +82,10 @@ def _mean(sample: FloatArray) -> float:
 
 
 _CENTRES: Final = {"median": _median, "mean": _mean}
-_UNTESTABLE: Final = Outcome(None, None)
+_UNTESTABLE: Final = Significance(None, None)
 
 
-def levene(samples: Sequence[FloatArray], *, centre: str = "median") -> Outcome:
+def levene(samples: Sequence[FloatArray], *, centre: str = "median") -> Significance:
     """The analysis of variance of the distances to the centre; None where those do not vary within any sample."""
     if centre not in _CENTRES:
         raise InputError("unknown centre of Levene's test", found=repr(centre), allowed=", ".join(_CENTRES))
@@ -93,7 +93,7 @@ def levene(samples: Sequence[FloatArray], *, centre: str = "median") -> Outcome:
     return _one_way_anova(distances, _rounding(samples))
 
 
-def _one_way_anova(samples: Sequence[FloatArray], rounding: float) -> Outcome:
+def _one_way_anova(samples: Sequence[FloatArray], rounding: float) -> Significance:
     """The F test of equal means of two or more samples; None where they vary within by no more than `rounding`."""
     pooled = np.concatenate(list(samples))
     between_df, within_df = len(samples) - 1, pooled.size - len(samples)
@@ -105,7 +105,7 @@ def _one_way_anova(samples: Sequence[FloatArray], rounding: float) -> Outcome:
     grand = pooled.mean()
     between = sum(sample.size * float(sample.mean() - grand) ** 2 for sample in samples)
     statistic = (between / between_df) / (within / within_df)
-    return Outcome(statistic, float(fdtrc(between_df, within_df, statistic)))
+    return Significance(statistic, float(fdtrc(between_df, within_df, statistic)))
 
 
 def _rounding(samples: Sequence[FloatArray]) -> float:
@@ -117,7 +117,7 @@ def _largest(samples: Sequence[FloatArray]) -> float:
     return max((float(np.abs(sample).max()) for sample in samples if sample.size), default=0.0)
 
 
-def fligner(samples: Sequence[FloatArray]) -> Outcome:
+def fligner(samples: Sequence[FloatArray]) -> Significance:
     """Fligner and Killeen's rank test (1976), median-centred as in R's `fligner.test`.
 
     Distances that are equal but for rounding share a rank: of accuracies with two decimals most are, and R's ranks of
@@ -133,10 +133,10 @@ def fligner(samples: Sequence[FloatArray]) -> Outcome:
         return _UNTESTABLE
     parts = np.split(scores, np.cumsum([sample.size for sample in samples])[:-1])
     statistic = sum(part.size * float(part.mean() - scores.mean()) ** 2 for part in parts) / variance
-    return Outcome(statistic, float(chdtrc(len(samples) - 1, statistic)))
+    return Significance(statistic, float(chdtrc(len(samples) - 1, statistic)))
 
 
-def f_test(first: FloatArray, second: FloatArray) -> Outcome:
+def f_test(first: FloatArray, second: FloatArray) -> Significance:
     """The ratio of the two variances and its two-sided p, for normal values (R's `var.test`)."""
     if min(first.size, second.size) < 2:
         return _UNTESTABLE
@@ -147,4 +147,4 @@ def f_test(first: FloatArray, second: FloatArray) -> Outcome:
     if not np.isfinite(ratio):
         return _UNTESTABLE
     tail = min(float(fdtr(*freedom, ratio)), float(fdtrc(*freedom, ratio)))
-    return Outcome(ratio, min(1.0, 2.0 * tail))
+    return Significance(ratio, min(1.0, 2.0 * tail))

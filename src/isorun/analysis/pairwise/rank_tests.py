@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from isorun.analysis.samples import FloatArray, Outcome, midranks, tie_term
+from isorun.analysis.samples import FloatArray, Significance, midranks, tie_term
 
 __all__ = [
     "SPREAD_RATIOS",
@@ -292,14 +292,14 @@ def _scores(a: NDArray[np.float32], b: NDArray[np.float32]) -> FloatArray:
     return normal_score(excess, spread_a, spread_b, n_a, n_b)
 
 
-def wilcoxon_signed_rank(differences: FloatArray) -> Outcome:
+def wilcoxon_signed_rank(differences: FloatArray) -> Significance:
     """The sum of the ranks of positive differences, and its two-sided p; None when every difference is zero."""
     moved = differences[differences != 0.0]
     if not moved.size:
-        return Outcome(None, None)
+        return Significance(None, None)
     law = SignedRankLaw.of(differences)
     positive = float(midranks(np.abs(moved))[moved > 0.0].sum())
-    return Outcome(positive, law.p_value(float(np.abs(law.scores(differences[:, None]))[0, 0])))
+    return Significance(positive, law.p_value(float(np.abs(law.scores(differences[:, None]))[0, 0])))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -47,6 +47,9 @@ __all__ = [
 
 _MOST_PLANNED = 5_000
 _SEED = 104_729
+_SMALLEST_ALPHA = 1e-9
+_EFFECTS = (1e-9, 1e12)
+"""Effects, in sd, that can be computed with; smaller ones no number of runs would show."""
 
 
 class PowerOptions(TypedDict, total=False):
@@ -88,19 +91,19 @@ class PowerResult:
     simulations: int
     standard_error: float
     units: Mapping[str, Units] | None = field(default=None, compare=False)
-    warnings: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, the fields and one sentence; what the runs count as where some were given."""
-        plain = {name: getattr(self, name) for name in self.__slots__ if name not in {"units", "warnings"}}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in {"units", "conditions"}}
         sides = zip("ab", (self.units or {}).values(), strict=False)
         counts = {key: value for side, one in sides for key, value in _counts(side, one).items()}
-        warnings = [warning.to_json() for warning in self.warnings]
-        return plain | {"sentence": self.sentence} | counts | {"warnings": warnings}
+        weakened = [condition.to_json() for condition in self.conditions]
+        return plain | {"sentence": self.sentence} | counts | {"warnings": weakened}
 
     def simulated_from(self, units: Mapping[str, Units], conditions: tuple[Condition, ...]) -> PowerResult:
         """The same answer, with the evidence that the simulated runs are drawn from."""
-        return replace(self, units=units, warnings=conditions)
+        return replace(self, units=units, conditions=conditions)
 
     @property
     def sentence(self) -> str:
@@ -157,7 +160,15 @@ class Question:
                 found=f"difference {difference}, effect_size {effect_size}",
                 allowed="one of the two: a finite number other than 0",
             )
-        return abs(difference) if difference is not None else abs(given[0]) * self.source.sd
+        size = abs(difference) if difference is not None else abs(given[0]) * self.source.sd
+        if not _EFFECTS[0] <= size / self.source.sd <= _EFFECTS[1]:
+            raise InputError(
+                "the difference cannot be planned for beside the spread of the runs",
+                found=f"a difference of {size:.4g}, an sd of {self.source.sd:.4g}",
+                allowed=f"an effect from {_EFFECTS[0]:g} to {_EFFECTS[1]:g} sd",
+                hint="is the difference in units of the metric (--difference), or in sd (--effect)?",
+            )
+        return size
 
     def checked_runs(self, runs: int) -> int:
         """The number of runs, if it can be planned."""
@@ -268,8 +279,9 @@ def _checked_design(design: Design) -> Design:
         raise InputError(
             f"there is no test {design.test!r}", found=design.test, allowed=known_names(design.test, TESTS)
         )
-    if not 0 < design.alpha < 0.5:
-        raise InputError("alpha cannot be used", found=f"{design.alpha}", allowed="a number between 0 and 0.5")
+    if not _SMALLEST_ALPHA <= design.alpha < 0.5:
+        allowed = f"a number from {_SMALLEST_ALPHA:g} to below 0.5"
+        raise InputError("alpha cannot be used", found=f"{design.alpha}", allowed=allowed)
     spending_function(design.spending)
     return design
 

@@ -137,10 +137,15 @@ def source_of(a: ArrayLike | None, b: ArrayLike | None, *, sd: float | None, pai
     return _own_pairs(first, second, both=b is not None) if paired else _own_runs(first, second)
 
 
+_SPREADS = (1e-150, 1e150)
+"""The squares of smaller and larger numbers leave the range of floating point."""
+
+
 def _own_runs(a: FloatArray, b: FloatArray) -> OwnRuns:
     sd = math.sqrt((float(a.var(ddof=1)) + float(b.var(ddof=1))) / 2)
     if is_constant(a) and is_constant(b):
         raise InputError("power cannot be simulated from runs that do not vary", found=f"every run gave {a[0]:g}")
+    _require_computable(sd)
     given = f"{a.size} given" if a is b else f"{a.size} of A and {b.size} of B"
     return OwnRuns(_in_order(a), _in_order(b), sd, f"runs like the {given}")
 
@@ -158,6 +163,7 @@ def _own_pairs(a: FloatArray, b: FloatArray, *, both: bool) -> OwnPairs:
             "power cannot be simulated from differences that do not vary", found=f"{differences[0]:g} always"
         )
     sd = float(differences.std(ddof=1))
+    _require_computable(sd)
     return OwnPairs(_in_order(differences), sd, f"pairs like the {a.size} given")
 
 
@@ -170,7 +176,18 @@ def _in_order(values: FloatArray) -> FloatArray:
 def _checked_sd(sd: float) -> float:
     if not (sd > 0 and math.isfinite(sd)):
         raise InputError("the sd cannot be used", found=f"{sd}", allowed="a finite number above 0")
+    _require_computable(sd)
     return sd
+
+
+def _require_computable(sd: float) -> None:
+    if not _SPREADS[0] <= sd <= _SPREADS[1]:
+        raise InputError(
+            "the spread of the runs is beyond what can be computed with",
+            found=f"an sd of {sd:g}",
+            allowed=f"from {_SPREADS[0]:g} to {_SPREADS[1]:g}",
+            hint="give the metric in another unit",
+        )
 
 
 _SAMPLE = 20_000

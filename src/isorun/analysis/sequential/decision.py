@@ -65,6 +65,9 @@ class PathPoint:
         return {name: _or_null(value) for name, value in asdict(self).items()}
 
 
+_JSON_NAMES = {"conditions": "warnings"}
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The verdict after the runs made so far.
@@ -92,7 +95,7 @@ class Decision:
     error_rate: float
     error_statement: str
     path: tuple[PathPoint, ...]
-    warnings: tuple[Condition, ...]
+    conditions: tuple[Condition, ...]
     test: str
     paired: bool
     estimate: float
@@ -103,11 +106,11 @@ class Decision:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with stable keys, in the order of the fields."""
-        data = {name: getattr(self, name) for name in self.__slots__}
+        data = {_JSON_NAMES.get(name, name): getattr(self, name) for name in self.__slots__}
         return data | {
             "verdict": str(self.verdict),
             "path": [point.to_json() for point in self.path],
-            "warnings": [condition.to_json() for condition in self.warnings],
+            "warnings": [condition.to_json() for condition in self.conditions],
             "ci95": None if self.ci95 is None else list(self.ci95),
             "chances": [{"effect": effect, "chance": chance} for effect, chance in self.chances],
             "pairing": None if self.pairing is None else self.pairing.to_json(),
@@ -161,12 +164,12 @@ def named(decision: Decision, a: str, b: str, noun: str = "run", *, about: str =
     reason = reworded(decision.why.removeprefix(str(decision.verdict)) if claimed else decision.why)
     winner = f"{names[_WINNERS[decision.verdict]]} is better" if claimed else ""
     limited = f", {about}" if about else ""
-    warnings = tuple(replace(warning, message=reworded(warning.message)) for warning in decision.warnings)
+    conditions = tuple(replace(one, message=reworded(one.message)) for one in decision.conditions)
     return replace(
         decision,
         why=f"{winner}{reason}{limited}",
         estimate_of=reworded(decision.estimate_of),
-        warnings=warnings,
+        conditions=conditions,
     )
 
 
@@ -197,5 +200,5 @@ def withheld(decision: Decision, conditions: Sequence[Condition]) -> Decision:
         why=f"{Verdict.UNDECIDED}: {reason.message}; next: {reason.next_step}",
         about_more_runs=None,
         chance=None,
-        warnings=(),
+        conditions=(),
     )

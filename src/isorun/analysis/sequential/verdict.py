@@ -337,7 +337,7 @@ def _first_claim(traced: Trace) -> tuple[Verdict, int]:
 def _too_few(rule: Rule, plan: Plan, sides: _Sides) -> Decision:
     why = _why_too_few(len(sides.a), len(sides.b), min(rule.schedule[0]))
     warning = Condition("too-few", why, "make more runs; isorun power says how many are needed")
-    return _decision(rule, plan, sides, Verdict.UNDECIDED, why, stop=False, warnings=(warning,))
+    return _decision(rule, plan, sides, Verdict.UNDECIDED, why, stop=False, conditions=(warning,))
 
 
 def _decision(
@@ -351,7 +351,7 @@ def _decision(
     at: int | None = None,
     stop: bool,
     projection: Projection | None = None,
-    warnings: tuple[Condition, ...] = (),
+    conditions: tuple[Condition, ...] = (),
 ) -> Decision:
     estimate, interval = sides.as_given(estimate_under(rule, sides.a, sides.b, at))
     return Decision(
@@ -369,7 +369,7 @@ def _decision(
         error_rate=rule.error_rate,
         error_statement=_error_statement(rule, plan.alpha),
         path=path + planned_path(rule, len(path)),
-        warnings=(*(warnings or _unlooked(rule, len(path), sides)), *_conditions(rule, sides)),
+        conditions=(*(conditions or _unlooked(rule, len(path), sides)), *_conditions(rule, sides)),
         test=rule.test,
         paired=plan.paired,
         estimate=estimate,

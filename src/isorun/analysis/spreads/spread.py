@@ -25,7 +25,7 @@ from scipy.special import chdtri
 
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import Counting, Units, counted, counting_of, units_of
-from isorun.analysis.measurements import Group, Table, read_table
+from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.analysis.samples import FloatArray, Interval, finite_sample
 from isorun.errors import InputError
 
@@ -240,7 +240,7 @@ class GroupSummary:
     units: int
     unit: str
     dropped: int = 0
-    warnings: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
@@ -260,7 +260,7 @@ class GroupSummary:
             "dropped": self.dropped,
             "units": self.units,
             "unit": self.unit,
-            "warnings": [warning.to_json() for warning in self.warnings],
+            "warnings": [condition.to_json() for condition in self.conditions],
         }
 
 
@@ -293,7 +293,7 @@ def column_names(by: str | Sequence[str], columns: Sequence[str]) -> tuple[str, 
     return tuple(name.strip() for name in by.split(","))
 
 
-def _summary(table: Table, group: Group, value: str, counting: Counting) -> GroupSummary:
+def _summary(table: Measurements, group: Group, value: str, counting: Counting) -> GroupSummary:
     finite = group.values.finite
     if not finite.size:
         raise InputError(
@@ -326,11 +326,11 @@ def _summary_of(units: Units, labels: Mapping[str, str], dropped: int) -> GroupS
         units=units.count,
         unit=units.noun,
         dropped=dropped,
-        warnings=_warnings(units),
+        conditions=_conditions(units),
     )
 
 
-def _warnings(units: Units) -> tuple[Condition, ...]:
+def _conditions(units: Units) -> tuple[Condition, ...]:
     if units.count == units.runs.size:
         return ()
     message = f"{counted(units)}: the runs are not independent, so their sd has no interval"

@@ -30,13 +30,13 @@ from isorun.analysis.evidence.run_units import (
     identical_runs,
     own_seeds,
 )
-from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, RuleResult
+from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult
 from isorun.analysis.studies.selection import FINAL
 from isorun.errors import known_names
 from isorun.study.levels import Level
 from isorun.study.records import RunRecord
 
-__all__ = ["CONDITION_RULES", "FEWEST_RUNS", "Evidence", "find_warnings"]
+__all__ = ["CONDITION_RULES", "FEWEST_RUNS", "Evidence", "study_conditions"]
 
 _OPEN_ENDS_TOLD: Final = 3
 _VALUES: Final = "values of "
@@ -240,6 +240,18 @@ def _launch_mixed(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits)
         )
 
 
+def _shared_device(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    sharing = [record for record in records if any(note.code == "shared-device" for note in record.notes)]
+    if sharing:
+        yield Condition(
+            "shared-device",
+            f"{len(sharing)} of {some(len(records), 'run')} shared a device with others that ran at the same time: "
+            "their times do not compare, and what is chosen by speed or free memory may have changed values",
+            "lower --jobs, or give more --devices",
+            (key.label,),
+        )
+
+
 CONDITION_RULES: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits], Iterator[Condition]]]] = (
     _hook_never_started,
     _not_independent,
@@ -251,6 +263,7 @@ CONDITION_RULES: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnit
     _machine_differs,
     _code_differs,
     _launch_mixed,
+    _shared_device,
 )
 
 
@@ -268,8 +281,8 @@ class Evidence:
     logged: Sequence[str]
 
 
-def find_warnings(evidence: Evidence) -> tuple[Condition, ...]:
-    """All warnings, those on how the runs were made first; the same warning of several groups is one."""
+def study_conditions(evidence: Evidence) -> tuple[Condition, ...]:
+    """All conditions, those on how the runs were made first; the same one of several groups is one."""
     units = {group.key: group.units for group in evidence.groups}
     in_groups = (
         warning
@@ -368,7 +381,11 @@ def _few_runs(evidence: Evidence) -> Iterator[Condition]:
 
 
 def _weak_runs(evidence: Evidence) -> Iterator[Condition]:
-    weak = {group.key.label: len(group.rules[0].weak_runs) for group in evidence.groups if group.rules[0].weak_runs}
+    weak = {
+        group.key.label: len(group.selections[0].weak_runs)
+        for group in evidence.groups
+        if group.selections[0].weak_runs
+    }
     if weak:
         yield Condition(
             "weak-runs",
@@ -392,28 +409,28 @@ def _not_finite(evidence: Evidence) -> Iterator[Condition]:
 
 
 def _runs_with_gaps(group: GroupResult, metric: str) -> Iterator[JudgedRun]:
-    for rule in group.rules:
-        for run in rule.runs:
+    for judged in group.selections:
+        for run in judged.runs:
             if not math.isfinite(run.selected.values.get(metric, 0.0)):
                 yield run
 
 
 def _unjudged(evidence: Evidence) -> Iterator[Condition]:
-    for number, rule in enumerate(evidence.groups[0].rules if evidence.groups else ()):
-        problems = [problem for group in evidence.groups for problem in group.rules[number].unjudged.values()]
+    for number, judged in enumerate(evidence.groups[0].selections if evidence.groups else ()):
+        problems = [problem for group in evidence.groups for problem in group.selections[number].unjudged.values()]
         if problems:
             yield Condition(
                 "rule-without-epoch",
-                f"the rule {rule.rule.name} picked no epoch in {some(len(problems), 'run')} ({problems[0]}); "
-                "they are missing from its rows",
-                f"log {rule.rule.metric} every epoch, or change [selections.{rule.rule.name}]",
+                f"the selection {judged.selection.name} picked no epoch in {some(len(problems), 'run')} "
+                f"({problems[0]}); they are missing from its rows",
+                f"log {judged.selection.metric} every epoch, or change [selections.{judged.selection.name}]",
             )
 
 
 def _selected_on_itself(evidence: Evidence) -> Iterator[Condition]:
-    rules = evidence.groups[0].rules if evidence.groups else ()
+    judged = evidence.groups[0].selections if evidence.groups else ()
     names = {metric.name for metric in evidence.metrics}
-    both = [rule.rule for rule in rules if rule.rule.metric in names]
+    both = [one.selection for one in judged if one.selection.metric in names]
     if both:
         yield Condition(
             "selected-on-itself",
@@ -424,25 +441,25 @@ def _selected_on_itself(evidence: Evidence) -> Iterator[Condition]:
 
 def _judged_at_end(evidence: Evidence) -> Iterator[Condition]:
     for metric in evidence.metrics:
-        rules = {rule.rule.name for group in evidence.groups for rule in group.rules if _at_end(rule, metric.name)}
-        rules.discard(FINAL.name)
-        if rules:
+        judged = [one for group in evidence.groups for one in group.selections if _at_end(one, metric.name)]
+        names = {one.selection.name for one in judged} - {FINAL.name}
+        if names:
             yield Condition(
                 "final-value-used",
-                f"{metric.name} was not logged at the epoch picked by {' and '.join(sorted(rules))}: "
+                f"{metric.name} was not logged at the epoch picked by {' and '.join(sorted(names))}: "
                 "its value at the end of the run is shown",
                 f"log it every epoch: isorun.log(epoch=..., {metric.name}=...)",
             )
 
 
-def _at_end(rule: RuleResult, metric: str) -> bool:
-    return any(metric in run.selected.at_end for run in rule.runs)
+def _at_end(judged: SelectionResult, metric: str) -> bool:
+    return any(metric in run.selected.at_end for run in judged.runs)
 
 
 def _from_output(evidence: Evidence) -> Iterator[Condition]:
     """Metrics read in the same way, from the same line where one is still known, are one warning."""
     judged = {metric.name for metric in evidence.metrics}
-    judged |= {rule.rule.metric for group in evidence.groups for rule in group.rules}
+    judged |= {one.selection.metric for group in evidence.groups for one in group.selections}
     records = [record for group in evidence.records.values() for record in group]
     alike: dict[str, list[str]] = {}
     for metric in sorted(judged):

@@ -1,4 +1,4 @@
-"""The result of one group: all its runs under every selection rule, with and without weak runs.
+"""The result of one group: all its runs under every selection, with and without weak runs.
 
 From the records of one group to its result.
 """
@@ -28,8 +28,8 @@ __all__ = [
     "GroupResult",
     "JudgedRun",
     "MetricSpread",
-    "RuleResult",
-    "RuleSpread",
+    "SelectionResult",
+    "SelectionSpread",
     "analyse_group",
     "values_of",
 ]
@@ -59,7 +59,7 @@ class GroupKey:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """One finished run as a rule sees it.
+    """One finished run as a selection sees it.
 
     unit: the independent draw that it belongs to. distinct: the run that it is a copy of, itself where it is none.
     """
@@ -89,8 +89,8 @@ class MetricSpread:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSpread:
-    """All that varies between the runs under one rule. seconds / epochs: training up to the epoch picked."""
+class SelectionSpread:
+    """All that varies between the runs under one selection. seconds / epochs: training up to the epoch picked."""
 
     metrics: Mapping[str, MetricSpread]
     seconds: Spread
@@ -98,14 +98,14 @@ class RuleSpread:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleResult:
-    """One selection rule. without_weak: None when no run is weak. unjudged: run id to why the rule picked nothing."""
+class SelectionResult:
+    """One selection. without_weak: None when no run is weak. unjudged: run id to why it picked no epoch."""
 
-    rule: Selection
+    selection: Selection
     runs: tuple[JudgedRun, ...]
     unjudged: Mapping[str, str]
-    every: RuleSpread
-    without_weak: RuleSpread | None
+    every: SelectionSpread
+    without_weak: SelectionSpread | None
 
     @property
     def weak_runs(self) -> tuple[str, ...]:
@@ -151,14 +151,14 @@ class GroupResult:
     """Everything about one group.
 
     planned: the cells the study has for it. noise: what the finite test set does, where predictions were kept.
-    gaps: the classes' gaps by the primary metric and rule beside what chance gives, where labels were kept.
+    gaps: the classes' gaps by the primary metric and selection beside what chance gives, where labels were kept.
     units: what the finished runs count as. provenance: from which code, machine and launch they come.
     """
 
     key: GroupKey
     planned: int
     states: Mapping[RunState, int]
-    rules: tuple[RuleResult, ...]
+    selections: tuple[SelectionResult, ...]
     identical: tuple[IdenticalRuns, ...]
     cost: Cost
     curves: tuple[LearningCurves, ...]
@@ -173,9 +173,9 @@ class GroupResult:
         """How many runs finished."""
         return self.states[RunState.FINISHED]
 
-    def rule(self, name: str) -> RuleResult:
-        """The result under the rule of this name."""
-        return next(item for item in self.rules if item.rule.name == name)
+    def selection(self, name: str) -> SelectionResult:
+        """The result under the selection of this name."""
+        return next(item for item in self.selections if item.selection.name == name)
 
 
 def values_of(runs: Iterable[JudgedRun], metric: str) -> list[float]:
@@ -189,21 +189,21 @@ def analyse_group(
     *,
     planned: int,
     metrics: Sequence[JudgedMetric],
-    rules: Sequence[Selection],
+    selections: Sequence[Selection],
     weak: WeakRule | None,
 ) -> GroupResult:
     """The result of one group from all its records, failed ones included."""
     finished = [record for record in records if record.state is RunState.FINISHED]
     names = [metric.name for metric in metrics]
-    shown = dict.fromkeys([*(rule.metric for rule in rules if rule.metric), *names])
+    shown = dict.fromkeys([*(selection.metric for selection in selections if selection.metric), *names])
     curves = (learning_curves(name, finished) for name in shown)
     units = run_units(finished)
-    judged = tuple(_judge(finished, units, rule, names, weak) for rule in rules)
+    judged = tuple(_judge(finished, units, selection, names, weak) for selection in selections)
     return GroupResult(
         key=key,
         planned=planned,
         states=states(records),
-        rules=judged,
+        selections=judged,
         identical=identical_runs(finished),
         cost=_cost(finished),
         curves=tuple(curve for curve in curves if curve is not None),
@@ -215,30 +215,30 @@ def analyse_group(
     )
 
 
-def _gaps(rule: RuleResult, finished: Sequence[RunRecord], metric: JudgedMetric) -> tuple[ClassGap, ...]:
-    per_class = [run.selected.per_class.get(metric.name, {}) for run in rule.runs]
+def _gaps(judged: SelectionResult, finished: Sequence[RunRecord], metric: JudgedMetric) -> tuple[ClassGap, ...]:
+    per_class = [run.selected.per_class.get(metric.name, {}) for run in judged.runs]
     return group_gaps(per_class, finished, metric.perfect)
 
 
 def _judge(
-    finished: Sequence[RunRecord], units: RunUnits, rule: Selection, names: Sequence[str], weak: WeakRule | None
-) -> RuleResult:
-    every = [_judged_run(record, units, rule, names, weak) for record in finished]
+    finished: Sequence[RunRecord], units: RunUnits, selection: Selection, names: Sequence[str], weak: WeakRule | None
+) -> SelectionResult:
+    every = [_judged_run(record, units, selection, names, weak) for record in finished]
     runs = tuple(run for run in every if not run.selected.problem)
     strong = [run for run in runs if not run.weak]
-    return RuleResult(
-        rule=rule,
+    return SelectionResult(
+        selection=selection,
         runs=runs,
         unjudged={run.run_id: run.selected.problem for run in every if run.selected.problem},
-        every=_rule_spread(runs, names),
-        without_weak=_rule_spread(strong, names) if len(strong) < len(runs) else None,
+        every=_selection_spread(runs, names),
+        without_weak=_selection_spread(strong, names) if len(strong) < len(runs) else None,
     )
 
 
 def _judged_run(
-    record: RunRecord, units: RunUnits, rule: Selection, names: Sequence[str], weak: WeakRule | None
+    record: RunRecord, units: RunUnits, selection: Selection, names: Sequence[str], weak: WeakRule | None
 ) -> JudgedRun:
-    selected = select(record, rule, names)
+    selected = select(record, selection, names)
     is_weak = weak is not None and weak.metric in selected.values and weak.is_weak(selected.values[weak.metric])
     return JudgedRun(
         run_id=record.run_id,
@@ -251,8 +251,8 @@ def _judged_run(
     )
 
 
-def _rule_spread(runs: Sequence[JudgedRun], names: Iterable[str]) -> RuleSpread:
-    return RuleSpread(
+def _selection_spread(runs: Sequence[JudgedRun], names: Iterable[str]) -> SelectionSpread:
+    return SelectionSpread(
         metrics={name: _metric_spread(name, runs) for name in names},
         seconds=spread(run.selected.seconds for run in runs if run.selected.seconds is not None),
         epochs=spread(run.selected.epochs for run in runs if run.selected.epochs is not None),

@@ -33,7 +33,7 @@ __all__ = [
     "last_words",
     "learning_curves",
     "select",
-    "selection_rules",
+    "selections_of",
 ]
 
 FINAL: Final = Selection("final", "", "higher")
@@ -58,10 +58,10 @@ class Selected:
     problem: str = ""
 
 
-def selection_rules(
+def selections_of(
     declared: Mapping[str, Selection], records: Sequence[RunRecord], metrics: Sequence[JudgedMetric] = ()
 ) -> tuple[Selection, ...]:
-    """The declared rules; without any, best-loss and best-accuracy where validation series allow; else `final`.
+    """The declared selections; without any, best-loss and best-accuracy where validation series allow; else `final`.
 
     metrics: the judged ones, whose declared directions win over what names tell. A series whose name tells no direction
     picks no epoch.
@@ -69,24 +69,24 @@ def selection_rules(
     if declared:
         return tuple(declared.values())
     kinds = (("best-loss", Kind.LOSS), ("best-accuracy", Kind.ACCURACY))
-    found = [(name, _validation_series(kind, records)) for name, kind in kinds]
+    series = [(name, _validation_series(kind, records)) for name, kind in kinds]
     judged = {metric.name: metric.direction for metric in metrics}
-    rules = tuple(
-        Selection(name, metric, judged.get(metric) or direction_of(metric).better) for name, metric in found if metric
+    found = tuple(
+        Selection(name, metric, judged.get(metric) or direction_of(metric).better) for name, metric in series if metric
     )
-    return rules or (FINAL,)
+    return found or (FINAL,)
 
 
-def select(record: RunRecord, rule: Selection, metrics: Sequence[str]) -> Selected:
-    """Where the rule judges this run, with the values of `metrics` there."""
-    if rule == FINAL:
+def select(record: RunRecord, selection: Selection, metrics: Sequence[str]) -> Selected:
+    """Where the selection judges this run, with the values of `metrics` there."""
+    if selection == FINAL:
         return _at_end(record, metrics)
-    series = record.series.get(rule.metric)
+    series = record.series.get(selection.metric)
     if series is None or not series.values:
-        return Selected(None, None, None, problem=f"{rule.metric} was not logged")
-    place = best_place(series.values, higher_is_better=rule.higher_is_better)
+        return Selected(None, None, None, problem=f"{selection.metric} was not logged")
+    place = best_place(series.values, higher_is_better=selection.higher_is_better)
     if place is None:
-        return Selected(None, None, None, problem=f"all {len(series.values)} values of {rule.metric} are NaN")
+        return Selected(None, None, None, problem=f"all {len(series.values)} values of {selection.metric} are NaN")
     return _at_epoch(record, series, place, metrics)
 
 

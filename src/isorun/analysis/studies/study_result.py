@@ -25,11 +25,11 @@ from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import between_sides
 from isorun.analysis.pairwise.mean_and_variance_tests import levene
-from isorun.analysis.samples import Outcome
-from isorun.analysis.studies.conditions import Evidence, find_warnings
-from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, RuleResult, analyse_group
+from isorun.analysis.samples import Significance
+from isorun.analysis.studies.conditions import Evidence, study_conditions
+from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult, analyse_group
 from isorun.analysis.studies.judged import WeakRule, judged_metrics, logged_metrics, weak_rule
-from isorun.analysis.studies.selection import selection_rules
+from isorun.analysis.studies.selection import selections_of
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.study.cells import cells_of
 from isorun.study.design import Selection, Study
@@ -52,7 +52,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class LevelComparison:
-    """Two levels of one approach, config and environment, judged by one rule.
+    """Two levels of one approach, config and environment, judged by one selection.
 
     test: None when no test could be made; why_not says why.
     """
@@ -60,17 +60,17 @@ class LevelComparison:
     approach: str
     config: str
     environment: str
-    rule: str
+    selection: str
     metric: str
     level_a: str
     level_b: str
     sd_a: float | None
     sd_b: float | None
-    test: Outcome | None
+    test: Significance | None
     why_not: str = ""
 
 
-def compare_levels(a: Sequence[float], b: Sequence[float], *, several_seeds: bool) -> tuple[Outcome | None, str]:
+def compare_levels(a: Sequence[float], b: Sequence[float], *, several_seeds: bool) -> tuple[Significance | None, str]:
     """The test, or None and the reason: with several seeds the spread also holds what the seeds do."""
     if several_seeds:
         return None, "several seeds: their spread also holds what the seed does"
@@ -87,19 +87,19 @@ class StudyResult:
     """What a study found.
 
     metrics: what the runs are judged by, the primary one first; empty when no run logged any.
-    rules: the selection rules, the primary one first. logged: every metric that any finished run logged.
+    selections: the primary one first. logged: every metric that any finished run logged.
     weak: when a run counts as weak by the primary metric; None without a metric.
     """
 
     study: str
     metrics: tuple[JudgedMetric, ...]
-    rules: tuple[Selection, ...]
+    selections: tuple[Selection, ...]
     weak: WeakRule | None
     groups: tuple[GroupResult, ...]
     levels: tuple[LevelComparison, ...]
     states: Mapping[RunState, int]
     logged: tuple[str, ...]
-    warnings: tuple[Condition, ...]
+    conditions: tuple[Condition, ...]
 
     @property
     def primary(self) -> JudgedMetric | None:
@@ -113,25 +113,25 @@ def analyse_study(study: Study, records: Sequence[RunRecord]) -> StudyResult:
         raise NothingRecorded(f"the study {study.name!r} has no runs yet", hint="isorun run study.toml")
     finished = [record for record in records if record.state is RunState.FINISHED]
     metrics = judged_metrics(study.metrics, finished)
-    rules = selection_rules(study.selections, finished, metrics)
+    selections = selections_of(study.selections, finished, metrics)
     weak = weak_rule(metrics[0]) if metrics else None
     planned = Counter(GroupKey(cell.approach, cell.config, cell.environment, cell.level) for cell in cells_of(study))
     by_group = _by_group(planned, records)
     groups = tuple(
-        analyse_group(key, runs, planned=planned[key], metrics=metrics, rules=rules, weak=weak)
+        analyse_group(key, runs, planned=planned[key], metrics=metrics, selections=selections, weak=weak)
         for key, runs in by_group.items()
     )
     evidence = Evidence(groups, _by_group(by_group, finished), metrics, logged_metrics(finished))
     return StudyResult(
         study=study.name,
         metrics=metrics,
-        rules=rules,
+        selections=selections,
         weak=weak,
         groups=groups,
-        levels=tuple(_level_comparisons(groups, metrics, rules)),
+        levels=tuple(_level_comparisons(groups, metrics, selections)),
         states=states(records),
         logged=logged_metrics(finished),
-        warnings=find_warnings(evidence),
+        conditions=study_conditions(evidence),
     )
 
 
@@ -144,10 +144,10 @@ def _by_group(order: Iterable[GroupKey], records: Iterable[RunRecord]) -> dict[G
 
 
 def _level_comparisons(
-    groups: Sequence[GroupResult], metrics: Sequence[JudgedMetric], rules: Sequence[Selection]
+    groups: Sequence[GroupResult], metrics: Sequence[JudgedMetric], selections: Sequence[Selection]
 ) -> Iterator[LevelComparison]:
-    """Every pair of levels of the same approach, config and environment, by the primary metric under every rule."""
-    for rule, metric in itertools.product(rules, metrics[:1]):
+    """Every pair of levels of the same approach, config and environment, by the first metric under every selection."""
+    for selection, metric in itertools.product(selections, metrics[:1]):
         for a, b in itertools.combinations(groups, 2):
             same = (a.key.approach, a.key.config, a.key.environment) == (
                 b.key.approach,
@@ -155,18 +155,18 @@ def _level_comparisons(
                 b.key.environment,
             )
             if same and a.finished and b.finished:
-                yield _compared(a, b, rule.name, metric.name)
+                yield _compared(a, b, selection.name, metric.name)
 
 
-def _compared(a: GroupResult, b: GroupResult, rule: str, metric: str) -> LevelComparison:
-    sides = [[value for value in group.rule(rule).values(metric) if math.isfinite(value)] for group in (a, b)]
+def _compared(a: GroupResult, b: GroupResult, selection: str, metric: str) -> LevelComparison:
+    sides = [[value for value in group.selection(selection).values(metric) if math.isfinite(value)] for group in (a, b)]
     test, why_not = compare_levels(*sides, several_seeds=max(len(a.identical), len(b.identical)) > 1)
-    sd_a, sd_b = (group.rule(rule).every.metrics[metric].overall.sd for group in (a, b))
+    sd_a, sd_b = (group.selection(selection).every.metrics[metric].overall.sd for group in (a, b))
     return LevelComparison(
         a.key.approach,
         a.key.config,
         a.key.environment,
-        rule,
+        selection,
         metric,
         str(a.key.level),
         str(b.key.level),
@@ -183,23 +183,23 @@ DISTINCT = "distinct"
 """Columns that say what runs are worth: the independent draw that each belongs to, and the run that it copies."""
 
 
-def run_table(result: StudyResult, rule: str | None = None) -> dict[str, list[Any]]:
-    """Columns by name: the run's id, its factors, what it is worth, and every judged metric at the epoch `rule` picks.
+def run_table(result: StudyResult, selection: str | None = None) -> dict[str, list[Any]]:
+    """Columns by name: the run's id, its factors, what it is worth, and every judged metric as selected.
 
-    rule: the name of a selection rule; the study's first one when not given. A metric that a run lacks is NaN.
+    selection: the name of one; the study's first one when not given. A metric that a run lacks is NaN.
     """
-    names = [item.name for item in result.rules]
-    chosen = rule or names[0]
+    names = [item.name for item in result.selections]
+    chosen = selection or names[0]
     if chosen not in names:
-        raise InputError(f"the study has no selection rule {chosen!r}", allowed=known_names(chosen, names))
+        raise InputError(f"the study has no selection {chosen!r}", allowed=known_names(chosen, names))
     metrics = [metric.name for metric in result.metrics]
-    rows = [_row(group, run, metrics) for group in result.groups for run in _in_order(group.rule(chosen))]
+    rows = [_row(group, run, metrics) for group in result.groups for run in _in_order(group.selection(chosen))]
     return {name: [row[name] for row in rows] for name in ("run", *FACTORS, UNIT, DISTINCT, *metrics)}
 
 
-def _in_order(rule: RuleResult) -> list[JudgedRun]:
+def _in_order(judged: SelectionResult) -> list[JudgedRun]:
     """Runs in the order they were planned, which is the order sequential tests look at them."""
-    return sorted(rule.runs, key=lambda run: (run.repeat, -1 if run.seed is None else run.seed))
+    return sorted(judged.runs, key=lambda run: (run.repeat, -1 if run.seed is None else run.seed))
 
 
 def _row(group: GroupResult, run: JudgedRun, metrics: list[str]) -> dict[str, Any]:
@@ -248,7 +248,7 @@ class StudySides:
     def conditions(self) -> tuple[Condition, ...]:
         """Everything known against a verdict on these groups."""
         labels = {group.key.label for group in self.groups}
-        own = (_touching(condition, labels) for condition in self.result.warnings)
+        own = (_touching(condition, labels) for condition in self.result.conditions)
         between = [
             condition
             for a, b in combinations(self.groups, 2)

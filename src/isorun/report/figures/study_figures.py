@@ -14,7 +14,7 @@ import numpy.typing as npt
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.spreads.spread import Spread
-from isorun.analysis.studies.group_result import GroupResult, JudgedRun, RuleResult
+from isorun.analysis.studies.group_result import GroupResult, JudgedRun, SelectionResult
 from isorun.analysis.studies.selection import LearningCurves
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.figures.axes import row_axis, value_axis
@@ -65,7 +65,7 @@ def time_figures(result: StudyResult) -> Iterator[Figure]:
 
 def overall_figure(result: StudyResult, metric: JudgedMetric, *, without_weak: bool = False) -> Figure | None:
     """The metric of every run by the primary rule, a row a group; None without values, or without weak runs to omit."""
-    judged = [(group, group.rules[0]) for group in result.groups]
+    judged = [(group, group.selections[0]) for group in result.groups]
     if without_weak and not any(rule.weak_runs for _, rule in judged):
         return None
     rows = [_metric_row(result, group, rule, metric.name, without_weak) for group, rule in judged]
@@ -75,7 +75,7 @@ def overall_figure(result: StudyResult, metric: JudgedMetric, *, without_weak: b
         title=f"{metric.name} of every run{', without weak runs' if without_weak else ''}",
         label=f"{metric.name} ({style.unit})" if style.unit else metric.name,
         rows=rows,
-        sentence=f"{_widest(rows, metric)} Every run is judged at {result.rules[0].name}.",
+        sentence=f"{_widest(rows, metric)} Every run is judged at {result.selections[0].name}.",
         factor=style.factor,
         decimals=_decimals(rows, style.factor),
     )
@@ -85,13 +85,13 @@ def time_figure(result: StudyResult) -> Figure | None:
     """Seconds to the epoch judged, a row for every group and rule; None when no two runs can be compared."""
     rows = [
         BoxRow(
-            f"{row_name(group.key, [item.key for item in result.groups])}, {rule.rule.name}",
+            f"{row_name(group.key, [item.key for item in result.groups])}, {rule.selection.name}",
             rule.every.seconds,
             _run_values(rule, lambda run: run.selected.seconds),
             series_of(group.key),
         )
         for group in result.groups
-        for rule in group.rules
+        for rule in group.selections
     ]
     varying = [(row.spread.relative_difference, row) for row in rows if row.spread.relative_difference is not None]
     if not varying:
@@ -104,7 +104,9 @@ def time_figure(result: StudyResult) -> Figure | None:
     return box_figure("time", "Time to the epoch judged", "seconds", rows, sentence, decimals=_decimals(rows, 1.0))
 
 
-def _metric_row(result: StudyResult, group: GroupResult, rule: RuleResult, metric: str, without_weak: bool) -> BoxRow:
+def _metric_row(
+    result: StudyResult, group: GroupResult, rule: SelectionResult, metric: str, without_weak: bool
+) -> BoxRow:
     view = rule.without_weak if without_weak and rule.without_weak is not None else rule.every
     return BoxRow(
         row_name(group.key, [item.key for item in result.groups]),
@@ -114,7 +116,7 @@ def _metric_row(result: StudyResult, group: GroupResult, rule: RuleResult, metri
     )
 
 
-def _run_values(rule: RuleResult, value: Callable[[JudgedRun], float | None]) -> tuple[RunValue, ...]:
+def _run_values(rule: SelectionResult, value: Callable[[JudgedRun], float | None]) -> tuple[RunValue, ...]:
     found = ((run, value(run)) for run in rule.runs)
     return tuple(
         RunValue(run.run_id, number, run.weak) for run, number in found if number is not None and math.isfinite(number)
@@ -183,13 +185,13 @@ def class_figure(result: StudyResult, metric: JudgedMetric) -> Figure | None:
 def _groups(result: StudyResult, metric: JudgedMetric, factor: float) -> list[_Group]:
     keys = [group.key for group in result.groups]
     found = [
-        _Group(row_name(group.key, keys), series, _differences(group.rules[0], metric.name, factor))
+        _Group(row_name(group.key, keys), series, _differences(group.selections[0], metric.name, factor))
         for group, series in zip(result.groups, distinct_series(keys), strict=True)
     ]
     return [group for group in found if group.differences]
 
 
-def _differences(rule: RuleResult, metric: str, factor: float) -> dict[str, float]:
+def _differences(rule: SelectionResult, metric: str, factor: float) -> dict[str, float]:
     spreads = rule.every.metrics[metric].classes.items()
     return {name: factor * spread.max_difference for name, spread in spreads if spread.max_difference is not None}
 

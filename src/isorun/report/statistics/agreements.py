@@ -98,7 +98,7 @@ def _side(name: str, digits: SupportedDigits) -> tuple[str, ...]:
 
 
 def _warnings(result: AgreementTable) -> Iterator[Condition]:
-    yield from result.warnings
+    yield from result.conditions
     for note in result.notes:
         yield Condition("note", note, "see the data")
     for shared in result.pairs:

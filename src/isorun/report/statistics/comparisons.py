@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from isorun.analysis.comparison import Comparison
 from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.evidence.units import Units, counted
-from isorun.analysis.samples import Interval, Outcome
+from isorun.analysis.samples import Interval, Significance
 from isorun.analysis.sequential.decision import Decision, PathPoint
 from isorun.report.numbers import UNKNOWN, count, decimals_for, fixed, p_value, significant
 from isorun.report.tables import Column, Table
@@ -59,7 +59,7 @@ def decision_view(
     evidence = evidence_sentences(units) if units else []
     # A claim that is not made has no error rate.
     error = [] if voided(warnings) else [decision.error_statement]
-    shown = (*warnings, *decision.warnings, *_beyond_the_study(to_keep))
+    shown = (*warnings, *decision.conditions, *_beyond_the_study(to_keep))
     looked = any(not point.planned for point in decision.path)
     tables = (_path(decision, a, b),) if looked and not voided(warnings) else ()
     pairing = [decision.pairing.sentence] if decision.pairing is not None else []
@@ -127,7 +127,7 @@ def power_view(result: PowerResult) -> View:
     )
     table = Table("power", f"power of the {result.test} test", (Column("quantity", key=True), Column("value")), rows)
     evidence = evidence_sentences(result.units) if result.units else []
-    return View((result.sentence, *evidence), (table,), result.warnings)
+    return View((result.sentence, *evidence), (table,), result.conditions)
 
 
 def comparison_view(result: Comparison, value: str = "") -> View:
@@ -222,7 +222,7 @@ def _tests(result: Comparison) -> Table:
     )
 
 
-def _spread_test(name: str, outcome: Outcome) -> list[tuple[str, str, str, str]]:
+def _spread_test(name: str, outcome: Significance) -> list[tuple[str, str, str, str]]:
     return [(name, "same spread?", significant(outcome.statistic), p_value(outcome.p))]
 
 
@@ -231,7 +231,7 @@ def _interval(interval: Interval | None) -> str:
 
 
 def _warnings(result: Comparison) -> list[Condition]:
-    warnings = list(result.warnings)
+    warnings = list(result.conditions)
     warnings += [Condition("note", note, "see the data") for note in result.notes]
-    warnings += result.decision.warnings
+    warnings += result.decision.conditions
     return warnings

@@ -26,7 +26,7 @@ def leaderboard_view(board: Leaderboard, value: str) -> View:
 
 def _verdict(board: Leaderboard) -> Iterator[str]:
     leading = [standing for standing in board.standings if standing.place.rank == 1]
-    void = voided(board.warnings)
+    void = voided(board.conditions)
     if void is not None:
         yield f"Nobody is called the best: {void.message}; next: {void.next_step}."
         yield _evidence(board)

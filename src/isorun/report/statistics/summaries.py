@@ -76,7 +76,7 @@ def _row(item: GroupSummary) -> tuple[str, ...]:
 def _warnings(summaries: Sequence[GroupSummary]) -> list[Condition]:
     few = [_name(item) for item in summaries if item.n < _FEW]
     dropped = sum(item.dropped for item in summaries)
-    own = {warning.message: warning for item in summaries for warning in item.warnings}
+    own = {warning.message: warning for item in summaries for warning in item.conditions}
     warnings = list(own.values())
     if few:
         message = f"{count(len(few), 'group')} with fewer than {_FEW} runs: the spread is hardly known"

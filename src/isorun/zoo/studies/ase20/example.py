@@ -83,7 +83,7 @@ def _better(difference: float) -> str:
 
 def _values(groups: Sequence[Measured], name: str, level: Level) -> list[float]:
     found = (group.group for group in groups if group.network.name == name and group.level is level)
-    values = [value for group in found if group for value in group.rule(_RULE).values(METRIC)]
+    values = [value for group in found if group for value in group.selection(_RULE).values(METRIC)]
     return [value for value in values if math.isfinite(value)]
 
 

@@ -119,12 +119,12 @@ def arm_group(part: PartResult, arm: str) -> GroupResult | None:
 
 
 def _values(group: GroupResult | None) -> tuple[float, ...]:
-    values = group.rule(RULE).values(METRIC) if group else ()
+    values = group.selection(RULE).values(METRIC) if group else ()
     return tuple(value for value in values if math.isfinite(value))
 
 
 def _weak(group: GroupResult | None) -> tuple[str, ...]:
-    return group.rule(RULE).weak_runs if group else ()
+    return group.selection(RULE).weak_runs if group else ()
 
 
 def _arm(name: str, values: tuple[float, ...], spreads: Mapping[str, Spread], weak: int) -> FactorArm:

@@ -190,7 +190,7 @@ def _weak(groups: Sequence[Measured]) -> Finding:
 def _default_rules(groups: Sequence[Measured]) -> Iterator[Any]:
     for group in groups:
         if group.level is Level.DEFAULT and group.group and group.group.finished:
-            yield max(group.group.rules, key=lambda rule: len(rule.weak_runs))
+            yield max(group.group.selections, key=lambda rule: len(rule.weak_runs))
 
 
 def _levene(parts: Sequence[PartResult]) -> Finding:

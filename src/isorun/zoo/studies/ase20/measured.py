@@ -16,7 +16,7 @@ from typing import Final
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
 from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.conditions import FEWEST_RUNS
-from isorun.analysis.studies.group_result import GroupResult, RuleResult, RuleSpread
+from isorun.analysis.studies.group_result import GroupResult, SelectionResult, SelectionSpread
 from isorun.analysis.studies.study_result import LevelComparison, StudyResult, analyse_study
 from isorun.study.design import Study
 from isorun.study.levels import Level
@@ -126,13 +126,17 @@ class Measured:
     @property
     def is_cut_short(self) -> bool:
         """Whether half of the runs or more had their best validation loss in the last epoch: they still improved."""
-        middle = self.group.rules[0].every.epochs.median if self.group and self.group.rules else None
+        middle = self.group.selections[0].every.epochs.median if self.group and self.group.selections else None
         return middle is not None and self.epochs > 0 and middle >= self.epochs
 
     @property
     def mean(self) -> float | None:
         """The mean accuracy under the first rule."""
-        return self.group.rules[0].every.metrics[METRIC].overall.mean if self.group and self.group.rules else None
+        return (
+            self.group.selections[0].every.metrics[METRIC].overall.mean
+            if self.group and self.group.selections
+            else None
+        )
 
     @property
     def finished(self) -> int:
@@ -204,8 +208,8 @@ def by_level(groups: Sequence[Measured]) -> list[Measured]:
 def overall_extreme(group: GroupResult | None, *, without_weak: bool = False) -> Extreme | None:
     """Overall accuracy under the rule that gives the larger difference, as in Table 2; None below two runs."""
 
-    def candidates(rule: RuleResult) -> Iterator[Extreme]:
-        yield Extreme(rule.rule.name, _view(rule, without_weak).metrics[METRIC].overall)
+    def candidates(rule: SelectionResult) -> Iterator[Extreme]:
+        yield Extreme(rule.selection.name, _view(rule, without_weak).metrics[METRIC].overall)
 
     return _largest(group, candidates)
 
@@ -213,22 +217,22 @@ def overall_extreme(group: GroupResult | None, *, without_weak: bool = False) ->
 def class_extreme(group: GroupResult | None, *, without_weak: bool = False) -> Extreme | None:
     """Accuracy in the class, and under the rule, that give the largest difference."""
 
-    def candidates(rule: RuleResult) -> Iterator[Extreme]:
+    def candidates(rule: SelectionResult) -> Iterator[Extreme]:
         classes: Mapping[str, Spread] = _view(rule, without_weak).metrics[METRIC].classes
-        yield from (Extreme(rule.rule.name, spread, name) for name, spread in classes.items())
+        yield from (Extreme(rule.selection.name, spread, name) for name, spread in classes.items())
 
     return _largest(group, candidates)
 
 
 def time_extreme(group: GroupResult | None) -> Extreme | None:
     """Time to the epoch picked, under the rule that gives the larger relative difference."""
-    found = [Extreme(rule.rule.name, rule.every.seconds) for rule in (group.rules if group else ())]
+    found = [Extreme(rule.selection.name, rule.every.seconds) for rule in (group.selections if group else ())]
     usable = [item for item in found if item.spread.relative_difference is not None]
     return max(usable, key=lambda item: item.spread.relative_difference or 0.0, default=None)
 
 
-def _largest(group: GroupResult | None, candidates: Callable[[RuleResult], Iterator[Extreme]]) -> Extreme | None:
-    found = [item for rule in (group.rules if group else ()) for item in candidates(rule)]
+def _largest(group: GroupResult | None, candidates: Callable[[SelectionResult], Iterator[Extreme]]) -> Extreme | None:
+    found = [item for rule in (group.selections if group else ()) for item in candidates(rule)]
     return max((item for item in found if item.spread.n > 1), key=lambda item: item.difference, default=None)
 
 
@@ -247,7 +251,7 @@ def distinct_weights(group: GroupResult, digest: str = FINAL_WEIGHTS) -> tuple[i
     return (sum(count.distinct for count in counts), sum(count.runs for count in counts)) if counts else None
 
 
-def _view(rule: RuleResult, without_weak: bool) -> RuleSpread:
+def _view(rule: SelectionResult, without_weak: bool) -> SelectionSpread:
     return rule.without_weak if without_weak and rule.without_weak is not None else rule.every
 
 

@@ -181,7 +181,7 @@ def _levels(part: PartResult, records: Mapping[str, Sequence[RunRecord]]) -> lis
 
 def _runs(group: GroupResult, records: Sequence[RunRecord]) -> tuple[NestedRun, ...]:
     by_id = {record.run_id: record for record in records}
-    judged = {rule.rule.name: {run.run_id: run for run in rule.runs} for rule in group.rules}
+    judged = {rule.selection.name: {run.run_id: run for run in rule.runs} for rule in group.selections}
     ids = [run for run in by_id if all(METRIC in _values(found, run) for found in judged.values())]
     return tuple(
         NestedRun(

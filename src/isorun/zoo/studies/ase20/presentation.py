@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.spreads.spread import Spread
-from isorun.analysis.studies.group_result import RuleResult
+from isorun.analysis.studies.group_result import SelectionResult
 from isorun.errors import DataError
 from isorun.report.numbers import count
 from isorun.report.tables import Table
@@ -133,7 +133,7 @@ def _of_part(part: PartResult, scale: str) -> Iterator[Condition]:
     if part.result is None:
         yield Condition("no-runs", "nothing was recorded for some parts", _again(scale), (part.study.name,))
         return
-    for warning in part.result.warnings:
+    for warning in part.result.conditions:
         if warning.code == "runs-failed" or warning.code in _meant(part):
             continue  # failed runs of all studies are warned of together
         if warning.code == "few-runs":
@@ -217,18 +217,18 @@ def _factors(shares: FactorShares) -> dict[str, Any]:
 
 def _rules(group: Measured) -> dict[str, Any]:
     return {
-        rule.rule.name: {
+        rule.selection.name: {
             "values": list(rule.values(METRIC)),
             "per_class": _class_values(rule),
             "weak_runs": list(rule.weak_runs),
             "seconds": _spread(rule.every.seconds),
             "epochs": _spread(rule.every.epochs),
         }
-        for rule in (group.group.rules if group.group else ())
+        for rule in (group.group.selections if group.group else ())
     }
 
 
-def _class_values(rule: RuleResult) -> dict[str, list[float | None]]:
+def _class_values(rule: SelectionResult) -> dict[str, list[float | None]]:
     """Class to its accuracy in every run, in the order of the values."""
     runs = [run.selected.per_class.get(METRIC, {}) for run in rule.runs if METRIC in run.selected.values]
     return {

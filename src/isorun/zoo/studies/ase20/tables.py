@@ -175,7 +175,7 @@ def accuracy_tables(groups: Sequence[Measured]) -> Iterator[Table]:
 
 def _is_left_without_weak(group: Measured) -> bool:
     """Whether there are weak runs, and two or more others."""
-    has_weak = group.group is not None and any(rule.weak_runs for rule in group.group.rules)
+    has_weak = group.group is not None and any(rule.weak_runs for rule in group.group.selections)
     return has_weak and overall_extreme(group.group, without_weak=True) is not None
 
 
@@ -268,7 +268,7 @@ def _time_rows(group: Measured) -> Iterator[tuple[str, ...]]:
 def _our_times(group: GroupResult | None, rule: str) -> tuple[str, ...]:
     if group is None:
         return (UNKNOWN,) * 3
-    time = group.rule(rule).every.seconds
+    time = group.selection(rule).every.seconds
     return seconds(time.max_difference), percentage(time.relative_difference), percentage(time.relative_sd)
 
 
@@ -322,7 +322,7 @@ def _levene_row(part: PartResult, item: LevelComparison) -> tuple[str, ...]:
     published = ("< 0.05" if item.approach in LEVENE_SIGNIFICANT else "> 0.05") if own else UNKNOWN
     statistic, p = (item.test.statistic, item.test.p) if item.test else (None, None)
     spreads = (POINTS.difference(item.sd_a), POINTS.difference(item.sd_b))
-    return (item.approach, part.planned.data, item.rule, *spreads, significant(statistic), p_value(p), published)
+    return (item.approach, part.planned.data, item.selection, *spreads, significant(statistic), p_value(p), published)
 
 
 def _weights_table(groups: Sequence[Measured]) -> Table:
@@ -379,7 +379,7 @@ def _weak_rows(groups: Sequence[Measured]) -> Iterator[tuple[str, ...]]:
 def _weak_runs(group: GroupResult) -> dict[str, float]:
     """The runs that are weak under any rule, with their accuracy under the first such rule."""
     found: dict[str, float] = {}
-    for rule in group.rules:
+    for rule in group.selections:
         for run in rule.runs:
             if run.weak:
                 found.setdefault(run.run_id, run.selected.values[METRIC])

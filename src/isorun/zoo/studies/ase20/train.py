@@ -74,8 +74,8 @@ def prepared(options: Options) -> tuple[Any, Material, Training]:
         channels_last = device == "cpu" or recipe.gpu_channels_last
     network = made_network(options.network, material.classes, generators, device, channels_last=channels_last)
     epochs, batch = options.epochs or recipe.epochs, options.batch or recipe.batch
-    plan = Course(recipe, epochs, batch, channels_last, options.graph)
-    return network, material, Training(plan, network, material, generators)
+    course = Course(recipe, epochs, batch, channels_last, options.graph)
+    return network, material, Training(course, network, material, generators)
 
 
 def _device(options: Options) -> str:

@@ -11,14 +11,14 @@ from isorun.report.numbers import fixed
 from isorun.report.tables import Column, Table
 from isorun.zoo.data.search_logs import Search
 from isorun.zoo.studies.dream.findings import HOUR, TARGET, TRIALS
-from isorun.zoo.studies.dream.measured import SearchProgress, Standing, replay
+from isorun.zoo.studies.dream.measured import SearchPoint, SearchProgress, replay
 from isorun.zoo.studies.dream.tables import label
 
 __all__ = ["best_by_time", "best_by_trial"]
 
 _SHAPES: Final = (Shape.CIRCLE, Shape.SQUARE, Shape.DIAMOND, Shape.TRIANGLE)
 _TARGET_SERIES: Final = 5
-_Place = Callable[[Standing], float]
+_Place = Callable[[SearchPoint], float]
 
 
 def best_by_time(searches: Mapping[str, Search], title: str) -> Figure:
@@ -85,7 +85,7 @@ def _steps(run: SearchProgress, place: _Place) -> tuple[tuple[float, float], ...
     return (*corners, (place(run.curve[-1]), 100 * run.best))
 
 
-def _changes(run: SearchProgress) -> list[Standing]:
+def _changes(run: SearchProgress) -> list[SearchPoint]:
     """The first trial and those that improved on all before."""
     return [run.curve[0], *(point for point in run.curve if point.trial in set(run.improving))]
 

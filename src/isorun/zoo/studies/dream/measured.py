@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from isorun.errors import InputError
 from isorun.zoo.data.search_logs import Search
 
-__all__ = ["SearchProgress", "Standing", "replay"]
+__all__ = ["SearchPoint", "SearchProgress", "replay"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SearchPoint:
     """Where a search stands when a trial has ended. best: the highest score so far."""
 
     trial: int
@@ -26,7 +26,7 @@ class SearchProgress:
     The first trial beats nothing: it is the model the search starts from.
     """
 
-    curve: tuple[Standing, ...]
+    curve: tuple[SearchPoint, ...]
     improving: tuple[int, ...]
 
     @property
@@ -49,7 +49,7 @@ class SearchProgress:
         """What an improving trial added on average; None when no trial improved."""
         return (self.best - self.start) / len(self.improving) if self.improving else None
 
-    def reached(self, target: float) -> Standing | None:
+    def reached(self, target: float) -> SearchPoint | None:
         """Where the best first was at least `target`; None when it never was."""
         return next((point for point in self.curve if point.best >= target), None)
 
@@ -65,11 +65,11 @@ def replay(search: Search, trials: int | None = 25) -> SearchProgress:
         raise InputError("too few trials to replay", found=str(trials), allowed="1 or more, or None for all")
     if not search.trials:
         raise InputError(f"the search by {search.tuner} has nothing to replay", found="no trial", allowed="1 or more")
-    curve: list[Standing] = []
+    curve: list[SearchPoint] = []
     improving: list[int] = []
     for trial in search.trials[:trials]:
         before = curve[-1].best if curve else trial.score
         if trial.score > before:
             improving.append(trial.number)
-        curve.append(Standing(trial.number, trial.elapsed_s, max(before, trial.score)))
+        curve.append(SearchPoint(trial.number, trial.elapsed_s, max(before, trial.score)))
     return SearchProgress(tuple(curve), tuple(improving))

@@ -268,32 +268,32 @@ class Training:
     notes: what went otherwise than asked for, such as a step that could not be captured.
     """
 
-    def __init__(self, plan: Course, network: Any, material: Material, generators: Generators) -> None:
+    def __init__(self, course: Course, network: Any, material: Material, generators: Generators) -> None:
         device = material.train_images.device
         self.notes: list[str] = []
-        self._plan = plan
+        self._course = course
         self._generators = generators
         self._material = material
         preparation = made_preparation(
-            plan.recipe.normalisation, material.train_images, plan.recipe.moves, channels_last=plan.channels_last
+            course.recipe.normalisation, material.train_images, course.recipe.moves, channels_last=course.channels_last
         )
         loss_sum = torch.zeros((), dtype=torch.float64, device=device)
-        optimizer = made_optimizer(plan.recipe, network, str(device))
+        optimizer = made_optimizer(course.recipe, network, str(device))
         network.train()
         self._step = Step(network, optimizer, material, preparation, loss_sum)
-        self._full, self._rest = _rooms(len(material.train_labels), plan.batch, device, plan.recipe)
+        self._full, self._rest = _rooms(len(material.train_labels), course.batch, device, course.recipe)
         self._run_full = self._runner()
         for note in self.notes:
             print(note, file=sys.stderr, flush=True)
 
     def epochs(self) -> Iterator[JudgedEpoch]:
         """Train epoch after epoch."""
-        for epoch in range(self._plan.epochs):
+        for epoch in range(self._course.epochs):
             yield self.train_epoch(epoch)
 
     def train_epoch(self, epoch: int) -> JudgedEpoch:
         """Train the epoch (from 0) and judge the network after it."""
-        set_learning_rate(self._step.optimizer, learning_rate(self._plan.recipe, epoch, self._plan.epochs))
+        set_learning_rate(self._step.optimizer, learning_rate(self._course.recipe, epoch, self._course.epochs))
         self._step.loss_sum.zero_()
         self._draw()
         for _ in range(self._full.count if self._full else 0):
@@ -301,7 +301,7 @@ class Training:
         if self._rest is not None:
             self._step(self._rest)
         mean_loss = self._step.loss_sum / len(self._material.train_labels)
-        step, at_once = self._step, self._plan.recipe.judged_at_once
+        step, at_once = self._step, self._course.recipe.judged_at_once
         found: JudgedEpoch = evaluated(step.network, self._material, step.preparation, mean_loss, at_once)
         return found
 
@@ -309,7 +309,7 @@ class Training:
         """The epoch's order and moves, drawn at once; the batches take them in turn."""
         images = len(self._material.train_labels)
         side = int(self._material.train_images.shape[1])
-        recipe, generators = self._plan.recipe, self._generators
+        recipe, generators = self._course.recipe, self._generators
         order = torch.randperm(images, generator=generators.order)
         moves = None if recipe.moves is None else drawn_moves(recipe.moves, images, side, generators.augmentation)
         first = 0
@@ -322,7 +322,7 @@ class Training:
     def _runner(self) -> Callable[[], None]:
         if self._full is None:
             return lambda: None
-        dropout, use_graph = self._generators.dropout, self._plan.use_graph
+        dropout, use_graph = self._generators.dropout, self._course.use_graph
         runner, note = made_runner(self._step, self._full, dropout, use_graph=use_graph)
         self.notes += [note] if note else []
         return runner
