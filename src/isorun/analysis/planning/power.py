@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, Unpack
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from isorun.analysis import Told
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import Units
 from isorun.analysis.planning.power_curves import (
@@ -70,13 +71,15 @@ class PowerOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class PowerResult:
+class PowerResult(Told):
     """A number of runs, a difference and the chance to see it; `asked` says which of the three was found.
 
     runs: a side, or pairs for paired tests, or at most that many a side for the sequential rule, whose `mean_runs` is
     what it takes on average. effect_size: the difference in units of `sd`, of a run or for paired tests of a
     difference. standard_error: of a simulated power; 0 where it is computed (see `source` for how).
     """
+
+    told_as: ClassVar[str] = "power"
 
     asked: str
     test: str
