@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from isorun.analysis.comparison import compare
+from isorun.analysis.leaderboards.across_tasks import improvement_across_tasks
 from isorun.analysis.leaderboards.aggregate import aggregate
-from isorun.analysis.leaderboards.task_improvement import improvement_across_tasks
-from isorun.analysis.pairwise.compare import compare
 from peers import peer_environment
 
 _PINS: Final = ("rliable==1.2.0", "arch==7.2.0", "numpy==2.2.6", "scipy==1.15.3", "pandas==2.3.3")

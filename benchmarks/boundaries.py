@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from isorun.analysis.sequential import boundaries
-from isorun.analysis.sequential.looks import every, fractions
-from isorun.analysis.sequential.spending import DEFAULT_SPENDING, cumulative_error
+from isorun.analysis.sequential.plan import DEFAULT_SPENDING, cumulative_error, every, fractions
 
 ALPHA = 0.05
 STAGES = (30, 60, 120)

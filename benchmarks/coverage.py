@@ -17,10 +17,9 @@ from typing import Final
 
 import numpy as np
 
-from isorun.analysis.inputs.samples import FloatArray, Interval
-from isorun.analysis.leaderboards.precision import LINEAR
-from isorun.analysis.leaderboards.task_scores import TaskScores
-from isorun.analysis.pairwise.improvement import win_rate, win_rate_interval
+from isorun.analysis.leaderboards.task_scores import LINEAR, TaskScores
+from isorun.analysis.pairwise.effects import win_rate, win_rate_interval
+from isorun.analysis.samples import FloatArray, Interval
 
 _SIZES: Final = ((5, 5), (10, 10), (30, 30), (5, 10), (5, 30), (30, 5), (10, 30))
 _SPREADS: Final = ((1.0, 1.0), (4.0, 1.0), (1.0, 4.0))

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from benchmark_jobs import make_job, run_plain
 from isorun.execution.local import LocalExecutor
+from isorun.testing.executor_contract import execute
 
 _FRESH: Final = 5
 _WARM: Final = 15
@@ -25,9 +26,9 @@ def measure() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         fresh = [_to_first_step(folder, number, run_plain) for number in range(_FRESH + 1)][1:]
-        executor = LocalExecutor(launch="warm")
+        executor = LocalExecutor(folder / "runs", launch="warm")
         try:
-            warm = [_to_first_step(folder, 100 + n, executor.execute) for n in range(_WARM + 2)][2:]
+            warm = [_to_first_step(folder, 100 + n, lambda job: execute(executor, job)) for n in range(_WARM + 2)][2:]
         finally:
             executor.close()
     fresh_seconds, warm_seconds = statistics.median(fresh), statistics.median(warm)

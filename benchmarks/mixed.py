@@ -110,7 +110,7 @@ def run_own(part: str, folder: str) -> dict[str, float]:
 
 
 def own_crossed(folder: Path) -> dict[str, float]:
-    from isorun.analysis.mixed import mixed_model
+    from isorun.analysis.mixed.model import mixed_model
 
     data = read_csv(folder / "crossed.csv")
     mixed_model(data, CROSSED)
@@ -119,7 +119,7 @@ def own_crossed(folder: Path) -> dict[str, float]:
 
 
 def own_lectures(folder: Path) -> dict[str, float]:
-    from isorun.analysis.mixed import fit_problem, prepare
+    from isorun.analysis.mixed.fit import fit_problem, prepare
 
     data = read_csv(folder / "lectures.csv")
     start = time.process_time()

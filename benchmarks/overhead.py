@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 from benchmark_jobs import make_job, run_plain
 from isorun.execution.local import LocalExecutor
+from isorun.testing.executor_contract import carried_out, execute
 
 _SECONDS: Final = 10.0
 _PAIRS: Final = 3
@@ -39,11 +39,11 @@ def _epochs_for(folder: Path, seconds: float) -> int:
 
 
 def _overhead(folder: Path, epochs: int) -> dict[str, Any]:
-    executor = LocalExecutor(launch="fresh")
+    executor = LocalExecutor(folder / "runs", launch="fresh")
     plain, controlled = [], []
     for pair in range(_PAIRS):
         plain.append(_timed(lambda n=pair: run_plain(make_job(folder, 10 + n, epochs))))  # type: ignore[misc]
-        controlled.append(_timed(lambda n=pair: executor.execute(make_job(folder, 20 + n, epochs))))  # type: ignore[misc]
+        controlled.append(_timed(lambda n=pair: execute(executor, make_job(folder, 20 + n, epochs))))  # type: ignore[misc]
     executor.close()
     percent = 100 * (min(controlled) / min(plain) - 1)
     return {
@@ -74,17 +74,8 @@ def _throughput(folder: Path, epochs: int) -> dict[str, Any]:
 
 def _run_all(folder: Path, jobs: int, first: int, epochs: int) -> None:
     waiting = [make_job(folder, first + number, epochs, threads=1) for number in range(_RUNS)]
-    executor = LocalExecutor(jobs, launch="fresh")
-
-    def work() -> None:
-        while waiting:
-            executor.execute(waiting.pop())
-
-    threads = [threading.Thread(target=work) for _ in range(jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    executor = LocalExecutor(folder / "runs", jobs, launch="fresh")
+    carried_out(executor, waiting)
     executor.close()
 
 

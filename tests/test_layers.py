@@ -1,6 +1,7 @@
 """Imports go downwards only: a stage knows those below it, never those beside or above it."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -9,19 +10,33 @@ import isorun
 
 ROOT = Path(isorun.__file__).parent
 LAYERS = [
-    {"__main__"},
+    {"__main__", "testing"},
     {"cli"},
     {"deciding", "reproducing"},
-    {"plans", "questions", "reuse"},
+    {"questions"},
     {"workflow"},
-    {"desk"},
+    {"scheduling"},
+    {"session"},
     {"registry", "repair", "zoo"},
-    {"report", "diagnose", "testing"},
+    {"report", "diagnose"},
     {"execution", "store", "analysis"},
+    {"environments", "sources"},
     {"study"},
+    {"plugins"},
     {"errors", "worker"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+ANALYSIS = ROOT / "analysis"
+ANALYSIS_LAYERS = [
+    {"studies", "planning", "comparison"},
+    {"sequential", "leaderboards", "agreements"},
+    {"pairwise", "spreads", "mixed"},
+    {"evidence"},
+    {"measurements"},
+    {"samples"},
+]
+ANALYSIS_RANK = {room: rank for rank, layer in enumerate(ANALYSIS_LAYERS) for room in layer}
+ANALYSIS_MODULES = sorted(path for path in ANALYSIS.rglob("*.py") if path != ANALYSIS / "__init__.py")
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
@@ -29,17 +44,24 @@ def part_of(path):
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def imported_parts(path):
+def imported_names(path):
+    """The dotted names of everything of isorun that a module imports, also inside functions."""
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            parts = name.split(".")
-            if parts[0] == "isorun" and len(parts) > 1 and parts[1] in RANK:
-                yield parts[1]
+        yield from (name.split(".") for name in names if name.startswith("isorun."))
+
+
+def imported_parts(path):
+    return {parts[1] for parts in imported_names(path) if parts[1] in RANK}
+
+
+def imported_rooms(path):
+    """Which rooms of analysis a module imports."""
+    return {parts[2] for parts in imported_names(path) if parts[1] == "analysis" and len(parts) > 2}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -47,6 +69,27 @@ def test_imports_go_downwards_only(path):
     here = part_of(path)
     for there in imported_parts(path):
         assert there == here or RANK[there] > RANK[here], f"{path} imports {there}, which is not below {here}"
+
+
+@pytest.mark.parametrize("path", ANALYSIS_MODULES, ids=lambda path: str(path.relative_to(ANALYSIS)))
+def test_rooms_of_analysis_know_only_those_below_them(path):
+    here = path.relative_to(ANALYSIS).parts[0].removesuffix(".py")
+    for there in imported_rooms(path):
+        below = ANALYSIS_RANK[there] > ANALYSIS_RANK[here]
+        assert there == here or below, f"{path} imports {there}, which is not below {here}"
+
+
+def test_no_module_of_analysis_imports_itself_through_others():
+    """Also not through imports inside functions, which Python would let pass."""
+    names = {
+        path.relative_to(ROOT.parent).with_suffix("").as_posix().replace("/", "."): path for path in ANALYSIS_MODULES
+    }
+    known = {name: {".".join(parts) for parts in imported_names(path)} & set(names) for name, path in names.items()}
+    while known:
+        ready = [name for name, needed in known.items() if not needed & set(known)]
+        assert ready, f"these import each other in a circle: {', '.join(sorted(known))}"
+        for name in ready:
+            del known[name]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "worker").rglob("*.py")), ids=lambda path: path.name)
@@ -79,3 +122,9 @@ def test_data_is_never_executed():
         }
         if part_of(path) not in allowed:
             assert not calls & {"eval", "exec", "compile", "__import__"}, path
+
+
+@pytest.mark.parametrize("room", ["execution", "store", "study", "analysis", "report"])
+def test_what_lies_below_the_papers_does_not_name_them(room):
+    named = [path for path in (ROOT / room).rglob("*.py") if re.search(r"\bzoo\b", path.read_text())]
+    assert not named

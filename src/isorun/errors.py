@@ -6,6 +6,7 @@
     ├── InputError          a table, formula, file or argument given to an analysis cannot be used
     ├── DataError           a data set is missing, damaged, or could not be downloaded
     ├── MissingExtra        an optional part is needed and not installed
+    ├── PluginError         a part that another distribution brings is not there or cannot be loaded
     ├── ExecutionError      a run could not be started or watched
     ├── StoreError          the store cannot be read or written
     │   ├── StoreConflict   a second, different record for something already finished
@@ -30,6 +31,7 @@ __all__ = [
     "IsorunError",
     "MissingExtra",
     "NothingRecorded",
+    "PluginError",
     "StoreBusy",
     "StoreConflict",
     "StoreDamaged",
@@ -89,6 +91,10 @@ class MissingExtra(IsorunError):
             f"{purpose} needs the package {package!r}, which is not installed",
             hint=f"pip install 'isorun[{extra}]'",
         )
+
+
+class PluginError(IsorunError):
+    """A part that another distribution brings is not there or cannot be loaded."""
 
 
 class ExecutionError(IsorunError):

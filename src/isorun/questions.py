@@ -21,22 +21,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.evidence.unit_conditions import shared_draws, unit_conditions
-from isorun.analysis.evidence.units import REPEAT, Counting, counting_of, paired_units, units_of
-from isorun.analysis.inputs.tables import Group, Table, read_table
+from isorun.analysis.evidence.units import (
+    REPEAT,
+    Counting,
+    counting_of,
+    paired_units,
+    shared_draws,
+    unit_conditions,
+    units_of,
+)
+from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.errors import InputError, known_names
 
 if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
-    from isorun.analysis.evidence.verdict_conditions import StudySides
-    from isorun.analysis.leaderboards.board_table import BoardScores
-    from isorun.analysis.leaderboards.leaderboard import Leaderboard
+    from isorun.analysis.comparison import Comparison
+    from isorun.analysis.evidence.judged import JudgedMetric
+    from isorun.analysis.leaderboards.leaderboard import BoardScores, Leaderboard
     from isorun.analysis.mixed.result import DegreesOfFreedom, MixedResult
-    from isorun.analysis.pairwise.comparison import Comparison
-    from isorun.analysis.planning.power_question import PowerResult
-    from isorun.analysis.spreads.summary import GroupSummary
-    from isorun.analysis.studies.judged import JudgedMetric
-    from isorun.analysis.studies.study_result import StudyResult
+    from isorun.analysis.planning.power import PowerResult
+    from isorun.analysis.spreads.spread import GroupSummary
+    from isorun.analysis.studies.study_result import StudyResult, StudySides
 
 __all__ = [
     "GROUP_FACTORS",
@@ -50,6 +55,7 @@ __all__ = [
     "rank",
     "refuse_pooling",
     "results",
+    "study_results",
     "summarize",
 ]
 
@@ -60,7 +66,7 @@ GROUP_FACTORS: Final = ("approach", "config", "environment", "level")
 class Results:
     """A table of results, with what its study says about it if it comes from one."""
 
-    table: Table
+    table: Measurements
     study: StudyResult | None = None
 
     def value(self, chosen: str | None) -> str:
@@ -74,7 +80,7 @@ class Results:
 
     def metric(self, value: str | None, direction: str | None) -> JudgedMetric:
         """What is judged, with its direction: as chosen, else as the study says, else as the name tells."""
-        from isorun.analysis.studies.judged import judged_column
+        from isorun.analysis.evidence.judged import judged_column
 
         name = self.value(value)
         known = {metric.name: metric for metric in self.study.metrics} if self.study else {}
@@ -99,7 +105,7 @@ class Results:
         """How runs are counted: as asked, else as the records say, else as the table's columns say."""
         if self.study is None or asked not in {None, REPEAT}:
             return counting_of(self.table, asked)
-        from isorun.analysis.studies.run_table import DISTINCT, UNIT
+        from isorun.analysis.studies.study_result import DISTINCT, UNIT
 
         if asked == REPEAT:
             return Counting(DISTINCT, REPEAT, asked=True, seeds="seed", recorded=True)
@@ -111,32 +117,37 @@ class Results:
         """The groups of the study that a question is about; None for a table that comes from no study."""
         if self.study is None:
             return None
-        from isorun.analysis.evidence.verdict_conditions import study_sides
+        from isorun.analysis.studies.study_result import study_sides
 
         return study_sides(self.study, by, labels, where)
 
     def conditions(self, metric: JudgedMetric | None, sides: StudySides | None) -> tuple[Condition, ...]:
         """What is known against an answer by this metric before its runs are counted."""
-        from isorun.analysis.evidence.directions import DIRECTION_CODES, direction_conditions
+        from isorun.analysis.evidence.judged import DIRECTION_CODES, direction_conditions
 
         known = sides.conditions() if sides else ()
         others = tuple(condition for condition in known if condition.code not in DIRECTION_CODES)
         return (*(direction_conditions(metric) if metric else ()), *others)
 
 
-def results(data: Any, *, store: str | Path | None = None, rule: str | None = None) -> Results:
-    """Whatever holds results: a table file or frame, a study, its file or its name (rule: the selection rule)."""
+def results(data: Any, *, store: str | Path | None = None, selection: str | None = None) -> Results:
+    """Whatever holds results: a table file or frame, a study, its file or its name (selection: by name)."""
     if isinstance(data, Results):
         return data
     if not _is_study(data, store):
         return Results(read_table(data))
+    from isorun import workflow
+
+    return study_results(workflow.analyse(data, store=store), selection)
+
+
+def study_results(analysed: StudyResult, selection: str | None = None) -> Results:
+    """The runs of an analysed study as a table, one row a run."""
     from dataclasses import replace
 
-    from isorun import workflow
-    from isorun.analysis.studies.run_table import run_table
+    from isorun.analysis.studies.study_result import run_table
 
-    analysed = workflow.analyse(data, store=store)
-    table = read_table(run_table(analysed, rule))
+    table = read_table(run_table(analysed, selection))
     return Results(replace(table, source=f"the study {analysed.study}", in_order=frozenset(GROUP_FACTORS)), analysed)
 
 
@@ -150,7 +161,7 @@ def summarize(
     unit: str | None = None,
 ) -> tuple[GroupSummary, ...]:
     """How the runs of each group look: runs and units, mean, sd with its interval, median, IQM, extremes."""
-    from isorun.analysis.spreads.summary import summarize as summarize_table
+    from isorun.analysis.spreads.spread import summarize as summarize_table
 
     found = results(data)
     return summarize_table(
@@ -172,7 +183,7 @@ def groups_of(
     drop_missing: bool = False,
 ) -> tuple[Group, ...]:
     """The values of each group, for figures."""
-    from isorun.analysis.spreads.summary import column_names
+    from isorun.analysis.spreads.spread import column_names
 
     found = results(data)
     table = found.table.where(where or {})
@@ -214,12 +225,12 @@ def compare(
     "signed-rank". also: further analyses by name, beside the verdict: "aso", and of pairs "bayesian-signed-rank" and
     "bayesian-correlated-t", with rope (a difference that does not matter) and correlation (of folds: 1 / folds).
     """
-    from isorun.analysis.pairwise.compare import compare as compare_table
+    from isorun.analysis.comparison import compare as compare_table
 
     options: dict[str, Any] = {"a": a, "b": b, "margin": margin, "test": test}
     options |= {"also": also, "rope": rope, "correlation": correlation}
     if second is not None:
-        from isorun.analysis.evidence.directions import ASSUMED
+        from isorun.analysis.evidence.judged import ASSUMED
 
         assumed = () if direction else (ASSUMED,)
         return compare_table(
@@ -349,12 +360,12 @@ def power(
 
 
 def _real_runs(sides: StudySides | None) -> str:
-    from isorun.analysis.pairwise.compare import REAL_RUNS
+    from isorun.analysis.comparison import REAL_RUNS
 
     return sides.real_runs if sides else REAL_RUNS
 
 
-def _paired_runs(table: Table, pair: str | None, sides: Sequence[Group], counting: Counting) -> tuple[Any, ...]:
+def _paired_runs(table: Measurements, pair: str | None, sides: Sequence[Group], counting: Counting) -> tuple[Any, ...]:
     if pair is None or len(sides) != 2:
         raise InputError(
             "a paired design needs pairs of runs",
@@ -376,7 +387,7 @@ def board_of(
     unit: str | None = None,
 ) -> BoardScores:
     """The scores of many approaches, by task where there are several; for `rank` and for figures."""
-    from isorun.analysis.leaderboards.board_table import board_scores
+    from isorun.analysis.leaderboards.leaderboard import board_scores
 
     found = results(data)
     table, factor = found.table.where(where or {}), found.factor(by)
@@ -451,7 +462,7 @@ def agree(
     which means are published.
     """
     from isorun.analysis.agreements.shared_runs import agreement_table, metrics_of, sides_of
-    from isorun.analysis.spreads.summary import column_names
+    from isorun.analysis.spreads.spread import column_names
 
     found = results(data)
     table = found.table.where(where or {})
@@ -484,7 +495,7 @@ def _is_study(data: Any, store: str | Path | None) -> bool:
         from isorun.study.design import Study
 
         return isinstance(data, Study)
-    if Path(data).suffix == ".toml" or Path(data).exists():
+    if Path(data).suffix == ".toml" or Path(data).is_file():
         return Path(data).suffix == ".toml"
     from isorun import workflow
 

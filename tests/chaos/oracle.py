@@ -254,7 +254,7 @@ def _role(pid: int, parents: dict[int, int], lines: dict[int, str]) -> str:
     above = _role(parents[pid], parents, lines)
     if above == PARENT:
         return KEEPER if "keeper.py" in lines[pid] else "helper"
-    return SERVER if above == KEEPER and "serve.py" in lines[pid] else TRAINING
+    return SERVER if above == KEEPER and "enter.py serve" in lines[pid] else TRAINING
 
 
 def _pids() -> list[int]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from isorun.analysis.evidence import directions, run_conditions, study_conditions
+from isorun.analysis.evidence import judged
+from isorun.analysis.studies import conditions
 from isorun.report import json_report
 
 DESCRIPTION = (Path(__file__).parents[2] / "docs" / "report-json.md").read_text()
@@ -35,7 +36,7 @@ def test_every_key_is_described(troubled):
     assert set(keys_of(json_report.to_json(troubled))) <= described
 
 
-@pytest.mark.parametrize("module", [run_conditions, study_conditions, directions])
+@pytest.mark.parametrize("module", [conditions, judged])
 def test_every_warning_code_is_described(module):
     codes = re.findall(r'Condition\(\s*"([a-z-]+)"', Path(module.__file__).read_text())
     assert len(codes) > 1

@@ -41,8 +41,8 @@ def test_names_cannot_steer_the_terminal(hostile):
 def test_every_warning_is_numbered_and_has_a_next_step(troubled):
     text = terminal.render(troubled, colour=False, width=80)
     numbers = re.findall(r"^(\d+)\. \[[a-z-]+\]", text, re.M)
-    assert numbers == [str(number) for number in range(1, len(troubled.warnings) + 1)]
-    assert text.count("   next: ") == len(troubled.warnings)
+    assert numbers == [str(number) for number in range(1, len(troubled.conditions) + 1)]
+    assert text.count("   next: ") == len(troubled.conditions)
 
 
 def test_weak_runs_are_in_one_table_and_out_of_the_other(troubled):

@@ -4,7 +4,7 @@ import re
 
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import latex, markdown
-from isorun.report.verdict import verdict
+from isorun.report.study_view import verdict
 from isorun.study.design import Approach
 from isorun.study.levels import Level
 from record_builder import make_study, trained_records
@@ -70,9 +70,9 @@ def test_markdown_escapes_what_would_be_markup(hostile):
 
 def test_markdown_has_every_warning(troubled):
     text = markdown.render(troubled)
-    assert [f"{number}. **{warning.code}**" in text for number, warning in enumerate(troubled.warnings, 1)] == [
+    assert [f"{number}. **{warning.code}**" in text for number, warning in enumerate(troubled.conditions, 1)] == [
         True
-    ] * len(troubled.warnings)
+    ] * len(troubled.conditions)
 
 
 def test_latex_rows_fit_their_columns(any_result):

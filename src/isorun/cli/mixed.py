@@ -46,7 +46,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Fit, test and print."""
-    from isorun.analysis.mixed.shares import variance_shares
+    from isorun.analysis.mixed.hypotheses import variance_shares
     from isorun.questions import mixed_model
     from isorun.report.statistics.mixed_models import mixed_view
 
@@ -63,8 +63,8 @@ def execute(options: argparse.Namespace) -> int:
     shares = variance_shares(result) if result.random else ()
     judged = _hypotheses(result, options) if options.hypotheses else None
     if options.figure and shares:
+        from isorun.report.figures.effects import variance_shares as shares_figure
         from isorun.report.figures.files import save_figure
-        from isorun.report.figures.shares import variance_shares as shares_figure
 
         save_figure(shares_figure(shares), options.figure)
     if options.json:
@@ -92,7 +92,7 @@ def _hypotheses(result: MixedResult, options: argparse.Namespace) -> Hypotheses:
 def _json(result: MixedResult, shares: Any, judged: Hypotheses | None) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from isorun.analysis.mixed.evidence import evidence_of
+    from isorun.analysis.mixed.checks import evidence_of
 
     further = {
         **asdict(evidence_of(result)),

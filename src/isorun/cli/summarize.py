@@ -50,8 +50,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def _draw(found: Results, options: argparse.Namespace) -> None:
     from isorun.questions import groups_of
+    from isorun.report.figures.distributions import strip
     from isorun.report.figures.files import save_figure
-    from isorun.report.figures.strip import strip
 
     conditions = tables.where(options)
     groups = groups_of(found, options.value, options.by, where=conditions, drop_missing=options.drop_missing)

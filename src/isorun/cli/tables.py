@@ -22,7 +22,9 @@ def declare(parser: argparse.ArgumentParser, *, optional: bool = False, judges: 
     parser.add_argument(
         "--where", action="append", default=[], metavar="COLUMN=LABEL", help="only rows with this label"
     )
-    parser.add_argument("--rule", metavar="NAME", help="for a study: the selection rule (default: its first)")
+    about = "for a study: the selection, which epoch runs are judged at (default: its first)"
+    parser.add_argument("--selection", metavar="NAME", help=about)
+    parser.add_argument("--rule", dest="selection", help=argparse.SUPPRESS)
     parser.add_argument("--store", metavar="FOLDER", help="for a study: where records are kept")
     if judges:
         about = "what is judged and which direction is better: --value and --direction in one word"
@@ -40,7 +42,7 @@ def load(options: argparse.Namespace) -> Results:
     if getattr(options, "metric", None):
         options.value, direction = named_metric(options.metric)
         options.direction = direction or getattr(options, "direction", None)
-    return results(options.data, store=options.store, rule=options.rule)
+    return results(options.data, store=options.store, selection=options.selection)
 
 
 def where(options: argparse.Namespace) -> dict[str, str]:

@@ -6,15 +6,14 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
+from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.group_result import GroupResult, MetricSpread
-from isorun.analysis.studies.judged import JudgedMetric
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.numbers import UNKNOWN, style_for
-from isorun.report.row_keys import GROUP_COLUMNS, group_cells, interval_cell
+from isorun.report.study_tables import GROUP_COLUMNS, group_cells, has_weak, interval_cell, runs_seen
 from isorun.report.tables import Column, Table
-from isorun.report.weak_views import has_weak, view
-from isorun.study.design import Selection
+from isorun.study.parts import Selection
 
 __all__ = ["class_tables"]
 
@@ -26,11 +25,11 @@ def class_tables(result: StudyResult, metric: JudgedMetric) -> Iterator[Table]:
 
     Nothing where no run has per-class values. All but the first look are folded.
     """
-    if not any(rule.every.metrics[metric.name].classes for group in result.groups for rule in group.rules):
+    if not any(rule.every.metrics[metric.name].classes for group in result.groups for rule in group.selections):
         return
     views = (False, True) if has_weak(result) else (False,)
     yield from (_largest_table(result, metric, without_weak) for without_weak in views)
-    for rule in result.rules:
+    for rule in result.selections:
         for without_weak in views:
             yield from _all_classes_tables(result, rule, metric, without_weak)
 
@@ -50,11 +49,11 @@ def _largest_table(result: StudyResult, metric: JudgedMetric, without_weak: bool
     rows = tuple(
         (
             *group_cells(group.key),
-            rule.rule.name,
-            *_largest_cells(view(rule, without_weak).metrics[metric.name], metric),
+            rule.selection.name,
+            *_largest_cells(runs_seen(rule, without_weak).metrics[metric.name], metric),
         )
         for group in result.groups
-        for rule in group.rules
+        for rule in group.selections
         if rule.every.metrics[metric.name].classes
     )
     return Table(
@@ -103,8 +102,8 @@ def _all_classes_tables(
     result: StudyResult, rule: Selection, metric: JudgedMetric, without_weak: bool
 ) -> Iterator[Table]:
     """All classes, a few groups side by side in each table."""
-    groups = [group for group in result.groups if group.rule(rule.name).every.metrics[metric.name].classes]
-    folded = without_weak or rule != result.rules[0]
+    groups = [group for group in result.groups if group.selection(rule.name).every.metrics[metric.name].classes]
+    folded = without_weak or rule != result.selections[0]
     for start in range(0, len(groups), _GROUPS_SIDE_BY_SIDE):
         shown = groups[start : start + _GROUPS_SIDE_BY_SIDE]
         part = f"-{start // _GROUPS_SIDE_BY_SIDE + 1}" if start else ""
@@ -129,7 +128,7 @@ def _class_columns(groups: list[GroupResult], metric: JudgedMetric) -> Iterator[
 def _class_rows(
     groups: list[GroupResult], rule: Selection, metric: JudgedMetric, without_weak: bool
 ) -> Iterator[tuple[str, ...]]:
-    spreads = [view(group.rule(rule.name), without_weak).metrics[metric.name].classes for group in groups]
+    spreads = [runs_seen(group.selection(rule.name), without_weak).metrics[metric.name].classes for group in groups]
     for name in dict.fromkeys(itertools.chain.from_iterable(spreads)):
         yield (name, *(cell for classes in spreads for cell in _class_cells(classes.get(name), metric)))
 

@@ -9,14 +9,13 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from isorun.analysis.evidence.identical import IdenticalRuns
+from isorun.analysis.evidence.judged import JudgedMetric
+from isorun.analysis.evidence.run_units import IdenticalRuns
 from isorun.analysis.spreads.spread import Spread
-from isorun.analysis.studies.curves import LearningCurves
-from isorun.analysis.studies.group_result import FailedRun, GroupResult, JudgedRun, RuleResult, RuleSpread
-from isorun.analysis.studies.judged import JudgedMetric
-from isorun.analysis.studies.level_comparison import LevelComparison
-from isorun.analysis.studies.study_result import StudyResult
-from isorun.report.verdict import verdict
+from isorun.analysis.studies.group_result import FailedRun, GroupResult, JudgedRun, SelectionResult, SelectionSpread
+from isorun.analysis.studies.selection import LearningCurves
+from isorun.analysis.studies.study_result import LevelComparison, StudyResult
+from isorun.report.study_view import verdict
 from isorun.study.records import RunState
 
 __all__ = ["VERSION", "to_json"]
@@ -33,14 +32,16 @@ def to_json(result: StudyResult) -> dict[str, Any]:
         "study": result.study,
         "verdict": list(verdict(result)),
         "metrics": [_metric(metric) for metric in result.metrics],
-        "rules": [{"name": rule.name, "metric": rule.metric, "direction": rule.direction} for rule in result.rules],
+        "rules": [
+            {"name": rule.name, "metric": rule.metric, "direction": rule.direction} for rule in result.selections
+        ],
         "weak_rule": None if weak is None else {"metric": weak.metric, "below": weak.below, "reason": weak.reason},
         "logged": list(result.logged),
         "runs": _states(result.states),
         "groups": [_group(group) for group in result.groups],
         "levels": [_level(item) for item in result.levels],
         "warnings": [
-            {"number": number, **warning.to_json()} for number, warning in enumerate(result.warnings, start=1)
+            {"number": number, **warning.to_json()} for number, warning in enumerate(result.conditions, start=1)
         ],
     }
 
@@ -72,10 +73,12 @@ def _group(group: GroupResult) -> dict[str, Any]:
         "runs": _states(group.states),
         "units": group.units.count,
         "unit": "seed" if group.key.level.fixes_seed else "run",
-        "rules": [_rule(rule) for rule in group.rules],
+        "rules": [_rule(rule) for rule in group.selections],
         "identical": [_identical(same) for same in group.identical],
         "cost": {
             "wall_seconds": _spread(group.cost.wall_seconds),
+            "startup_seconds": _spread(group.cost.startup_seconds),
+            "training_seconds": _spread(group.cost.training_seconds),
             "cpu_seconds": _spread(group.cost.cpu_seconds),
             "peak_memory_bytes": _spread(group.cost.peak_memory_bytes),
         },
@@ -86,9 +89,9 @@ def _group(group: GroupResult) -> dict[str, Any]:
     }
 
 
-def _rule(rule: RuleResult) -> dict[str, Any]:
+def _rule(rule: SelectionResult) -> dict[str, Any]:
     return {
-        "rule": rule.rule.name,
+        "rule": rule.selection.name,
         "weak_runs": list(rule.weak_runs),
         "unjudged": dict(rule.unjudged),
         "all": _rule_spread(rule.every),
@@ -98,7 +101,7 @@ def _rule(rule: RuleResult) -> dict[str, Any]:
     }
 
 
-def _rule_spread(spread: RuleSpread) -> dict[str, Any]:
+def _rule_spread(spread: SelectionSpread) -> dict[str, Any]:
     return {
         "metrics": {
             name: {
@@ -182,7 +185,7 @@ def _level(item: LevelComparison) -> dict[str, Any]:
         "approach": item.approach,
         "config": item.config,
         "environment": item.environment,
-        "rule": item.rule,
+        "rule": item.selection,
         "metric": item.metric,
         "level_a": item.level_a,
         "level_b": item.level_b,

@@ -12,11 +12,9 @@ from typing import Any
 
 from isorun.errors import StudyError
 from isorun.study.cells import withheld_hashes
-from isorun.study.design import Approach, Config, Environment, Study
-from isorun.study.distributions import Distribution
+from isorun.study.design import Approach, Config, Study, study_from_document
 from isorun.study.levels import Level
-from isorun.study.parts import Sources, recordable
-from isorun.study.toml import study_from_document
+from isorun.study.parts import Distribution, recordable
 from isorun.worker.redaction import redacted_argv
 
 __all__ = ["changed", "document_of", "extended", "kept_study", "with_key", "without_secrets"]
@@ -28,7 +26,7 @@ def document_of(study: Study) -> dict[str, Any]:
         "name": study.name,
         "approaches": {name: _approach(item) for name, item in study.approaches.items()},
         "configs": {name: _config(item) for name, item in study.configs.items()},
-        "environments": {name: _environment(item) for name, item in study.environments.items()},
+        "environments": {name: item.to_json() for name, item in study.environments.items()},
         "levels": [str(level) for level in study.levels],
         "seeds": list(study.seeds),
         "repeats": study.repeats,
@@ -110,16 +108,7 @@ def _more_seeds(seeds: tuple[int, ...], count: int) -> list[int]:
 
 def _approach(approach: Approach) -> dict[str, Any]:
     what = {"function": approach.command[1]} if approach.is_function else {"command": list(approach.command)}
-    return {**what, "configs": list(approach.configs), "sources": _sources(approach.sources)}
-
-
-def _sources(sources: Sources) -> dict[str, Any]:
-    return {
-        "stdout": sources.stdout,
-        "patterns": list(sources.patterns),
-        "files": list(sources.files),
-        "tensorboard": list(sources.tensorboard),
-    }
+    return {**what, "configs": list(approach.configs), "sources": approach.sources.to_json()}
 
 
 def _config(config: Config) -> dict[str, Any]:
@@ -129,11 +118,6 @@ def _config(config: Config) -> dict[str, Any]:
 
 def _distribution(item: Distribution) -> dict[str, Any]:
     return {item.kind: list(item.options) if item.kind == "choice" else [item.first, item.second]}
-
-
-def _environment(environment: Environment) -> dict[str, Any]:
-    preload = None if environment.preload is None else list(environment.preload)
-    return _given(python=environment.python, env=dict(environment.env), threads=environment.threads, preload=preload)
 
 
 def _given(**values: Any) -> dict[str, Any]:

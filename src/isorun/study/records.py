@@ -26,7 +26,6 @@ from isorun.errors import StoreError, StoreTooNew
 from isorun.study.cells import Cell
 
 __all__ = [
-    "GLOBAL_SEED_CALLS",
     "RECORD_VERSION",
     "Note",
     "Numbers",
@@ -46,19 +45,6 @@ if TYPE_CHECKING:
     _Array = array[float]
 else:
     _Array = array  # which can be subscripted from Python 3.12 on
-
-# Calls that seed a generator of the whole process. Functions of Keras, Lightning and Hugging Face that do so make these
-# calls, and are told as them.
-GLOBAL_SEED_CALLS: Final = frozenset(
-    {
-        "random.seed",
-        "numpy.random.seed",
-        "torch.manual_seed",
-        "torch.cuda.manual_seed",
-        "torch.cuda.manual_seed_all",
-        "tensorflow.random.set_seed",
-    }
-)
 
 
 class RunState(enum.StrEnum):
@@ -189,7 +175,9 @@ class Seeded:
     @property
     def sets_global(self) -> bool:
         """Whether a generator that the whole process shares was seen to be seeded, by this call or by what made it."""
-        return self.call in GLOBAL_SEED_CALLS
+        from isorun.worker.frameworks import global_seed_calls  # noqa: PLC0415  most who read records never ask
+
+        return self.call in global_seed_calls()
 
 
 @dataclass(frozen=True, slots=True)

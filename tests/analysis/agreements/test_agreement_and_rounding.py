@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isorun.analysis.agreements.agreement import agreement, agreements
-from isorun.analysis.agreements.rounding import RankChange, rank_changes, rounded, supported_digits
+from isorun.analysis.agreements.shared_runs import RankChange, rank_changes, rounded, supported_digits
 from isorun.errors import InputError
 
 

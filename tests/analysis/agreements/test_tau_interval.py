@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isorun.analysis.agreements.tau_interval import tau_difference_interval, tau_interval
+from isorun.analysis.agreements.agreement import tau_difference_interval, tau_interval
 
 X = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 9.0]
 Y = [2.0, 1.0, 4.0, 3.0, 6.0, 5.0, 8.0, 7.0, 7.0, 10.0]

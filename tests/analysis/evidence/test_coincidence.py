@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.analysis.evidence.coincidence import distinct_among, expected_ties, step_of
+from isorun.analysis.evidence.units import distinct_among, expected_ties, step_of
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.analysis.evidence import metric_words
+from isorun.analysis.evidence import metric_names as metric_words
 from isorun.analysis.evidence.metric_names import Kind, Split, direction_of, is_bookkeeping, kind_of, split_of
 
 LOWER = """

@@ -3,18 +3,20 @@
 import numpy as np
 import pytest
 
-from isorun.analysis.evidence.unit_conditions import counting_conditions, pooled_conditions, unit_conditions
 from isorun.analysis.evidence.units import (
     counted,
+    counting_conditions,
     counting_of,
     listed_pairs,
     listed_units,
     names_seed,
     paired_units,
+    pooled_conditions,
     refuse_value_as_unit,
+    unit_conditions,
     units_of,
 )
-from isorun.analysis.inputs.tables import read_table
+from isorun.analysis.measurements import read_table
 from isorun.errors import InputError
 
 RNG = np.random.default_rng(5)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isorun.analysis.inputs.tables import read_table
+from isorun.analysis.measurements import read_table
 from isorun.errors import InputError
 
 ROWS = [{"model": "a", "value": 0.5}, {"model": "b", "value": 0.25}, {"model": "a", "value": 1.0}]

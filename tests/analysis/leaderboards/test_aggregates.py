@@ -6,15 +6,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from isorun.analysis.leaderboards.aggregate import STATISTICS, aggregate
-from isorun.analysis.leaderboards.best_of_k import expected_best_curve, expected_best_of_k
-from isorun.analysis.leaderboards.bootstrap import bca_interval, sd_bootstrap_interval
-from isorun.analysis.leaderboards.performance_profile import performance_profile
-from isorun.analysis.leaderboards.rank_intervals import rank_intervals
-from isorun.analysis.leaderboards.resampling import count_replicates, positions, replicates
-from isorun.analysis.leaderboards.task_improvement import improvement_across_tasks
+from isorun.analysis.leaderboards.across_tasks import (
+    expected_best_curve,
+    expected_best_of_k,
+    improvement_across_tasks,
+    performance_profile,
+)
+from isorun.analysis.leaderboards.aggregate import STATISTICS, aggregate, rank_intervals
+from isorun.analysis.leaderboards.resampling import (
+    bca_interval,
+    count_replicates,
+    positions,
+    replicates,
+    sd_bootstrap_interval,
+)
 from isorun.analysis.leaderboards.task_scores import task_scores
-from isorun.analysis.pairwise.improvement import probability_of_improvement
+from isorun.analysis.pairwise.effects import probability_of_improvement
 from isorun.errors import InputError
 
 RUNS = np.random.default_rng(0).normal(0.5, 0.4, (10, 26)) + np.linspace(-0.4, 0.4, 26)

@@ -9,15 +9,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from isorun.analysis.evidence.units import Units
-from isorun.analysis.leaderboards.aggregate import STATISTICS, aggregate
-from isorun.analysis.leaderboards.board_table import BoardScores
-from isorun.analysis.leaderboards.leaderboard import BoardOptions, leaderboard
-from isorun.analysis.leaderboards.performance_profile import performance_profile
-from isorun.analysis.leaderboards.precision import LINEAR, Precision, apart
-from isorun.analysis.leaderboards.rank_intervals import rank_intervals
-from isorun.analysis.leaderboards.task_improvement import improvement_across_tasks
-from isorun.analysis.leaderboards.task_scores import task_scores
-from isorun.analysis.pairwise.improvement import probability_of_improvement
+from isorun.analysis.leaderboards.across_tasks import improvement_across_tasks, performance_profile
+from isorun.analysis.leaderboards.aggregate import STATISTICS, aggregate, rank_intervals
+from isorun.analysis.leaderboards.leaderboard import BoardOptions, BoardScores, leaderboard
+from isorun.analysis.leaderboards.task_scores import LINEAR, Precision, apart, task_scores
+from isorun.analysis.pairwise.effects import probability_of_improvement
 from isorun.report.statistics.leaderboards import leaderboard_view
 
 accuracies = st.lists(st.integers(80, 99).map(lambda right: right / 100), min_size=2, max_size=8)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isorun.analysis.mixed import mixed_model
+from isorun.analysis.mixed.model import mixed_model
 from isorun.errors import InputError
 
 FORMULA = "y ~ a + (1|g)"

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from isorun.analysis.evidence.condition import voided
-from isorun.analysis.mixed import hypotheses, mixed_model
-from isorun.analysis.mixed.checks import checked
-from isorun.analysis.mixed.evidence import evidence_of
+from isorun.analysis.mixed.checks import checked, evidence_of, interaction_tests, joint_test, model_that_fits
 from isorun.analysis.mixed.formula import with_factor
-from isorun.analysis.mixed.interactions import interaction_tests, joint_test, model_that_fits
+from isorun.analysis.mixed.hypotheses import hypotheses
+from isorun.analysis.mixed.model import mixed_model
 
 PAPER = "y ~ experiment + (1|seed) + (1|repeat)"
 FITS = f"{PAPER} + (1|experiment:seed)"

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isorun.analysis.mixed import mixed_model
+from isorun.analysis.mixed.degrees_of_freedom import kenward_roger
 from isorun.analysis.mixed.fit import fit_at, prepare
-from isorun.analysis.mixed.kenward_roger import kenward_roger
+from isorun.analysis.mixed.model import mixed_model
 
 REFERENCE = Path(__file__).parents[2] / "reference" / "mixed"
 CASES = sorted(path.stem for path in REFERENCE.glob("*.json"))

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isorun.analysis.mixed import hypotheses, mixed_model, variance_shares
 from isorun.analysis.mixed.fit import refit
+from isorun.analysis.mixed.hypotheses import hypotheses, variance_shares
+from isorun.analysis.mixed.model import mixed_model
 from isorun.errors import InputError
 
 FORMULA = "y ~ experiment + (1|seed) + (1|repeat)"

@@ -14,11 +14,17 @@ from hypothesis import strategies as st
 from scipy import stats
 from test_mixed_goldens import column, read_csv
 
-from isorun.analysis.mixed import fit_problem, mixed_model, prepare
-from isorun.analysis.mixed.contrasts import marginal_means
-from isorun.analysis.mixed.differences import chosen_factors, differences
-from isorun.analysis.mixed.satterthwaite import satterthwaite
-from isorun.analysis.mixed.simultaneous import LargestT, TukeyRange, critical_value
+from isorun.analysis.mixed.degrees_of_freedom import satterthwaite
+from isorun.analysis.mixed.differences import (
+    LargestT,
+    TukeyRange,
+    chosen_factors,
+    critical_value,
+    differences,
+    marginal_means,
+)
+from isorun.analysis.mixed.fit import fit_problem, prepare
+from isorun.analysis.mixed.model import mixed_model
 from isorun.errors import InputError
 
 REFERENCE = Path(__file__).parents[2] / "reference" / "mixed"

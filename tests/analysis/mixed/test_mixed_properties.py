@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isorun.analysis.inputs.multiplicity import adjusted
-from isorun.analysis.mixed import cross_products, fit_problem, mixed_model, objective, prepare
+from isorun.analysis.mixed import deviance, products
 from isorun.analysis.mixed.design import design_of
-from isorun.analysis.mixed.fit import refit
+from isorun.analysis.mixed.deviance import Objective
+from isorun.analysis.mixed.fit import fit_problem, prepare, refit
 from isorun.analysis.mixed.formula import parse_formula
-from isorun.analysis.mixed.objective import Objective
+from isorun.analysis.mixed.model import mixed_model
+from isorun.analysis.samples import adjusted
 from isorun.errors import InputError
 
 FORMULA = "y ~ a + x + (1|g) + (1|h)"
@@ -142,8 +143,8 @@ def test_a_large_mean_costs_no_digits():
 def test_the_sparse_and_approximate_way_of_large_models_ends_where_the_exact_one_does(monkeypatch, formula):
     data = simulated(5, rows=400)
     exact = mixed_model(data, formula)
-    monkeypatch.setattr(cross_products, "_DENSE_CELLS", 0)
-    monkeypatch.setattr(objective, "_EXACT_UP_TO", 0)
+    monkeypatch.setattr(products, "_DENSE_CELLS", 0)
+    monkeypatch.setattr(deviance, "_EXACT_UP_TO", 0)
     large = mixed_model(data, formula)
     np.testing.assert_allclose(numbers(large), numbers(exact), rtol=1e-5)
     assert large.loglik_reml == pytest.approx(exact.loglik_reml, abs=1e-8)
@@ -160,7 +161,7 @@ def test_kenward_and_rogers_f_test_exists_at_exactly_two_degrees_of_freedom():
 
 
 def test_too_many_levels_for_the_memory_are_refused(monkeypatch):
-    monkeypatch.setattr(cross_products, "_MOST_REST_LEVELS", 3)
+    monkeypatch.setattr(products, "_MOST_REST_LEVELS", 3)
     with pytest.raises(InputError, match="too many levels"):
         prepare(simulated(1), FORMULA)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from test_mixed_goldens import read_csv
 
-from isorun.analysis.mixed import mixed_model
+from isorun.analysis.mixed.degrees_of_freedom import kenward_roger
 from isorun.analysis.mixed.fit import fit_at, prepare
-from isorun.analysis.mixed.kenward_roger import kenward_roger
+from isorun.analysis.mixed.model import mixed_model
 
 SHARED = Path(os.environ.get("ISORUN_SHARED_DATA", Path(__file__).parents[4] / "shared" / "data"))
 GOLDENS = SHARED / "mixed-model-goldens"

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_mixed_goldens import column, read_csv
 
-from isorun.analysis.mixed import fit_problem, mixed_model, prepare, variance_shares
-from isorun.analysis.mixed.fit import fit_at
-from isorun.analysis.mixed.kenward_roger import kenward_roger
-from isorun.analysis.mixed.slopes.objective import SlopeObjective
-from isorun.analysis.mixed.slopes.roots import elements
+from isorun.analysis.mixed.degrees_of_freedom import kenward_roger
+from isorun.analysis.mixed.fit import fit_at, fit_problem, prepare
+from isorun.analysis.mixed.hypotheses import variance_shares
+from isorun.analysis.mixed.model import mixed_model
+from isorun.analysis.mixed.products import elements
+from isorun.analysis.mixed.slopes import SlopeObjective
 from isorun.errors import InputError
 
 REFERENCE = Path(__file__).parents[2] / "reference" / "mixed" / "slopes"

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from isorun.analysis.agreements.agreement import agreement
-from isorun.analysis.inputs.multiplicity import adjusted
-from isorun.analysis.inputs.pairing import Pairs
-from isorun.analysis.leaderboards.compare_many import compare_many
-from isorun.analysis.leaderboards.omnibus import friedman, kruskal
-from isorun.analysis.leaderboards.posthoc import critical_difference, studentized_range_tail
-from isorun.analysis.pairwise.effect_size import effect_size
-from isorun.analysis.pairwise.mann_whitney import mann_whitney, u_statistic
-from isorun.analysis.pairwise.mean_tests import paired_t, welch
-from isorun.analysis.pairwise.shift import hodges_lehmann
-from isorun.analysis.pairwise.signed_rank import wilcoxon_signed_rank
-from isorun.analysis.pairwise.variance_tests import f_test, fligner, levene
+from isorun.analysis.leaderboards.compare_many import (
+    compare_many,
+    critical_difference,
+    friedman,
+    kruskal,
+    studentized_range_tail,
+)
+from isorun.analysis.pairwise.effects import effect_size, hodges_lehmann
+from isorun.analysis.pairwise.mean_and_variance_tests import f_test, fligner, levene, paired_t, welch
+from isorun.analysis.pairwise.rank_tests import mann_whitney, u_statistic, wilcoxon_signed_rank
+from isorun.analysis.samples import Pairs, adjusted
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "reference" / "classic" / "classic.json").read_text())
 SAMPLES = REFERENCE["two_samples"]

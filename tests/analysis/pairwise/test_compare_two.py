@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from isorun.analysis.pairwise.compare import compare
+from isorun.analysis.comparison import compare
 from isorun.errors import InputError
 
 KEYS = [

@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from isorun.analysis.leaderboards.aggregate import aggregate
-from isorun.analysis.leaderboards.bootstrap import sd_bootstrap_interval
-from isorun.analysis.leaderboards.rank_intervals import rank_intervals
-from isorun.analysis.pairwise.effect_size import effect_size
-from isorun.analysis.pairwise.improvement import probability_of_improvement
-from isorun.analysis.pairwise.mean_tests import paired_t, welch
-from isorun.analysis.pairwise.shift import hodges_lehmann
+from isorun.analysis.leaderboards.aggregate import aggregate, rank_intervals
+from isorun.analysis.leaderboards.resampling import sd_bootstrap_interval
+from isorun.analysis.pairwise.effects import effect_size, hodges_lehmann, probability_of_improvement
+from isorun.analysis.pairwise.mean_and_variance_tests import paired_t, welch
 from isorun.analysis.spreads.spread import sd_interval
 
 SIZES = [5, 10, 16, 30]

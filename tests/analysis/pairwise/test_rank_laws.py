@@ -11,18 +11,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from isorun.analysis.agreements.agreement import kendall, spearman
-from isorun.analysis.leaderboards.compare_many import compare_many
-from isorun.analysis.leaderboards.posthoc import conover, dunn
-from isorun.analysis.pairwise.effect_size import effect_size
-from isorun.analysis.pairwise.improvement import (
+from isorun.analysis.leaderboards.compare_many import compare_many, conover, dunn
+from isorun.analysis.pairwise.effects import (
+    effect_size,
+    hodges_lehmann,
     probability_of_improvement,
     single_run_reversal,
     win_rate,
     win_rate_interval,
 )
-from isorun.analysis.pairwise.mann_whitney import mann_whitney, u_law
-from isorun.analysis.pairwise.shift import hodges_lehmann
-from isorun.analysis.pairwise.signed_rank import wilcoxon_signed_rank
+from isorun.analysis.pairwise.rank_tests import mann_whitney, u_law, wilcoxon_signed_rank
 
 small_values = st.lists(st.integers(0, 6), min_size=1, max_size=5)
 

@@ -10,8 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isorun.analysis.pairwise.almost_stochastic_order import FALSE_CLAIMS, almost_stochastic_order
-from isorun.analysis.pairwise.bayesian_rope import bayesian_correlated_t, bayesian_signed_rank
+from isorun.analysis.pairwise.by_name import (
+    FALSE_CLAIMS,
+    almost_stochastic_order,
+    bayesian_correlated_t,
+    bayesian_signed_rank,
+)
 from isorun.errors import InputError
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "reference" / "by_name" / "by_name.json").read_text())

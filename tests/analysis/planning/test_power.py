@@ -7,10 +7,9 @@ import pytest
 from scipy import stats
 
 from isorun.analysis.planning.power import TESTS, detectable_difference, power, power_of, runs_needed
-from isorun.analysis.planning.power_curves import Design, power_curve
-from isorun.analysis.planning.simulated_runs import NormalRuns
-from isorun.analysis.sequential.looks import Look
+from isorun.analysis.planning.power_curves import Design, NormalRuns, power_curve
 from isorun.analysis.sequential.paths import centred_u, centred_u_of_all
+from isorun.analysis.sequential.plan import Look
 from isorun.errors import InputError
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from isorun.analysis.sequential.decision import Verdict
-from isorun.analysis.sequential.naming import named
+from isorun.analysis.sequential.decision import Verdict, named
 from isorun.analysis.sequential.verdict import decide
 
 NAMES = ["A", "B", "ViT-B", "model A", "1 run a side", "x"]
@@ -40,4 +39,4 @@ def test_what_the_answer_is_limited_to_is_said_in_the_sentence():
 
 def test_warnings_name_the_sides_too():
     few = named(decide([1.0, 2.0], [1.5, 2.5], direction="higher"), "new", "old", "seed")
-    assert "2 seeds of new and 2 of old" in few.warnings[0].message
+    assert "2 seeds of new and 2 of old" in few.conditions[0].message

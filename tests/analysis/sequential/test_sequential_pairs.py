@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from isorun.analysis.pairwise.pairing_effect import pairing_effect
-from isorun.analysis.pairwise.signed_rank import wilcoxon_signed_rank
-from isorun.analysis.sequential.looks import Look, every
+from isorun.analysis.pairwise.effects import pairing_effect
+from isorun.analysis.pairwise.rank_tests import wilcoxon_signed_rank
 from isorun.analysis.sequential.paths import signed_rank_scores
+from isorun.analysis.sequential.plan import Look, every
 from isorun.analysis.sequential.rules import sequential_rule
 from isorun.analysis.sequential.trace import ends, trace
 from isorun.analysis.sequential.verdict import METHODS, Verdict, decide, next_action
@@ -155,7 +155,7 @@ def test_pairs_that_go_against_each_other_are_warned_about():
     rng = np.random.default_rng(10)
     seeds = rng.standard_normal(20)
     decision = decide(seeds + 0.2 * rng.standard_normal(20), -seeds, direction="higher", paired=True)
-    assert [warning.code for warning in decision.warnings] == ["pairing-cost"]
+    assert [warning.code for warning in decision.conditions] == ["pairing-cost"]
     assert "pairing cost" in decision.pairing.sentence
     assert decision.pairing.worth < 20
 

@@ -6,10 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from isorun.analysis.sequential.looks import against_stored, every, fractions
-from isorun.analysis.sequential.plan import Plan, continued, planned_rule
-from isorun.analysis.sequential.rules import sequential_rule
-from isorun.analysis.sequential.spending import cumulative_error
+from isorun.analysis.sequential.plan import Plan, against_stored, continued, cumulative_error, every, fractions
+from isorun.analysis.sequential.rules import planned_rule, sequential_rule
 from isorun.analysis.sequential.trace import ends, trace
 from isorun.analysis.sequential.verdict import decide, decide_by
 from isorun.errors import InputError

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from isorun.analysis.sequential import boundaries
-from isorun.analysis.sequential.calibration import rejected_by
-from isorun.analysis.sequential.looks import Look, against_stored, every, fractions
-from isorun.analysis.sequential.null_scores import null_scores
+from isorun.analysis.sequential.boundaries import null_scores, rejected_by
 from isorun.analysis.sequential.paths import superiority_scores
+from isorun.analysis.sequential.plan import SPENDING, Look, against_stored, cumulative_error, every, fractions
 from isorun.analysis.sequential.rules import sequential_rule
-from isorun.analysis.sequential.spending import SPENDING, cumulative_error
 from isorun.analysis.sequential.trace import ends, trace
 from isorun.errors import InputError
 

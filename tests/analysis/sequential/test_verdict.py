@@ -7,9 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from isorun.analysis.pairwise.brunner_munzel import brunner_munzel
-from isorun.analysis.pairwise.mann_whitney import mann_whitney
-from isorun.analysis.sequential.looks import against_stored
+from isorun.analysis.pairwise.rank_tests import brunner_munzel, mann_whitney
+from isorun.analysis.sequential.plan import against_stored
 from isorun.analysis.sequential.verdict import METHODS, Verdict, decide, next_action
 from isorun.errors import InputError
 
@@ -149,7 +148,7 @@ def test_fewer_than_five_runs_get_a_warning_instead_of_a_verdict(method, sizes):
     decision = decide(np.arange(sizes[0]) + 100.0, np.arange(sizes[1]), direction="higher", method=method)
     assert decision.verdict is Verdict.UNDECIDED
     assert not decision.stop
-    assert [warning.code for warning in decision.warnings][:1] == ["too-few"]
+    assert [warning.code for warning in decision.conditions][:1] == ["too-few"]
     assert "too few" in decision.why
     action = next_action(decision)
     assert (action.runs_a, action.runs_b) == tuple(max(0, 5 - size) for size in sizes)
@@ -234,8 +233,8 @@ def test_next_action_goes_to_the_next_declared_look():
 def test_a_side_that_is_behind_is_filled_up_first_and_the_surplus_is_said():
     a, b = runs(0.1, 12)
     decision = decide(a, b[:9], direction="higher")
-    assert decision.warnings[0].code == "unlooked"
-    assert "3 runs of A and 0 of B" in decision.warnings[0].message
+    assert decision.conditions[0].code == "unlooked"
+    assert "3 runs of A and 0 of B" in decision.conditions[0].message
     action = next_action(decision)
     assert (action.runs_a, action.runs_b) == (0, 1)
 
@@ -245,7 +244,7 @@ def test_a_stored_baseline_is_used_whole_at_every_look():
     baseline, new = rng.standard_normal(30), rng.standard_normal(7) + 2.5
     decision = decide(new, baseline, direction="higher", looks=against_stored(30, max_runs=30))
     assert decision.verdict is Verdict.A_BETTER
-    assert not decision.warnings
+    assert not decision.conditions
     assert decision.path[0].n_b == 30
 
 
@@ -255,8 +254,8 @@ def test_runs_beyond_the_maximum_are_not_used_and_that_is_said():
     assert [point.statistic for point in decision.path] == [
         point.statistic for point in decide(a[:30], b[:30], direction="higher", futility=False).path
     ]
-    assert decision.warnings[0].code == "beyond-the-plan"
-    assert "beyond the last planned look" in decision.warnings[0].message
+    assert decision.conditions[0].code == "beyond-the-plan"
+    assert "beyond the last planned look" in decision.conditions[0].message
 
 
 def test_a_real_but_small_difference_is_equivalent_when_the_margin_says_so():
@@ -271,7 +270,8 @@ def test_a_real_but_small_difference_is_equivalent_when_the_margin_says_so():
 def test_a_decision_travels_as_strict_json(method, n):
     decision = decide(*runs(0.4, n), direction="higher", method=method, margin=0.5)
     data = json.loads(json.dumps(decision.to_json(), allow_nan=False))
-    assert set(data) == {field.name for field in dataclasses.fields(decision)}
+    named = {field.name for field in dataclasses.fields(decision)} - {"conditions"} | {"warnings"}
+    assert set(data) == named
     assert data["verdict"] in {str(verdict) for verdict in Verdict}
     assert {"n_a", "n_b", "statistic", "lower", "upper", "futility", "p_value", "level"} <= set(data["path"][0])
 

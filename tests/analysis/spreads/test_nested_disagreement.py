@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isorun.analysis.spreads.nested_disagreement import nested_disagreement
+from isorun.analysis.spreads.nested import nested_disagreement
 
 
 def test_pairs_within_and_between_groups_are_counted_by_hand():

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.analysis.mixed import mixed_model
-from isorun.analysis.spreads.nested_variance import nested_variance
+from isorun.analysis.mixed.model import mixed_model
+from isorun.analysis.spreads.nested import nested_variance
 
 JUDGES = ([9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7])
 """Six targets, four judges: Shrout and Fleiss, Psychological Bulletin 86, 1979, table 2."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.analysis.studies.judged import judged_metrics
-from isorun.analysis.studies.selection import FINAL, best_place, select, selection_rules
+from isorun.analysis.studies.selection import FINAL, best_place, select, selections_of
 from isorun.study.design import Metric, Selection
 from isorun.study.records import Series
 from record_builder import make_record, make_series
@@ -73,7 +73,7 @@ def test_the_end_of_a_run_is_its_result_or_its_last_value():
 
 
 def test_rules_follow_from_the_validation_metrics_that_were_logged():
-    rules = selection_rules({}, [trained(val_loss=[1.0], val_acc=[0.5], test_acc=[0.5], train_loss=[1.0])])
+    rules = selections_of({}, [trained(val_loss=[1.0], val_acc=[0.5], test_acc=[0.5], train_loss=[1.0])])
     assert rules == (BEST_LOSS, BEST_ACCURACY)
 
 
@@ -82,38 +82,38 @@ def test_rules_follow_from_the_validation_metrics_that_were_logged():
     [("eval_loss", "best-loss"), ("validation/accuracy", "best-accuracy"), ("valLoss", "best-loss")],
 )
 def test_validation_metrics_are_known_by_many_names(name, rule):
-    (found,) = selection_rules({}, [make_record(series={name: make_series([1.0, 2.0])})])
+    (found,) = selections_of({}, [make_record(series={name: make_series([1.0, 2.0])})])
     assert (found.name, found.metric) == (rule, name)
 
 
 def test_without_validation_metrics_the_end_is_judged():
-    assert selection_rules({}, [trained(test_acc=[0.5], train_loss=[0.1])]) == (FINAL,)
+    assert selections_of({}, [trained(test_acc=[0.5], train_loss=[0.1])]) == (FINAL,)
 
 
 @pytest.mark.parametrize("name", ["val_objective", "val_entropy", "val_g_loss", "val_acc_std", "eval_foo"])
 def test_a_metric_of_unknown_direction_never_picks_an_epoch(name):
-    assert selection_rules({}, [make_record(series={name: make_series([1.0, 2.0])})]) == (FINAL,)
+    assert selections_of({}, [make_record(series={name: make_series([1.0, 2.0])})]) == (FINAL,)
 
 
 def test_the_loss_picks_the_epoch_even_where_a_shorter_name_is_an_error():
-    (rule,) = selection_rules({}, [make_record(series={name: make_series([1.0]) for name in ("val_err", "val_loss")})])
+    (rule,) = selections_of({}, [make_record(series={name: make_series([1.0]) for name in ("val_err", "val_loss")})])
     assert rule.metric == "val_loss"
 
 
 def test_errors_of_boosting_pick_by_the_lowest_value():
-    (rule,) = selection_rules({}, [make_record(series={"eval-merror": make_series([0.3, 0.2, 0.4])})])
+    (rule,) = selections_of({}, [make_record(series={"eval-merror": make_series([0.3, 0.2, 0.4])})])
     assert rule == Selection("best-loss", "eval-merror", "lower")
 
 
 def test_a_declared_direction_wins_over_what_the_name_of_the_rule_s_metric_tells():
     runs = [make_record(series={"val_loss": make_series([1.0, 2.0])})]
-    (rule,) = selection_rules({}, runs, judged_metrics({"val_loss": Metric("val_loss", "higher")}, runs))
+    (rule,) = selections_of({}, runs, judged_metrics({"val_loss": Metric("val_loss", "higher")}, runs))
     assert rule.direction == "higher"
 
 
 def test_declared_rules_win():
     own = Selection("mine", "val_f1", "higher")
-    assert selection_rules({"mine": own}, [trained(val_loss=[1.0])]) == (own,)
+    assert selections_of({"mine": own}, [trained(val_loss=[1.0])]) == (own,)
 
 
 @given(st.lists(st.one_of(st.floats(), st.just(math.nan)), max_size=12), st.booleans())

@@ -33,27 +33,27 @@ def test_groups_come_in_the_order_of_the_study(result):
 
 
 def test_both_rules_are_judged(result):
-    assert [rule.name for rule in result.rules] == ["best-loss", "best-accuracy"]
-    assert all(len(group.rules) == 2 for group in result.groups)
+    assert [rule.name for rule in result.selections] == ["best-loss", "best-accuracy"]
+    assert all(len(group.selections) == 2 for group in result.groups)
 
 
 def test_weak_runs_are_flagged_and_left_out_of_the_second_view(result):
-    judged = result.groups[0].rules[0]
+    judged = result.groups[0].selections[0]
     assert len(judged.weak_runs) == 2
     assert judged.every.metrics["test_acc"].overall.n == 8
     assert judged.without_weak.metrics["test_acc"].overall.n == 6
     assert judged.without_weak.seconds.n == 6
     assert all(spread.n == 6 for spread in judged.without_weak.metrics["test_acc"].classes.values())
-    assert result.groups[1].rules[0].without_weak is None
+    assert result.groups[1].selections[0].without_weak is None
 
 
 def test_all_classes_are_there_the_last_one_too(result):
-    classes = result.groups[0].rules[0].every.metrics["test_acc"].classes
+    classes = result.groups[0].selections[0].every.metrics["test_acc"].classes
     assert list(classes) == [str(number) for number in range(10)]
 
 
 def test_the_class_that_varies_most_is_named(result):
-    spreads = result.groups[1].rules[0].every.metrics["test_acc"]
+    spreads = result.groups[1].selections[0].every.metrics["test_acc"]
     largest = max(spreads.classes.values(), key=lambda item: item.max_difference)
     assert spreads.classes[spreads.largest_class] == largest
 
@@ -82,7 +82,7 @@ def test_the_spread_within_seeds_is_told_from_that_between_them():
         make_record(make_cell(Level.FIXED_SEED, repeat, seed=seed), results={"loss": value})
         for (seed, repeat), value in values.items()
     ]
-    rule = analyse_study(study, records).groups[0].rules[0]
+    rule = analyse_study(study, records).groups[0].selections[0]
     assert rule.within_seed_sd("loss") == pytest.approx(0.2 / math.sqrt(2))
     assert rule.every.metrics["loss"].overall.sd > 2
 
@@ -113,7 +113,7 @@ def test_a_failed_run_is_counted_and_kept_out_of_the_statistics(study):
     )
     result = analyse_study(study, [*with_results([0.9, 0.91]), failed])
     group = result.groups[0]
-    assert group.rules[0].every.metrics["test_acc"].overall.n == 2
+    assert group.selections[0].every.metrics["test_acc"].overall.n == 2
     assert result.states[RunState.FAILED] == 1
     assert (group.failed[0].reason, group.failed[0].log_end) == ("exit code 3", "Out of memory")
 
@@ -187,7 +187,7 @@ def test_predictions_on_different_labels_are_not_put_together():
 def test_classes_counted_from_predictions_give_the_chance_level():
     result = analyse_study(make_study(levels=(Level.DEFAULT,)), [predicting(place, [0, 1, 1, 0]) for place in range(3)])
     assert result.primary.chance == 0.5
-    assert list(result.groups[0].rules[0].every.metrics["test_acc"].classes) == ["0", "1"]
+    assert list(result.groups[0].selections[0].every.metrics["test_acc"].classes) == ["0", "1"]
 
 
 @settings(max_examples=30, deadline=None)
@@ -197,7 +197,7 @@ def test_any_values_in_any_order_give_the_same_result(values, random):
     records = with_results(values)
     shuffled = list(records)
     random.shuffle(shuffled)
-    one, other = (analyse_study(study, given).groups[0].rules[0].every.metrics for given in (records, shuffled))
+    one, other = (analyse_study(study, given).groups[0].selections[0].every.metrics for given in (records, shuffled))
     finite = [value for value in values if math.isfinite(value)]
     assert one["test_acc"].overall.n == len(finite)
     assert one["test_acc"].overall.excluded == len(values) - len(finite)

@@ -24,7 +24,7 @@ def records(study):
 
 
 def warnings_of(study, records):
-    return {warning.code: warning for warning in analyse_study(study, records).warnings}
+    return {warning.code: warning for warning in analyse_study(study, records).conditions}
 
 
 def changed(records, level, **changes):
@@ -69,6 +69,15 @@ def test_deterministic_runs_that_differ_are_told(study, records):
     assert "2 different initial weights" in warnings_of(study, differing)["deterministic-differs"].message
 
 
+def test_deterministic_runs_whose_values_differ_are_told_without_a_digest_with_what_was_seen_open(study, records):
+    plain = [replace(record, digests={}) for record in records]
+    assert "deterministic-differs" not in warnings_of(study, plain)
+    effective = ENVIRONMENT["effective"] | {"open": ["put_ has no deterministic kernel"]}
+    differing = changed(plain, Level.DETERMINISTIC, results={"test_acc": 0.123}, environment={"effective": effective})
+    message = warnings_of(study, differing)["deterministic-differs"].message
+    assert "2 different values of test_acc in 8 runs; seen open: put_ has no deterministic kernel" in message
+
+
 def test_seeds_that_ran_once_are_no_identical_runs():
     study = make_study(levels=(Level.FIXED_SEED,), seeds=tuple(range(6)), repeats=1, metrics=DECLARED)
     assert "6 seeds" in warnings_of(study, trained_records(study))["no-identical-runs"].message
@@ -95,6 +104,12 @@ def test_levels_that_were_started_differently_do_not_compare_in_time(study, reco
     fresh = [replace(record, launch="fresh") if record.cell.level is Level.DEFAULT else record for record in records]
     message = warnings_of(study, fresh)["launch-differs"].message
     assert "runs at default were started fresh, those at deterministic, fixed-seed warm" in message
+
+
+def test_levels_whose_start_up_is_known_compare_however_they_were_started(study, records):
+    known = [replace(record, startup_seconds=0.5) for record in records]
+    fresh = [replace(record, launch="fresh") if record.cell.level is Level.DEFAULT else record for record in known]
+    assert "launch-differs" not in warnings_of(study, fresh)
 
 
 def test_mixed_launch_modes_are_told(study, records):
@@ -132,9 +147,9 @@ def test_an_unknown_direction_voids_claims_while_the_spread_is_still_shown():
     study = make_study(levels=(Level.DEFAULT,), metrics={"foo": Metric("foo")})
     records = [make_record(make_cell(repeat=at), results={"foo": value}) for at, value in enumerate([1.0, 2.0] * 4)]
     result = analyse_study(study, records)
-    (warning,) = [warning for warning in result.warnings if warning.code.startswith("direction")]
+    (warning,) = [warning for warning in result.conditions if warning.code.startswith("direction")]
     assert (warning.code, warning.voids) == ("direction-unknown", True)
-    assert result.groups[0].rules[0].every.metrics["foo"].overall.n == 8
+    assert result.groups[0].selections[0].every.metrics["foo"].overall.n == 8
 
 
 def test_values_that_are_not_finite_are_named():
@@ -193,6 +208,6 @@ def test_the_same_warning_of_several_groups_is_one(study, records):
 
 def test_every_warning_says_what_to_do_next(study, records):
     silent = [replace(record, notes=(Note("no-worker", ""),), launch=record.cell.id) for record in records[:9]]
-    found = analyse_study(make_study(), silent).warnings
+    found = analyse_study(make_study(), silent).conditions
     assert len(found) >= 5
     assert all(warning.next_step and warning.message for warning in found)

@@ -10,8 +10,8 @@ from isorun.study.cells import cells_of
 from isorun.study.levels import Level
 from isorun.study.records import RunState
 from isorun.zoo.paper import Request
+from isorun.zoo.studies.ase20.measured import gpu_runs_at_once
 from isorun.zoo.studies.ase20.paper import Ase20
-from isorun.zoo.studies.ase20.sharing import gpu_runs_at_once
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 GPU = {"requested": {}, "effective": {"gpu": {"driver": "580", "devices": ["NVIDIA H200"]}}}

@@ -1,4 +1,9 @@
-"""What a metric's name says: which split it was measured on, what kind of number it is, which direction is better.
+"""The words that metrics are named with, and which direction each of them tells.
+
+A wrong guess turns a verdict round, so that a word is in a table only when it tells the same direction wherever it is
+used. Entropy, KL, coverage, distance, gain and rank are good in one place and bad in the next, and are in none.
+
+What a metric's name says: which split it was measured on, what kind of number it is, which direction is better.
 
 The rules of precedence, each stronger than those below it:
 
@@ -26,9 +31,134 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from isorun.analysis.evidence import metric_words as table
-
 __all__ = ["Direction", "Kind", "Split", "direction_of", "is_bookkeeping", "kind_of", "split_of"]
+
+
+def _named(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _phrased(text: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(phrase.split()) for phrase in text.split(","))
+
+
+LOSSES: Final = _named(
+    """loss losses error errors err errs logloss mlogloss merror cost costs misclassification misclassified mistakes
+    mistake incorrect wrong inaccuracy"""
+)
+"""Nouns for what went wrong. They have the last word: `dice_loss` is a loss, `top5_error` an error."""
+
+LOWER: Final = _named(
+    """perplexity ppl mse rmse rmsle msle mae mape smape mase wmape wape mdape medae mdae mspe rmspe rmsse msse msis
+    owa nrmse nmse rrse mphe sse rss ssr crps ncrps pinball wql nll negll nloglik negloglik brier ece mce wer cer eer
+    hter mindcf actdcf fid fvd fad kid lpips niqe brisque piqe gmsd ergas mcd bpb bpc bpd bce xent xentropy xentlambda
+    crossentropy kldiv kullback regret hausdorff hd95 assd chamfer levenshtein deviance residual residuals aic aicc bic
+    looic fpr fnr fdr frr apcer bpcer mpjpe epe nme hinge logcosh davies toxicity hallucination hallucinations failure
+    failures collision collisions violation violations forgetting distortion fallout"""
+)
+HIGHER: Final = _named(
+    """f1 fbeta f05 f2 fscore fmeasure auc auroc auprc aupr aucpr prauc rocauc roc precision recall sensitivity
+    specificity tpr tnr ppv npv mcc matthews kappa cohen wkappa jaccard iou miou giou dice kendall spearman spearmanr
+    pearson pearsonr correlation corr corrcoef concordance cindex r2 rsquared ndcg dcg mrr hit hits bleu sacrebleu
+    bleurt rouge rougel rougelsum rouge1 rouge2 chrf meteor sari comet bertscore mauve psnr ssim msssim vmaf snr sdr
+    sisdr sisnr sisdri pesq stoi dnsmos reward rewards rew return returns elbo likelihood loglik loglikelihood llf
+    similarity calinski homogeneity completeness informedness nmi mota hota idf1 amota pck oks success successes solved
+    win wins winrate elo correct dprime uas las pfound ams mar purity fowlkes youden correctness helpfulness"""
+)
+ACCURACIES: Final = _named("acc accuracy accuracies accs top1 top5 top10")
+
+LONE_LOWER: Final = _named("l1 l2 ter der mer ce poisson tweedie huber quantile expectile ade fde lsd emd rae rse")
+"""Short or common words: they count only where nothing but splits, numbers and qualifiers stands beside them."""
+LONE_HIGHER: Final = _named("map ap em pre score ari ami mos pq pass")
+RANKED: Final = _named("pass")
+"""Words that count only before "@": `pass@1` is a score, a pass is a round."""
+
+PHRASES: Final = {
+    "lower": _phrased(
+        """false positive,false positives,false negative,false negatives,false alarm,false alarms,false discovery,
+        false omission,false accept,false reject,false acceptance,false rejection,miss rate,missed detection,fall out,
+        bits per byte,bits per character,bits per char,bits per dim,bits per dimension,bits per token,bits per word,
+        cross entropy,kl div,kl divergence,kld divergence,js divergence,jensen shannon,leibler divergence,
+        negative log likelihood,neg log likelihood,negative loglikelihood,neg loglikelihood,neg elbo,negative elbo,
+        neg loglik,negative likelihood ratio,edit distance,edit rate,hamming distance,cosine distance,frechet distance,
+        frechet inception distance,inception distance,kernel inception distance,hausdorff distance,
+        wasserstein distance,chamfer distance,earth mover,edit distances,info lost,perceptual similarity,
+        image patch similarity,spectral angle mapper,structure and texture similarity,ranked probability,
+        davies bouldin,mean rank,median rank,optimality gap,duality gap,generalization gap,generalisation gap,abs rel,
+        sq rel,weighted quantile,log cosh,self bleu,num errors,number errors,n errors,error count,errors count,
+        query soft max,pair logit,cross entropy lambda"""
+    ),
+    "higher": _phrased(
+        """true positive,true positives,true negative,true negatives,inception score,explained variance,explained var,
+        exact match,log likelihood,likelihood of prediction,positive likelihood ratio,negative predictive value,
+        positive predictive value,evidence lower bound,average precision,mean reciprocal rank,reciprocal rank,
+        mean rank index,discounted cumulative gain,normalized gini,mutual info,mutual information,v measure,f measure,
+        f score,f beta,f 1,rand score,rand index,adjusted rand,r squared,r squ,r sq,adj rsquared,c index,hit rate,
+        win rate,pass rate,solve rate,episode reward,ep rew,ep ret,ep return,episodic return,episode return,
+        signal noise ratio,signal to noise ratio,signal distortion ratio,image quality index,information fidelity,
+        success index,panoptic quality,speech quality,short time objective intelligibility,opinion score,
+        quality no reference,quality with no reference,info preserved,dunn index,structural similarity,ms ssim,
+        clip score,top 1,top 5,top 10,num correct,ents f,ents p,ents r,cats macro f,cats micro f,spans sc f,
+        morph per feat f,sents f,sents p,sents r,average gain,intersection over union,log auc,silhouette score,
+        corr coef,io u,under the curve,under curve,operating characteristic curve,d2 absolute error,d2 pinball,
+        d2 tweedie,d2 log loss,d2 brier"""
+    ),
+    "": _phrased(
+        """policy loss,policy gradient loss,pg loss,actor loss,entropy loss,critic loss,g loss,d loss,loss g,loss d,
+        gen loss,disc loss,generator loss,discriminator loss,adv loss,adversarial loss,gan loss,err g,err d,loss gen,
+        loss disc,dis loss,loss gan,loss adv,alpha loss,ent coef loss,temperature loss,prev loss,previous loss,
+        td error,td errors,standard error,standard errors,std err,std error,error bar,error bars,likelihood ratio,
+        seasonal error,best score,max reward,return code,error code,win size,reward scale,hit count,success criterion,
+        noise contrastive,ll null"""
+    ),
+}
+"""Words that mean something else together; the longest that fits is taken. "": they are known to tell nothing, as the
+losses of two networks that train against each other, or of a policy, which fall and rise while it gets better."""
+
+HARMLESS: Final = _phrased("scale invariant,multi scale,min max,short time")
+"""Words of a kind that would spoil a name, but do not in this company."""
+
+SPOILING: Final = _named(
+    """std stdev stddev sd stderr var variance ci ci95 ci90 lower upper bound delta diff difference differences change
+    changes slope grad grads gradient weight weights scale coef coeff lambda threshold thresholds thresh tolerance
+    patience count num number time times seconds sec secs duration ms rank z no not non without since inverse inv
+    reciprocal chosen rejected forget attack noise range spread smoothing fn func function type bar bars prior margin
+    margins gap volatility membership mia tax mad skewness kurtosis null pvalue p confusion matmul clip buffer code
+    curve unlearn variation df"""
+)
+"""Words after which a name is about something else: the spread of a loss, its weight, the time it took."""
+
+NEGATING: Final = _named("neg negative negated minus")
+REDUCING: Final = _named("reduction reductions decrease drop degradation decline")
+IMPROVING: Final = _named("improvement improvements improve")
+
+NEUTRAL: Final = _named(
+    """average avg mean median total overall final best last latest current running macro micro weighted balanced
+    binary multiclass multilabel multi categorical sparse epoch epochs step steps batch iter ema top set dataset data
+    per class classes small medium large s b m k none custom cv fold oof oob raw smoothed normalized rate metric
+    metrics score scores value dev cats sum all max min result results primary secondary model at of the in on for by
+    and log main global local retrieval iteration round worst group rollout charts ep episode bbox segm coco"""
+)
+
+CLOCKS: Final = _named("latency runtime walltime elapsed")
+SPEEDS: Final = _named("throughput fps")
+BOOKKEEPING: Final = (
+    _named(
+        """epoch epochs step steps iter iters iteration iterations round rounds lr learning wd momentum time times
+        seconds sec secs duration eta runtime memory mem grad grads norm batch num number count samples sample
+        timesteps timestep updates flos flops params size length len seed version ms bytes"""
+    )
+    | CLOCKS
+    | SPEEDS
+)
+
+JOINED: Final = _named(
+    """loss losses logloss error err acc accuracy auc auroc rmse mse mae mape nll ppl perplexity precision recall
+    reward f1 iou dice ece brier crossentropy"""
+)
+"""Metric words that are also looked for inside a word: `valloss`, `testacc`."""
+ENDINGS: Final = ("loss", "error", "accuracy", "crossentropy", "perplexity")
+"""Words that are recognised at the end of an unknown one of some length: `focalloss`, `toperror`."""
 
 
 class Split(enum.IntEnum):
@@ -104,12 +234,12 @@ _SPLITS: Final = {
     "trn": Split.TRAINING,
     "learn": Split.TRAINING,
 }
-_LOWER: Final = table.LOSSES | table.LOWER | table.LONE_LOWER | table.CLOCKS
-_HIGHER: Final = table.ACCURACIES | table.HIGHER | table.LONE_HIGHER | table.SPEEDS
-_CHANGING: Final = table.SPOILING | table.NEGATING | table.REDUCING | table.IMPROVING
-_PARTS: Final = table.NEUTRAL | _SPLITS.keys()
+_LOWER: Final = LOSSES | LOWER | LONE_LOWER | CLOCKS
+_HIGHER: Final = ACCURACIES | HIGHER | LONE_HIGHER | SPEEDS
+_CHANGING: Final = SPOILING | NEGATING | REDUCING | IMPROVING
+_PARTS: Final = NEUTRAL | _SPLITS.keys()
 _KNOWN: Final = _LOWER | _HIGHER | _CHANGING | _PARTS
-_PHRASES: Final = {words: better for better, phrases in table.PHRASES.items() for words in phrases}
+_PHRASES: Final = {words: better for better, phrases in PHRASES.items() for words in phrases}
 _LONGEST_PHRASE: Final = max(map(len, _PHRASES))
 _OTHER_WAY: Final = {"higher": "lower", "lower": "higher"}
 
@@ -136,6 +266,8 @@ def direction_of(name: str) -> Direction:
     if bare == _EXPECTED_RECIPROCAL_RANK:
         return UNKNOWN
     group, _, last = bare.rpartition("/")
+    while "/" in group and _is_part(last):
+        bare, (group, _, last) = group, group.rpartition("/")
     if not group or _names_a_part(group, last):
         return _told_without_group(bare)
     return _told_without_group(last)
@@ -156,7 +288,12 @@ def kind_of(name: str) -> Kind:
 
 def is_bookkeeping(name: str) -> bool:
     """Whether the name is that of a counter, a clock or a setting rather than of a result."""
-    return kind_of(name) is Kind.OTHER and any(word in table.BOOKKEEPING for word in _words(name))
+    return kind_of(name) is Kind.OTHER and any(word in BOOKKEEPING for word in _words(name))
+
+
+def _is_part(text: str) -> bool:
+    """Whether the text only says which part was measured: a split, an average, a number."""
+    return all(word in _PARTS or word.isdigit() for word in _words(text))
 
 
 def _names_a_part(group: str, last: str) -> bool:
@@ -165,9 +302,9 @@ def _names_a_part(group: str, last: str) -> bool:
     It is not where it names a metric itself (`losses/explained_variance`), and under losses and rewards anything may
     stand (`losses/entropy`, `rewards/margins`).
     """
-    words = _words(last)
-    if all(word in _PARTS or word.isdigit() for word in words):
+    if _is_part(last):
         return True
+    words = _words(last)
     holds_anything = any(word in ("loss", "losses", "reward", "rewards") for word in _words(group))
     return not holds_anything and all(term.strength is _Strength.WEAK for term in _terms(words)[0])
 
@@ -187,29 +324,29 @@ def _pointed(name: str, arrows: Sequence[str]) -> Direction:
 
 
 def _kind(better: str, word: str) -> Kind:
-    if word in table.CLOCKS or word in table.SPEEDS or not better:
+    if word in CLOCKS or word in SPEEDS or not better:
         return Kind.OTHER
     if better == "lower":
         return Kind.LOSS
-    return Kind.ACCURACY if word in table.ACCURACIES or word.startswith("top ") else Kind.SCORE
+    return Kind.ACCURACY if word in ACCURACIES or word.startswith("top ") else Kind.SCORE
 
 
 def _told_by(words: Sequence[str], *, at_rank: bool) -> Direction:
     """at_rank: the name goes on with "@", after which short words can mean nothing else: `cosine_map@5`."""
     terms, rest = _terms(words)
-    if any(word in table.SPOILING for word in rest) or not all(term.better for term in terms):
+    if any(word in SPOILING for word in rest) or not all(term.better for term in terms):
         return UNKNOWN
     if "best" in words and any(word in ("epoch", "step", "iteration", "round") for word in words):
         return UNKNOWN
-    if improving := [word for word in rest if word in table.IMPROVING]:
+    if improving := [word for word in rest if word in IMPROVING]:
         return Direction("higher", improving[0], Kind.SCORE)
     alone = _is_alone(rest)
-    counted = (term for term in terms if at_rank or not term.lone or (alone and term.word not in table.RANKED))
+    counted = (term for term in terms if at_rank or not term.lone or (alone and term.word not in RANKED))
     decisive = _decisive(list(counted))
     if decisive is None:
         return UNKNOWN
     told = Direction(decisive.better, decisive.word, _kind(decisive.better, decisive.word))
-    return _turned(told, words, [word for word in rest if word in table.NEGATING or word in table.REDUCING])
+    return _turned(told, words, [word for word in rest if word in NEGATING or word in REDUCING])
 
 
 def _is_alone(rest: Sequence[str]) -> bool:
@@ -229,7 +366,7 @@ def _decisive(terms: Sequence[_Term]) -> _Term | None:
 
 def _yields(score: _Term, noun: _Term) -> bool:
     """Whether the noun beats the score: `dice_loss` and `loss_dice`, but not `error_recall` or `loss_accuracy`."""
-    is_kind_of_loss = noun.word.startswith("loss") and score.word not in table.ACCURACIES
+    is_kind_of_loss = noun.word.startswith("loss") and score.word not in ACCURACIES
     return score.place < noun.place or is_kind_of_loss
 
 
@@ -240,12 +377,12 @@ def _turned(told: Direction, words: Sequence[str], turning: Sequence[str]) -> Di
     if len(turning) > 1:
         return UNKNOWN
     word = f"{turning[0]} … {told.word}"
-    if turning[0] in table.REDUCING:
+    if turning[0] in REDUCING:
         better = _OTHER_WAY[told.better]
         return Direction(better, word, _kind(better, word))
     # "neg_loss" may be the loss of negative examples, and "neg_acc" how many of them are told.
     next_word = words[words.index(turning[0]) + 1 :][:1]
-    is_plain = next_word == [told.word] and told.word in table.LOSSES
+    is_plain = next_word == [told.word] and told.word in LOSSES
     return UNKNOWN if told.better == "higher" or is_plain else Direction("higher", word, Kind.SCORE)
 
 
@@ -261,7 +398,7 @@ def _terms(words: Sequence[str]) -> tuple[list[_Term], list[str]]:
     place = 0
     while place < len(words):
         phrase = _phrase_at(words, place)
-        if phrase in table.HARMLESS:
+        if phrase in HARMLESS:
             place += len(phrase)
             continue
         term = _phrase_term(phrase, place) if phrase else _word_term(words[place], place)
@@ -276,7 +413,7 @@ def _terms(words: Sequence[str]) -> tuple[list[_Term], list[str]]:
 def _phrase_at(words: Sequence[str], place: int) -> tuple[str, ...]:
     for length in range(min(_LONGEST_PHRASE, len(words) - place), 1, -1):
         phrase = tuple(words[place : place + length])
-        if phrase in _PHRASES or phrase in table.HARMLESS:
+        if phrase in _PHRASES or phrase in HARMLESS:
             return phrase
     return ()
 
@@ -290,8 +427,8 @@ def _word_term(word: str, place: int) -> _Term | None:
     if word not in _LOWER and word not in _HIGHER:
         return None
     is_weak = word == "score" or word.startswith("top")
-    strength = _Strength.NOUN if word in table.LOSSES else (_Strength.WEAK if is_weak else _Strength.WORD)
-    lone = word in table.LONE_LOWER or word in table.LONE_HIGHER
+    strength = _Strength.NOUN if word in LOSSES else (_Strength.WEAK if is_weak else _Strength.WORD)
+    lone = word in LONE_LOWER or word in LONE_HIGHER
     return _Term(word, "lower" if word in _LOWER else "higher", strength, place, lone)
 
 
@@ -303,7 +440,7 @@ def _measured_words(name: str) -> list[str]:
     before, *after = (_words(part) for part in _PLACE.split(name, maxsplit=1))
     if all(word in _PARTS for word in before):
         return _words(name)
-    return before + [word for words in after for word in words if word in table.SPOILING]
+    return before + [word for words in after for word in words if word in SPOILING]
 
 
 def _words(name: str) -> list[str]:
@@ -333,9 +470,9 @@ def _known_form(word: str) -> str:
 def _joined_words(word: str) -> list[str]:
     """The known words that a word is made of without a gap (`valloss`); else the one it ends with, or itself."""
     found = _cover(word) if len(word) <= _LONGEST_JOINED else ()
-    if any(part in table.JOINED for part in found):
+    if any(part in JOINED for part in found):
         return list(found)
-    ending = next((end for end in table.ENDINGS if word.endswith(end)), "")
+    ending = next((end for end in ENDINGS if word.endswith(end)), "")
     return [ending] if ending and len(word) - len(ending) >= _SHORTEST_STEM else [word]
 
 
@@ -344,7 +481,7 @@ def _cover(word: str) -> tuple[str, ...]:
     """The words that make up the whole word, the longest first; empty when some of it is left over."""
     for length in range(len(word), 1, -1):
         start, rest = word[:length], word[length:]
-        if start in table.JOINED or (start in _PARTS and length >= _SHORTEST_STEM):
+        if start in JOINED or (start in _PARTS and length >= _SHORTEST_STEM):
             following = _cover(rest)
             if following or not rest:
                 return (start, *following)

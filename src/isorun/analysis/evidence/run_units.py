@@ -1,4 +1,9 @@
-"""Units among recorded runs: which runs of a group were drawn independently, and which are copies of one draw.
+"""Identical runs: how many different weights came out of runs that had everything in common.
+
+At the levels that fix a seed, runs of one group with the same seed are identical; at level `default` all runs of a
+group are, and their weights are expected to differ.
+
+Units among recorded runs: which runs of a group were drawn independently, and which are copies of one draw.
 
 At level `default` every run is meant to be a draw of its own, at the fixed levels every seed. Whether that came true is
 in the records: a training that sets a seed by itself draws the same whatever it is given, and two runs that ended with
@@ -8,18 +13,76 @@ the same weights, or went through the same numbers, are one draw written down tw
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from isorun.analysis.evidence.coincidence import BOUNDS, distinct_among, significant_digits
-from isorun.analysis.evidence.identical import FINAL_WEIGHTS, INITIAL_WEIGHTS
 from isorun.analysis.evidence.metric_names import Kind, is_bookkeeping, kind_of
+from isorun.analysis.evidence.units import BOUNDS, distinct_among, significant_digits
 from isorun.study.records import RunRecord, Seeded
 
-__all__ = ["Merge", "RunUnits", "own_seeds", "run_units"]
+__all__ = [
+    "FINAL_WEIGHTS",
+    "INITIAL_WEIGHTS",
+    "DigestCount",
+    "IdenticalRuns",
+    "Merge",
+    "RunUnits",
+    "identical_runs",
+    "own_seeds",
+    "run_units",
+]
+
+INITIAL_WEIGHTS: Final = "weights.initial"
+FINAL_WEIGHTS: Final = "weights.final"
+
+
+@dataclass(frozen=True, slots=True)
+class DigestCount:
+    """How many different digests of one name came out. runs: how many of them left this digest."""
+
+    name: str
+    runs: int
+    distinct: int
+    largest_set: int
+
+
+@dataclass(frozen=True, slots=True)
+class IdenticalRuns:
+    """The finished runs of one group and one seed (None at level `default`)."""
+
+    seed: int | None
+    runs: int
+    digests: tuple[DigestCount, ...]
+
+    def digest(self, name: str) -> DigestCount | None:
+        """The count for one digest name; None when no run left it."""
+        return next((count for count in self.digests if count.name == name), None)
+
+
+def identical_runs(records: Sequence[RunRecord]) -> tuple[IdenticalRuns, ...]:
+    """One entry a seed, in the order of seeds, for the finished runs of one group."""
+    seeds = sorted({record.cell.seed for record in records}, key=lambda seed: (seed is not None, seed or 0))
+    return tuple(_of_seed(seed, [record for record in records if record.cell.seed == seed]) for seed in seeds)
+
+
+def _of_seed(seed: int | None, records: Sequence[RunRecord]) -> IdenticalRuns:
+    names = sorted({name for record in records for name in record.digests}, key=_digest_order)
+    counts = tuple(_count(name, (record.digests.get(name) for record in records)) for name in names)
+    return IdenticalRuns(seed, len(records), counts)
+
+
+def _digest_order(name: str) -> tuple[bool, bool, str]:
+    return (name != INITIAL_WEIGHTS, name != FINAL_WEIGHTS, name)
+
+
+def _count(name: str, digests: Iterable[str | None]) -> DigestCount:
+    sets = Counter(digest for digest in digests if digest)
+    return DigestCount(name, sum(sets.values()), len(sets), max(sets.values(), default=0))
+
 
 _LIBRARY_PARTS: Final = ("/site-packages/", "/dist-packages/")
 _TELLING_NUMBER: Final = 4

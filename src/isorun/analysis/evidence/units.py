@@ -1,43 +1,142 @@
-"""Units: what counts as one piece of evidence, and how runs are turned into them.
+"""Coincidence: could independent runs have given the very same numbers, or must they be copies of each other?
+
+Accuracies on a hundred examples tie all the time; losses with eight digits never do. What tells them apart is how
+finely the numbers lie: the step of which all of them are multiples, against the width over which they spread. n runs
+that spread over a width R in steps of g make about n(n - 1)/2 · 2g/R tied pairs by chance (2: densities have a peak).
+Many more than that are copies. A single number that keeps coming back is no copy but a place where runs end: a ceiling
+(500), a failure (0.5), a training that is stuck. So the commonest number is left out of the count, and where others
+repeat it must be three of them, or all there are.
+
+Units: what counts as one piece of evidence, and how runs are turned into them.
 
 A unit is what was drawn independently. Repeats of a seed share what the seed decides, so that their mean stands for
 it; copies of a run say nothing that the first did not say. Statistics are made from one value a unit.
+
+What the units of the sides say against a verdict: copies, coarse numbers, pooled runs, too few units.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammainc
 
-from isorun.analysis.evidence.coincidence import BOUNDS, distinct_among
-from isorun.analysis.evidence.condition import some
-from isorun.analysis.inputs.pairing import Pairs
-from isorun.analysis.inputs.samples import FloatArray
-from isorun.analysis.inputs.tables import Table, Values, natural_order
+from isorun.analysis.evidence.condition import Condition, some
+from isorun.analysis.measurements import Measurements, Values, natural_order
+from isorun.analysis.samples import FloatArray, Pairs
 from isorun.errors import InputError, known_names
 
 __all__ = [
+    "BOUNDS",
+    "FEWEST_UNITS",
     "REPEAT",
     "Counting",
     "PairedUnits",
     "Units",
     "counted",
+    "counting_conditions",
     "counting_of",
+    "distinct_among",
+    "expected_ties",
     "listed_pairs",
     "listed_units",
     "names_seed",
     "paired_units",
+    "pooled_conditions",
     "refuse_value_as_unit",
     "seed_column",
+    "shared_draws",
+    "significant_digits",
+    "step_of",
+    "unit_conditions",
     "unit_labels",
     "units_of",
 ]
+
+_IMPOSSIBLE: Final = 0.001
+"""Ties as many as there are would happen by chance less often than this: they are copies."""
+BOUNDS: Final = frozenset({0.0, 1.0, 100.0})
+"""Numbers that many independent runs may well end at: nothing or everything right."""
+_FINEST: Final = 1e-6
+"""Steps below this share of the largest number are not told apart from none: single precision blurs them."""
+_MOST_NUMBERS: Final = 24
+_MOST_STEPS: Final = 100_000
+
+
+def distinct_among(values: FloatArray) -> NDArray[np.intp]:
+    """The places of the values to keep: all of them, or the first of each where ties cannot be chance."""
+    same = _alike(values)
+    _, first, sizes = np.unique(same, return_index=True, return_counts=True)
+    repeated = np.sort(sizes[sizes > 1])
+    everything = np.arange(values.size, dtype=np.intp)
+    if repeated.size < min(3, sizes.size):
+        return everything
+    others = repeated[:-1]
+    ties = int((others * (others - 1) // 2).sum())
+    if not ties or _chance_of(ties, expected_ties(values)) >= _IMPOSSIBLE:
+        return everything
+    return np.sort(first)
+
+
+def _alike(values: FloatArray) -> FloatArray:
+    """The values without what single precision or a sum in another order does to them."""
+    finest = _FINEST * float(np.abs(values).max(initial=0.0))
+    return values if finest == 0.0 else np.round(values / finest)
+
+
+def significant_digits(value: float) -> int:
+    """How many significant digits the number is written with."""
+    return len(repr(abs(value)).partition("e")[0].replace(".", "").strip("0"))
+
+
+def _chance_of(ties: int, expected: float) -> float:
+    """How likely so many ties or more are by chance: rare events that hardly depend on each other, so Poisson's law."""
+    return 1.0 if math.isinf(expected) else float(gammainc(ties, expected))
+
+
+def expected_ties(values: FloatArray) -> float:
+    """How many ties so many independent runs would make by chance; inf where the values do not vary."""
+    low, high = np.percentile(values, (25, 75))
+    # Four quartile ranges hold nearly all of a sample and are not stretched by a single run that went astray.
+    width = 4.0 * float(high - low) or float(values.max() - values.min())
+    if width == 0.0:
+        return math.inf
+    return values.size * (values.size - 1) / 2.0 * min(1.0, 2.0 * step_of(values) / width)
+
+
+def step_of(values: FloatArray) -> float:
+    """The largest step of which all values are multiples: a decimal place, or one example of so many; 0 for zeros.
+
+    Found by trying: 1, 1/2, 1/3, … (of a hundred for percentages), as far as single precision tells such steps from
+    none, and as few different values do not fit one by chance. Numbers without a step have the finest told apart.
+    """
+    sizes = np.unique(np.abs(values))
+    largest = float(sizes.max(initial=0.0))
+    tried = sizes[sizes > _FINEST * largest][:_MOST_NUMBERS]
+    if not tried.size:
+        return 0.0
+    scales = (1.0, 100.0) if 1.0 < largest <= 100.0 else (1.0,)
+    found = [scale * step for scale in scales if (step := _unit_fraction(tried / scale, largest / scale))]
+    return max(found, default=_FINEST * largest)
+
+
+def _unit_fraction(sizes: FloatArray, largest: float) -> float:
+    """The largest 1/n of which all are multiples; 0 where there is none that is not chance."""
+    blur = _FINEST * largest / 4.0
+    # So many different values fit 1/n within the blur by chance for one n in a hundred searches up to this one.
+    most = (0.01 * (sizes.size + 1) / (2.0 * blur) ** sizes.size) ** (1.0 / (sizes.size + 1))
+    candidates = np.arange(1, 1 + int(min(most, _MOST_STEPS)), dtype=np.float64)
+    for size in sizes.tolist():
+        misses = np.abs(size * candidates - np.rint(size * candidates))
+        candidates = candidates[misses <= blur * candidates]
+    return 1.0 / float(candidates[0]) if candidates.size else 0.0
+
 
 REPEAT: Final = "repeat"
 _MISSING_WORDS: Final = frozenset({"", "-", "na", "n/a", "nan", "<na>", "null", "none"})
@@ -104,7 +203,7 @@ class PairedUnits:
         return Pairs(first, second, self.unmatched)
 
 
-def counting_of(table: Table, asked: str | None = None) -> Counting:
+def counting_of(table: Measurements, asked: str | None = None) -> Counting:
     """How to count: as asked; else by a column of seeds; else by rows."""
     seeds = seed_column(table)
     repeats = next((name for name in table.columns if name.lower() == REPEAT), None)
@@ -128,7 +227,7 @@ def refuse_value_as_unit(counting: Counting, value: str) -> None:
         )
 
 
-def seed_column(table: Table) -> str | None:
+def seed_column(table: Measurements) -> str | None:
     """The column of seeds: the one called so; else, of those whose name has that word, the one with fewest labels."""
     exact = next((name for name in table.columns if name.lower() == "seed"), None)
     alike = [name for name in table.columns if names_seed(name)]
@@ -141,7 +240,7 @@ def names_seed(name: str) -> bool:
     return re.search(r"(?<![a-z])(seeds?|random_?state|rng)(?![a-z])", parted) is not None
 
 
-def units_of(table: Table, group: Values, counting: Counting) -> Units:
+def units_of(table: Measurements, group: Values, counting: Counting) -> Units:
     """The units among the finite values of one group of rows."""
     alone = _one_seed(table, group, counting)
     labels = _labels(table, group, counting)
@@ -157,7 +256,7 @@ def listed_units(values: FloatArray) -> Units:
     return _without_copies(Units(values, labels, values, "run"))
 
 
-def paired_units(table: Table, sides: Sequence[Values], column: str, counting: Counting) -> PairedUnits:
+def paired_units(table: Measurements, sides: Sequence[Values], column: str, counting: Counting) -> PairedUnits:
     """Every side at each label of `column` that all sides have; repeats averaged.
 
     Labels that stand for the same draws on every side are one unit, and so are labels at which all sides hold the very
@@ -219,7 +318,9 @@ def _together(sides: Sequence[Sequence[frozenset[Hashable]]]) -> NDArray[np.intp
     return _numbered(joined)
 
 
-def _drawn(table: Table, sides: Sequence[Values], column: str, counting: Counting) -> list[dict[str, frozenset[str]]]:
+def _drawn(
+    table: Measurements, sides: Sequence[Values], column: str, counting: Counting
+) -> list[dict[str, frozenset[str]]]:
     """For each side, the units whose runs stand at each label; the label itself where rows are counted."""
     labels = unit_labels(table, column)
     units = labels if counting.column in {None, column} else unit_labels(table, str(counting.column))
@@ -236,7 +337,7 @@ def _numbered(items: Sequence[Hashable]) -> NDArray[np.intp]:
     return np.array([places.setdefault(item, len(places)) for item in items], dtype=np.intp)
 
 
-def _labels(table: Table, group: Values, counting: Counting) -> list[str]:
+def _labels(table: Measurements, group: Values, counting: Counting) -> list[str]:
     """A label for each row; a row without one is a unit of its own."""
     rows = group.rows.tolist()
     if counting.column is None:
@@ -245,7 +346,7 @@ def _labels(table: Table, group: Values, counting: Counting) -> list[str]:
     return [column[row] or table.place(row) for row in rows]
 
 
-def unit_labels(table: Table, column: str) -> list[str]:
+def unit_labels(table: Measurements, column: str) -> list[str]:
     """The labels of units: a number is the same however it is written (1, 1.0, 01), a missing one is empty."""
     return [_plain_label(label) for label in table.labels(column)]
 
@@ -270,7 +371,7 @@ def _means(values: FloatArray, membership: NDArray[np.intp], count: int) -> Floa
     return means
 
 
-def _one_seed(table: Table, group: Values, counting: Counting) -> str:
+def _one_seed(table: Measurements, group: Values, counting: Counting) -> str:
     if counting.seeds is None:
         return ""
     labels = unit_labels(table, counting.seeds)
@@ -310,3 +411,100 @@ def counted(units: Units) -> str:
         return some(count, "run" if units.noun == "row" else units.noun)
     drawn = "independent draw" if units.noun in {"run", "row", "unit", REPEAT} else units.noun
     return f"{some(runs, 'run')} of {some(count, drawn)} count as {count}"
+
+
+FEWEST_UNITS: Final = 2
+"""From one unit nothing is known of the spread, so that nothing can be claimed."""
+
+
+def unit_conditions(sides: Mapping[str, Units], *, next_step: str) -> tuple[Condition, ...]:
+    """What the units themselves say against a verdict. next_step: the command that makes real runs."""
+    return (*_copies(sides, next_step), *_rounded(sides), *_too_few(sides, next_step))
+
+
+def _rounded(sides: Mapping[str, Units]) -> Sequence[Condition]:
+    """Numbers written so coarsely that rounding decides who ties with whom."""
+    spreads = [float(units.values.std(ddof=1)) for units in sides.values() if units.count > 1]
+    widest = max(spreads, default=0.0)
+    step = step_of(np.concatenate([units.runs for units in sides.values()]))
+    if widest == 0.0 or step <= widest / 2.0:
+        return ()
+    message = (
+        f"values come in steps of {step:.3g}, which is coarse beside their spread (sd {widest:.2g}): ties hide much"
+    )
+    return (Condition("rounded-values", message, "log more digits, or measure on more examples"),)
+
+
+def counting_conditions(table: Measurements, sides: Mapping[str, Values], counting: Counting) -> tuple[Condition, ...]:
+    """What speaks against how the rows of a table are counted: seeds that are missing, rows that may be repeats."""
+    if counting.asked or counting.recorded:
+        return ()
+    rows = [row for values in sides.values() for row in values.rows.tolist()]
+    if counting.column is not None:
+        labels = unit_labels(table, counting.column)
+        missing = sum(not labels[row] for row in rows)
+        if not 0 < missing < len(rows):
+            return ()
+        message = f"{missing} of {some(len(rows), 'row')} have no {counting.column}, so who belongs together is unknown"
+        return (Condition("seeds-missing", message, f"fill the column {counting.column!r}, or --unit row", voids=True),)
+    repeated = [name for name in table.columns if _names_run(name) and _repeats(table.labels(name), sides)]
+    if not repeated:
+        return ()
+    message = f"rows of a side share labels of {repeated[0]!r}: if they are repeats of one draw, they do not count each"
+    return (Condition("rows-may-repeat", message, f"--unit {repeated[0]} counts each label once; --unit row each row"),)
+
+
+def shared_draws(table: Measurements, pair: str, counting: Counting) -> tuple[Condition, ...]:
+    """Labels that runs are paired by although several of them stand for the same draws."""
+    if counting.column in {None, pair}:
+        return ()
+    labels, units = unit_labels(table, pair), unit_labels(table, str(counting.column))
+    drawn = len(set(units))
+    if drawn == len(set(zip(labels, units, strict=True))) == len(set(labels)):
+        return ()
+    stand = f"{some(len(set(labels)), 'label')} of {pair!r} stand for {some(drawn, counting.noun)}"
+    message = f"{stand}, so that labels which share draws count each"
+    return (Condition("pairs-share-draws", message, f"--pair {counting.column}"),)
+
+
+def _names_run(name: str) -> bool:
+    return re.search(r"(?<![a-z])(run|trial|fold|split|replicate|repetition|id)s?(?![a-z])", name.lower()) is not None
+
+
+def _repeats(labels: Sequence[str], sides: Mapping[str, Values]) -> bool:
+    """Whether rows of a side share labels, and are not all of one."""
+    found = [[labels[row] for row in values.rows.tolist()] for values in sides.values()]
+    return any(1 < len(set(side)) < len(side) for side in found)
+
+
+def pooled_conditions(
+    table: Measurements, sides: Mapping[str, Values], factors: Sequence[str]
+) -> tuple[Condition, ...]:
+    """Columns that vary within a side although they name something that a comparison should hold fixed."""
+    found = []
+    for name in (factor for factor in factors if factor in table.columns):
+        labels = table.labels(name)
+        mixed = [side for side, values in sides.items() if len({labels[row] for row in values.rows.tolist()}) > 1]
+        if mixed:
+            message = f"runs of several labels of {name!r} are pooled within a side"
+            found.append(Condition("sides-pooled", message, f"--where {name}=LABEL keeps one", tuple(mixed)))
+    return tuple(found)
+
+
+def _copies(sides: Mapping[str, Units], next_step: str) -> Sequence[Condition]:
+    copied = {name: units for name, units in sides.items() if units.copies}
+    if not copied:
+        return ()
+    told = "; ".join(f"{name}: {counted(units)}" for name, units in copied.items())
+    message = f"runs hold the very same numbers, which independent runs do not ({told})"
+    return (Condition("copies", message, f"{next_step}; --unit row if they were drawn independently", tuple(copied)),)
+
+
+def _too_few(sides: Mapping[str, Units], next_step: str) -> Sequence[Condition]:
+    few = {name: units for name, units in sides.items() if units.count < FEWEST_UNITS}
+    if not few:
+        return ()
+    told = "; ".join(f"{name}: {counted(units)}" for name, units in few.items())
+    message = f"a verdict takes at least {FEWEST_UNITS} independent units a side ({told})"
+    vouched = "; --unit row if they were drawn independently" if any(units.copies for units in few.values()) else ""
+    return (Condition("too-few-units", message, f"{next_step}{vouched}", tuple(few), voids=True),)

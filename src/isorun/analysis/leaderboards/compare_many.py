@@ -1,24 +1,199 @@
-"""Several approaches at once: does any differ, which pairs do, and where each stands."""
+"""Tests of whether any of several approaches differs: Kruskal-Wallis for independent runs, Friedman for blocks.
+
+Which pairs of approaches differ, after a test of all of them.
+
+Independent runs: Brunner-Munzel (spreads may differ), Dunn (1964) or Mann-Whitney. Blocks (the same tasks or seeds):
+Nemenyi (1963), Conover (1979) or the Wilcoxon signed rank test. Nemenyi's p already holds for all pairs; the others are
+corrected afterwards.
+
+Several approaches at once: does any differ, which pairs do, and where each stands.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 
-from isorun.analysis.inputs.multiplicity import adjusted
-from isorun.analysis.inputs.ranks import midranks, snapped
-from isorun.analysis.inputs.samples import FloatArray, Outcome, finite_sample, oriented
-from isorun.analysis.leaderboards.omnibus import friedman, kruskal
-from isorun.analysis.leaderboards.posthoc import INDEPENDENT, PAIRED, critical_difference
+from isorun.analysis.pairwise.rank_tests import brunner_munzel, mann_whitney, wilcoxon_signed_rank
+from isorun.analysis.samples import (
+    FloatArray,
+    Pairs,
+    Significance,
+    adjusted,
+    finite_sample,
+    midranks,
+    oriented,
+    snapped,
+    tie_term,
+)
 from isorun.errors import InputError, known_names
 
-__all__ = ["ManyComparison", "PairOutcome", "compare_many"]
+__all__ = [
+    "INDEPENDENT",
+    "PAIRED",
+    "FriedmanTest",
+    "ManyComparison",
+    "PairOutcome",
+    "block_ranks",
+    "compare_many",
+    "critical_difference",
+    "friedman",
+    "kruskal",
+    "studentized_range_tail",
+]
+
+
+def kruskal(samples: Sequence[FloatArray]) -> Significance:
+    """H corrected for ties and its chi-square p; None where all values are equal."""
+    pooled = np.concatenate(list(samples))
+    n = pooled.size
+    shrunk = 1.0 - tie_term(pooled) / (float(n) ** 3 - n) if n > 1 else 0.0
+    if shrunk <= 0.0 or len(samples) < 2:
+        return Significance(None, None)
+    parts = np.split(midranks(pooled), np.cumsum([sample.size for sample in samples])[:-1])
+    raw = sum(part.size * (float(part.mean()) - (n + 1) / 2.0) ** 2 for part in parts)
+    statistic = 12.0 / (n * (n + 1.0)) * raw / shrunk
+    return Significance(statistic, float(chdtrc(len(samples) - 1, statistic)))
+
+
+@dataclass(frozen=True, slots=True)
+class FriedmanTest:
+    """The chi-square form, and Iman and Davenport's F (1980), which is nearer to the truth for few blocks."""
+
+    chi_square: Significance
+    f: Significance
+    mean_ranks: tuple[float, ...]
+
+
+def friedman(matrix: FloatArray) -> FriedmanTest:
+    """matrix: a row for each block (task or seed), a column for each approach; rank 1 is the smallest value."""
+    blocks, treatments = matrix.shape
+    ranks = block_ranks(matrix)
+    means = ranks.mean(axis=0)
+    between = blocks**2 * float(((means - (treatments + 1) / 2.0) ** 2).sum())
+    spread = float(((ranks - (treatments + 1) / 2.0) ** 2).sum()) / (treatments - 1)
+    if spread == 0.0 or treatments < 2:
+        return FriedmanTest(Significance(None, None), Significance(None, None), tuple(means.tolist()))
+    chi_square = between / spread
+    outcome = Significance(chi_square, float(chdtrc(treatments - 1, chi_square)))
+    return FriedmanTest(outcome, _iman_davenport(chi_square, blocks, treatments), tuple(means.tolist()))
+
+
+def block_ranks(matrix: FloatArray) -> FloatArray:
+    """The mid-ranks within each row."""
+    return np.array([midranks(row) for row in matrix])
+
+
+def _iman_davenport(chi_square: float, blocks: int, treatments: int) -> Significance:
+    left = blocks * (treatments - 1) - chi_square
+    if blocks < 2 or left <= 1e-12 * blocks:
+        return Significance(None, None)
+    statistic = (blocks - 1) * chi_square / left
+    freedom = (treatments - 1, (treatments - 1) * (blocks - 1))
+    return Significance(statistic, float(fdtrc(*freedom, statistic)))
+
+
+PairValues = list[float]
+"""One p for each pair of columns, in the order of itertools.combinations."""
+
+
+def dunn(samples: Sequence[FloatArray]) -> PairValues:
+    """Differences of mean ranks among all runs, as normal deviates."""
+    pooled = np.concatenate(list(samples))
+    n = pooled.size
+    parts = np.split(midranks(pooled), np.cumsum([sample.size for sample in samples])[:-1])
+    variance = n * (n + 1.0) / 12.0 - tie_term(pooled) / (12.0 * (n - 1.0))
+    if variance <= 0.0:
+        return [1.0 for _ in combinations(parts, 2)]
+    return [
+        2.0 * float(ndtr(-abs(a.mean() - b.mean()) / math.sqrt(variance * (1.0 / a.size + 1.0 / b.size))))
+        for a, b in combinations(parts, 2)
+    ]
+
+
+def pairwise_brunner_munzel(samples: Sequence[FloatArray]) -> PairValues:
+    """Each pair by itself, whatever the spreads: does a run of one beat a run of the other as often as not?"""
+    found = [brunner_munzel(a, b).p for a, b in combinations(samples, 2)]
+    return [math.nan if p is None else p for p in found]
+
+
+def pairwise_mann_whitney(samples: Sequence[FloatArray]) -> PairValues:
+    """Each pair by itself."""
+    return [mann_whitney(a, b).p for a, b in combinations(samples, 2)]
+
+
+def nemenyi(samples: Sequence[FloatArray]) -> PairValues:
+    """Differences of mean ranks within blocks, against the range of as many normal values as there are approaches."""
+    matrix = np.column_stack(list(samples))
+    blocks, treatments = matrix.shape
+    means = block_ranks(matrix).mean(axis=0)
+    unit = math.sqrt(treatments * (treatments + 1.0) / (6.0 * blocks))
+    return [studentized_range_tail(math.sqrt(2.0) * abs(a - b) / unit, treatments) for a, b in combinations(means, 2)]
+
+
+def conover(samples: Sequence[FloatArray]) -> PairValues:
+    """Differences of rank sums within blocks, against what is left within blocks; more powerful than Nemenyi."""
+    ranks = block_ranks(np.column_stack(list(samples)))
+    blocks, treatments = ranks.shape
+    sums = ranks.sum(axis=0)
+    freedom = (blocks - 1) * (treatments - 1)
+    left = 2.0 * (blocks * float((ranks**2).sum()) - float((sums**2).sum()))
+    if left <= 1e-9 or freedom < 1:
+        return [float(a == b) for a, b in combinations(sums, 2)]
+    return [2.0 * float(stdtr(freedom, -abs(a - b) / math.sqrt(left / freedom))) for a, b in combinations(sums, 2)]
+
+
+def pairwise_wilcoxon(samples: Sequence[FloatArray]) -> PairValues:
+    """Each pair by itself; approaches that are equal in every block do not differ."""
+    outcomes = [wilcoxon_signed_rank(Pairs(a, b).differences) for a, b in combinations(samples, 2)]
+    return [1.0 if outcome.p is None else outcome.p for outcome in outcomes]
+
+
+INDEPENDENT: Final[dict[str, Callable[[Sequence[FloatArray]], PairValues]]] = {
+    "brunner-munzel": pairwise_brunner_munzel,
+    "dunn": dunn,
+    "mann-whitney": pairwise_mann_whitney,
+}
+PAIRED: Final[dict[str, Callable[[Sequence[FloatArray]], PairValues]]] = {
+    "nemenyi": nemenyi,
+    "conover": conover,
+    "wilcoxon": pairwise_wilcoxon,
+}
+
+
+def critical_difference(treatments: int, blocks: int, alpha: float = 0.05) -> float:
+    """The difference of mean ranks that Nemenyi's test calls significant (Demšar 2006)."""
+    low, high = 0.0, 20.0
+    for _ in range(80):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if studentized_range_tail(middle, treatments) > alpha else (low, middle)
+    return high / math.sqrt(2.0) * math.sqrt(treatments * (treatments + 1.0) / (6.0 * blocks))
+
+
+def studentized_range_tail(q: float, groups: int) -> float:
+    """P(range of `groups` standard normal values >= q): R's `ptukey(q, groups, Inf, lower.tail = FALSE)`.
+
+    The largest value is z; all others lie within q below it. Gauss-Legendre over z, 256 nodes.
+    """
+    z, density = _normal_nodes()
+    inside = groups * float((density * (ndtr(z) - ndtr(z - q)) ** (groups - 1)).sum())
+    return min(1.0, max(0.0, 1.0 - inside))
+
+
+@cache
+def _normal_nodes() -> tuple[FloatArray, FloatArray]:
+    """Where the integral is evaluated, with the normal density times the weight of each place."""
+    nodes, weights = np.polynomial.legendre.leggauss(256)
+    z = 9.0 * nodes
+    return z, 9.0 * weights * np.exp(-(z**2) / 2.0) / math.sqrt(2.0 * math.pi)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +215,8 @@ class ManyComparison:
     """
 
     test: str
-    outcome: Outcome
-    iman_davenport: Outcome | None
+    outcome: Significance
+    iman_davenport: Significance | None
     mean_ranks: Mapping[str, float]
     post_hoc: str
     correction: str

@@ -1,9 +1,12 @@
-"""The leaderboard: many approaches at once, over one task or many, with all that says how firm their places are."""
+"""Scores of many approaches out of a table: by approach, and by task or by what pairs their runs.
+
+The leaderboard: many approaches at once, over one task or many, with all that says how firm their places are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
 from typing import Any
@@ -11,17 +14,100 @@ from typing import Any
 import numpy as np
 
 from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.evidence.units import Units
-from isorun.analysis.leaderboards.aggregate import Aggregate, aggregate
-from isorun.analysis.leaderboards.best_of_k import expected_best_of_k
-from isorun.analysis.leaderboards.compare_many import ManyComparison
-from isorun.analysis.leaderboards.performance_profile import PerformanceProfile, performance_profile
-from isorun.analysis.leaderboards.rank_intervals import Ranked, rank_intervals
-from isorun.analysis.leaderboards.task_improvement import improvement_across_tasks
-from isorun.analysis.leaderboards.task_scores import TaskScores
+from isorun.analysis.evidence.units import (
+    Counting,
+    Units,
+    counting_conditions,
+    paired_units,
+    refuse_value_as_unit,
+    units_of,
+)
+from isorun.analysis.leaderboards.across_tasks import (
+    PerformanceProfile,
+    expected_best_of_k,
+    improvement_across_tasks,
+    performance_profile,
+)
+from isorun.analysis.leaderboards.aggregate import Aggregate, Ranked, aggregate, rank_intervals
+from isorun.analysis.leaderboards.compare_many import ManyComparison, compare_many
+from isorun.analysis.leaderboards.task_scores import TaskScores, same_tasks, task_scores
+from isorun.analysis.measurements import Measurements
+from isorun.analysis.samples import FloatArray
 from isorun.errors import InputError
 
-__all__ = ["BoardOptions", "Leaderboard", "Standing", "leaderboard", "profiles"]
+__all__ = ["BoardOptions", "BoardScores", "Leaderboard", "Standing", "board_scores", "leaderboard", "profiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardScores:
+    """The runs of every approach by task, and the blocks that make approaches comparable one by one.
+
+    scores: one value a unit. blocks: a value for each approach and block: tasks' means, or runs that belong together;
+    None without both. units: every approach's, task after task.
+    """
+
+    scores: Mapping[str, TaskScores]
+    blocks: Mapping[str, FloatArray] | None
+    notes: tuple[str, ...] = ()
+    units: Mapping[str, tuple[Units, ...]] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+
+    def compared(self, *, direction: str, post_hoc: str | None, correction: str) -> ManyComparison:
+        """Friedman's test over blocks where there are any, else Kruskal's of all runs."""
+        samples = self.blocks or {name: runs.values for name, runs in self.scores.items()}
+        paired = self.blocks is not None
+        return compare_many(samples, paired=paired, direction=direction, post_hoc=post_hoc, correction=correction)
+
+
+def board_scores(
+    table: Measurements,
+    value: str,
+    by: str,
+    *,
+    counting: Counting,
+    task: str | None = None,
+    pair: str | None = None,
+    drop_missing: bool = False,
+) -> BoardScores:
+    """The scores in column `value` of the approaches in column `by`."""
+    refuse_value_as_unit(counting, value)
+    if task and pair:
+        hint = "task for several runs on each of many tasks; pair for one run of each approach in each block"
+        raise InputError("approaches are compared by task or by pair", found=f"task {task!r}, pair {pair!r}", hint=hint)
+    groups = table.groups(value, (by, task) if task else (by,), drop_missing=drop_missing)
+    by_task: dict[str, dict[str, Units]] = {}
+    for group in groups:
+        of_task = by_task.setdefault(group.labels[by], {})
+        of_task[group.labels[task] if task else value] = units_of(table, group.values, counting)
+    scores = _on_the_same_tasks(by_task)
+    units = {name: tuple(tasks.values()) for name, tasks in by_task.items()}
+    dropped = sum(group.values.dropped for group in groups)
+    notes = [f"{dropped} values are not finite and were left out"] if dropped else []
+    told = counting_conditions(table, {group.name: group.values for group in groups}, counting)
+    if task:
+        return BoardScores(scores, _task_means(scores), tuple(notes), units, told)
+    if pair is None:
+        return BoardScores(scores, None, tuple(notes), units, told)
+    paired = paired_units(table, [group.values for group in groups], pair, counting)
+    blocks = {group.labels[by]: side for group, side in zip(groups, paired.sides, strict=True)}
+    lost = len(paired.unmatched)
+    notes += [f"{lost} labels of {pair!r} are not in every approach, and not in the paired tests"] * (lost > 0)
+    return BoardScores(scores, blocks, tuple(notes), units, told)
+
+
+def _on_the_same_tasks(by_task: Mapping[str, Mapping[str, Units]]) -> dict[str, TaskScores]:
+    if len(by_task) < 2:
+        found = ", ".join(map(repr, by_task))
+        raise InputError("there is nothing to rank", found=f"one approach: {found}", allowed="2 or more approaches")
+    values = {name: {task: units.values for task, units in tasks.items()} for name, tasks in by_task.items()}
+    data = {name: task_scores(tasks, f"the scores of {name!r}") for name, tasks in values.items()}
+    first = next(iter(data.values()))
+    return {name: same_tasks(first, runs)[1] for name, runs in data.items()}
+
+
+def _task_means(scores: Mapping[str, TaskScores]) -> dict[str, FloatArray]:
+    return {name: np.array([runs.of(task).mean() for task in runs.tasks]) for name, runs in scores.items()}
+
 
 _SEED = 15_485_863
 _THRESHOLDS = 101
@@ -80,6 +166,7 @@ class Leaderboard:
     """The approaches, the best first; the tests of all and of each pair; and how often one beats another.
 
     improvements: for each pair (a, b) the probability that a run of a is better than one of b on the same task.
+    conditions: what a reader must know before trusting the places.
     """
 
     direction: str
@@ -90,12 +177,7 @@ class Leaderboard:
     improvements: Mapping[tuple[str, str], Aggregate]
     notes: tuple[str, ...] = ()
     unit: str = "run"
-    warnings: tuple[Condition, ...] = ()
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """What a reader must know before trusting the places."""
-        return (*self.warnings, *_conditions(self.standings))
+    conditions: tuple[Condition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
@@ -174,9 +256,8 @@ def leaderboard(
     )
     tasks = next(iter(scores.values())).tasks
     noun = next(iter(units.values()))[0].noun if units else "run"
-    return Leaderboard(
-        direction, tasks, chosen, standings, compared, improvements, notes, unit=noun, warnings=tuple(conditions)
-    )
+    known = (*conditions, *_conditions(standings))
+    return Leaderboard(direction, tasks, chosen, standings, compared, improvements, notes, unit=noun, conditions=known)
 
 
 def _score(units: TaskScores, generator: np.random.Generator, chosen: BoardOptions) -> Aggregate:

@@ -14,11 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isorun.analysis.inputs.samples import require_moderate
 from isorun.analysis.mixed.formula import Formula
+from isorun.analysis.samples import require_moderate
 from isorun.errors import InputError, known_names
 
-__all__ = ["Column", "Factor", "Missing", "Table", "interaction", "levels_of", "read_table"]
+__all__ = ["Column", "Factor", "Missing", "ModelColumns", "interaction", "levels_of", "model_columns"]
 
 Missing = Literal["error", "drop"]
 
@@ -35,7 +35,7 @@ Column = NDArray[np.float64] | Factor
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ModelColumns:
     """The response, the variables of fixed and random effects by their label, the grouping factors by name (`h:g`)."""
 
     response: NDArray[np.float64]
@@ -44,7 +44,7 @@ class Table:
     notes: tuple[str, ...]
 
 
-def read_table(data: Mapping[str, ArrayLike], formula: Formula, missing: Missing) -> Table:
+def model_columns(data: Mapping[str, ArrayLike], formula: Formula, missing: Missing) -> ModelColumns:
     """Check and encode the columns of `data` that `formula` uses.
 
     Missing are NaN, infinities, None and empty text; rows with one are an error, or dropped with a note.
@@ -62,7 +62,7 @@ def read_table(data: Mapping[str, ArrayLike], formula: Formula, missing: Missing
         if not _is_text(cells):
             require_moderate(cells, f"column {name!r}")
     factors: dict[str, Factor] = {}
-    return Table(
+    return ModelColumns(
         response=_response(raw[formula.response], formula.response),
         variables={
             v.label: _factor_of(raw, v.column, factors) if v.forced_factor or _is_text(raw[v.column]) else raw[v.column]

@@ -4,6 +4,18 @@ Satterthwaite's and Kenward and Roger's methods both match the variance of an es
 effects' covariance as a function of the variance ratios and the residual variance, and both need how much these
 estimates vary; they differ in where that comes from (`satterthwaite`, `kenward_roger`). Profiling out the residual
 variance gives 1/df = 1/d + (g - c)' S (g - c) for a contrast, with g the derivatives of the log of its variance.
+
+Satterthwaite's degrees of freedom, from the observed curvature of the deviance at the estimates.
+
+As lmerTest does it (Kuznetsova, Brockhoff and Christensen 2017), with exact derivatives in place of numerical ones.
+Variances estimated as exactly zero are taken as known.
+
+Kenward and Roger's adjusted covariance and degrees of freedom (Biometrics 53, 1997), as pbkrtest computes them.
+
+The variance structure is linear in (γ_1, …, γ_K, residual), where γ are variance ratios or, with slopes, elements of
+relative covariances; the method does not depend on which basis of that linear space is used. With V itself as the last
+element all its terms vanish from the adjustment, and what remains needs only traces and products with Z_i'PZ_j: no
+matrix has the size of the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +28,7 @@ from scipy import special
 
 from isorun.analysis.mixed.fit import Fit
 
-__all__ = ["Contrasts", "FTest", "FixedInference", "sensitivities"]
+__all__ = ["Contrasts", "FTest", "FixedInference", "kenward_roger", "satterthwaite", "sensitivities"]
 
 Floats = NDArray[np.float64]
 
@@ -157,3 +169,61 @@ def sensitivities(fit: Fit) -> Floats:
     """The derivatives of the fixed effects' covariance by each parameter of the random effects' covariances."""
     covariance = fit.point.covariance
     return np.asarray(fit.residual_variance * (covariance @ fit.objective.fixed_squares(fit.point) @ covariance))
+
+
+_FLAT = 1e-10
+"""Curvatures below this share of the largest are rounding, or turn a singular covariance's root into another root."""
+
+
+def satterthwaite(fit: Fit) -> FixedInference:
+    """The fixed effects with Satterthwaite's method."""
+    point, objective = fit.point, fit.objective
+    gradient, curvature = objective.second_derivatives(point)
+    directions, bend = objective.tangent(point, gradient)
+    covariance = fit.residual_variance * point.covariance
+    return FixedInference(
+        fixed=fit.fixed_in_basis,
+        covariance=covariance,
+        unadjusted=covariance,
+        derivatives=np.tensordot(directions.T, sensitivities(fit), 1),
+        residual_df=float(objective.degrees),
+        centre=directions.T @ objective.squares(point) / point.residual_square,
+        spread=_inverse_of_positive_part(directions.T @ curvature @ directions + bend),
+        scaled_f=False,
+    )
+
+
+def _inverse_of_positive_part(curvature: np.ndarray) -> np.ndarray:
+    """The inverse, directions without positive curvature left out as lmerTest does."""
+    if not len(curvature):
+        return curvature
+    values, vectors = np.linalg.eigh(curvature)
+    positive = values > _FLAT * np.abs(values).max()
+    kept = vectors[:, positive]
+    return np.asarray((kept / values[positive]) @ kept.T)
+
+
+def kenward_roger(fit: Fit) -> FixedInference:
+    """The fixed effects with Kenward and Roger's method; `fit` must be a REML fit."""
+    point, objective = fit.point, fit.objective
+    degrees = float(objective.degrees)
+    first, second = objective.expected_traces(point)
+    spread = _inverse(second - np.outer(first, first) / degrees)
+    products = objective.fixed_products(point)
+    basic = point.covariance
+    adjustment = 4.0 * basic @ np.einsum("ij,ijab->ab", spread, products) @ basic
+    return FixedInference(
+        fixed=fit.fixed_in_basis,
+        covariance=fit.residual_variance * (basic + (adjustment + adjustment.T) / 2.0),
+        unadjusted=fit.residual_variance * basic,
+        derivatives=sensitivities(fit),
+        residual_df=degrees,
+        centre=first / degrees,
+        spread=spread,
+        scaled_f=True,
+    )
+
+
+def _inverse(information: np.ndarray) -> np.ndarray:
+    """The inverse, or the pseudo-inverse where random effects cannot be told apart and the information is singular."""
+    return np.asarray(np.linalg.pinv(information, rcond=1e-12, hermitian=True))

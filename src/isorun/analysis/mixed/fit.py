@@ -8,17 +8,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isorun.analysis.mixed.columns import Missing, Table, read_table
-from isorun.analysis.mixed.cross_products import CrossProducts, cross_products
-from isorun.analysis.mixed.design import FixedDesign, design_of
+from isorun.analysis.mixed.columns import Missing, ModelColumns, model_columns
+from isorun.analysis.mixed.design import INTERCEPT, FixedDesign, Random, design_of, random_part
+from isorun.analysis.mixed.deviance import Criterion, Objective, Point
 from isorun.analysis.mixed.formula import Formula, parse_formula
 from isorun.analysis.mixed.minimise import minimise
-from isorun.analysis.mixed.objective import Criterion, Objective, Point
-from isorun.analysis.mixed.random_terms import INTERCEPT, Random, random_part
-from isorun.analysis.mixed.slopes.minimise import minimise_covariances
-from isorun.analysis.mixed.slopes.objective import SlopeObjective
-from isorun.analysis.mixed.slopes.products import SlopeProducts, slope_products
-from isorun.analysis.mixed.slopes.roots import ZERO, triangular
+from isorun.analysis.mixed.products import (
+    ZERO,
+    CrossProducts,
+    SlopeProducts,
+    cross_products,
+    slope_products,
+    triangular,
+)
+from isorun.analysis.mixed.slopes import SlopeObjective, minimise_covariances
 from isorun.errors import InputError
 
 __all__ = ["Fit", "Problem", "fit_at", "fit_problem", "fit_without", "other_fit", "prepare", "refit", "with_random"]
@@ -35,7 +38,7 @@ class Problem:
     """
 
     formula: Formula
-    table: Table
+    table: ModelColumns
     design: FixedDesign
     random: tuple[Random, ...]
     data: CrossProducts | SlopeProducts
@@ -124,10 +127,10 @@ class Fit:
 def prepare(data: Mapping[str, ArrayLike], formula: str, missing: Missing = "error") -> Problem:
     """Parse the formula, check the data and reduce them."""
     parsed = parse_formula(formula)
-    return reduced(parsed, read_table(data, parsed, missing))
+    return reduced(parsed, model_columns(data, parsed, missing))
 
 
-def reduced(formula: Formula, table: Table) -> Problem:
+def reduced(formula: Formula, table: ModelColumns) -> Problem:
     """A formula and its checked columns as a problem."""
     rows = len(table.response)
     random, notes = random_part(formula, table)

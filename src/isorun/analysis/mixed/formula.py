@@ -1,4 +1,6 @@
-"""Formulas as R writes them: `y ~ a * b + x + (1 + x|g) + (1|g:h)`.
+"""The words of a formula, each with its place, so that an error can point at it.
+
+Formulas as R writes them: `y ~ a * b + x + (1 + x|g) + (1|g:h)`.
 
 Understood are `+`, `-`, `:`, `*`, `/`, brackets, `0`, `1`, `-1`, `factor(x)`, `as.factor(x)` or `C(x)` for a factor
 made of numbers, names in backticks, random intercepts `(1|g)`, `(1|g:h)` and `(1|g/h)`, and random slopes `(1 + x|g)`,
@@ -7,13 +9,80 @@ made of numbers, names in backticks, random intercepts `(1|g)`, `(1|g:h)` and `(
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from isorun.analysis.mixed.tokens import EXAMPLE, Token, formula_error, tokenize
 from isorun.errors import InputError
 
-__all__ = ["Formula", "RandomTerm", "Term", "Variable", "parse_formula", "term_label", "with_factor"]
+__all__ = [
+    "Formula",
+    "RandomTerm",
+    "Term",
+    "Token",
+    "Variable",
+    "formula_error",
+    "parse_formula",
+    "term_label",
+    "tokenize",
+    "with_factor",
+]
+
+EXAMPLE: Final = "accuracy ~ experiment + (1|seed)"
+_SHOWN: Final = 60
+"""Characters shown on either side of the place, where a formula is too long to be shown whole."""
+_FOUND_INDENT: Final = " " * len("  found:   ")
+_TOKEN: Final = re.compile(
+    r"\s*(?:(?P<name>`[^`]+`|[^\W\d][\w.]*|\.[^\W\d][\w.]*)|(?P<number>\d+(?:\.\d+)?)|(?P<sign>\|\||[~+\-*:/()|^]))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of a formula.
+
+    kind: "name", "number", "sign" or "end"; text: the word, backticks removed; place: its position in the formula.
+    """
+
+    kind: str
+    text: str
+    place: int
+
+
+def formula_error(formula: str, place: int, what: str, *, allowed: str = "", hint: str = "") -> InputError:
+    """An error that shows the formula, or what surrounds the place in a long one, with a caret under `place`."""
+    start = max(0, place - _SHOWN) if len(formula) > 2 * _SHOWN else 0
+    shown = ("…" if start else "") + formula[start : start + 2 * _SHOWN]
+    shown += "…" if start + 2 * _SHOWN < len(formula) else ""
+    pointed = f"{shown}\n{_FOUND_INDENT}{' ' * (place - start + (start > 0))}^"
+    return InputError(f"the formula cannot be used: {what}", found=pointed, allowed=allowed, hint=hint)
+
+
+def tokenize(formula: str) -> tuple[Token, ...]:
+    """The words of `formula`, closed by an "end" token.
+
+    Tabs and line breaks must have been turned into spaces, so that the caret stands where it should.
+    """
+    tokens: list[Token] = []
+    place, end = 0, len(formula.rstrip())
+    while place < end:
+        match = _TOKEN.match(formula, place)
+        if match is None or match.lastgroup is None:
+            raise _unknown_character(formula, place)
+        tokens.append(Token(match.lastgroup, match.group(match.lastgroup).strip("`"), match.start(match.lastgroup)))
+        place = match.end()
+    return (*tokens, Token("end", "", end))
+
+
+def _unknown_character(formula: str, place: int) -> InputError:
+    place += len(formula[place:]) - len(formula[place:].lstrip())
+    return formula_error(
+        formula,
+        place,
+        f"{formula[place]!r} has no meaning here",
+        allowed="column names (`in backticks` when they hold spaces), 0, 1, and the signs ~ + - * : / ( ) | ||",
+    )
+
 
 _FACTOR_CALLS: Final = frozenset({"C", "factor", "as.factor"})
 _DEEPEST: Final = 40

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from isorun.analysis.mixed.deviance import Factored
-from isorun.analysis.mixed.objective import Objective
+from isorun.analysis.mixed.deviance import Factored, Objective
 from isorun.errors import InputError
 
 __all__ = ["minimise"]

@@ -24,7 +24,6 @@ __all__ = [
     "VarianceShare",
 ]
 
-
 DegreesOfFreedom = Literal["satterthwaite", "kenward-roger"]
 
 

@@ -1,17 +1,28 @@
-"""Decisions: what is said after the runs made so far, and the path that led there."""
+"""Decisions: what is said after the runs made so far, and the path that led there.
+
+Naming: a decision on A and B told with the names of the two sides and of what was counted.
+
+Withholding: a claim whose error rate does not hold is not made, in the verdict and not only in a footnote.
+
+Nor is a claim that rests on a guess made without saying so.
+"""
 
 from __future__ import annotations
 
 import enum
 import math
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.inputs.samples import Interval
-from isorun.analysis.pairwise.pairing_effect import PairingEffect
+import numpy as np
 
-__all__ = ["Decision", "NextAction", "PathPoint", "Verdict", "next_action"]
+from isorun.analysis.evidence.condition import Condition, voided
+from isorun.analysis.pairwise.effects import PairingEffect
+from isorun.analysis.samples import FloatArray, Interval, oriented
+
+__all__ = ["Decision", "NextAction", "PathPoint", "Verdict", "named", "next_action", "skewed_pairs", "withheld"]
 
 
 class Verdict(enum.StrEnum):
@@ -54,6 +65,9 @@ class PathPoint:
         return {name: _or_null(value) for name, value in asdict(self).items()}
 
 
+_JSON_NAMES = {"conditions": "warnings"}
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The verdict after the runs made so far.
@@ -81,7 +95,7 @@ class Decision:
     error_rate: float
     error_statement: str
     path: tuple[PathPoint, ...]
-    warnings: tuple[Condition, ...]
+    conditions: tuple[Condition, ...]
     test: str
     paired: bool
     estimate: float
@@ -92,11 +106,11 @@ class Decision:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with stable keys, in the order of the fields."""
-        data = {name: getattr(self, name) for name in self.__slots__}
+        data = {_JSON_NAMES.get(name, name): getattr(self, name) for name in self.__slots__}
         return data | {
             "verdict": str(self.verdict),
             "path": [point.to_json() for point in self.path],
-            "warnings": [condition.to_json() for condition in self.warnings],
+            "warnings": [condition.to_json() for condition in self.conditions],
             "ci95": None if self.ci95 is None else list(self.ci95),
             "chances": [{"effect": effect, "chance": chance} for effect, chance in self.chances],
             "pairing": None if self.pairing is None else self.pairing.to_json(),
@@ -125,3 +139,66 @@ def next_action(decision: Decision) -> NextAction:
 
 def _or_null(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_WINNERS = {Verdict.A_BETTER: 0, Verdict.B_BETTER: 1}
+_COUNTED_AS_RUNS = frozenset({"run", "row", "repeat", "unit"})
+
+
+def named(decision: Decision, a: str, b: str, noun: str = "run", *, about: str = "") -> Decision:
+    """The same decision, its reason in words of the sides; noun: what was counted, such as a seed.
+
+    about: what the answer is limited to, such as one seed.
+
+    Only what the rule itself wrote is reworded, in one pass, before any name stands in it: a side may be called
+    "B", or "ViT-B".
+    """
+    names = (a, b)
+
+    def reworded(text: str) -> str:
+        if noun not in _COUNTED_AS_RUNS:
+            text = re.sub(r"\b(\d+) runs? (a side|of A)\b", rf"\1 {noun}s \2", text, count=1)
+        return re.sub(r"\b[AB]\b", lambda side: names["AB".index(side[0])], text)
+
+    claimed = decision.verdict in _WINNERS
+    reason = reworded(decision.why.removeprefix(str(decision.verdict)) if claimed else decision.why)
+    winner = f"{names[_WINNERS[decision.verdict]]} is better" if claimed else ""
+    limited = f", {about}" if about else ""
+    conditions = tuple(replace(one, message=reworded(one.message)) for one in decision.conditions)
+    return replace(
+        decision,
+        why=f"{winner}{reason}{limited}",
+        estimate_of=reworded(decision.estimate_of),
+        conditions=conditions,
+    )
+
+
+def skewed_pairs(decision: Decision, first: FloatArray, second: FloatArray) -> tuple[Condition, ...]:
+    """A paired claim for the side that wins no more pairs than it loses: the differences are not symmetric."""
+    if decision.verdict not in {Verdict.A_BETTER, Verdict.B_BETTER}:
+        return ()
+    gains = oriented(first - second, decision.direction)
+    balance = float(np.sign(gains).mean()) * (1.0 if decision.verdict is Verdict.A_BETTER else -1.0)
+    if balance > 0.0:
+        return ()
+    message = (
+        "the signed rank test takes differences for symmetric, and they are not: few large ones go one way, many small "
+        "ones the other"
+    )
+    return (Condition("skewed-differences", message, "compare without --pair, or look at the pairs", voids=True),)
+
+
+def withheld(decision: Decision, conditions: Sequence[Condition]) -> Decision:
+    """The decision with the guess it rests on, or "undecided" with the condition that voids its error rate."""
+    reason = voided(conditions)
+    if reason is None:
+        guessed = next((item for item in conditions if item.code == "direction-guessed"), None)
+        return replace(decision, why=f"{decision.why} ({guessed.message})") if guessed else decision
+    return replace(
+        decision,
+        verdict=Verdict.UNDECIDED,
+        why=f"{Verdict.UNDECIDED}: {reason.message}; next: {reason.next_step}",
+        about_more_runs=None,
+        chance=None,
+        conditions=(),
+    )

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtr
 
-from isorun.analysis.inputs.samples import FloatArray, Interval
-from isorun.analysis.pairwise.mean_tests import MeanDifference, welch
-from isorun.analysis.sequential.looks import Schedule
+from isorun.analysis.pairwise.mean_and_variance_tests import MeanDifference, welch
+from isorun.analysis.samples import FloatArray, Interval
+from isorun.analysis.sequential.plan import Schedule
 from isorun.analysis.sequential.rules import Rule
 
 __all__ = ["Estimate", "estimate_after_looks", "estimate_under"]

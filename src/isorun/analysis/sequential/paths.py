@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.inputs.samples import FloatArray
-from isorun.analysis.pairwise.brunner_munzel import normal_score, superiority_score
-from isorun.analysis.pairwise.mann_whitney import u_statistic
-from isorun.analysis.sequential.looks import Schedule
+from isorun.analysis.pairwise.rank_tests import normal_score, superiority_score, u_statistic
+from isorun.analysis.samples import FloatArray
+from isorun.analysis.sequential.plan import Schedule
 
 __all__ = [
     "Moments",

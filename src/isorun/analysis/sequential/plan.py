@@ -1,4 +1,21 @@
-"""Plans: everything that is declared before the runs are made, and the rule that follows from it.
+"""Looks: the moments at which the runs made so far are compared.
+
+A schedule of looks is declared before the runs are made and says how many runs each side has at each look. Which runs
+those are is the order in which they are given, never their values: that is all the error rates rest on. The
+information in a comparison of m with n runs is mn / (m + n); a look's fraction is its information over that of the
+last declared look (Lan and DeMets 1983, Biometrika 70).
+
+Alpha spending: how much of the error rate may be used up by each information fraction.
+
+Lan and DeMets 1983 (Biometrika 70) for the Pocock-like and O'Brien-Fleming-like functions; Kim and DeMets 1987
+(Biometrika 74) for the power family. Power 1.5 lies between the two: it stops nearly as early as Pocock's and keeps
+nearly all the power of O'Brien and Fleming's.
+
+A plan in stages spends 80 % of its error by the end of the first and the rest in equal parts on the others, so that
+going on to a later stage, if need be, was paid for before the first run. Stages of 30, 60 and 120 runs a side cost 1.5
+points of power at one standard deviation within the first 30 (simulated).
+
+Plans: everything that is declared before the runs are made, and the rule that follows from it.
 
 A plan is kept from the first look on (`to_json`, `from_json`), because a rule that changes with the results does not
 hold its error rate. `continued` says whether a plan that is asked for later may take the place of the one kept. A
@@ -9,38 +26,191 @@ claimed any more at that rate; and raising it earlier, when the results invite i
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-import numpy as np
+from scipy import special
 
-from isorun.analysis.inputs.samples import FloatArray
-from isorun.analysis.sequential.boundaries import TESTS
-from isorun.analysis.sequential.equivalence import (
-    EquivalenceRule,
-    e_process_equivalence,
-    plain_equivalence,
-    spending_equivalence,
-)
-from isorun.analysis.sequential.looks import FEWEST_RUNS, Look, Schedule, declared_looks
-from isorun.analysis.sequential.null_law import continuous_law, law_given_ties
-from isorun.analysis.sequential.rules import (
-    Rule,
-    e_process_rule,
-    fixed_rule,
-    naive_rule,
-    sequential_rule,
-    signed_rank_fixed_rule,
-)
-from isorun.analysis.sequential.spending import DEFAULT_SPENDING, spending_function
 from isorun.errors import InputError, known_names
 
-__all__ = ["METHODS", "Looks", "Plan", "continued", "planned_rule"]
+__all__ = [
+    "DEFAULT_SPENDING",
+    "FEWEST_RUNS",
+    "METHODS",
+    "MOST_RUNS",
+    "SPENDING",
+    "TESTS",
+    "Look",
+    "Looks",
+    "Plan",
+    "Schedule",
+    "against_stored",
+    "continued",
+    "cumulative_error",
+    "declared_looks",
+    "every",
+    "fractions",
+    "looks_within",
+    "spending_function",
+]
 
+FEWEST_RUNS = 5
+"""Below this many runs a side no verdict is given: a rank test of 4 against 4 can reach p = .029 at best, of 3 none."""
+
+
+MOST_RUNS = 500
+"""Beyond this many runs a side boundaries are not simulated: it would take minutes, and the e-process needs none."""
+
+
+class Look(NamedTuple):
+    """How many runs each side has when it is looked at."""
+
+    n_a: int
+    n_b: int
+
+    @property
+    def information(self) -> float:
+        """The information in the comparison, in runs: mn / (m + n)."""
+        return self.n_a * self.n_b / (self.n_a + self.n_b)
+
+
+Schedule = tuple[Look, ...]
+
+
+def every(step: int, *, min_runs: int, max_runs: int) -> Schedule:
+    """A look after each `step` pairs of runs from `min_runs` on; the last is at `max_runs`."""
+    if step < 1:
+        raise InputError("looks cannot be planned", found=f"a look every {step} runs", allowed="a step of 1 or more")
+    _check_range(min_runs, max_runs)
+    sizes = [*range(min_runs, max_runs, step), max_runs]
+    return tuple(Look(size, size) for size in sizes)
+
+
+def against_stored(stored: int, *, max_runs: int, min_runs: int = FEWEST_RUNS, stored_side: str = "b") -> Schedule:
+    """Looks after every new run of one side while the other side has `stored` runs, as with a published baseline."""
+    _check_range(min_runs, max_runs)
+    _check_range(FEWEST_RUNS, stored)
+    if stored_side not in {"a", "b"}:
+        raise InputError("looks cannot be planned", found=f"stored side {stored_side!r}", allowed="'a' or 'b'")
+    sizes = range(min_runs, max_runs + 1)
+    return tuple(Look(new, stored) if stored_side == "b" else Look(stored, new) for new in sizes)
+
+
+def declared_looks(looks: int | Sequence[int | Sequence[int]], *, min_runs: int, max_runs: int) -> Schedule:
+    """The whole schedule: an int is a step, a sequence lists runs a side, or pairs (runs of A, runs of B)."""
+    if isinstance(looks, int):
+        return every(looks, min_runs=min_runs, max_runs=max_runs)
+    schedule = tuple(_look(item) for item in looks)
+    _check_schedule(schedule)
+    return schedule
+
+
+def looks_within(schedule: Schedule, n_a: int, n_b: int) -> int:
+    """How many looks of the schedule the runs made so far allow."""
+    return sum(1 for look in schedule if look.n_a <= n_a and look.n_b <= n_b)
+
+
+def fractions(schedule: Schedule) -> tuple[float, ...]:
+    """The information fraction of each look; the last is 1."""
+    most = schedule[-1].information
+    return tuple(look.information / most for look in schedule)
+
+
+def _look(sizes: int | Sequence[int]) -> Look:
+    if not isinstance(sizes, Sequence):
+        return Look(sizes, sizes)
+    if len(sizes) != 2:
+        raise InputError(
+            "looks cannot be planned", found=f"{sizes!r}", allowed="runs a side, or (runs of A, runs of B)"
+        )
+    return Look(*sizes)
+
+
+def _check_range(fewest: int, most: int) -> None:
+    if not FEWEST_RUNS <= fewest <= most:
+        raise InputError(
+            "looks cannot be planned",
+            found=f"from {fewest} to {most} runs a side",
+            allowed=f"at least {FEWEST_RUNS} runs a side, and the maximum not below the minimum",
+        )
+
+
+def _check_schedule(schedule: Schedule) -> None:
+    if not schedule:
+        raise InputError("looks cannot be planned", found="an empty list of looks", allowed="at least one look")
+    _check_range(min(schedule[0]), max(schedule[-1]))
+    for before, after in itertools.pairwise(schedule):
+        if after.n_a < before.n_a or after.n_b < before.n_b or after == before:
+            raise InputError(
+                "looks cannot be planned",
+                found=f"a look at {tuple(after)} after a look at {tuple(before)}",
+                allowed="looks that grow: at least one side has more runs, and no side has fewer",
+            )
+
+
+SpendingFunction = Callable[[float, float], float]
+DEFAULT_SPENDING = "power-1.5"
+_FIRST_STAGE = 0.8
+
+
+def _power_1_5(fraction: float, alpha: float) -> float:
+    return alpha * fraction * math.sqrt(fraction)
+
+
+def _pocock(fraction: float, alpha: float) -> float:
+    return alpha * math.log1p((math.e - 1) * fraction)
+
+
+def _obrien_fleming(fraction: float, alpha: float) -> float:
+    return 2 * float(special.ndtr(special.ndtri(alpha / 2) / math.sqrt(fraction)))
+
+
+SPENDING: Mapping[str, SpendingFunction] = MappingProxyType(
+    {"power-1.5": _power_1_5, "pocock": _pocock, "obrien-fleming": _obrien_fleming}
+)
+
+
+def spending_function(name: str) -> SpendingFunction:
+    """The spending function of that name."""
+    if name not in SPENDING:
+        raise InputError(f"there is no spending function {name!r}", found=name, allowed=known_names(name, SPENDING))
+    return SPENDING[name]
+
+
+def cumulative_error(
+    name: str, fractions: Sequence[float], alpha: float, stage_ends: Sequence[float] = ()
+) -> tuple[float, ...]:
+    """The error that may have been spent by each fraction; exactly `alpha` at 1.
+
+    stage_ends: the fractions at which the stages of the plan end, the last one 1; a single stage by default.
+    """
+    spent = spending_function(name)
+    ends = tuple(stage_ends) or (1.0,)
+    return tuple(_by_stage(fraction, alpha, ends, spent) for fraction in fractions)
+
+
+def _by_stage(fraction: float, alpha: float, ends: tuple[float, ...], spent: SpendingFunction) -> float:
+    """What earlier stages have spent, and the part of this stage's own share that its progress allows."""
+    stage = next((k for k, end in enumerate(ends) if fraction <= end * (1 + 1e-12)), len(ends) - 1)
+    before, begin = (_share(stage - 1, len(ends)), ends[stage - 1]) if stage else (0.0, 0.0)
+    own = alpha * (_share(stage, len(ends)) - before)
+    progress = (fraction - begin) / (ends[stage] - begin)
+    return alpha * before + (own if progress >= 1 - 1e-12 else spent(progress, own))
+
+
+def _share(stage: int, stages: int) -> float:
+    """Of the error that may be spent by the end of the stage."""
+    if stage == stages - 1:
+        return 1.0
+    return _FIRST_STAGE + (1 - _FIRST_STAGE) * stage / (stages - 1)
+
+
+TESTS = ("brunner-munzel", "mann-whitney", "signed-rank")
 METHODS = ("sequential", "e-process", "naive", "fixed")
-_HORIZON = 100  # how far ahead an open-ended comparison is projected, in runs a side
 _MAY_DIFFER = frozenset({"max_runs", "stages", "futility"})  # the futility stop is not binding; of maxima see below
 
 Looks = int | Sequence[int | Sequence[int]]
@@ -188,73 +358,6 @@ def _not_raised(kept: Plan, asked: Plan) -> InputError:
         hint="report it as undecided with its interval, or compare new runs under a plan with stages, such as "
         "max_runs=(30, 60, 120), which may be taken further",
     )
-
-
-def planned_rule(plan: Plan, a: FloatArray, b: FloatArray) -> Rule:
-    """The rule that the plan declares for these two sides; only the fixed rule depends on the runs themselves.
-
-    Of pairs, a holds the differences and b zeros.
-    """
-    method = plan.effective_method
-    if method == "fixed":
-        return _fixed(plan, a, b).with_equivalence(_plain(plan))
-    schedule = _schedule(plan, len(a), len(b))
-    rule = _declared(plan, method, schedule)
-    return rule.with_equivalence(_equivalence(plan, method, schedule, len(rule.schedule)))
-
-
-def _fixed(plan: Plan, a: FloatArray, b: FloatArray) -> Rule:
-    """The rule for all runs at hand, or for the fewest that allow a verdict."""
-    enough = Look(max(FEWEST_RUNS, len(a)), max(FEWEST_RUNS, len(b)))
-    too_few = enough != (len(a), len(b))
-    if plan.paired:
-        return signed_rank_fixed_rule(np.arange(1.0, enough.n_a + 1) if too_few else a, plan.alpha)
-    if plan.effective_test == "brunner-munzel":
-        return fixed_rule(enough, plan.alpha)
-    return fixed_rule(enough, plan.alpha, continuous_law(*enough) if too_few else law_given_ties(a, b))
-
-
-def _declared(plan: Plan, method: str, schedule: Schedule) -> Rule:
-    if method == "naive":
-        return naive_rule(schedule, plan.alpha, plan.effective_test)
-    if method == "e-process":
-        open_ended = plan.max_runs is None and isinstance(plan.looks, int)
-        return e_process_rule(schedule, plan.alpha, open_ended=open_ended, paired=plan.paired)
-    return sequential_rule(
-        schedule,
-        plan.spending,
-        plan.alpha,
-        futility=plan.futility,
-        test=plan.effective_test,
-        stages=plan.stages,
-        max_runs=plan.max_runs if plan.stages else None,
-    )
-
-
-def _schedule(plan: Plan, n_a: int, n_b: int) -> Schedule:
-    """All looks that were declared, those of later stages, too."""
-    horizon = max(n_a, n_b, plan.min_runs) + _HORIZON
-    most = horizon if plan.max_runs is None else max((plan.max_runs, *plan.stages))
-    if not plan.stages:
-        return declared_looks(plan.looks, min_runs=plan.min_runs, max_runs=most)
-    sizes = {look.n_a for look in declared_looks(plan.looks, min_runs=plan.min_runs, max_runs=most)}
-    return tuple(Look(size, size) for size in sorted(sizes.union(plan.stages)))
-
-
-def _equivalence(plan: Plan, method: str, schedule: Schedule, looks: int) -> EquivalenceRule | None:
-    if plan.margin is None:
-        return None
-    if method == "sequential":
-        return spending_equivalence(
-            plan.margin, schedule, plan.spending, plan.alpha, paired=plan.paired, stages=plan.stages
-        ).up_to(looks)
-    if method == "e-process":
-        return e_process_equivalence(plan.margin, schedule, plan.alpha, paired=plan.paired)
-    return _plain(plan)
-
-
-def _plain(plan: Plan) -> EquivalenceRule | None:
-    return None if plan.margin is None else plain_equivalence(plan.margin, plan.alpha)
 
 
 def _refuse_unknown(what: str, name: str | None, known: Sequence[str]) -> None:

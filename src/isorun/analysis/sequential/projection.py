@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from isorun.analysis.inputs.samples import FloatArray
-from isorun.analysis.sequential.looks import looks_within
+from isorun.analysis.samples import FloatArray
+from isorun.analysis.sequential.plan import looks_within
 from isorun.analysis.sequential.rules import Rule
 from isorun.analysis.sequential.trace import ends, trace
 

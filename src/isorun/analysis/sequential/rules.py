@@ -1,21 +1,36 @@
-"""Rules: a statistic, the looks at which it is taken, and what it must reach at each for a claim."""
+"""Rules: a statistic, the looks at which it is taken, and what it must reach at each for a claim.
+
+`planned_rule` makes the rule that a plan declares. A fixed number of runs needs neither simulated boundaries nor an
+equivalence test, so those load when a plan asks for them.
+
+Futility: a comparison is hopeless when, past 55 % of its information, the standardised rank statistic lies inside a
+wedge that opens linearly from 0 there to 0.95 times the two-sided normal quantile at the end. The wedge was chosen
+among linear and power wedges by simulation: with the default plan it stops a comparison of equals after about 21.6 of
+30 runs a side and costs about 0.1 points of power (`benchmarks/sequential.py` measures both). It is not binding:
+boundaries are calibrated as if it were not there, so that a user who goes on past it keeps the error rate, and one who
+stops only lowers it.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from isorun.analysis.inputs.samples import FloatArray
-from isorun.analysis.pairwise.brunner_munzel import SuperiorityLaw, superiority_law
-from isorun.analysis.pairwise.signed_rank import SignedRankLaw
-from isorun.analysis.sequential.boundaries import boundaries, null_distances, refuse_too_long
-from isorun.analysis.sequential.calibration import rejected_by
-from isorun.analysis.sequential.e_process import critical_t
-from isorun.analysis.sequential.equivalence import EquivalenceRule
-from isorun.analysis.sequential.futility import futility_scores, null_sd_of_u
-from isorun.analysis.sequential.looks import Look, Schedule, fractions
-from isorun.analysis.sequential.null_law import NullLaw, continuous_law
+import numpy as np
+from scipy import special
+
+from isorun.analysis.pairwise.rank_tests import (
+    NullLaw,
+    SignedRankLaw,
+    SuperiorityLaw,
+    continuous_law,
+    law_given_ties,
+    superiority_law,
+)
+from isorun.analysis.samples import FloatArray
 from isorun.analysis.sequential.paths import (
     RunArray,
     centred_u,
@@ -27,9 +42,46 @@ from isorun.analysis.sequential.paths import (
     superiority_scores,
     welch_t,
 )
-from isorun.analysis.sequential.spending import cumulative_error
+from isorun.analysis.sequential.plan import (
+    FEWEST_RUNS,
+    Look,
+    Plan,
+    Schedule,
+    cumulative_error,
+    declared_looks,
+    fractions,
+)
 
-__all__ = ["Rule", "e_process_rule", "fixed_rule", "naive_rule", "sequential_rule", "signed_rank_fixed_rule"]
+if TYPE_CHECKING:
+    from isorun.analysis.sequential.equivalence import EquivalenceRule
+
+__all__ = [
+    "Rule",
+    "e_process_rule",
+    "fixed_rule",
+    "futility_scores",
+    "naive_rule",
+    "null_sd_of_u",
+    "planned_rule",
+    "sequential_rule",
+    "signed_rank_fixed_rule",
+]
+
+_HORIZON = 100  # how far ahead an open-ended comparison is projected, in runs a side
+_OPENS_AT = 0.55
+_END_SHARE = 0.95
+
+
+def futility_scores(fractions: Sequence[float], alpha: float) -> tuple[float, ...]:
+    """At each look, the |score| below which a comparison is hopeless; 0 where it may not be given up yet."""
+    end = -_END_SHARE * float(special.ndtri(alpha / 2))
+    return tuple(end * max(0.0, (fraction - _OPENS_AT) / (1 - _OPENS_AT)) for fraction in fractions)
+
+
+def null_sd_of_u(look: Look) -> float:
+    """The standard deviation of U without ties when there is nothing to find."""
+    return math.sqrt(look.n_a * look.n_b * (look.n_a + look.n_b + 1) / 12)
+
 
 Statistic = Callable[[RunArray, RunArray, Schedule], FloatArray]
 
@@ -71,6 +123,79 @@ class Rule:
         return replace(self, equivalence=equivalence)
 
 
+def planned_rule(plan: Plan, a: FloatArray, b: FloatArray) -> Rule:
+    """The rule that the plan declares for these two sides; only the fixed rule depends on the runs themselves.
+
+    Of pairs, a holds the differences and b zeros.
+    """
+    method = plan.effective_method
+    if method == "fixed":
+        return _fixed(plan, a, b).with_equivalence(_plain(plan))
+    schedule = _schedule(plan, len(a), len(b))
+    rule = _declared(plan, method, schedule)
+    return rule.with_equivalence(_equivalence(plan, method, schedule, len(rule.schedule)))
+
+
+def _fixed(plan: Plan, a: FloatArray, b: FloatArray) -> Rule:
+    """The rule for all runs at hand, or for the fewest that allow a verdict."""
+    enough = Look(max(FEWEST_RUNS, len(a)), max(FEWEST_RUNS, len(b)))
+    too_few = enough != (len(a), len(b))
+    if plan.paired:
+        return signed_rank_fixed_rule(np.arange(1.0, enough.n_a + 1) if too_few else a, plan.alpha)
+    if plan.effective_test == "brunner-munzel":
+        return fixed_rule(enough, plan.alpha)
+    return fixed_rule(enough, plan.alpha, continuous_law(*enough) if too_few else law_given_ties(a, b))
+
+
+def _declared(plan: Plan, method: str, schedule: Schedule) -> Rule:
+    if method == "naive":
+        return naive_rule(schedule, plan.alpha, plan.effective_test)
+    if method == "e-process":
+        open_ended = plan.max_runs is None and isinstance(plan.looks, int)
+        return e_process_rule(schedule, plan.alpha, open_ended=open_ended, paired=plan.paired)
+    return sequential_rule(
+        schedule,
+        plan.spending,
+        plan.alpha,
+        futility=plan.futility,
+        test=plan.effective_test,
+        stages=plan.stages,
+        max_runs=plan.max_runs if plan.stages else None,
+    )
+
+
+def _schedule(plan: Plan, n_a: int, n_b: int) -> Schedule:
+    """All looks that were declared, those of later stages, too."""
+    horizon = max(n_a, n_b, plan.min_runs) + _HORIZON
+    most = horizon if plan.max_runs is None else max((plan.max_runs, *plan.stages))
+    if not plan.stages:
+        return declared_looks(plan.looks, min_runs=plan.min_runs, max_runs=most)
+    sizes = {look.n_a for look in declared_looks(plan.looks, min_runs=plan.min_runs, max_runs=most)}
+    return tuple(Look(size, size) for size in sorted(sizes.union(plan.stages)))
+
+
+def _equivalence(plan: Plan, method: str, schedule: Schedule, looks: int) -> EquivalenceRule | None:
+    if plan.margin is None:
+        return None
+    from isorun.analysis.sequential.equivalence import e_process_equivalence, spending_equivalence
+
+    if method == "sequential":
+        return spending_equivalence(
+            plan.margin, schedule, plan.spending, plan.alpha, paired=plan.paired, stages=plan.stages
+        ).up_to(looks)
+    if method == "e-process":
+        return e_process_equivalence(plan.margin, schedule, plan.alpha, paired=plan.paired)
+    return _plain(plan)
+
+
+def _plain(plan: Plan) -> EquivalenceRule | None:
+    if plan.margin is None:
+        return None
+    from isorun.analysis.sequential.equivalence import plain_equivalence
+
+    return plain_equivalence(plan.margin, plan.alpha)
+
+
 def sequential_rule(
     schedule: Schedule,
     spending: str,
@@ -91,6 +216,8 @@ def sequential_rule(
     often (simulated: .045 for accuracies on 100 examples, .030 for three values, .014 for coin tosses); likewise with
     the signed rank test for all differences that are symmetric about 0.
     """
+    from isorun.analysis.sequential.boundaries import boundaries
+
     cumulative = cumulative_error(spending, fractions(schedule), alpha, _stage_ends(schedule, stages))
     found = boundaries(test, schedule, cumulative, quick=quick)
     upto = schedule if max_runs is None else tuple(look for look in schedule if max(look) <= max_runs)
@@ -137,6 +264,8 @@ def signed_rank_fixed_rule(differences: FloatArray, alpha: float) -> Rule:
 
 def e_process_rule(schedule: Schedule, alpha: float, *, open_ended: bool = True, paired: bool = False) -> Rule:
     """The t e-process: claim when the evidence reaches 1/alpha, expressed as the t at which it does."""
+    from isorun.analysis.sequential.equivalence import critical_t
+
     return Rule(
         method="e-process",
         test="student-t",
@@ -216,5 +345,7 @@ def _stage_ends(schedule: Schedule, stages: tuple[int, ...]) -> tuple[float, ...
 
 @functools.lru_cache(maxsize=64)
 def _naive_error_rate(test: str, schedule: Schedule, critical: tuple[float, ...]) -> float:
+    from isorun.analysis.sequential.boundaries import null_distances, refuse_too_long, rejected_by
+
     refuse_too_long(schedule)
     return rejected_by(null_distances(test, schedule), critical)[-1]

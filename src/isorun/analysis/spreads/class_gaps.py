@@ -17,8 +17,7 @@ import numpy.typing as npt
 from scipy.special import bdtr
 
 from isorun.analysis.evidence.condition import some
-from isorun.analysis.inputs.multiplicity import adjusted
-from isorun.analysis.inputs.samples import FloatArray, finite_sample
+from isorun.analysis.samples import FloatArray, adjusted, finite_sample
 from isorun.errors import InputError
 
 __all__ = ["ClassGap", "class_gaps", "range_tail"]

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtri, fdtrc
 
-from isorun.analysis.inputs.samples import FloatArray, Interval
+from isorun.analysis.samples import FloatArray, Interval
 from isorun.errors import InputError
 
 __all__ = ["NoiseShares", "correctness", "noise_shares"]

@@ -1,19 +1,27 @@
-"""Per-class values of one run at one epoch, from wherever the run left them."""
+"""Per-class values of one run at one epoch, from wherever the run left them.
+
+Per-class gaps of a group beside what chance alone gives, where the runs kept their labels.
+
+Test-set noise of a group: how much of the spread between its runs comes from the finite test set.
+"""
 
 from __future__ import annotations
 
 import base64
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isorun.analysis.evidence.metric_names import Kind, kind_of
+from isorun.analysis.spreads.class_gaps import ClassGap, class_gaps
+from isorun.analysis.spreads.test_noise import NoiseShares, correctness, noise_shares
 from isorun.study.records import Predictions, RunRecord, Series
 
-__all__ = ["class_values", "predicted_and_labels", "value_at"]
+__all__ = ["class_values", "group_gaps", "group_noise", "predicted_and_labels", "value_at"]
 
 
 def class_values(record: RunRecord, metric: str, step: float | None) -> Mapping[str, float]:
@@ -90,3 +98,65 @@ def _unpacked(packed: Predictions) -> NDArray[np.int64]:
 
 def _class_accuracies(predicted: NDArray[np.int64], labels: NDArray[np.int64]) -> dict[str, float]:
     return {str(name): float((predicted[labels == name] == name).mean()) for name in np.unique(labels)}
+
+
+_MOST_EXAMPLES: Final = 3000
+"""Beyond this many examples a class hardly moves by chance, while the exact law takes long to compute."""
+
+
+def group_gaps(
+    per_class: Sequence[Mapping[str, float]], records: Sequence[RunRecord], perfect: float | None
+) -> tuple[ClassGap, ...]:
+    """The gaps of all classes. per_class: the accuracies of every run; perfect: 1 or 100, the scale they are on.
+
+    Nothing where class sizes are not known (no labels, or labels under other names than the classes), where a class
+    is larger than 3,000 examples, or where a run lacks a class.
+    """
+    sizes = _class_sizes(records)
+    names = sorted({name for values in per_class for name in values})
+    if perfect is None or len(per_class) < 2 or not names or not set(names) <= set(sizes):
+        return ()
+    accuracies = {name: [values.get(name, math.nan) / perfect for values in per_class] for name in names}
+    complete = all(0.0 <= value <= 1.0 for values in accuracies.values() for value in values)
+    if not complete or max(sizes[name] for name in names) > _MOST_EXAMPLES:
+        return ()
+    return class_gaps(accuracies, sizes)
+
+
+def _class_sizes(records: Sequence[RunRecord]) -> dict[str, int]:
+    """How many test examples each class has, by the first run that says so."""
+    found = (predicted_and_labels(record, None) for record in records)
+    labels = next((pair[1] for pair in found if pair is not None), None)
+    if labels is None:
+        return {}
+    names, counts = np.unique(labels, return_counts=True)
+    return {str(name): int(number) for name, number in zip(names, counts, strict=True)}
+
+
+_MOST_RUNS: Final = 500
+"""Enough to know the shares well; more would only cost memory. The result says how many were used."""
+
+
+def group_noise(records: Sequence[RunRecord], judged_at: Mapping[str, float | None]) -> NoiseShares | None:
+    """The shares, from the predictions that the runs left at the epoch they are judged at, else at their end.
+
+    judged_at: run id to epoch. None when fewer than two runs left predictions with labels, when some left them only at
+    their end and others did not, or when the labels are not the same in all of them.
+    """
+    found = _predictions(records[:_MOST_RUNS], judged_at) or _predictions(records[:_MOST_RUNS], {})
+    if len(found) < 2:
+        return None
+    labels = found[0][1]
+    same = all(np.array_equal(other, labels) for _, other in found)
+    if not same or labels.ndim != 1 or labels.size < 2:
+        return None
+    return noise_shares(correctness(np.stack([predicted for predicted, _ in found]), labels))
+
+
+def _predictions(
+    records: Sequence[RunRecord], steps: Mapping[str, float | None]
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Predictions and labels of all runs at these epochs; nothing unless every run has them."""
+    found = [predicted_and_labels(record, steps.get(record.run_id)) for record in records]
+    complete = [pair for pair in found if pair is not None]
+    return complete if len(complete) == len(records) else []

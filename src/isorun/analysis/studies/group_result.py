@@ -1,21 +1,32 @@
-"""The result of one group: all its runs under every selection rule, with and without weak runs."""
+"""The result of one group: all its runs under every selection, with and without weak runs.
+
+From the records of one group to its result.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from isorun.analysis.evidence.identical import IdenticalRuns
-from isorun.analysis.evidence.provenance import Provenance
-from isorun.analysis.evidence.run_units import RunUnits
+from isorun.analysis.evidence.judged import JudgedMetric
+from isorun.analysis.evidence.provenance import Provenance, provenance
+from isorun.analysis.evidence.run_units import IdenticalRuns, RunUnits, identical_runs, run_units
 from isorun.analysis.spreads.class_gaps import ClassGap
 from isorun.analysis.spreads.spread import Spread, pooled_sd, spread
 from isorun.analysis.spreads.test_noise import NoiseShares
-from isorun.analysis.studies.curves import LearningCurves
-from isorun.analysis.studies.selection import Selected
+from isorun.analysis.studies.class_values import group_gaps, group_noise
+from isorun.analysis.studies.judged import WeakRule
+from isorun.analysis.studies.selection import (
+    LearningCurves,
+    Selected,
+    last_words,
+    learning_curves,
+    select,
+    training_seconds,
+)
 from isorun.study.design import Selection
 from isorun.study.levels import Level
-from isorun.study.records import RunRecord, RunState
+from isorun.study.records import RunRecord, RunState, states
 
 __all__ = [
     "Cost",
@@ -24,8 +35,9 @@ __all__ = [
     "GroupResult",
     "JudgedRun",
     "MetricSpread",
-    "RuleResult",
-    "RuleSpread",
+    "SelectionResult",
+    "SelectionSpread",
+    "analyse_group",
     "values_of",
 ]
 
@@ -54,7 +66,7 @@ class GroupKey:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """One finished run as a rule sees it.
+    """One finished run as a selection sees it.
 
     unit: the independent draw that it belongs to. distinct: the run that it is a copy of, itself where it is none.
     """
@@ -84,8 +96,8 @@ class MetricSpread:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSpread:
-    """All that varies between the runs under one rule. seconds / epochs: training up to the epoch picked."""
+class SelectionSpread:
+    """All that varies between the runs under one selection. seconds / epochs: training up to the epoch picked."""
 
     metrics: Mapping[str, MetricSpread]
     seconds: Spread
@@ -93,14 +105,14 @@ class RuleSpread:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleResult:
-    """One selection rule. without_weak: None when no run is weak. unjudged: run id to why the rule picked nothing."""
+class SelectionResult:
+    """One selection. without_weak: None when no run is weak. unjudged: run id to why it picked no epoch."""
 
-    rule: Selection
+    selection: Selection
     runs: tuple[JudgedRun, ...]
     unjudged: Mapping[str, str]
-    every: RuleSpread
-    without_weak: RuleSpread | None
+    every: SelectionSpread
+    without_weak: SelectionSpread | None
 
     @property
     def weak_runs(self) -> tuple[str, ...]:
@@ -123,9 +135,15 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the finished runs of a group took."""
+    """What the finished runs of a group took.
+
+    startup_seconds: interpreter and imports, over the runs whose start-up is known. training_seconds: the rest of the
+    wall time; of a run whose start-up is not known, all of it.
+    """
 
     wall_seconds: Spread
+    startup_seconds: Spread
+    training_seconds: Spread
     cpu_seconds: Spread
     peak_memory_bytes: Spread
 
@@ -146,14 +164,14 @@ class GroupResult:
     """Everything about one group.
 
     planned: the cells the study has for it. noise: what the finite test set does, where predictions were kept.
-    gaps: the classes' gaps by the primary metric and rule beside what chance gives, where labels were kept.
+    gaps: the classes' gaps by the primary metric and selection beside what chance gives, where labels were kept.
     units: what the finished runs count as. provenance: from which code, machine and launch they come.
     """
 
     key: GroupKey
     planned: int
     states: Mapping[RunState, int]
-    rules: tuple[RuleResult, ...]
+    selections: tuple[SelectionResult, ...]
     identical: tuple[IdenticalRuns, ...]
     cost: Cost
     curves: tuple[LearningCurves, ...]
@@ -168,11 +186,120 @@ class GroupResult:
         """How many runs finished."""
         return self.states[RunState.FINISHED]
 
-    def rule(self, name: str) -> RuleResult:
-        """The result under the rule of this name."""
-        return next(item for item in self.rules if item.rule.name == name)
+    def selection(self, name: str) -> SelectionResult:
+        """The result under the selection of this name."""
+        return next(item for item in self.selections if item.selection.name == name)
 
 
 def values_of(runs: Iterable[JudgedRun], metric: str) -> list[float]:
     """The value of every run that has one, NaN included."""
     return [run.selected.values[metric] for run in runs if metric in run.selected.values]
+
+
+def analyse_group(
+    key: GroupKey,
+    records: Sequence[RunRecord],
+    *,
+    planned: int,
+    metrics: Sequence[JudgedMetric],
+    selections: Sequence[Selection],
+    weak: WeakRule | None,
+) -> GroupResult:
+    """The result of one group from all its records, failed ones included."""
+    finished = [record for record in records if record.state is RunState.FINISHED]
+    names = [metric.name for metric in metrics]
+    shown = dict.fromkeys([*(selection.metric for selection in selections if selection.metric), *names])
+    curves = (learning_curves(name, finished) for name in shown)
+    units = run_units(finished)
+    judged = tuple(_judge(finished, units, selection, names, weak) for selection in selections)
+    return GroupResult(
+        key=key,
+        planned=planned,
+        states=states(records),
+        selections=judged,
+        identical=identical_runs(finished),
+        cost=_cost(finished),
+        curves=tuple(curve for curve in curves if curve is not None),
+        failed=_failed(records),
+        noise=group_noise(finished, {run.run_id: run.selected.step for run in judged[0].runs}),
+        gaps=_gaps(judged[0], finished, metrics[0]) if metrics else (),
+        units=units,
+        provenance=provenance(finished),
+    )
+
+
+def _gaps(judged: SelectionResult, finished: Sequence[RunRecord], metric: JudgedMetric) -> tuple[ClassGap, ...]:
+    per_class = [run.selected.per_class.get(metric.name, {}) for run in judged.runs]
+    return group_gaps(per_class, finished, metric.perfect)
+
+
+def _judge(
+    finished: Sequence[RunRecord], units: RunUnits, selection: Selection, names: Sequence[str], weak: WeakRule | None
+) -> SelectionResult:
+    every = [_judged_run(record, units, selection, names, weak) for record in finished]
+    runs = tuple(run for run in every if not run.selected.problem)
+    strong = [run for run in runs if not run.weak]
+    return SelectionResult(
+        selection=selection,
+        runs=runs,
+        unjudged={run.run_id: run.selected.problem for run in every if run.selected.problem},
+        every=_selection_spread(runs, names),
+        without_weak=_selection_spread(strong, names) if len(strong) < len(runs) else None,
+    )
+
+
+def _judged_run(
+    record: RunRecord, units: RunUnits, selection: Selection, names: Sequence[str], weak: WeakRule | None
+) -> JudgedRun:
+    selected = select(record, selection, names)
+    is_weak = weak is not None and weak.metric in selected.values and weak.is_weak(selected.values[weak.metric])
+    return JudgedRun(
+        run_id=record.run_id,
+        seed=record.cell.seed,
+        repeat=record.cell.repeat,
+        selected=selected,
+        weak=is_weak,
+        unit=units.unit[record.run_id],
+        distinct=units.distinct[record.run_id],
+    )
+
+
+def _selection_spread(runs: Sequence[JudgedRun], names: Iterable[str]) -> SelectionSpread:
+    return SelectionSpread(
+        metrics={name: _metric_spread(name, runs) for name in names},
+        seconds=spread(run.selected.seconds for run in runs if run.selected.seconds is not None),
+        epochs=spread(run.selected.epochs for run in runs if run.selected.epochs is not None),
+    )
+
+
+def _metric_spread(name: str, runs: Sequence[JudgedRun]) -> MetricSpread:
+    per_class = [run.selected.per_class.get(name, {}) for run in runs]
+    classes = _in_order({class_name for values in per_class for class_name in values})
+    return MetricSpread(
+        overall=spread(values_of(runs, name)),
+        classes={item: spread(values[item] for values in per_class if item in values) for item in classes},
+    )
+
+
+def _in_order(classes: Iterable[str]) -> list[str]:
+    """Numbers by size, before names by alphabet."""
+    return sorted(classes, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
+
+
+def _cost(finished: Sequence[RunRecord]) -> Cost:
+    return Cost(
+        wall_seconds=spread(record.wall_seconds for record in finished),
+        startup_seconds=spread(run.startup_seconds for run in finished if run.startup_seconds is not None),
+        training_seconds=spread(training_seconds(record) for record in finished),
+        cpu_seconds=spread(record.cpu_seconds for record in finished),
+        peak_memory_bytes=spread(record.peak_memory_bytes for record in finished),
+    )
+
+
+def _failed(records: Sequence[RunRecord]) -> tuple[FailedRun, ...]:
+    done = {record.cell.id for record in records if record.state is RunState.FINISHED}
+    return tuple(
+        FailedRun(record.run_id, record.state, record.reason, last_words(record.log_tail), record.cell.id in done)
+        for record in records
+        if record.state is not RunState.FINISHED
+    )

@@ -1,4 +1,9 @@
-"""Judged metrics: what the runs are compared by, declared in the study or chosen by a stated order."""
+"""The metrics a study is judged by, declared in it or chosen by a stated order; and which runs are weak by them.
+
+A weak run is a training that learned next to nothing. The paper calls a model weak below 20 % accuracy with 10 classes,
+twice what guessing gives. Twice chance would call every model of a two-class task weak, so the bound is also kept
+within a ninth of the way from chance to a perfect score; for 10 classes the two agree.
+"""
 
 from __future__ import annotations
 
@@ -7,53 +12,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from isorun.analysis.evidence.metric_names import Kind, Split, direction_of, is_bookkeeping, kind_of, split_of
+from isorun.analysis.evidence.judged import JudgedMetric, direction_unknown, judged_column
+from isorun.analysis.evidence.metric_names import Kind, Split, is_bookkeeping, kind_of, split_of
 from isorun.analysis.studies.class_values import class_values
 from isorun.study.design import Metric
 from isorun.study.records import RunRecord
 
-__all__ = ["DECLARED", "ORDER", "JudgedMetric", "judged_column", "judged_metrics", "logged_metrics"]
+__all__ = [
+    "ORDER",
+    "WeakRule",
+    "judged_metrics",
+    "logged_metrics",
+    "weak_rule",
+]
 
 ORDER: Final = (
     "accuracies before other scores before losses; of each, test before eval before val before unnamed; "
     "training values last, and after them names that do not tell which direction is better"
 )
-DECLARED: Final = "declared"
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedMetric:
-    """A metric the runs are compared by.
-
-    direction: "higher" or "lower" is better; "" when it is not declared and the name does not tell.
-    direction_from: how the direction became known ("declared", "guessed from 'err'"), "" when it is not.
-    scale: "fraction" for accuracies in [0, 1], "percent" for accuracies in [0, 100], "" for any other number.
-    chance_from: how chance became known ("declared", "10 classes"), "" when it is not.
-    chosen_because: why this metric was taken, "" when the study declares it.
-    """
-
-    name: str
-    direction: str
-    scale: str
-    chance: float | None = None
-    chance_from: str = ""
-    chosen_because: str = ""
-    direction_from: str = DECLARED
-
-    @property
-    def declared(self) -> bool:
-        """Whether the study names this metric."""
-        return not self.chosen_because
-
-    @property
-    def perfect(self) -> float | None:
-        """The best possible value, where the scale tells it."""
-        return {"fraction": 1.0, "percent": 100.0}.get(self.scale) if self.direction == "higher" else None
-
-
-def judged_column(name: str, direction: str = "") -> JudgedMetric:
-    """A column of a table as a metric: its direction as given, else as far as the name tells."""
-    return _directed(Metric(name, direction))
 
 
 def judged_metrics(declared: Mapping[str, Metric], records: Sequence[RunRecord]) -> tuple[JudgedMetric, ...]:
@@ -90,17 +66,8 @@ def _rank(name: str) -> tuple[bool, bool, Kind, Split, int, str]:
 def _judged(metric: Metric, records: Sequence[RunRecord], because: str) -> JudgedMetric:
     scale = _scale(metric.name, records)
     chance, chance_from = _chance(metric, scale, records)
-    directed = _directed(metric)
+    directed = judged_column(metric.name, metric.direction)
     return replace(directed, scale=scale, chance=chance, chance_from=chance_from, chosen_because=because)
-
-
-def _directed(metric: Metric) -> JudgedMetric:
-    """A declared direction always wins over what the name says."""
-    if metric.direction:
-        return JudgedMetric(metric.name, metric.direction, "")
-    told = direction_of(metric.name)
-    source = f"guessed from {told.word!r}" if told.known else ""
-    return JudgedMetric(metric.name, told.better, "", direction_from=source)
 
 
 def _scale(name: str, records: Iterable[RunRecord]) -> str:
@@ -130,3 +97,33 @@ def _chance(metric: Metric, scale: str, records: Iterable[RunRecord]) -> tuple[f
 def _classes(record: RunRecord, metric: str) -> Iterable[str]:
     yield from (name[name.index("[") + 1 : -1] for name in record.series if _is_class_series(name))
     yield from class_values(record, metric, None)
+
+
+@dataclass(frozen=True, slots=True)
+class WeakRule:
+    """When a run counts as weak. below: the bound, None where chance is unknown and no run is flagged."""
+
+    metric: str
+    below: float | None
+    reason: str
+
+    def is_weak(self, value: float) -> bool:
+        """Whether a run with this value is weak; NaN is not weak but missing."""
+        return self.below is not None and value < self.below
+
+
+def weak_rule(metric: JudgedMetric) -> WeakRule:
+    """The rule for one metric, with the words that explain it."""
+    if not metric.direction:
+        return WeakRule(metric.name, None, f"no run is flagged as weak: {direction_unknown(metric.name)}")
+    if metric.direction == "lower":
+        reason = f"no run is flagged as weak: of {metric.name} less is better, so it has no chance level"
+        return WeakRule(metric.name, None, reason)
+    if metric.chance is None or metric.chance <= 0:
+        declare = f"declare it as metrics.{metric.name}.chance"
+        return WeakRule(metric.name, None, f"no run is flagged as weak: chance of {metric.name} is unknown ({declare})")
+    twice = 2.0 * metric.chance
+    if metric.perfect is None or metric.chance + (metric.perfect - metric.chance) / 9.0 >= twice:
+        return WeakRule(metric.name, twice, f"twice chance ({metric.chance_from})")
+    below = metric.chance + (metric.perfect - metric.chance) / 9.0
+    return WeakRule(metric.name, below, f"a ninth of the way from chance ({metric.chance_from}) to a perfect score")

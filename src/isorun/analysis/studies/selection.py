@@ -2,6 +2,10 @@
 
 Two rules are common (Pham et al., ASE 2020, section 3.3): the epoch with the best validation loss, and the one with the
 best validation accuracy. Seconds to that epoch are the paper's Time_loss and Time_acc.
+
+Learning curves of a group: every run, and the median with a band at each step.
+
+What a failed run said in the end.
 """
 
 from __future__ import annotations
@@ -12,13 +16,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
+from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.metric_names import Kind, Split, direction_of, kind_of, split_of
 from isorun.analysis.studies.class_values import class_values, value_at
-from isorun.analysis.studies.judged import JudgedMetric
 from isorun.study.design import Selection
 from isorun.study.records import RunRecord, Series
 
-__all__ = ["FINAL", "Selected", "best_place", "select", "selection_rules"]
+__all__ = [
+    "BAND",
+    "FINAL",
+    "LearningCurves",
+    "Selected",
+    "best_place",
+    "last_words",
+    "learning_curves",
+    "select",
+    "selections_of",
+    "training_seconds",
+]
 
 FINAL: Final = Selection("final", "", "higher")
 _VALIDATION: Final = (Split.VALIDATION, Split.EVALUATION)
@@ -42,10 +59,10 @@ class Selected:
     problem: str = ""
 
 
-def selection_rules(
+def selections_of(
     declared: Mapping[str, Selection], records: Sequence[RunRecord], metrics: Sequence[JudgedMetric] = ()
 ) -> tuple[Selection, ...]:
-    """The declared rules; without any, best-loss and best-accuracy where validation series allow; else `final`.
+    """The declared selections; without any, best-loss and best-accuracy where validation series allow; else `final`.
 
     metrics: the judged ones, whose declared directions win over what names tell. A series whose name tells no direction
     picks no epoch.
@@ -53,24 +70,24 @@ def selection_rules(
     if declared:
         return tuple(declared.values())
     kinds = (("best-loss", Kind.LOSS), ("best-accuracy", Kind.ACCURACY))
-    found = [(name, _validation_series(kind, records)) for name, kind in kinds]
+    series = [(name, _validation_series(kind, records)) for name, kind in kinds]
     judged = {metric.name: metric.direction for metric in metrics}
-    rules = tuple(
-        Selection(name, metric, judged.get(metric) or direction_of(metric).better) for name, metric in found if metric
+    found = tuple(
+        Selection(name, metric, judged.get(metric) or direction_of(metric).better) for name, metric in series if metric
     )
-    return rules or (FINAL,)
+    return found or (FINAL,)
 
 
-def select(record: RunRecord, rule: Selection, metrics: Sequence[str]) -> Selected:
-    """Where the rule judges this run, with the values of `metrics` there."""
-    if rule == FINAL:
+def select(record: RunRecord, selection: Selection, metrics: Sequence[str]) -> Selected:
+    """Where the selection judges this run, with the values of `metrics` there."""
+    if selection == FINAL:
         return _at_end(record, metrics)
-    series = record.series.get(rule.metric)
+    series = record.series.get(selection.metric)
     if series is None or not series.values:
-        return Selected(None, None, None, problem=f"{rule.metric} was not logged")
-    place = best_place(series.values, higher_is_better=rule.higher_is_better)
+        return Selected(None, None, None, problem=f"{selection.metric} was not logged")
+    place = best_place(series.values, higher_is_better=selection.higher_is_better)
     if place is None:
-        return Selected(None, None, None, problem=f"all {len(series.values)} values of {rule.metric} are NaN")
+        return Selected(None, None, None, problem=f"all {len(series.values)} values of {selection.metric} are NaN")
     return _at_epoch(record, series, place, metrics)
 
 
@@ -124,11 +141,16 @@ def _at_end(record: RunRecord, metrics: Sequence[str]) -> Selected:
     return Selected(
         step=None,
         epochs=max(lengths, default=None),
-        seconds=record.wall_seconds,
+        seconds=training_seconds(record),
         values={name: value for name, value in found.items() if value is not None},
         per_class={name: _final_classes(record, name) for name in metrics},
         at_end=frozenset(name for name, value in found.items() if value is not None),
     )
+
+
+def training_seconds(record: RunRecord) -> float:
+    """The wall time from the end of start-up on, so that a warm run compares with a fresh one."""
+    return max(record.wall_seconds - (record.startup_seconds or 0.0), 0.0)
 
 
 def _final_value(record: RunRecord, metric: str) -> float | None:
@@ -143,3 +165,50 @@ def _final_classes(record: RunRecord, metric: str) -> Mapping[str, float]:
     final = class_values(record, metric, None)
     last = [series.steps[-1] for series in record.series.values() if series.steps]
     return final or (class_values(record, metric, max(last)) if last else {})
+
+
+BAND = (10.0, 90.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LearningCurves:
+    """One metric over the steps, for the finished runs of one group.
+
+    steps / median / low / high: equally long; low and high are the 10th and 90th percentile. A step counts when at
+    least half of the runs logged it, so that one long run does not pose as the group.
+    """
+
+    metric: str
+    steps: tuple[float, ...]
+    median: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    runs: tuple[Series, ...]
+
+
+def learning_curves(metric: str, records: Sequence[RunRecord]) -> LearningCurves | None:
+    """The curves; None when no run logged the metric at two steps or more."""
+    runs = tuple(record.series[metric] for record in records if len(_steps(record, metric)) > 1)
+    if not runs:
+        return None
+    by_step: dict[float, list[float]] = {}
+    for run in runs:
+        for step, value in zip(run.steps, run.values, strict=True):
+            if np.isfinite(value):
+                by_step.setdefault(step, []).append(value)
+    steps = tuple(sorted(step for step, values in by_step.items() if 2 * len(values) >= len(runs)))
+    with np.errstate(over="ignore"):
+        bands = [np.percentile(by_step[step], (BAND[0], 50.0, BAND[1])) for step in steps]
+    low, median, high = (tuple(float(band[place]) for band in bands) for place in range(3))
+    return LearningCurves(metric, steps, median, low, high, runs)
+
+
+def _steps(record: RunRecord, metric: str) -> set[float]:
+    return set(record.series[metric].steps) if metric in record.series else set()
+
+
+def last_words(log: str) -> str:
+    """The last line that is not indented: in a traceback and in isorun's own errors it says what is wrong."""
+    lines = [line for line in log.splitlines() if line.strip()]
+    leading = [line for line in lines if not line[0].isspace()]
+    return (leading or lines or [""])[-1].strip()

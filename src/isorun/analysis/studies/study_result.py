@@ -1,4 +1,13 @@
-"""The result of a study: everything its reports say, computed once."""
+"""Do two levels differ in spread? Levene's test with medians as centres (Brown and Forsythe 1974).
+
+The paper uses it to ask whether fixing the seed makes the spread smaller (section 5.2).
+
+The result of a study: everything its reports say, computed once.
+
+A study's finished runs as a table, one row a run, so that every statistic for tables works on studies too.
+
+What touches a verdict on two or more sides of a study: their own conditions, and what they differ in besides.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +15,71 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
 
 from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.evidence.study_conditions import Evidence, find_warnings
-from isorun.analysis.studies.group_analysis import analyse_group
-from isorun.analysis.studies.group_result import GroupKey, GroupResult
-from isorun.analysis.studies.judged import JudgedMetric, judged_metrics, logged_metrics
-from isorun.analysis.studies.level_comparison import LevelComparison, compare_levels
-from isorun.analysis.studies.selection import selection_rules
-from isorun.analysis.studies.weak import WeakRule, weak_rule
-from isorun.errors import NothingRecorded
+from isorun.analysis.evidence.judged import JudgedMetric
+from isorun.analysis.evidence.provenance import between_sides
+from isorun.analysis.pairwise.mean_and_variance_tests import levene
+from isorun.analysis.samples import Significance
+from isorun.analysis.studies.conditions import Evidence, study_conditions
+from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult, analyse_group
+from isorun.analysis.studies.judged import WeakRule, judged_metrics, logged_metrics, weak_rule
+from isorun.analysis.studies.selection import selections_of
+from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.study.cells import cells_of
 from isorun.study.design import Selection, Study
+from isorun.study.levels import Level
 from isorun.study.records import RunRecord, RunState, states
 
-__all__ = ["StudyResult", "analyse_study"]
+__all__ = [
+    "DISTINCT",
+    "FACTORS",
+    "UNIT",
+    "LevelComparison",
+    "StudyResult",
+    "StudySides",
+    "analyse_study",
+    "compare_levels",
+    "run_table",
+    "study_sides",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelComparison:
+    """Two levels of one approach, config and environment, judged by one selection.
+
+    test: None when no test could be made; why_not says why.
+    """
+
+    approach: str
+    config: str
+    environment: str
+    selection: str
+    metric: str
+    level_a: str
+    level_b: str
+    sd_a: float | None
+    sd_b: float | None
+    test: Significance | None
+    why_not: str = ""
+
+
+def compare_levels(a: Sequence[float], b: Sequence[float], *, several_seeds: bool) -> tuple[Significance | None, str]:
+    """The test, or None and the reason: with several seeds the spread also holds what the seeds do."""
+    if several_seeds:
+        return None, "several seeds: their spread also holds what the seed does"
+    if min(len(a), len(b)) < 2:
+        return None, "fewer than two runs on a side"
+    outcome = levene([np.asarray(side, dtype=np.float64) for side in (a, b)])
+    if outcome.statistic is None:
+        return None, "the runs of each level are all equally far from their median"
+    return outcome, ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +87,19 @@ class StudyResult:
     """What a study found.
 
     metrics: what the runs are judged by, the primary one first; empty when no run logged any.
-    rules: the selection rules, the primary one first. logged: every metric that any finished run logged.
+    selections: the primary one first. logged: every metric that any finished run logged.
     weak: when a run counts as weak by the primary metric; None without a metric.
     """
 
     study: str
     metrics: tuple[JudgedMetric, ...]
-    rules: tuple[Selection, ...]
+    selections: tuple[Selection, ...]
     weak: WeakRule | None
     groups: tuple[GroupResult, ...]
     levels: tuple[LevelComparison, ...]
     states: Mapping[RunState, int]
     logged: tuple[str, ...]
-    warnings: tuple[Condition, ...]
+    conditions: tuple[Condition, ...]
 
     @property
     def primary(self) -> JudgedMetric | None:
@@ -55,25 +113,25 @@ def analyse_study(study: Study, records: Sequence[RunRecord]) -> StudyResult:
         raise NothingRecorded(f"the study {study.name!r} has no runs yet", hint="isorun run study.toml")
     finished = [record for record in records if record.state is RunState.FINISHED]
     metrics = judged_metrics(study.metrics, finished)
-    rules = selection_rules(study.selections, finished, metrics)
+    selections = selections_of(study.selections, finished, metrics)
     weak = weak_rule(metrics[0]) if metrics else None
     planned = Counter(GroupKey(cell.approach, cell.config, cell.environment, cell.level) for cell in cells_of(study))
     by_group = _by_group(planned, records)
     groups = tuple(
-        analyse_group(key, runs, planned=planned[key], metrics=metrics, rules=rules, weak=weak)
+        analyse_group(key, runs, planned=planned[key], metrics=metrics, selections=selections, weak=weak)
         for key, runs in by_group.items()
     )
     evidence = Evidence(groups, _by_group(by_group, finished), metrics, logged_metrics(finished))
     return StudyResult(
         study=study.name,
         metrics=metrics,
-        rules=rules,
+        selections=selections,
         weak=weak,
         groups=groups,
-        levels=tuple(_level_comparisons(groups, metrics, rules)),
+        levels=tuple(_level_comparisons(groups, metrics, selections)),
         states=states(records),
         logged=logged_metrics(finished),
-        warnings=find_warnings(evidence),
+        conditions=study_conditions(evidence),
     )
 
 
@@ -86,10 +144,10 @@ def _by_group(order: Iterable[GroupKey], records: Iterable[RunRecord]) -> dict[G
 
 
 def _level_comparisons(
-    groups: Sequence[GroupResult], metrics: Sequence[JudgedMetric], rules: Sequence[Selection]
+    groups: Sequence[GroupResult], metrics: Sequence[JudgedMetric], selections: Sequence[Selection]
 ) -> Iterator[LevelComparison]:
-    """Every pair of levels of the same approach, config and environment, by the primary metric under every rule."""
-    for rule, metric in itertools.product(rules, metrics[:1]):
+    """Every pair of levels of the same approach, config and environment, by the first metric under every selection."""
+    for selection, metric in itertools.product(selections, metrics[:1]):
         for a, b in itertools.combinations(groups, 2):
             same = (a.key.approach, a.key.config, a.key.environment) == (
                 b.key.approach,
@@ -97,18 +155,18 @@ def _level_comparisons(
                 b.key.environment,
             )
             if same and a.finished and b.finished:
-                yield _compared(a, b, rule.name, metric.name)
+                yield _compared(a, b, selection.name, metric.name)
 
 
-def _compared(a: GroupResult, b: GroupResult, rule: str, metric: str) -> LevelComparison:
-    sides = [[value for value in group.rule(rule).values(metric) if math.isfinite(value)] for group in (a, b)]
+def _compared(a: GroupResult, b: GroupResult, selection: str, metric: str) -> LevelComparison:
+    sides = [[value for value in group.selection(selection).values(metric) if math.isfinite(value)] for group in (a, b)]
     test, why_not = compare_levels(*sides, several_seeds=max(len(a.identical), len(b.identical)) > 1)
-    sd_a, sd_b = (group.rule(rule).every.metrics[metric].overall.sd for group in (a, b))
+    sd_a, sd_b = (group.selection(selection).every.metrics[metric].overall.sd for group in (a, b))
     return LevelComparison(
         a.key.approach,
         a.key.config,
         a.key.environment,
-        rule,
+        selection,
         metric,
         str(a.key.level),
         str(b.key.level),
@@ -117,3 +175,113 @@ def _compared(a: GroupResult, b: GroupResult, rule: str, metric: str) -> LevelCo
         test,
         why_not,
     )
+
+
+FACTORS = ("approach", "config", "environment", "level", "seed", "repeat")
+UNIT = "unit"
+DISTINCT = "distinct"
+"""Columns that say what runs are worth: the independent draw that each belongs to, and the run that it copies."""
+
+
+def run_table(result: StudyResult, selection: str | None = None) -> dict[str, list[Any]]:
+    """Columns by name: the run's id, its factors, what it is worth, and every judged metric as selected.
+
+    selection: the name of one; the study's first one when not given. A metric that a run lacks is NaN.
+    """
+    names = [item.name for item in result.selections]
+    chosen = selection or names[0]
+    if chosen not in names:
+        raise InputError(f"the study has no selection {chosen!r}", allowed=known_names(chosen, names))
+    metrics = [metric.name for metric in result.metrics]
+    rows = [_row(group, run, metrics) for group in result.groups for run in _in_order(group.selection(chosen))]
+    return {name: [row[name] for row in rows] for name in ("run", *FACTORS, UNIT, DISTINCT, *metrics)}
+
+
+def _in_order(judged: SelectionResult) -> list[JudgedRun]:
+    """Runs in the order they were planned, which is the order sequential tests look at them."""
+    return sorted(judged.runs, key=lambda run: (run.repeat, -1 if run.seed is None else run.seed))
+
+
+def _row(group: GroupResult, run: JudgedRun, metrics: list[str]) -> dict[str, Any]:
+    key = group.key
+    factors = (key.approach, key.config, key.environment, str(key.level), _seed_text(run), str(run.repeat))
+    values = {name: run.selected.values.get(name, float("nan")) for name in metrics}
+    worth = {UNIT: run.unit, DISTINCT: run.distinct}
+    return {"run": run.run_id, **dict(zip(FACTORS, factors, strict=True)), **worth, **values}
+
+
+def _seed_text(run: JudgedRun) -> str:
+    return "" if run.seed is None else str(run.seed)
+
+
+_ABOUT_OTHER_THINGS: Final = frozenset(("runs-missing", "launch-differs", "few-runs", "no-identical-runs"))
+"""Conditions of a report's tables, of times and of identical runs, which say nothing about who is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudySides:
+    """The groups of a study that a verdict is about, and the factor that tells them apart."""
+
+    result: StudyResult
+    by: str
+    groups: tuple[GroupResult, ...]
+
+    @property
+    def noun(self) -> str:
+        """What a unit of these groups is: a run where everything is drawn anew, else a seed."""
+        drawn = {group.key.level is Level.DEFAULT for group in self.groups}
+        return {frozenset({True}): "run", frozenset({False}): "seed"}.get(frozenset(drawn), "unit")
+
+    @property
+    def real_runs(self) -> str:
+        """The next step towards more independent units."""
+        merged = [item for item in self.conditions() if item.code in {"default-not-independent", "seed-without-effect"}]
+        if merged:
+            return merged[0].next_step
+        if self.noun == "run":
+            return "raise repeats in the study (or -n) to 10 and run again: finished runs are kept"
+        return (
+            "add seeds to the study (seeds = [1, 2, …, 10]; --seed) and run again: finished runs are kept; or ask "
+            "about one seed alone: --unit repeat"
+        )
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """Everything known against a verdict on these groups."""
+        labels = {group.key.label for group in self.groups}
+        own = (_touching(condition, labels) for condition in self.result.conditions)
+        between = [
+            condition
+            for a, b in combinations(self.groups, 2)
+            for condition in between_sides(a.provenance, b.provenance, self.by)
+        ]
+        return (*(condition for condition in own if condition is not None), *dict.fromkeys(between))
+
+
+def study_sides(
+    result: StudyResult, by: str, labels: Sequence[str] = (), where: Mapping[str, str] | None = None
+) -> StudySides:
+    """The groups where `by` is one of the labels (any, when none is given) and the other factors are as in `where`."""
+    fixed = {name: label for name, label in (where or {}).items() if name in _FACTORS}
+    chosen = [
+        group
+        for group in result.groups
+        if group.finished
+        and (by not in _FACTORS or not labels or _factor(group, by) in labels)
+        and all(_factor(group, name) == label for name, label in fixed.items())
+    ]
+    return StudySides(result, by, tuple(chosen))
+
+
+_FACTORS: Final = ("approach", "config", "environment", "level")
+
+
+def _factor(group: GroupResult, name: str) -> str:
+    return str(getattr(group.key, name))
+
+
+def _touching(condition: Condition, labels: set[str]) -> Condition | None:
+    """The condition as far as it is about these groups; None where it is not, or is about other things."""
+    if condition.code in _ABOUT_OTHER_THINGS:
+        return None
+    touched = tuple(group for group in condition.groups if group in labels)
+    return replace(condition, groups=touched) if touched or not condition.groups else None

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from isorun.analysis.agreements.agreement import Correlation
-from isorun.analysis.agreements.rounding import RankChange, SupportedDigits
-from isorun.analysis.agreements.shared_runs import AgreementTable, SharedRuns
+from isorun.analysis.agreements.shared_runs import AgreementTable, RankChange, SharedRuns, SupportedDigits
 from isorun.analysis.evidence.condition import Condition
 from isorun.report.numbers import UNKNOWN, count, fixed, p_value, percentage, significant, whole
-from isorun.report.statistics.evidence import evidence_sentences
+from isorun.report.statistics.comparisons import evidence_sentences
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
 
@@ -99,7 +98,7 @@ def _side(name: str, digits: SupportedDigits) -> tuple[str, ...]:
 
 
 def _warnings(result: AgreementTable) -> Iterator[Condition]:
-    yield from result.warnings
+    yield from result.conditions
     for note in result.notes:
         yield Condition("note", note, "see the data")
     for shared in result.pairs:

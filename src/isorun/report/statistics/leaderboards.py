@@ -9,7 +9,7 @@ from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.leaderboards.compare_many import PairOutcome
 from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing
 from isorun.report.numbers import UNKNOWN, count, fixed, p_value, percentage, significant, whole
-from isorun.report.statistics.evidence import ROWS_COUNT
+from isorun.report.statistics.comparisons import ROWS_COUNT
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
 
@@ -26,7 +26,7 @@ def leaderboard_view(board: Leaderboard, value: str) -> View:
 
 def _verdict(board: Leaderboard) -> Iterator[str]:
     leading = [standing for standing in board.standings if standing.place.rank == 1]
-    void = voided(board.warnings)
+    void = voided(board.conditions)
     if void is not None:
         yield f"Nobody is called the best: {void.message}; next: {void.next_step}."
         yield _evidence(board)

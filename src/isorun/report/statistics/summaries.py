@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.spreads.summary import GroupSummary
+from isorun.analysis.spreads.spread import GroupSummary
 from isorun.report.numbers import UNKNOWN, count, decimals_for, fixed, percentage, whole
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
@@ -76,7 +76,7 @@ def _row(item: GroupSummary) -> tuple[str, ...]:
 def _warnings(summaries: Sequence[GroupSummary]) -> list[Condition]:
     few = [_name(item) for item in summaries if item.n < _FEW]
     dropped = sum(item.dropped for item in summaries)
-    own = {warning.message: warning for item in summaries for warning in item.warnings}
+    own = {warning.message: warning for item in summaries for warning in item.conditions}
     warnings = list(own.values())
     if few:
         message = f"{count(len(few), 'group')} with fewer than {_FEW} runs: the spread is hardly known"

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Final
 
-from isorun.analysis.pairwise.compare import compare
-from isorun.analysis.pairwise.comparison import Comparison
+from isorun.analysis.comparison import Comparison, compare
 from isorun.report.numbers import UNKNOWN, fixed, p_value
 from isorun.report.tables import Column, Table
 from isorun.study.levels import Level
@@ -84,7 +83,7 @@ def _better(difference: float) -> str:
 
 def _values(groups: Sequence[Measured], name: str, level: Level) -> list[float]:
     found = (group.group for group in groups if group.network.name == name and group.level is level)
-    values = [value for group in found if group for value in group.rule(_RULE).values(METRIC)]
+    values = [value for group in found if group for value in group.selection(_RULE).values(METRIC)]
     return [value for value in values if math.isfinite(value)]
 
 

@@ -6,17 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from isorun.analysis.studies.group_result import RuleResult
-from isorun.report.figures.boxplot import BoxRow, RunValue, box_figure
+from isorun.analysis.studies.group_result import SelectionResult
 from isorun.report.figures.description import Figure
-from isorun.report.figures.groups import COLOURS
-from isorun.report.figures.series import series_of
+from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
+from isorun.report.figures.groups import COLOURS, series_of
 from isorun.report.numbers import decimals_for
 from isorun.study.levels import Level
-from isorun.zoo.studies.ase20.cells import POINTS
 from isorun.zoo.studies.ase20.design import METRIC
 from isorun.zoo.studies.ase20.factors import arm_group
 from isorun.zoo.studies.ase20.measured import Measured, PartResult, overall_extreme
+from isorun.zoo.studies.ase20.tables import POINTS
 
 __all__ = ["accuracy_figures", "factor_figures"]
 
@@ -41,7 +40,7 @@ def factor_figures(parts: Sequence[PartResult]) -> Iterator[Figure]:
             continue
         network = part.planned.networks[0]
         groups = ((place, arm, arm_group(part, arm)) for place, arm in enumerate(part.planned.arms))
-        rows = [_row(arm, group.rules[0], place % COLOURS) for place, arm, group in groups if group]
+        rows = [_row(arm, group.selections[0], place % COLOURS) for place, arm, group in groups if group]
         title = f"{network.name} on {part.planned.data}: test accuracy of every run, by what was varied"
         drawn = box_figure(
             f"factors-{network.option}", title, _LABEL, rows, _sentence(rows), factor=100.0, decimals=_decimals(rows)
@@ -62,11 +61,11 @@ def _level_rows(groups: Sequence[Measured]) -> Iterator[BoxRow]:
         if item.group is None:
             continue
         extreme = overall_extreme(item.group)
-        rule = item.group.rule(extreme.rule) if extreme else item.group.rules[0]
+        rule = item.group.selection(extreme.rule) if extreme else item.group.selections[0]
         yield _row(item.network.name, rule, series_of(item.group.key))
 
 
-def _row(name: str, rule: RuleResult, series: int) -> BoxRow:
+def _row(name: str, rule: SelectionResult, series: int) -> BoxRow:
     found = ((run, run.selected.values.get(METRIC, math.nan)) for run in rule.runs)
     runs = tuple(RunValue(run.run_id, value, run.weak) for run, value in found if math.isfinite(value))
     return BoxRow(name, rule.every.metrics[METRIC].overall, runs, series)

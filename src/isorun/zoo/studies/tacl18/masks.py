@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from isorun.analysis.agreements.agreement import agreement
-from isorun.analysis.agreements.tau_interval import FEWEST_SEEDS, tau_difference_interval, tau_interval
+from isorun.analysis.agreements.agreement import FEWEST_SEEDS, agreement, tau_difference_interval, tau_interval
 from isorun.report.numbers import UNKNOWN, count, fixed
 from isorun.report.tables import Column, Table
 from isorun.zoo.studies.tacl18.design import OWN_MASKS
 from isorun.zoo.studies.tacl18.published import AGREEMENTS
-from isorun.zoo.studies.tacl18.seeds_study import SeedRuns
+from isorun.zoo.studies.tacl18.seeds import SeedRuns
 
 __all__ = ["MaskAgreement", "MaskEffect", "mask_effects", "mask_sentences", "mask_table"]
 

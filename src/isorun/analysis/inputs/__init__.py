@@ -1,1 +1,0 @@
-"""What statistics are made from: samples, tables of results, pairs, ranks."""

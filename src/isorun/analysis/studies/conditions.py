@@ -1,0 +1,504 @@
+"""Were the runs of a group what they claim to be: independent at `default`, identical at the other levels?
+
+Each rule looks at the finished runs of one group.
+
+Conditions of a study: what a reader has to know before trusting its numbers.
+
+Each rule is one function that looks at the whole study and yields conditions; RULES is the order they are shown in.
+Codes are stable, so that scripts can rely on them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from isorun.analysis.evidence.condition import Condition, some
+from isorun.analysis.evidence.judged import JudgedMetric, direction_conditions, how_to_declare
+from isorun.analysis.evidence.metric_names import Kind, is_bookkeeping, kind_of
+from isorun.analysis.evidence.provenance import changed_facts, distinct, effective
+from isorun.analysis.evidence.run_units import (
+    FINAL_WEIGHTS,
+    INITIAL_WEIGHTS,
+    DigestCount,
+    IdenticalRuns,
+    Merge,
+    RunUnits,
+    identical_runs,
+    own_seeds,
+)
+from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult
+from isorun.analysis.studies.selection import FINAL
+from isorun.errors import known_names
+from isorun.study.levels import Level
+from isorun.study.records import RunRecord
+
+__all__ = ["CONDITION_RULES", "FEWEST_RUNS", "Evidence", "study_conditions"]
+
+_OPEN_ENDS_TOLD: Final = 3
+_VALUES: Final = "values of "
+
+
+def _hook_never_started(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    silent = [record for record in records if any(note.code == "no-worker" for note in record.notes)]
+    if silent:
+        consequence = (
+            "nothing but environment variables was fixed"
+            if key.level.fixes_seed
+            else "whether each drew anew is not known, and an error rate holds only if it did"
+        )
+        yield Condition(
+            "hook-never-started",
+            f"in {len(silent)} of {some(len(records), 'run')} no Python process loaded isorun's worker: {consequence}",
+            "start Python without -I, -E or -S, and do not clear PYTHONPATH; then run again",
+            (key.label,),
+        )
+
+
+def _not_independent(key: GroupKey, records: Sequence[RunRecord], units: RunUnits) -> Iterator[Condition]:
+    """Draws that were to be independent and are not; the code says which: whole runs, or seeds."""
+    if not units.merges:
+        return
+    count, evidence = units.count, _why_merged(records, units)
+    next_step = _independent_draws(records)
+    if key.level is Level.DEFAULT:
+        message = f"the default runs are not independent: {evidence}; {some(len(records), 'run')} count as {count}"
+        yield Condition("default-not-independent", message, next_step, (key.label,))
+    else:
+        message = f"{some(units.planned, 'seed')} did not make {units.planned} different draws: {evidence}; "
+        yield Condition("seed-without-effect", f"{message}they count as {count}", next_step, (key.label,))
+
+
+def _why_merged(records: Sequence[RunRecord], units: RunUnits) -> str:
+    largest = max(Counter(units.unit.values()).values())
+    told = f"{largest} of {some(len(records), 'run')} {units.merges[0]}"
+    return f"{told} ({_told(records)})" if units.merges[0] is Merge.OWN_SEED else told
+
+
+def _told(records: Sequence[RunRecord]) -> str:
+    first = next(seeded for record in records for seeded in (*own_seeds(record), *record.seeded))
+    return f"{first.call}({first.value})" + (f" at {first.where}" if first.where else "")
+
+
+def _independent_draws(records: Sequence[RunRecord]) -> str:
+    """How to get draws that are: by the training's own option where it has one, else by taking its seeds over."""
+    if not any(record.seeded for record in records):
+        return "let the training draw anew in every run (or read its seed from ISORUN_SEED), then run again"
+    options = {str(effective(record).get("seed_option") or "") for record in records} - {""}
+    taken = (
+        "the same command with --take-seeds (take_seeds = true in a study file), which gives every run its own seeds"
+    )
+    if options:
+        return f"{min(options)} {{seed}} behind the training's command; or {taken}"
+    return taken
+
+
+def _seed_fixed_in_part(key: GroupKey, records: Sequence[RunRecord], units: RunUnits) -> Iterator[Condition]:
+    """A constant in the training that did not make runs alike: a data split, perhaps, or an order of batches."""
+    seeded = [record for record in records if any(not one.replaced for one in record.seeded)]
+    if seeded and not units.merges and key.level is Level.DEFAULT:
+        yield Condition(
+            "default-not-independent",
+            f"the default runs share a part of their randomness: {len(seeded)} of {some(len(records), 'run')} fixed a "
+            f"seed themselves ({_told(seeded)}), so their spread may be too small",
+            _independent_draws(records),
+            (key.label,),
+        )
+
+
+def _same_start(key: GroupKey, records: Sequence[RunRecord], units: RunUnits) -> Iterator[Condition]:
+    """Equal initial weights where draws were to differ: pretrained weights are, and so is a seed that was not seen."""
+    started = {units.unit[record.run_id]: record.digests.get(INITIAL_WEIGHTS) for record in records}
+    known = [digest for digest in started.values() if digest]
+    if units.merges or len(known) < 2 or len(set(known)) == len(known):
+        return
+    largest = max(Counter(known).values())
+    default = key.level is Level.DEFAULT
+    what = f"{largest} of {some(len(known), 'run')}" if default else f"{largest} of {some(len(known), 'seed')}"
+    yield Condition(
+        "default-not-independent" if default else "seed-without-effect",
+        f"{what} started from the same weights: unless these are pretrained, the training sets a seed of its own",
+        "read the seed from {seed} or ISORUN_SEED in the training, or isorun run --take-seeds; then run again",
+        (key.label,),
+    )
+
+
+def _deterministic_differs(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    if not key.level.fixes_kernels:
+        return
+    for same in identical_runs(records):
+        runs = [record for record in records if record.cell.seed == same.seed]
+        differing = _first_differing(same) or _differing_values(runs)
+        if differing is not None:
+            yield Condition(
+                "deterministic-differs",
+                f"identical runs with seed {same.seed} gave {differing.distinct} different {_spoken(differing.name)} "
+                f"in {some(differing.runs, 'run')}{_seen_open(runs)}",
+                "look for threads, data workers, time or files that the training reads; notes of the runs name more",
+                (key.label,),
+            )
+
+
+def _seen_open(records: Sequence[RunRecord]) -> str:
+    """What the workers saw that the level does not hold."""
+    seen = dict.fromkeys(str(item) for record in records for item in effective(record).get("open") or ())
+    if not seen:
+        return " although every known factor is fixed"
+    told = "; ".join(list(seen)[:_OPEN_ENDS_TOLD])
+    more = f"; and {len(seen) - _OPEN_ENDS_TOLD} more" if len(seen) > _OPEN_ENDS_TOLD else ""
+    return f"; seen open: {told}{more}"
+
+
+def _first_differing(same: IdenticalRuns) -> DigestCount | None:
+    return next((count for count in same.digests if count.distinct > 1), None)
+
+
+def _differing_values(records: Sequence[RunRecord]) -> DigestCount | None:
+    """The first metric whose last values differ: trainings without a digest of their weights have nothing else."""
+    names = sorted({name for record in records for name in (*record.results, *record.series)})
+    judging = [name for name in names if kind_of(name) is not Kind.OTHER]
+    for name in judging or [name for name in names if not is_bookkeeping(name)]:
+        values = [value for record in records if (value := _last_value(record, name)) is not None]
+        sets = Counter(map(repr, values))
+        if len(sets) > 1:
+            return DigestCount(f"{_VALUES}{name}", len(values), len(sets), max(sets.values()))
+    return None
+
+
+def _last_value(record: RunRecord, name: str) -> float | None:
+    if name in record.results:
+        return record.results[name]
+    return record.series[name].values[-1] if name in record.series and len(record.series[name].values) else None
+
+
+def _spoken(digest: str) -> str:
+    if digest.startswith(_VALUES):
+        return digest
+    return {INITIAL_WEIGHTS: "initial weights", FINAL_WEIGHTS: "final weights"}.get(digest, f"digests of {digest}")
+
+
+def _no_identical_runs(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    seeds = {record.cell.seed for record in records}
+    if key.level.fixes_seed and 1 < len(records) == len(seeds):
+        yield Condition(
+            "no-identical-runs",
+            f"each of {some(len(seeds), 'seed')} ran once, so the spread is that of seeds, not of identical runs",
+            "set repeats to 8 or more in the study and run again: finished runs are kept",
+            (key.label,),
+        )
+
+
+def _threads_differ(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    changed = changed_facts(records, lambda name: "threads" in name or name == "affinity")
+    if changed:
+        yield Condition(
+            "threads-differ",
+            f"the runs did not use the same number of threads or CPUs ({changed}): that alone changes results",
+            "set threads in the study's environment, and run again in a new store",
+            (key.label,),
+        )
+
+
+def _machine_differs(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    changed = changed_facts(records, lambda name: name in {"model", "vector", "cpu_capability", "devices", "version"})
+    if changed:
+        yield Condition(
+            "machine-differs",
+            f"the runs did not have the same processor, device or library version ({changed})",
+            "make one environment for each in the study, so that their runs are not mixed",
+            (key.label,),
+        )
+
+
+def _code_differs(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    found = distinct(dict(record.code) for record in records if record.code)
+    if len(found) > 1:
+        yield Condition(
+            "code-differs",
+            f"the runs come from {len(found)} versions of the code ({_changed_keys(records)} differ)",
+            "run the study again in a new store, or report the versions apart",
+            (key.label,),
+        )
+
+
+def _changed_keys(records: Sequence[RunRecord]) -> str:
+    keys = dict.fromkeys(name for record in records for name in record.code)
+    return ", ".join(name for name in keys if len(distinct(record.code.get(name) for record in records)) > 1)
+
+
+def _launch_mixed(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    modes = sorted({record.launch for record in records})
+    if len(modes) > 1:
+        yield Condition(
+            "launch-mixed",
+            f"the runs were launched in different ways ({', '.join(modes)})",
+            "use one launch mode for the whole study",
+            (key.label,),
+        )
+
+
+def _shared_device(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    sharing = [record for record in records if any(note.code == "shared-device" for note in record.notes)]
+    if sharing:
+        yield Condition(
+            "shared-device",
+            f"{len(sharing)} of {some(len(records), 'run')} shared a device with others that ran at the same time: "
+            "their times do not compare, and what is chosen by speed or free memory may have changed values",
+            "lower --jobs, or give more --devices",
+            (key.label,),
+        )
+
+
+CONDITION_RULES: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits], Iterator[Condition]]]] = (
+    _hook_never_started,
+    _not_independent,
+    _seed_fixed_in_part,
+    _same_start,
+    _deterministic_differs,
+    _no_identical_runs,
+    _threads_differ,
+    _machine_differs,
+    _code_differs,
+    _launch_mixed,
+    _shared_device,
+)
+
+
+FEWEST_RUNS: Final = 5
+"""Below this many runs a standard deviation says next to nothing: its 90 % interval at n = 4 is 0.6 to 2.9 times sd."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the rules look at. records: the finished runs by group."""
+
+    groups: Sequence[GroupResult]
+    records: Mapping[GroupKey, Sequence[RunRecord]]
+    metrics: Sequence[JudgedMetric]
+    logged: Sequence[str]
+
+
+def study_conditions(evidence: Evidence) -> tuple[Condition, ...]:
+    """All conditions, those on how the runs were made first; the same one of several groups is one."""
+    units = {group.key: group.units for group in evidence.groups}
+    in_groups = (
+        warning
+        for rule in CONDITION_RULES
+        for key, records in evidence.records.items()
+        if records
+        for warning in rule(key, records, units[key])
+    )
+    return (*_merged(in_groups), *(warning for rule in RULES for warning in rule(evidence)))
+
+
+def _merged(warnings: Iterable[Condition]) -> Iterable[Condition]:
+    merged: dict[tuple[str, str], Condition] = {}
+    for warning in warnings:
+        same = merged.get((warning.code, warning.message), replace(warning, groups=()))
+        merged[warning.code, warning.message] = replace(same, groups=(*same.groups, *warning.groups))
+    return merged.values()
+
+
+def _runs_failed(evidence: Evidence) -> Iterator[Condition]:
+    failed = [run for group in evidence.groups for run in group.failed if not run.finished_later]
+    if failed:
+        yield Condition(
+            "runs-failed",
+            f"{some(len(failed), 'run')} left no result ({failed[0].reason or failed[0].state}); "
+            "the tables show only those that finished",
+            "isorun run with the same study: only what is missing or failed is run",
+        )
+
+
+def _runs_missing(evidence: Evidence) -> Iterator[Condition]:
+    missing = sum(max(group.planned - sum(group.states.values()), 0) for group in evidence.groups)
+    if missing:
+        planned = sum(group.planned for group in evidence.groups)
+        yield Condition(
+            "runs-missing",
+            f"{some(missing, 'run')} of the {planned} in the study have not been made yet",
+            "isorun run with the same study: only what is missing is run",
+        )
+
+
+def _launch_differs(evidence: Evidence) -> Iterator[Condition]:
+    """Seconds count from the end of start-up. Where nobody knows when that was, fresh and warm runs do not compare."""
+    unknown = {
+        key: [record for record in records if record.startup_seconds is None]
+        for key, records in evidence.records.items()
+    }
+    modes = {key: {record.launch for record in records} for key, records in unknown.items() if records}
+    fresh = sorted({str(key.level) for key, used in modes.items() if used == {"fresh"}})
+    warm = sorted({str(key.level) for key, used in modes.items() if used == {"warm"}})
+    if fresh and warm:
+        yield Condition(
+            "launch-differs",
+            f"runs at {', '.join(fresh)} were started fresh, those at {', '.join(warm)} warm: the seconds of fresh "
+            "runs include importing frameworks, so compare times within a level only",
+            "isorun run with a new --store, where times matter: start-up is then recorded apart",
+        )
+
+
+def _metric_not_logged(evidence: Evidence) -> Iterator[Condition]:
+    finished = any(evidence.records.values())
+    for metric in evidence.metrics if finished else ():
+        if metric.name not in evidence.logged:
+            yield Condition(
+                "metric-not-logged",
+                f"no run logged the metric {metric.name!r}; logged were: {known_names(metric.name, evidence.logged)}",
+                f"rename [metrics.{metric.name}] in the study, or log it: isorun.result({metric.name}=...)",
+            )
+    if finished and not evidence.metrics:
+        yield Condition(
+            "no-metric",
+            "no run logged a metric, so there is nothing to judge by",
+            "isorun.result(test_acc=...) in the training, or print lines such as 'test_acc: 0.98'",
+        )
+
+
+def _metric_chosen(evidence: Evidence) -> Iterator[Condition]:
+    for metric in evidence.metrics:
+        if not metric.declared:
+            yield Condition(
+                "metric-chosen",
+                f"{metric.name} was chosen: {metric.chosen_because}",
+                f"declare the one you mean: {how_to_declare(metric)}",
+            )
+
+
+def _directions(evidence: Evidence) -> Iterator[Condition]:
+    for metric in evidence.metrics:
+        yield from direction_conditions(metric)
+
+
+def _few_runs(evidence: Evidence) -> Iterator[Condition]:
+    few = [group for group in evidence.groups if group.finished < FEWEST_RUNS]
+    if few:
+        yield Condition(
+            "few-runs",
+            f"fewer than {FEWEST_RUNS} finished runs: the spread is hardly known",
+            "raise repeats in the study (or -n) and run again: finished runs are kept",
+            tuple(f"{group.key.label}: {group.finished}" for group in few),
+        )
+
+
+def _weak_runs(evidence: Evidence) -> Iterator[Condition]:
+    weak = {
+        group.key.label: len(group.selections[0].weak_runs)
+        for group in evidence.groups
+        if group.selections[0].weak_runs
+    }
+    if weak:
+        yield Condition(
+            "weak-runs",
+            f"weak runs, which learned next to nothing: {sum(weak.values())}; they are part of every figure that does "
+            "not say otherwise",
+            "look at their output in the store: a training that sometimes fails is a result, too",
+            tuple(weak),
+        )
+
+
+def _not_finite(evidence: Evidence) -> Iterator[Condition]:
+    for metric in evidence.metrics:
+        runs = {run.run_id for group in evidence.groups for run in _runs_with_gaps(group, metric.name)}
+        if runs:
+            named = ", ".join(sorted(runs)[:3]) + (", …" if len(runs) > 3 else "")
+            yield Condition(
+                "metric-not-finite",
+                f"{metric.name} is NaN or infinite in {some(len(runs), 'run')} ({named}), left out of its figures",
+                f"look at runs/{min(runs)}/output.log in the store",
+            )
+
+
+def _runs_with_gaps(group: GroupResult, metric: str) -> Iterator[JudgedRun]:
+    for judged in group.selections:
+        for run in judged.runs:
+            if not math.isfinite(run.selected.values.get(metric, 0.0)):
+                yield run
+
+
+def _unjudged(evidence: Evidence) -> Iterator[Condition]:
+    for number, judged in enumerate(evidence.groups[0].selections if evidence.groups else ()):
+        problems = [problem for group in evidence.groups for problem in group.selections[number].unjudged.values()]
+        if problems:
+            yield Condition(
+                "rule-without-epoch",
+                f"the selection {judged.selection.name} picked no epoch in {some(len(problems), 'run')} "
+                f"({problems[0]}); they are missing from its rows",
+                f"log {judged.selection.metric} every epoch, or change [selections.{judged.selection.name}]",
+            )
+
+
+def _selected_on_itself(evidence: Evidence) -> Iterator[Condition]:
+    judged = evidence.groups[0].selections if evidence.groups else ()
+    names = {metric.name for metric in evidence.metrics}
+    both = [one.selection for one in judged if one.selection.metric in names]
+    if both:
+        yield Condition(
+            "selected-on-itself",
+            f"{both[0].metric} both picks the epoch and is the result: the best of many epochs is too good",
+            "log a value on data that picks nothing: isorun.log(epoch=..., test_acc=...)",
+        )
+
+
+def _judged_at_end(evidence: Evidence) -> Iterator[Condition]:
+    for metric in evidence.metrics:
+        judged = [one for group in evidence.groups for one in group.selections if _at_end(one, metric.name)]
+        names = {one.selection.name for one in judged} - {FINAL.name}
+        if names:
+            yield Condition(
+                "final-value-used",
+                f"{metric.name} was not logged at the epoch picked by {' and '.join(sorted(names))}: "
+                "its value at the end of the run is shown",
+                f"log it every epoch: isorun.log(epoch=..., {metric.name}=...)",
+            )
+
+
+def _at_end(judged: SelectionResult, metric: str) -> bool:
+    return any(metric in run.selected.at_end for run in judged.runs)
+
+
+def _from_output(evidence: Evidence) -> Iterator[Condition]:
+    """Metrics read in the same way, from the same line where one is still known, are one warning."""
+    judged = {metric.name for metric in evidence.metrics}
+    judged |= {one.selection.metric for group in evidence.groups for one in group.selections}
+    records = [record for group in evidence.records.values() for record in group]
+    alike: dict[str, list[str]] = {}
+    for metric in sorted(judged):
+        origins = (record.sources.get(metric, "") for record in records)
+        origin = next((origin for origin in origins if origin.startswith("stdout")), "")
+        if origin:
+            alike.setdefault(f"({origin}){_example(records, metric)}", []).append(metric)
+    for where, metrics in alike.items():
+        yield Condition(
+            "metric-from-output",
+            f"{' and '.join(metrics)} read from the training's output {where}",
+            f"check the values; to be sure, log them: isorun.log(epoch=..., {metrics[0]}=...), or declare a pattern",
+        )
+
+
+def _example(records: Sequence[RunRecord], metric: str) -> str:
+    """The first line of the log that names the metric, where the kept end of the log still has one."""
+    lines = (line.strip() for record in records for line in record.log_tail.splitlines())
+    line = next((line for line in lines if metric in line), "")
+    return f', as in "{line[:100]}"' if line else ""
+
+
+RULES: Final[Sequence[Callable[[Evidence], Iterator[Condition]]]] = (
+    _metric_not_logged,
+    _not_finite,
+    _runs_failed,
+    _runs_missing,
+    _launch_differs,
+    _few_runs,
+    _weak_runs,
+    _unjudged,
+    _selected_on_itself,
+    _judged_at_end,
+    _from_output,
+    _metric_chosen,
+    _directions,
+)
