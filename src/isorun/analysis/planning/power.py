@@ -283,7 +283,7 @@ def _checked_design(design: Design) -> Design:
             f"there is no test {design.test!r}", found=design.test, allowed=known_names(design.test, TESTS)
         )
     if not _SMALLEST_ALPHA <= design.alpha < 0.5:
-        allowed = f"a number from {_SMALLEST_ALPHA:g} to below 0.5"
+        allowed = "a number between 0 and 0.5" if design.alpha >= 0.5 else f"{_SMALLEST_ALPHA:g} or more"
         raise InputError("alpha cannot be used", found=f"{design.alpha}", allowed=allowed)
     spending_function(design.spending)
     return design
