@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+import isorun.showing
 from isorun import workflow
 from isorun.analysis.sequential.plan import Plan
 from isorun.deciding import KeptPlan, StudyDecision, decide
@@ -13,6 +14,8 @@ from isorun.study.design import Study
 from isorun.study.records import RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
+
+isorun.showing.install()
 
 
 def two(gain=0.1, **changes):
@@ -194,6 +197,14 @@ def test_a_report_says_that_a_decision_made_runs_beyond_the_study(store):
     told = {condition.code: condition for condition in workflow.analyse(study, store=store).conditions}
     assert result.to_keep in told["beyond-the-study"].message
     assert "beyond-the-study" not in {one.code for one in workflow.analyse(result.study, store=store).conditions}
+
+
+def test_a_decision_tells_itself_in_a_few_lines(store):
+    result = decided(store=store)
+    said = str(result)
+    assert said.startswith("new is better")
+    assert len(said) < 4000
+    assert "<strong>new is better" in result._repr_html_()
 
 
 def test_lists_are_decided_without_any_store():

@@ -6,11 +6,12 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from isorun import workflow
+from isorun.analysis import Told
 from isorun.analysis.comparison import REAL_RUNS
 from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.evidence.judged import ASSUMED
@@ -37,12 +38,16 @@ from isorun.execution.base import AbstractExecutor
 from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, study_results
 from isorun.scheduling import AbstractAgenda, Observer, carry_out
 from isorun.session import Session
+from isorun.showing import VIEWS
 from isorun.store.base import PLANS, AbstractDocuments, AbstractStore
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
 from isorun.study.document import extended, with_key
 from isorun.study.levels import Level
 from isorun.study.records import RunRecord, RunState
+
+if TYPE_CHECKING:
+    from isorun.report.view import View
 
 __all__ = ["Sides", "StudyDecision", "decide"]
 
@@ -129,12 +134,14 @@ def _decide_lists(first: Any, second: Any, plan: Plan, direction: str | None) ->
 
 
 @dataclass(frozen=True, slots=True)
-class StudyDecision:
+class StudyDecision(Told):
     """A decision on a study: the names of both sides, what their runs count as, and what weakens them.
 
     stopped: why the work ended before the rule said so. study: with all runs that were made; to_keep: what to write
     into the study's file so that its reports show those beyond it.
     """
+
+    told_as: ClassVar[str] = "study-decision"
 
     decision: Decision
     a: str
@@ -142,7 +149,7 @@ class StudyDecision:
     units: Mapping[str, Units]
     runs_made: int
     study: Study
-    warnings: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     stopped: str = ""
     to_keep: str = ""
 
@@ -159,7 +166,7 @@ class StudyDecision:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: the sides and what they count as, then the decision's own keys."""
         first, second = self.units[self.a], self.units[self.b]
-        warnings = (*self.warnings, *self.decision.conditions)
+        warnings = (*self.conditions, *self.decision.conditions)
         return {
             "a": self.a,
             "b": self.b,
@@ -173,6 +180,22 @@ class StudyDecision:
             "stopped": self.stopped,
             "warnings": [warning.to_json() for warning in warnings],
         }
+
+
+def _view(result: StudyDecision) -> View:
+    from isorun.report.statistics.comparisons import decision_view  # noqa: PLC0415 - loads when one is shown
+
+    return decision_view(
+        result.decision,
+        result.a,
+        result.b,
+        units=result.units,
+        warnings=result.conditions,
+        to_keep=result.to_keep,
+    )
+
+
+VIEWS["study-decision"] = _view
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +379,7 @@ class _Rule(AbstractAgenda):
             units=dict(zip((sides.a, sides.b), self._last.units, strict=True)),
             runs_made=runs_made,
             study=self.larger,
-            warnings=self._last.conditions,
+            conditions=self._last.conditions,
             stopped=self._stopped,
             to_keep=_beyond(self._study, self.larger),
         )
