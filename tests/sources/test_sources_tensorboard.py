@@ -102,11 +102,11 @@ def test_no_changed_byte_gives_a_wrong_value(tmp_path: Path, writer_class: Any) 
     since = time.time() - 1
     path = write_run(writer_class, tmp_path / "tb", points=1)
     whole = path.read_bytes()
-    right = {(name, series.values) for name, series in read(tmp_path, since).series.items()}
+    right = {(name, tuple(series.values)) for name, series in read(tmp_path, since).series.items()}
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x41]) + whole[place + 1 :])
         found = read(tmp_path, since)
-        assert {(name, series.values) for name, series in found.series.items()} <= right
+        assert {(name, tuple(series.values)) for name, series in found.series.items()} <= right
 
 
 def test_garbage_is_noted(tmp_path: Path) -> None:
