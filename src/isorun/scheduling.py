@@ -134,6 +134,8 @@ class _Loop:
         # Each with the time from which on another look is worth while; those of a long study are long due at its end.
         self._held: deque[tuple[float, Cell]] = deque()
         self._running: dict[str, _Running] = {}
+        # Runs that ended and are not kept yet: a disk takes its time, in which the next runs can begin.
+        self._ended: deque[tuple[_Running, RunRecord]] = deque()
         self._tries: Counter[str] = Counter()
         self._latest_attempts = _latest_attempts(self._store.run_ids())
         self._known_holders: dict[str, Holder | None] = {}
@@ -147,13 +149,22 @@ class _Loop:
             try:
                 self._ask_agenda()
                 self._start_runs()
-                while self._running or (self._held and not self._stopped):
-                    self._hear(self._next_told())
-                    self._start_runs()
+                while self._running or self._ended or (self._held and not self._stopped):
+                    self._take_turn()
             except BaseException:
                 self._give_up()
                 raise
         return Outcome(tuple(self._records), self._elsewhere, self._stopped)
+
+    def _take_turn(self) -> None:
+        """Hear what was told, start what can start, and then keep one record: the disk is the slowest of the three."""
+        self._hear(self._next_told())
+        for _ in range(self._told.qsize()):
+            self._hear(self._told.get())
+        self._start_runs()
+        if self._ended:
+            self._end(*self._ended.popleft())
+            self._start_runs()
 
     def _ask_agenda(self) -> None:
         cells = () if self._stopped else self._agenda.propose()
@@ -169,7 +180,10 @@ class _Loop:
 
     def _has_room(self) -> bool:
         """Whether something is left and the executor can use it; it is not even opened where nothing is left."""
-        return bool(self._ready or self._held) and len(self._running) < self._session.executor.capacity
+        if not self._ready and not self._held:
+            return False
+        undecided = len(self._ended) if self._study.policy.on_failure == "fail-fast" else 0
+        return len(self._running) + undecided < self._session.executor.capacity
 
     def _next_cell(self) -> Cell | None:
         if self._ready:
@@ -226,7 +240,9 @@ class _Loop:
         self._ask_agenda()
 
     def _next_told(self) -> Event | _StopAsked | None:
-        """What is told next; None when it is time to look at cells that others hold."""
+        """What is told next; None when there are records to keep, or it is time to look at cells that others hold."""
+        if self._ended:
+            return None
         if self._stopped or self._ready or not self._held or not self._has_room():
             return self._told.get()
         if not self._running:
@@ -250,7 +266,7 @@ class _Loop:
             case RowsLogged(run_id, rows) if run_id in self._running:
                 self._observer.rows_logged(self._running[run_id].cell, rows)
             case RunEnded(run_id, record) if run_id in self._running:
-                self._end(self._running.pop(run_id), record)
+                self._ended.append((self._running.pop(run_id), record))
             case ExecutorFailed(error, run_id):
                 self._free(run_id)
                 raise error
@@ -302,17 +318,26 @@ class _Loop:
         """After an error: end the runs, keep what they left as far as that is still possible, and free their cells."""
         with suppress(Exception):
             self._session.executor.stop()
+            self._keep_what_ended()
             until = time.monotonic() + _GIVE_UP_SECONDS
             while self._running and (left := until - time.monotonic()) > 0:
                 told = self._told.get(timeout=left)
-                if isinstance(told, RunEnded):
-                    with suppress(Exception):
-                        self._keep(told.record)
-                if isinstance(told, RunEnded | ExecutorFailed):
+                if isinstance(told, RunEnded) and told.run_id in self._running:
+                    self._ended.append((self._running.pop(told.run_id), told.record))
+                    self._keep_what_ended()
+                if isinstance(told, ExecutorFailed):
                     self._free(told.run_id)
         for run_id in tuple(self._running):
             with suppress(Exception):
                 self._free(run_id)
+
+    def _keep_what_ended(self) -> None:
+        while self._ended:
+            running, record = self._ended.popleft()
+            with suppress(Exception):
+                self._keep(record)
+            with suppress(Exception):
+                running.claim.release()
 
     def _free(self, run_id: str) -> None:
         running = self._running.pop(run_id, None)

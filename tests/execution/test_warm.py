@@ -173,6 +173,7 @@ def test_children_of_a_warm_run_are_ended_and_noted_and_other_runs_are_left_alon
     assert "left-behind" in codes(left)
 
 
+@pytest.mark.alone
 def test_a_warm_run_that_ignores_the_request_to_stop_is_killed(executor, make_job):
     script = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(300)"
     record = execute(executor, make_job(script=script, level="fixed-seed", time_limit_seconds=0.5))

@@ -16,8 +16,8 @@ ROOT = Path(isorun.__file__).parent
 NAMED = re.compile(
     r"\b(torch|tensorflow|keras|jax|sklearn|xgboost|lightgbm|catboost)\b|libtorch|TORCH|\bTF_|\bXLA_FLAGS|torchinductor"
 )
-# The papers train with frameworks, and formats of printed lines are known by who prints them.
-MAY_NAME = (ROOT / "worker" / "frameworks", ROOT / "zoo", ROOT / "sources", ROOT / "execution" / "sources")
+# The papers train with frameworks, formats of printed lines are known by who prints them, and made records are made.
+MAY_NAME = (ROOT / "worker" / "frameworks", ROOT / "zoo", ROOT / "sources", ROOT / "testing")
 # Names of variables that may be recorded are a list of names, whoever reads them.
 LISTS_OF_VARIABLES = {ROOT / "worker" / "redaction.py"}
 MODULES = [

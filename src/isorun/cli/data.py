@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from isorun.cli import output
-from isorun.cli.progress import duration
+from isorun.cli.waiting import duration
 from isorun.errors import UsageError
 from isorun.report.plain_text import harmless
 from isorun.zoo.data.download import Watcher

@@ -168,8 +168,9 @@ def write_file(path: str | Path, text: str) -> None:
             unfinished.replace(target)
         finally:
             unfinished.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"{target} cannot be written: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{str(target)!r} cannot be written: {why}") from None
 
 
 def write_figures(figures: Iterable[Figure], folder: str | Path, *, pdf: bool = False) -> list[str]:

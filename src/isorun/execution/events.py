@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.study.records import Note, Predictions, Seeded, Series, number_from_json
+from isorun.study.records import Note, Numbers, Predictions, Seeded, Series, number_from_json
 from isorun.worker.runfolder import WRITERS, ReadFile, main_file, missing_files, read_files
 
 __all__ = ["EventLog", "Points", "non_finite_notes", "read_run_folder"]
@@ -62,9 +61,9 @@ def _damage(file: ReadFile) -> str:
 class Points:
     """A series while it grows. A point without a step gets its running number."""
 
-    steps: array[float] = field(default_factory=lambda: array("d"))
-    seconds: array[float] = field(default_factory=lambda: array("d"))
-    values: array[float] = field(default_factory=lambda: array("d"))
+    steps: Numbers = field(default_factory=Numbers)
+    seconds: Numbers = field(default_factory=Numbers)
+    values: Numbers = field(default_factory=Numbers)
 
     def add(self, step: float | None, seconds: float, value: float) -> None:
         """Take the next point."""
@@ -74,7 +73,7 @@ class Points:
 
     def series(self) -> Series:
         """The finished series."""
-        return Series(tuple(self.steps), tuple(self.seconds), tuple(self.values))
+        return Series(self.steps, self.seconds, self.values)
 
 
 class EventLog:

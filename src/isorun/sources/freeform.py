@@ -37,7 +37,7 @@ from isorun.sources.names import (
     word_set,
 )
 from isorun.sources.numbers import TOKEN, count_of, percentage, read_number, written_number
-from isorun.sources.rows import LeftOut, Row, Value
+from isorun.sources.rows import COUNT, EPOCH, STEP, TOTAL, LeftOut, Place, Row, Value
 
 __all__ = ["Label", "Role", "label_of", "may_be_a_sentence", "read_sentence", "read_text"]
 
@@ -178,10 +178,14 @@ def read_text(line: str, *, split: str = "", epochs_are_named: bool = False) -> 
         line = _RANGE_IN_NAME.sub(r"\g<start>-", line)  # "mAP@0.5:0.95" is one name
     reader = _Reader(line, split, epochs_are_named)
     end = 0
+    numbers = []
     for token in TOKEN.finditer(line):
         reader.take(token, label_of(line[end : token.start()]))
         end = token.end()
-    return reader.finished()
+        numbers.append(token.span())
+    row = reader.finished()
+    row.numbers = numbers
+    return row
 
 
 class _Reader:
@@ -193,7 +197,7 @@ class _Reader:
         self._epochs_are_named = epochs_are_named
         self._row = Row()
         self._bar_counts_epochs = False
-        self._averages: dict[int, float] = {}
+        self._averages: dict[int, tuple[float, Place]] = {}
         self._last_was_value = False
 
     def take(self, token: re.Match[str], label: Label) -> None:
@@ -222,14 +226,18 @@ class _Reader:
 
     def _take_count(self, token: re.Match[str], label: Label) -> None:
         count, total = count_of(token)
+        self._row.by_value = self._row.by_value or label.role is Role.METRIC
         if label.role is Role.METRIC and total and count <= total:
             self._add(label, count / total, "name: count/total", fraction=True)
         elif label.role is Role.EPOCH or self._bar_counts_epochs or self._opens_with_epoch(token, label):
             self._row.epoch = float(count)
+            self._row.places[EPOCH] = (token.start(), token.end("count"))
         elif label.role is Role.STEP:
             self._row.step = float(count)
+            self._row.places[STEP] = (token.start(), token.end("count"))
         else:
             self._row.count, self._row.total = count, total
+            self._row.places[COUNT], self._row.places[TOTAL] = (token.start(), token.end("count")), token.span("total")
 
     def _opens_with_epoch(self, token: re.Match[str], label: Label) -> bool:
         opens = label.role is Role.OPENING and not self._line[: token.start()].strip(" \t[")
@@ -237,28 +245,31 @@ class _Reader:
 
     def _take_average(self, token: re.Match[str], after_value: bool) -> None:
         if after_value and token["number"] is not None and not token["percent"]:
-            self._averages[len(self._row.values) - 1] = float(written_number(token))
+            place = (token.start(), token.end("number"))
+            self._averages[len(self._row.values) - 1] = (float(written_number(token)), place)
 
     def _take_number(self, token: re.Match[str], label: Label) -> None:
         written = written_number(token)
         if label.role is Role.EPOCH:
-            self._take_epoch(written)
+            self._take_epoch(written, token)
         elif label.role is Role.STEP:
             self._row.step = float(written)
+            self._row.places[STEP] = (token.start(), token.start() + len(written))
         elif label.role is Role.SPLIT:
             self._take_epoch_after_split(token, written)
         elif label.role in {Role.METRIC, Role.DOUBTFUL}:
             self._take_value(token, label, written)
 
-    def _take_epoch(self, written: str) -> None:
+    def _take_epoch(self, written: str, token: re.Match[str]) -> None:
         looks_back = self._row.values and "best" in self._line.lower()
         if self._row.epoch is None and not looks_back:
             self._row.epoch = float(written)
+            self._row.places[EPOCH] = (token.start(), token.start() + len(written))
 
     def _take_epoch_after_split(self, token: re.Match[str], written: str) -> None:
         """The form "Train: 3 [ 100/390 ( 26%)]", where the word epoch is left out."""
         if written.isdigit() and self._line[token.end() :].lstrip().startswith("["):
-            self._take_epoch(written)
+            self._take_epoch(written, token)
 
     def _take_value(self, token: re.Match[str], label: Label, written: str) -> None:
         is_percent = token["percent"] is not None or label.percent
@@ -269,6 +280,7 @@ class _Reader:
             self._row.left_out.append(LeftOut(self._prefixed(label.name), "several numbers follow its name"))
             return
         value = percentage(written) if is_percent else float(written)
+        self._row.places[self._prefixed(label.name)] = (token.start(), token.start() + len(written))
         self._add(label, value, label.form + ("%" if is_percent else ""), fraction=is_percent)
 
     def _add(self, label: Label, value: float, form: str, *, fraction: bool) -> None:
@@ -289,14 +301,14 @@ class _Reader:
         if self._row.has_clock or not self._line.lstrip().startswith("["):
             return
         if pair := _LEADING_PAIR.match(self._line):
-            self._row.epoch = float(pair[1])
+            self._row.epoch, self._row.places[EPOCH] = float(pair[1]), pair.span(1)
         elif lone := _LEADING_STEP.match(self._line):
-            self._row.step = float(lone[1].replace(",", ""))
+            self._row.step, self._row.places[STEP] = float(lone[1].replace(",", "")), lone.span(1)
 
     def _averaged(self, index: int, value: Value) -> Value:
-        average = self._averages.get(index)
-        if average is None:
+        if index not in self._averages:
             return value
+        average, self._row.places[value.name] = self._averages[index]
         return Value(value.name, average, "name: value (average)", value.fraction)
 
 

@@ -6,6 +6,7 @@ also has an epoch, a step or a metric. Words for time, memory and settings never
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
@@ -77,12 +78,14 @@ _PARTS = re.compile(r"[^a-z0-9²]+")
 _WORDS = re.compile(r"[\w./\-]+")
 
 
+@functools.lru_cache(maxsize=4096)
 def is_metric(name: str) -> bool:
     """Whether a word of the name says that it is a metric; settings named after one ("loss_weight") are not."""
     parts = _parts(name)
     return not is_never(name) and (any(map(_is_metric_word, parts)) or _is_rate_of_results(parts))
 
 
+@functools.lru_cache(maxsize=4096)
 def is_never(name: str) -> bool:
     """Whether the name stands for time, memory, speed, a counter or a setting."""
     parts = _parts(name)
@@ -105,6 +108,7 @@ def split_in(text: str) -> str:
     return found[-1] if found else ""
 
 
+@functools.lru_cache(maxsize=4096)
 def has_split(name: str) -> bool:
     """Whether the name already says which split of the data it belongs to (`val_loss`, `eval/acc`)."""
     return any(part in SPLITS for part in _parts(name))

@@ -15,7 +15,7 @@ from typing import Any
 
 from isorun.sources.names import is_metric, is_never
 from isorun.sources.numbers import read_number
-from isorun.sources.rows import LeftOut, Row, Value
+from isorun.sources.rows import EPOCH, STEP, LeftOut, Row, Value
 
 __all__ = [
     "EPOCH_KEYS",
@@ -76,12 +76,25 @@ def read_structured(line: str) -> Row | None:
     except (ValueError, RecursionError):
         parsed = None
     if isinstance(parsed, Mapping):
-        return _row(flattened(parsed), "JSON line")
+        return _with_places(_row(flattened(parsed), "JSON line"), line, start)
     text = unwrapped(text)
     if text.count("{") == 1 and "[" not in text and "(" not in text:
-        return _row(((part["key"], part["text"] or part["number"]) for part in _PAIR.finditer(text)), "dictionary line")
+        pairs = ((part["key"], part["text"] or part["number"]) for part in _PAIR.finditer(text))
+        return _with_places(_row(pairs, "dictionary line"), line, start)
     literal = _literal(text)
     return _row(flattened(literal), "dictionary line") if isinstance(literal, Mapping) else None
+
+
+def _with_places(row: Row, line: str, start: int) -> Row:
+    """The row with the places of its numbers, where the object is flat, so that every key is the name of a number."""
+    if line.count("{") == 1 and "[" not in line and "(" not in line:
+        for part in _PAIR.finditer(line, start):
+            place = part.span("text" if part["number"] is None else "number")
+            row.numbers.append(place)
+            if part["number"] is not None:
+                key = part["key"].lower()
+                row.places[EPOCH if key in EPOCH_KEYS else STEP if key in STEP_KEYS else part["key"]] = place
+    return row
 
 
 def flattened(data: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:

@@ -71,7 +71,7 @@ class _Heading:
 
 
 class Tables:
-    """Remembers the heading of the table that the output is in, if it is in one."""
+    """Remembers the heading of the table that the output is in, if it is in one. headings: how many there have been."""
 
     def __init__(self) -> None:
         self._heading: _Heading | None = None
@@ -80,6 +80,12 @@ class Tables:
         self._classes: list[str] = []
         self._before = ""
         self._unread: list[str] = []
+        self.headings = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether what the next line says depends on the lines just above it; a heading of columns holds on."""
+        return bool(self._unread or self._classes or self._lists.open or self._box.open)
 
     @property
     def open(self) -> bool:
@@ -92,6 +98,10 @@ class Tables:
         if not line.strip() or _RULE.match(line):
             return
         self._unread = _metric_columns(line) if "  " in line or _BORDER.search(line) else []
+
+    def forget(self) -> None:
+        """A line with numbers that is no row came between."""
+        self._before = ""
 
     @property
     def has_unread(self) -> bool:
@@ -111,6 +121,7 @@ class Tables:
         heading = _heading_of(line) or _heading_over_index(line, self._before)
         if heading is not None:
             self._unread = []
+            self.headings += 1
             return self._begin(heading)
         if self._heading is None:
             return None
@@ -118,6 +129,7 @@ class Tables:
             return Row(table=True)
         if _metric_columns(line):
             self._heading = None
+            self.headings += 1
             return None
         return _row_under(self._heading, line)
 

@@ -268,4 +268,4 @@ class Points:
 
     def series(self) -> Series:
         """The points as a record keeps them."""
-        return Series(tuple(self.steps), tuple(self.seconds), tuple(self.values))
+        return Series(self.steps, self.seconds, self.values)
