@@ -5,7 +5,8 @@ import random
 import pytest
 
 from isorun import workflow
-from isorun.deciding import StudyDecision, decide
+from isorun.analysis.sequential.plan import Plan
+from isorun.deciding import KeptPlan, StudyDecision, decide
 from isorun.errors import InputError, NothingRecorded
 from isorun.scheduling import Observer
 from isorun.study.design import Study
@@ -167,6 +168,16 @@ def test_the_plan_is_kept_and_a_larger_budget_is_refused_later(store):
     decided(two(0.0), store, max_runs=6)
     with pytest.raises(InputError, match="cannot be raised after the first look"):
         decided(two(0.0), store, max_runs=60)
+
+
+def test_before_the_first_look_any_plan_will_do_and_then_the_kept_one(store):
+    study = two()
+    kept = KeptPlan.of(store.documents("plans"), workflow.plan(study)[:2])
+    assert kept.allows(Plan(max_runs=90, alpha=0.01)) == Plan(max_runs=90, alpha=0.01)
+    kept.keep(Plan(), study)
+    assert kept.allows(Plan(max_runs=20)) == Plan()
+    with pytest.raises(InputError, match="declared before the first look"):
+        kept.allows(Plan(alpha=0.01))
 
 
 def test_pairs_run_with_the_same_seeds(store):

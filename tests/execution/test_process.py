@@ -117,6 +117,7 @@ def test_the_program_has_exactly_the_variables_it_was_given():
     assert found.strip() in (str(sorted(expected.items())), str(sorted(env.items())))
 
 
+@pytest.mark.alone
 def test_children_left_behind_are_ended_and_named_also_those_that_left_the_session():
     command = "sleep 100 & (setsid sleep 100 &); setsid bash -c 'trap : TERM; sleep 50; sleep 50' & exit 0"
     with kept("/bin/bash", "-c", command) as process:
@@ -150,6 +151,7 @@ def test_asking_to_stop_reaches_every_descendant_and_leaves_them_time():
     assert (end.exit_code, end.left_behind) == (7, ())
 
 
+@pytest.mark.alone
 def test_who_ignores_the_request_is_killed_after_the_grace_time():
     code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(100)"
     with kept(*python(code), grace=0.3) as process:

@@ -89,6 +89,7 @@ def test_every_reader_of_a_pipe_gets_all_of_it_whenever_it_comes(pipe, copied):
     assert read_all(given.open()) == content
 
 
+@pytest.mark.alone
 def test_a_pipe_that_never_ends_holds_nobody_up(pipe, copied):
     reading, writing = pipe
     given = copied(reading)

@@ -142,6 +142,7 @@ def test_checked_bytes_that_are_no_event_end_the_reading(tmp_path):
         assert reader.problem
 
 
+@pytest.mark.alone
 def test_what_is_no_ordinary_file_is_not_read(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()
@@ -158,6 +159,7 @@ def test_what_is_no_ordinary_file_is_not_read(tmp_path):
         reader.close()
 
 
+@pytest.mark.alone
 def test_a_file_that_is_too_large_is_left_alone_and_one_of_zeros_is_left_at_once(tmp_path):
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(3 * 2**30)

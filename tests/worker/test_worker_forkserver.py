@@ -185,6 +185,7 @@ def test_a_cnn_trained_fresh_and_warm_has_the_same_bits_and_streams(torch_server
         assert effective[0] == effective[1]
 
 
+@pytest.mark.alone
 def test_several_children_run_at_once_and_are_accounted_for(plain_server, tmp_path):
     code = "import time; x = bytearray(60_000_000); time.sleep(0.5)"
     env = run_environment(tmp_path, "default", None)

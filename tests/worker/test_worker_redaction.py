@@ -238,6 +238,6 @@ def test_of_code_and_shell_commands_only_the_secrets_go_so_that_two_of_them_stay
     "piece", ["x", "a.b-", "api_key", "bearer ", "hf_", "eyJ", "authorization:", "secret=", "x://"]
 )
 def test_very_long_arguments_are_looked_through_quickly(piece):
-    began = time.perf_counter()
+    began = time.process_time()
     redacted_argv([piece * (130_000 // len(piece))], {})
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5

@@ -103,6 +103,7 @@ def make_odd_file(path: Path, kind: str) -> None:
             file.truncate(3 * 2**30)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", ["fifo", "folder", "zero", "link", "huge"])
 def test_one_odd_file_fails_its_run_with_a_note_and_costs_nothing(run, kind):
     run.log(1, acc=0.5)

@@ -177,9 +177,7 @@ def _append(tags: dict[str, _Tag], name: str, scalar: Scalar, since: float, show
 
 def _found(tags: dict[str, _Tag], notes: list[Note]) -> Found:
     return Found(
-        series={
-            name: Series(tag.steps, tag.seconds, tag.values) for name, tag in sorted(tags.items())
-        },
+        series={name: Series(tag.steps, tag.seconds, tag.values) for name, tag in sorted(tags.items())},
         origins={name: tag.origin for name, tag in tags.items()},
         examples={name: tag.example for name, tag in tags.items()},
         notes=tuple(notes),

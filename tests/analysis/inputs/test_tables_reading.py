@@ -174,9 +174,9 @@ def test_any_bytes_are_a_table_or_a_clear_refusal(tmp_path_factory, data, name):
 
 def test_fifty_thousand_rows_are_read_in_well_under_a_second(tmp_path):
     path = written(tmp_path, "t.csv", "model,seed,value\n" + "".join(f"m{i % 7},{i},{i / 3}\n" for i in range(50_000)))
-    started = time.perf_counter()
+    started = time.process_time()
     groups = read_table(path).groups("value", ["model"])
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
     assert sum(group.values.finite.size for group in groups) == 50_000
 
 

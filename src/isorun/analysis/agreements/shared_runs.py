@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
+from isorun.analysis import Told
 from isorun.analysis.agreements.agreement import Agreement, agreement
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import Counting, Units, units_of
@@ -179,12 +180,14 @@ class SharedRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class AgreementTable:
+class AgreementTable(Told):
     """Every pair of sides over the runs they share, and how the sides' means may be written.
 
     decimals: digits after the point that the means are rounded to; rank_changes: whose order that hides or turns
     round. Both are empty for different metrics, which have no order among each other.
     """
+
+    told_as: ClassVar[str] = "agreement"
 
     sides: Mapping[str, Units]
     digits: Mapping[str, SupportedDigits]

@@ -40,8 +40,8 @@ def class_values(record: RunRecord, metric: str, step: float | None) -> Mapping[
 
 def value_at(series: Series, step: float) -> float | None:
     """The value logged last at exactly `step`; None when nothing was logged there."""
-    places = [place for place, logged in enumerate(series.steps) if logged == step]
-    return series.values[places[-1]] if places else None
+    places = np.flatnonzero(np.asarray(series.steps, dtype=np.float64) == step)
+    return float(series.values[places[-1]]) if places.size else None
 
 
 def _class_metric(record: RunRecord, metric: str) -> str | None:
