@@ -55,7 +55,7 @@ def make_job(folder: Path, number: int, epochs: int, *, threads: int | None = No
     script.write_text(TRAINING, encoding="utf-8")
     command = ("python", "train.py", f"first-step-{number}", str(epochs))
     cell = Cell("training", command, "default", {}, "default", {}, Level.FIXED_SEED, seed=1, repeat=number)
-    environment = Environment("default", env=ONE_THREAD, threads=threads)
+    environment = Environment("default", python=sys.executable, env=ONE_THREAD, threads=threads)
     return Job(cell, 1, command, folder, seed=1, environment=environment, resources=Resources(cpus=threads))
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 from benchmark_jobs import make_job, run_plain
 from isorun.execution.local import LocalExecutor
 from isorun.execution.process import Keepers, KeptProcess
+from isorun.study.records import RunState
 from isorun.testing.executor_contract import carried_out, execute
 
 _SECONDS: Final = 10.0
@@ -75,6 +76,8 @@ def _controlled(executor: LocalExecutor, job: Any) -> float:
     """The CPU time of the training with the worker inside, and of the executor meanwhile."""
     before = time.process_time()
     record = execute(executor, job)
+    if record.state is not RunState.FINISHED:
+        raise SystemExit(f"the training failed: {record.reason}")
     return record.cpu_seconds + time.process_time() - before
 
 
