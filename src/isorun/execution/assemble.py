@@ -163,7 +163,7 @@ def state_and_reason(ended: Ended) -> tuple[RunState, str]:
     if ended.unreadable:
         return RunState.FAILED, f"what the run left cannot be read ({ended.unreadable})"
     if ended.events.has_gaps:
-        return RunState.FAILED, "some of what the run logged is missing: the disk failed or the folder was removed"
+        return RunState.FAILED, f"some of what the run logged is missing or damaged: {ended.events.gap}"
     return RunState.FINISHED, ""
 
 

@@ -40,9 +40,7 @@ def _damages(folder: Path, files: list[ReadFile]) -> list[Note]:
     if not folder.is_dir():
         return [Note("events-lost", "the run's folder was removed while it ran, and what it logged with it")]
     notes = [
-        Note("torn-events", f"{file.name}: {_damage(file)} and was left out")
-        for file in files
-        if file.problem or file.unread_bytes
+        Note("torn-events", f"{file.name}: {_damage(file)}") for file in files if file.problem or file.unread_bytes
     ]
     if not files and not any((folder / name).exists() for name in (_REQUEST, WRITERS)):
         notes.append(Note("events-lost", "the run's folder was emptied while it ran, and what it logged is gone"))
@@ -53,8 +51,8 @@ def _damages(folder: Path, files: list[ReadFile]) -> list[Note]:
 
 
 def _damage(file: ReadFile) -> str:
-    what = f"what follows ({file.unread_bytes} bytes)" if file.unread_bytes else "it"
-    return f"{file.problem}; {what}" if file.problem else f"the end ({file.unread_bytes} bytes) does not check"
+    problem = file.problem or "the end does not check"
+    return f"{problem}; {file.unread_bytes} bytes were left out" if file.unread_bytes else f"{problem} and was left out"
 
 
 @dataclass
@@ -140,7 +138,12 @@ class EventLog:
     @property
     def has_gaps(self) -> bool:
         """Whether something that the training logged is missing: the disk failed, or the folder was removed."""
-        return any(note.code in _GAPS for note in self.notes)
+        return bool(self.gap)
+
+    @property
+    def gap(self) -> str:
+        """What is missing, in words; empty where nothing is."""
+        return next((note.message for note in self.notes if note.code in _GAPS), "")
 
     def _take_unknown(self, event: Event) -> None:
         self._leave_out(event, "this kind is not known")
