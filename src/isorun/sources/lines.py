@@ -119,7 +119,7 @@ class LineMetrics(AbstractSource):
                 self._learn(line, shape, None)
 
     def finish(self, working_folder: Path | None = None, since_unix: float = 0.0) -> Found:  # noqa: ARG002 - no files
-        """All metrics of the run; the object can be fed on after it."""
+        """All metrics of the run."""
         return self._timeline.found((*self._patterns.notes(), *self._notes()))
 
     def _belongs_to_an_object(self, line: str, seconds: float) -> bool:

@@ -13,14 +13,13 @@ from __future__ import annotations
 import math
 import os
 import struct
-from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from isorun.sources.base import Found
-from isorun.study.records import Note, Series
+from isorun.study.records import Note, Numbers, Series
 
 __all__ = [
     "LONGEST_RECORD",
@@ -61,9 +60,9 @@ class Scalar:
 class _Tag:
     origin: str
     example: str
-    steps: array[float] = field(default_factory=lambda: array("d"))
-    seconds: array[float] = field(default_factory=lambda: array("d"))
-    values: array[float] = field(default_factory=lambda: array("d"))
+    steps: Numbers = field(default_factory=Numbers)
+    seconds: Numbers = field(default_factory=Numbers)
+    values: Numbers = field(default_factory=Numbers)
 
 
 def read_event_folder(paths: list[Path], since: float, shown: Callable[[Path], str]) -> Found:

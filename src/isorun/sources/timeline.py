@@ -8,14 +8,13 @@ become epochs of their own.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from isorun.sources.base import Found
 from isorun.sources.names import has_split
 from isorun.sources.rows import Row, Value
-from isorun.study.records import Note, Series
+from isorun.study.records import Note, Numbers, Series
 
 __all__ = ["MOST_METRICS", "MOST_POINTS", "Clock", "Points", "Timeline"]
 
@@ -223,10 +222,6 @@ class Clock:
 MOST_POINTS = 1_000_000
 
 
-def _doubles() -> array[float]:
-    return array("d")
-
-
 @dataclass(slots=True)
 class Points:
     """The points of one metric, and what is remembered about the line it was seen in first and last.
@@ -239,9 +234,9 @@ class Points:
     example: str
     fraction: bool
     by_user: bool
-    steps: array[float] = field(default_factory=_doubles)
-    seconds: array[float] = field(default_factory=_doubles)
-    values: array[float] = field(default_factory=_doubles)
+    steps: Numbers = field(default_factory=Numbers)
+    seconds: Numbers = field(default_factory=Numbers)
+    values: Numbers = field(default_factory=Numbers)
     moment: int = -1
     last_row: int = 0
     final: bool = False
@@ -267,5 +262,5 @@ class Points:
         self.values[-1] = value
 
     def series(self) -> Series:
-        """The points as a record keeps them."""
+        """The points as a record keeps them, without a copy: there may be millions."""
         return Series(self.steps, self.seconds, self.values)

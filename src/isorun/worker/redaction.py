@@ -110,11 +110,16 @@ _SURE_STARTS = _words(
     glpat- gldt- glrt- glsa_ xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs- xapp- AKIA ASIA AIza ya29. GOCSPX- npm_
     pypi- dop_v1_ doo_v1_ dor_v1_ SG. shpat_ shpca_ shppa_ shpss_ sq0atp- sq0csp- EAACEdEose0cBA gsk_ pplx-
     lsv2_pt_ lsv2_sk_ pcsk_ nvapi- dckr_pat_ dckr_oat_ ATATT3 ATCTT3 lin_api_ figd_ PMAK- AGE-SECRET-KEY-1 NRAK-
-    dp.pt. dp.st. CFPAT- rubygems_ tskey- sntrys_ sntryu_ FLWSECK sb_secret_ sbp_ tvly- wandb_v1_"""
+    dp.pt. dp.st. CFPAT- rubygems_ tskey- sntrys_ sntryu_ FLWSECK sb_secret_ sbp_ tvly- wandb_v1_
+    ops_eyJ bedrock-api-key- glcbt- glffct- glft- glimt- glagent- gloas- glptt- glsoat- GR1348941 HRKU- pnu_ rdme_
+    sm_aat_ sm_pat_ sm_sat_ shippo_live_ shippo_test_ pscale_tkn_ pscale_pw_ pscale_oauth_ dnkey- NRJS-
+    ZXlKaGJHY2lPaU eyJrIjoi dt0c01. duffel_live_ duffel_test_ FLWPUBK fio-u- xkeysib- sntrya_ sgp_
+    sha256~ xoxd- xoxe."""
 )
 _LIKELY_STARTS = _words(
     """ABIA ACCA ATBB r8_ xai- ntn_ secret_ dapi hvb. hvs. hvr. key- phc_ phx_ rnd_ fo1_ bkua_ CLOJARS_ oy2 EZAK EZTK
-    waka_ jina_ fw_ csk- sq0idp- NRII-"""
+    waka_ jina_ fw_ csk- sq0idp- NRII- AKCp cmVmd ABSK glc_ pul- tk-us- ico- p8e- LTAI EAAC EAAM fm1a_ fm1r_ fm2_
+    s-s4t2 squ_ sqp_ zpka_"""
 )
 # What a secret looks like otherwise, each kind with what must be in a text, in lower case, for it to be found: patterns
 # are compiled only then. `kept` is what stays of a match. Only words that always name a secret count within a text:
@@ -129,6 +134,8 @@ _KINDS = (
         ),
     ),
     ((":aa",), _Lazy(r"(?<![\w:])\d{8,10}:AA[\w-]{30,}")),
+    (("q~",), _Lazy(r"(?<![\w~.])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~.-])")),
+    ((".atlasv1.", "_mmk"), _Lazy(r"(?i)\b[a-z0-9]{14}\.atlasv1\.[\w=-]{60,70}|\b[a-z0-9]{6}_[a-z0-9]{29}_mmk\b")),
     (("discord", "bot"), _Lazy(r"(?<![\w.])[MNO][\w-]{22,27}\.[\w-]{5,7}\.[\w-]{26,}")),
     (
         ("hooks.slack", "/webhook"),
@@ -160,6 +167,13 @@ _KINDS = (
             r"|(?:auth|access|refresh|bot|hub|hf|api)[_.-]?token|cookie)",
             r"(?![\w.-]{0,40}(?:file|path|dir|folder|name|type|len|length|size)\b)[\w.-]{0,64}[\"']?\s{0,9}[:=]\s{0,9})",
             r"(?:\"(?P<double>[^\"]{1,999})\"|'(?P<single>[^']{1,999})'|(?P<bare>[^\s\"'&;,(){}\[\]<>]{4,}))",
+        ),
+    ),
+    (
+        _words("_token _key _pass _pwd _pat _dsn _auth _session"),
+        _Lazy(
+            r"(?P<kept>\b(?:[A-Z][A-Z0-9_]{1,60}_(?:TOKEN|KEY|PASS|PWD|PAT|DSN|AUTH)|_\w+_session)[\"']?\s{0,3}[:=]\s{0,3})",
+            r"(?P<doubtful>[^\s\"'&;,(){}\[\]<>]{8,})",
         ),
     ),
     (
@@ -256,6 +270,8 @@ def _has_secret_shape(value: str) -> bool:
 
 def _replacement(found: Match[str]) -> str:
     groups = found.groupdict()
+    if groups.get("doubtful") is not None and is_ordinary(groups["doubtful"]):
+        return found[0]
     named = groups.get("double") or groups.get("single") or groups.get("bare")
     if named is not None and (_ORDINARY_VALUE.fullmatch(named) or named.startswith(REDACTED)):
         return found[0]
