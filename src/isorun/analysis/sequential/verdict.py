@@ -1,4 +1,6 @@
-"""Sentences: what a decision says in plain English.
+"""The verdict of a comparison while runs come in, and the sentences that tell it.
+
+Sentences: what a decision says in plain English.
 
 The verdict: is A better, is B better, are they equivalent, or is it undecided, and what to do next.
 
