@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Tests run in as many processes as there are cores, a file in one of them; those marked alone run afterwards, one by one.
+WORKERS ?= auto
+PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test test-simulations test-slow lint bench clean
+.PHONY: demo test coverage test-simulations test-slow lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || { rm -rf $(VENV); \
@@ -17,11 +20,21 @@ demo: $(STAMP)
 	$(BIN)/isorun report examples/digits/study.toml --html report.html
 
 test: lint
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -m 'not slow and not alone' $(PARALLEL)
+	$(BIN)/python -m pytest -m 'alone and not slow'
+
+# Which lines the quick tests reach, also in the processes that they start: htmlcov/index.html and a table.
+coverage: $(STAMP)
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m pytest -q -m 'not slow and not alone' $(PARALLEL) --cov --cov-report=
+	$(BIN)/python -m pytest -q -m 'alone and not slow' --cov --cov-append --cov-report=
+	$(BIN)/python -m coverage html --quiet
+	$(BIN)/python -m coverage report --format=markdown > htmlcov/summary.md
+	$(BIN)/python -m coverage report
 
 # Coverage and error rates by simulation: slow, and what the statistics stand on.
 test-simulations: $(STAMP)
-	$(BIN)/python -m pytest -m slow tests/analysis
+	$(BIN)/python -m pytest -m slow tests/analysis $(PARALLEL)
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
@@ -35,4 +48,4 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist htmlcov .coverage* .mypy_cache .pytest_cache .ruff_cache

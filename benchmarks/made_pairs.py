@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from isorun.zoo.data.questions.answers import AnswerData, AnswerPair, AnswerSplit
-from isorun.zoo.data.questions.word_vectors import WIDTH, WordVectors
+from isorun.zoo.data.answers import AnswerData, AnswerPair, AnswerSplit
+from isorun.zoo.data.word_vectors import WIDTH, WordVectors
 
 __all__ = ["drawn_pairs", "drawn_vectors"]
 

@@ -11,13 +11,11 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
 
-from isorun.zoo.data.classes.class_images import ClassImages, ClassSplits
-from isorun.zoo.models.few_shot_learner import NamedDropout
-from isorun.zoo.studies.fewshot.training.learners import build_learner
-from isorun.zoo.studies.fewshot.training.learning_rates import learning_rate
-from isorun.zoo.studies.fewshot.training.optimizers import make_optimizer
+from isorun.zoo.data.class_images import ClassImages, ClassSplits
+from isorun.zoo.models.few_shot import NamedDropout
+from isorun.zoo.studies.fewshot.training.images import normalisation
+from isorun.zoo.studies.fewshot.training.loop import build_learner, learning_rate, make_optimizer
 from isorun.zoo.studies.fewshot.training.options import Options
-from isorun.zoo.studies.fewshot.training.pictures import normalisation
 
 __all__ = ["plain_episode_round"]
 

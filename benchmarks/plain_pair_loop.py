@@ -11,22 +11,21 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
+from isorun.zoo.generators import hashed_generator
 from isorun.zoo.models.sm_cnn import HIDDEN, sm_cnn
 from isorun.zoo.studies.tacl18.ranking import effectiveness
-from isorun.zoo.studies.tacl18.training.loop import Material
-from isorun.zoo.studies.tacl18.training.randomness import generator
-from isorun.zoo.studies.tacl18.training.settings import Settings
-from isorun.zoo.studies.tacl18.training.tensors import SplitTensors
+from isorun.zoo.studies.tacl18.training.options import Options
+from isorun.zoo.studies.tacl18.training.tensors import PairTensors, SplitTensors
 
 __all__ = ["plain_pair_epoch"]
 
 _JUDGED_AT_ONCE: Final = 256
 
 
-def plain_pair_epoch(material: Material, settings: Settings) -> Callable[[], None]:
+def plain_pair_epoch(material: PairTensors, settings: Options) -> Callable[[], None]:
     """An epoch over the training pairs, then a look at the development and test sets."""
     words = nn.Embedding.from_pretrained(material.table)
-    network = sm_cnn(int(material.table.shape[1]), generator(settings.seed, "weights"))
+    network = sm_cnn(int(material.table.shape[1]), hashed_generator(settings.seed, "weights"))
     optimizer = torch.optim.SGD(
         network.parameters(), lr=settings.rate * settings.batch_size, weight_decay=settings.weight_decay
     )

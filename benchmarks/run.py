@@ -20,6 +20,8 @@ NAMES: Final = (
     "launch",
     "overhead",
     "logging_cost",
+    "reading_output",
+    "withheld_secrets",
     "store",
     "command_line",
     "mixed",

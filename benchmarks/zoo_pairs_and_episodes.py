@@ -81,17 +81,17 @@ def _pairs_measured(side: str, loop: str, ended: Callable[[], None]) -> dict[str
     import torch
 
     import isorun
-    from isorun.zoo.studies.tacl18.training.loop import Epoch, train
-    from isorun.zoo.studies.tacl18.training.preparation import prepare
-    from isorun.zoo.studies.tacl18.training.settings import Settings
+    from isorun.zoo.studies.tacl18.training.loop import TrainedEpoch, train
+    from isorun.zoo.studies.tacl18.training.options import Options
+    from isorun.zoo.studies.tacl18.training.tensors import prepare
     from made_pairs import drawn_pairs, drawn_vectors
     from plain_pair_loop import plain_pair_epoch
 
     batch, order, pairs = _PAIRS[loop]
-    settings = Settings(seed=1, epochs=_EPOCHS, batch_size=batch, order=order)
+    settings = Options(seed=1, epochs=_EPOCHS, batch_size=batch, order=order)
     material = prepare(drawn_pairs(pairs), drawn_vectors, settings, torch.device("cpu")).material
 
-    def report(epoch: Epoch) -> None:
+    def report(epoch: TrainedEpoch) -> None:
         dev, test = epoch.dev, epoch.test
         values = {"dev_map": dev.mean_ap, "dev_mrr": dev.mean_rr, "test_map": test.mean_ap, "test_mrr": test.mean_rr}
         isorun.log(epoch=epoch.number, train_loss=epoch.train_loss, **values)
@@ -112,9 +112,9 @@ def _images_measured(side: str, loop: str, ended: Callable[[], None]) -> dict[st
     import torch
 
     import isorun
+    from isorun.zoo.studies.fewshot.training.images import load_splits
+    from isorun.zoo.studies.fewshot.training.loop import Round, train
     from isorun.zoo.studies.fewshot.training.options import read_options
-    from isorun.zoo.studies.fewshot.training.rounds import Round, train
-    from isorun.zoo.studies.fewshot.training.sources import load_splits
     from plain_episode_loop import plain_episode_round
 
     steps, words = _EPISODES[loop]

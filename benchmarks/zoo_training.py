@@ -79,7 +79,7 @@ def _measured_here(loop: str, network: str, device: str, extra: Sequence[str]) -
     import torch
 
     from isorun.zoo.studies.ase20.train import prepared
-    from isorun.zoo.studies.ase20.training.arguments import parsed
+    from isorun.zoo.studies.ase20.training.options import parsed
 
     family = network.rstrip("0123456789").partition("-")[0]
     size = _SIZES[device][family]
@@ -134,7 +134,7 @@ def _plain_loop(options: Any) -> Callable[[int], None]:
     from torch.nn import functional
     from torch.utils.data import DataLoader, TensorDataset
 
-    from isorun.zoo.data.pictures.images import made_images
+    from isorun.zoo.data.made import made_images
     from isorun.zoo.studies.ase20.training.recipes import RECIPES
 
     recipe = RECIPES[options.network]
@@ -177,9 +177,8 @@ def _plain_network(options: Any, classes: int) -> Any:
     """The same network with torch's own dropout."""
     import torch
 
-    from isorun.zoo.models.wide_resnet import GeneratorDropout
-    from isorun.zoo.studies.ase20.training.generators import factor_seeds, made_generators
-    from isorun.zoo.studies.ase20.training.networks import made_network
+    from isorun.zoo.models.resnet import GeneratorDropout
+    from isorun.zoo.studies.ase20.training.networks import factor_seeds, made_generators, made_network
 
     generators = made_generators(factor_seeds(options.seed), options.device)
     network = made_network(options.network, classes, generators, options.device, channels_last=False)
@@ -194,8 +193,7 @@ def _plain_transforms(options: Any, recipe: Any, train_images: Any) -> Callable[
     """Shifts and mirroring a batch at a time, then normalisation, on the device."""
     import torch
 
-    from isorun.zoo.studies.ase20.training.moves import drawn_moves
-    from isorun.zoo.studies.ase20.training.preparation import made_preparation
+    from isorun.zoo.studies.ase20.training.images import drawn_moves, made_preparation
 
     on_host = made_preparation(recipe.normalisation, train_images, recipe.moves, channels_last=False)
     mean, scale = on_host.mean.to(options.device), on_host.scale.to(options.device)

@@ -10,7 +10,7 @@ import pytest
 import isorun
 from isorun.cli import reference
 from isorun.cli.main import COMMANDS
-from isorun.study.toml import KEYS
+from isorun.study.design import KEYS
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -1,6 +1,7 @@
 """Imports go downwards only: a stage knows those below it, never those beside or above it."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -9,17 +10,20 @@ import isorun
 
 ROOT = Path(isorun.__file__).parent
 LAYERS = [
-    {"__main__"},
+    {"__main__", "testing"},
     {"cli"},
     {"deciding", "reproducing"},
-    {"plans", "questions", "reuse", "stats"},
+    {"questions", "stats"},
     {"workflow"},
-    {"desk"},
+    {"scheduling"},
+    {"session"},
     {"showing"},
     {"registry", "repair", "zoo"},
     {"report", "diagnose"},
     {"execution", "store", "analysis"},
+    {"environments", "sources"},
     {"study"},
+    {"plugins"},
     {"errors", "worker"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
@@ -123,3 +127,9 @@ def test_data_is_never_executed():
         }
         if part_of(path) not in allowed:
             assert not calls & {"eval", "exec", "compile", "__import__"}, path
+
+
+@pytest.mark.parametrize("room", ["execution", "store", "study", "analysis", "report"])
+def test_what_lies_below_the_papers_does_not_name_them(room):
+    named = [path for path in (ROOT / room).rglob("*.py") if re.search(r"\bzoo\b", path.read_text())]
+    assert not named

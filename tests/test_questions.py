@@ -68,7 +68,11 @@ def test_pairs_for_power_are_found_by_their_label_and_not_by_the_order_of_rows()
     assert isorun.power([*ROWS[:8], *ROWS[:7:-1]], **asked) == isorun.power(ROWS, **asked)
 
 
-@pytest.mark.parametrize("data", [5, [1, 2, 3], object(), [["a", 1]], [], {}], ids=repr)
+@pytest.mark.parametrize(
+    "data",
+    [5, [1, 2, 3], object(), [["a", 1]], [], {}],
+    ids=lambda data: "an object" if type(data) is object else repr(data),
+)
 def test_what_is_no_table_is_refused_in_words(data):
     with pytest.raises(isorun.IsorunError):
         isorun.summarize(data, value="value")

@@ -17,7 +17,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 import torch
 
 from isorun.zoo.studies.ase20.train import prepared
-from isorun.zoo.studies.ase20.training.arguments import parsed
+from isorun.zoo.studies.ase20.training.options import parsed
 
 _CASES: Final = (
     ("lenet1", "mnist", 1000, 0),

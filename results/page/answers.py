@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from isorun.zoo.studies.tacl18.effects import chance_difference, claimed_gains
+from isorun.zoo.studies.tacl18.measured import chance_difference, claimed_gains
 from isorun.zoo.studies.tacl18.published import AGREEMENTS, RANGES
 from page.numbers import bracket, conditions, load, machine, p, sd, spelled, table
 

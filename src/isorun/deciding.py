@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,45 +28,101 @@ from isorun.analysis.evidence.units import (
 from isorun.analysis.measurements import Group, Measurements
 from isorun.analysis.samples import FloatArray, finite_sample
 from isorun.analysis.sequential.decision import Decision, Verdict, named, skewed_pairs, withheld
-from isorun.analysis.sequential.plan import Plan
+from isorun.analysis.sequential.plan import Looks, Plan, continued
 from isorun.analysis.sequential.rules import planned_rule
-from isorun.analysis.sequential.verdict import decide as decide_runs
 from isorun.analysis.sequential.verdict import decide_by, next_action, plan_of
-from isorun.errors import InputError, NothingRecorded, known_names
+from isorun.analysis.studies.study_result import StudyResult
+from isorun.errors import InputError, IsorunError, NothingRecorded, known_names
 from isorun.execution.base import AbstractExecutor
-from isorun.execution.scheduler import Observer, Outcome
-from isorun.plans import KeptPlan
-from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, results
-from isorun.store.documents import PLANS
-from isorun.study.cells import Cell
+from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, study_results
+from isorun.scheduling import AbstractAgenda, Observer, carry_out
+from isorun.session import Session
+from isorun.store.base import PLANS, AbstractDocuments, AbstractStore
+from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
-from isorun.study.extension import extended
+from isorun.study.document import extended, with_key
 from isorun.study.levels import Level
-from isorun.study.plan import cells_of
-from isorun.study.records import RunState
+from isorun.study.records import RunRecord, RunState
 
-__all__ = ["Sides", "StudyDecision", "decide", "decide_study"]
+__all__ = ["Sides", "StudyDecision", "decide"]
 
 
 def decide(
-    data: Any, second: Any = None, /, *, direction: str | None = None, **options: Any
+    data: Any,
+    second: Any = None,
+    /,
+    *,
+    direction: str | None = None,
+    margin: float | None = None,
+    max_runs: int | Sequence[int] | None = 30,
+    stages: Sequence[int] = (),
+    min_runs: int = 5,
+    spending: str = "power-1.5",
+    alpha: float = 0.05,
+    futility: bool = True,
+    method: str | None = None,
+    looks: Looks = 1,
+    test: str | None = None,
+    paired: bool = False,
+    by: str | None = None,
+    a: str | None = None,
+    b: str | None = None,
+    where: Mapping[str, str] | None = None,
+    value: str | None = None,
+    selection: str | None = None,
+    unit: str | None = None,
+    pair: str | None = None,
+    store: workflow.Store = None,
+    executor: str | AbstractExecutor = "local",
+    jobs: int = 1,
+    launch: str = "auto",
+    devices: str = "auto",
+    observer: Observer | None = None,
+    on_look: Callable[[Decision], None] | None = None,
 ) -> Decision | StudyDecision:
     """Who is better, with a bounded error rate however often one looks.
 
     decide(runs_a, runs_b, direction="higher"): from the runs made so far, in the order they were made (paired=True: the
     i-th runs belong together). decide("study.toml"): makes more runs until the verdict is in, or max_runs a side are
     made; its result also has the names of the sides and what their runs count as.
+
+    margin: a difference that does not matter, which allows "equivalent". max_runs, stages, min_runs, looks, spending,
+    alpha, futility, method, test: the plan, declared before the first look. by, a, b, where, value, selection, unit,
+    pair: what of a study is asked about: unit="repeat" asks about one seed alone, pair="seed" runs both sides with the
+    same seeds and judges the differences. store, executor, jobs, launch, devices: as in `run`.
     """
-    if second is None:
-        return decide_study(data, direction=direction, **options)
-    a, b = finite_sample(data, "A"), finite_sample(second, "B")
+    plan = plan_of(
+        method=method,
+        max_runs=max_runs,
+        stages=stages,
+        min_runs=min_runs,
+        spending=spending,
+        alpha=alpha,
+        futility=futility,
+        looks=looks,
+        margin=margin,
+        test=test,
+        paired=paired or pair is not None,
+    )
+    if second is not None:
+        return _decide_lists(data, second, plan, direction)
+    study = workflow.load(data, store=store)
+    question = _Question(sides_of(study, by, a, b, where), value, direction, unit, pair, selection, plan)
+    question.check(study)
+    session = workflow.session_of(study, store=store, executor=executor, jobs=jobs, launch=launch, devices=devices)
+    with session as opened:
+        return _decide_in(opened, study, question, observer, on_look)
+
+
+def _decide_lists(first: Any, second: Any, plan: Plan, direction: str | None) -> Decision:
+    a, b = finite_sample(first, "A"), finite_sample(second, "B")
     units = {"A": listed_units(a), "B": listed_units(b)}
-    if options.get("paired"):
+    if plan.paired:
         pairs = listed_pairs(a, b)
         units = {"A": replace(units["A"], values=pairs.first), "B": replace(units["B"], values=pairs.second)}
     values = [one.values for one in units.values()]
-    decision = decide_runs(*values, direction=direction or "higher", **options)
-    skewed = skewed_pairs(decision, values[0], values[1]) if options.get("paired") else ()
+    decision = decide_by(plan, *values, direction=direction or "higher")
+    skewed = skewed_pairs(decision, values[0], values[1]) if plan.paired else ()
     known = (*(() if direction else (ASSUMED,)), *skewed, *unit_conditions(units, next_step=REAL_RUNS))
     decision = withheld(named(decision, "A", "B"), known)
     return replace(decision, conditions=(*known, *decision.conditions))
@@ -150,8 +207,12 @@ class Sides:
         groups = {group.name: group for group in table.groups(found.value(value), (self.by,))}
         for name in (self.a, self.b):
             if name not in groups:
-                raise NothingRecorded(f"no run of {name!r} has finished", hint="isorun report shows why runs failed")
+                raise _nothing_finished(name)
         return groups[self.a], groups[self.b]
+
+
+def _nothing_finished(side: str) -> NothingRecorded:
+    return NothingRecorded(f"no run of {side!r} has finished", hint="isorun report shows why runs failed")
 
 
 def sides_of(study: Study, by: str | None, a: str | None, b: str | None, where: Mapping[str, str] | None) -> Sides:
@@ -172,94 +233,170 @@ def sides_of(study: Study, by: str | None, a: str | None, b: str | None, where: 
     return Sides(factor, first, second, {name: labels[name][0] for name in GROUP_FACTORS if name != factor})
 
 
-def decide_study(
-    study: Study | str | Path,
-    *,
-    by: str | None = None,
-    a: str | None = None,
-    b: str | None = None,
-    where: Mapping[str, str] | None = None,
-    value: str | None = None,
-    direction: str | None = None,
-    selection: str | None = None,
-    unit: str | None = None,
-    pair: str | None = None,
-    store: str | Path | None = None,
-    jobs: int = 1,
-    launch: str = "auto",
-    executor: AbstractExecutor | None = None,
-    observer: Observer | None = None,
-    on_look: Callable[[Decision], None] | None = None,
-    **options: Any,
+def _decide_in(
+    session: Session,
+    study: Study,
+    question: _Question,
+    observer: Observer | None,
+    on_look: Callable[[Decision], None] | None,
 ) -> StudyDecision:
-    """Make runs of the two sides until the rule says to stop; options as in `verdict.decide`.
+    """Make runs of the two sides until the rule says to stop."""
+    study = with_key(study, session.store.key)
+    kept = KeptPlan.of(session.store.documents(PLANS), question.sides.first_cells(study))
+    agenda = _Rule(study, replace(question, plan=kept.allows(question.plan)), session.store, kept, on_look)
+    outcome = carry_out(agenda, session, study, observer)
+    if not agenda.over:
+        agenda.look(stopped=outcome.stopped)
+    return agenda.decision(len(outcome.records))
 
-    unit: "repeat" to ask about one seed alone; otherwise every seed, or at level default every run, is drawn anew.
-    pair: "seed": both sides run with the same seeds, and the differences are judged.
+
+class _Rule(AbstractAgenda):
+    """The agenda of a decision: when all runs up to a look have ended it looks; then it stops, or proposes more.
+
+    larger: the study with all runs that were proposed. over: whether the rule, or something else, said to stop.
     """
-    study = workflow.load(study, store=store)
-    sides = sides_of(study, by, a, b, where)
-    _check_pairing(sides, pair)
-    _check_unit(unit)
-    _check_selection(study, selection)
-    kept = KeptPlan.of(workflow.documents(study, store, PLANS), sides.first_cells(study))
-    plan = kept.allows(plan_of(paired=pair is not None, **options))
-    planned_rule(plan, np.empty(0), np.empty(0))  # a plan that cannot be carried out is refused before runs are made
-    question = _Question(sides, value, direction, unit, pair, plan)
-    # Two runs a side show whether runs are copies of one another, before many are made for nothing.
-    planned, made, seen = FEWEST_UNITS, 0, (0, 0)
-    while True:
-        larger = extended(study, sides.level, planned, of_one_seed=unit == REPEAT)
-        outcome = workflow.run(
-            larger, store=store, jobs=jobs, launch=launch, executor=executor, observer=observer, only=sides.has
-        )
-        made += len(outcome.records)
-        look = question.look(results(larger, store=store, selection=selection))
+
+    def __init__(
+        self,
+        study: Study,
+        question: _Question,
+        store: AbstractStore,
+        kept: KeptPlan,
+        on_look: Callable[[Decision], None] | None,
+    ) -> None:
+        self.larger = study
+        self.over = False
+        self._study = study
+        self._question = question
+        self._store = store
+        self._kept = kept
+        self._on_look = on_look
+        # Two runs a side show whether runs are copies of one another, before many are made for nothing.
+        self._units = FEWEST_UNITS
+        self._look_is_due = False
+        self._open: set[str] = set()
+        self._known_cells: set[str] = set()
+        self._records: dict[str, RunRecord] = {}
+        self._heard: list[RunRecord] = []
+        self._ran_any = False
+        self._seen = (0, 0)
+        self._last: _Look | None = None
+        self._stopped = ""
+
+    def propose(self) -> Sequence[Cell]:
+        """What is missing up to the next look, once all up to the last one has ended."""
+        while not self._open and not self.over:
+            if self._look_is_due:
+                self.look()
+                continue
+            missing = self._missing_to_next_look()
+            self._look_is_due = True
+            self._open = {cell.id for cell in missing}
+            if missing:
+                return missing
+        return ()
+
+    def hear(self, record: RunRecord, *, final: bool) -> None:
+        """A run more, or one that failed."""
+        self._records[record.run_id] = record
+        self._heard.append(record)
+        self._ran_any = True
+        if final:
+            self._open.discard(record.cell.id)
+
+    def _missing_to_next_look(self) -> list[Cell]:
+        """The cells of both sides without a finished run; what the store has of the larger study is read once."""
+        sides = self._question.sides
+        self.larger = extended(self._study, sides.level, self._units, of_one_seed=self._question.unit == REPEAT)
+        cells = cells_of(self.larger)
+        new = {cell.id for cell in cells} - self._known_cells
+        self._records |= {record.run_id: record for record in self._store.records(new)}
+        self._known_cells |= new
+        finished = {record.cell.id for record in self._records.values() if record.state is RunState.FINISHED}
+        return [cell for cell in cells if sides.has(cell) and cell.id not in finished]
+
+    def look(self, stopped: str = "") -> None:
+        """Judge the runs made so far. stopped: why there will be no more of them."""
+        found = sorted(self._records.values(), key=lambda record: (record.cell.id, record.attempt))
+        told = workflow.store_conditions(self._store)
+        look = self._question.look(workflow.analyse_records(self.larger, found, told))
         if any(not point.planned for point in look.decision.path):
-            kept.keep(plan)
-        if on_look is not None:
-            on_look(look.decision)
+            self._kept.keep(self._question.plan, self.larger)
+        if self._on_look is not None:
+            self._on_look(look.decision)
         action = next_action(look.decision)
-        ended = _ended(outcome, look, seen if made else (0, 0))
-        if action.stop or ended:
-            return StudyDecision(
-                decision=replace(look.decision, stop=True),
-                a=sides.a,
-                b=sides.b,
-                units=dict(zip((sides.a, sides.b), look.units, strict=True)),
-                runs_made=made,
-                study=larger,
-                warnings=look.conditions,
-                stopped="" if action.stop else ended,
-                to_keep=_beyond(study, larger),
-            )
-        seen = look.units[0].count, look.units[1].count
-        planned = look.drawn + max(action.runs_a, action.runs_b, 1)
+        ended = stopped or self._why_no_more(look)
+        self.over = action.stop or bool(ended)
+        self._stopped = "" if action.stop else ended
+        self._last, self._heard, self._look_is_due = look, [], False
+        self._seen = look.units[0].count, look.units[1].count
+        self._units = look.drawn + max(action.runs_a, action.runs_b, 1)
 
+    def _why_no_more(self, look: _Look) -> str:
+        """Why no more runs are worth making although the rule would go on."""
+        if self._heard and not any(record.state is RunState.FINISHED for record in self._heard):
+            return "the last runs all failed"
+        void = voided(look.conditions)
+        # One finished run of a side is too few as well, but more of them may still come.
+        if void is not None and (void.code != "too-few-units" or look.drawn >= FEWEST_UNITS):
+            return void.message
+        seen = self._seen if self._ran_any else (0, 0)
+        if any(seen) and all(units.count <= before for units, before in zip(look.units, seen, strict=True)):
+            return "the last runs were copies of earlier ones"
+        return ""
 
-def _check_unit(unit: str | None) -> None:
-    if unit not in {None, REPEAT}:
-        allowed = f"{REPEAT} (about one seed alone); without it every seed, or at level default every run, counts"
-        raise InputError("a study's runs are counted by what was drawn", found=f"unit {unit!r}", allowed=allowed)
-
-
-def _check_selection(study: Study, selection: str | None) -> None:
-    """Before runs are made for a selection that the study does not have."""
-    known = tuple(study.selections) or ("best-loss", "best-accuracy", "final")
-    if selection is not None and selection not in known:
-        raise InputError(f"the study has no selection {selection!r}", allowed=known_names(selection, known))
-
-
-def _check_pairing(sides: Sides, pair: str | None) -> None:
-    if pair is None:
-        return
-    if pair != "seed":
-        raise InputError("a study's runs are paired by their seed", found=f"pair {pair!r}", allowed="seed")
-    if sides.level is Level.DEFAULT:
-        raise InputError(
-            "at level default every run draws its own seed, so that no two runs share one",
-            hint="pair at level fixed-seed or deterministic (--where level=fixed-seed, or --level fixed-seed)",
+    def decision(self, runs_made: int) -> StudyDecision:
+        """What came of it."""
+        assert self._last is not None
+        sides = self._question.sides
+        return StudyDecision(
+            decision=replace(self._last.decision, stop=True),
+            a=sides.a,
+            b=sides.b,
+            units=dict(zip((sides.a, sides.b), self._last.units, strict=True)),
+            runs_made=runs_made,
+            study=self.larger,
+            warnings=self._last.conditions,
+            stopped=self._stopped,
+            to_keep=_beyond(self._study, self.larger),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPlan:
+    """The plan of one comparison, kept in the store from its first look on: one that changes with the results is none.
+
+    A plan belongs to the two sides, whatever metric or order they are asked about in: their runs are the same. cells:
+    the ids of the first cell of either side, which stand for their content.
+    """
+
+    documents: AbstractDocuments
+    cells: tuple[str, ...]
+
+    @classmethod
+    def of(cls, documents: AbstractDocuments, sides: Sequence[Cell]) -> KeptPlan:
+        """The plan kept for these two sides, named by the content of their cells."""
+        return cls(documents, tuple(sorted(cell.id for cell in sides)))
+
+    def allows(self, asked: Plan) -> Plan:
+        """The plan to go on with: as asked at first, and later as far as the one kept allows it."""
+        try:
+            document = self.documents.read(self._name)
+            kept = None if document is None else Plan.from_json(document["plan"])
+        except (IsorunError, KeyError, TypeError) as error:
+            what = f"the plan kept in {self.documents.place(self._name)} cannot be read: {error}"
+            hint = "decide in a new --store: no error rate can be held without the plan of the earlier looks"
+            raise InputError(what, hint=hint) from None
+        return asked if kept is None else continued(kept, asked)
+
+    def keep(self, plan: Plan, made: Study) -> None:
+        """Keep the plan at its first look, its stage as it goes on, and which runs were made for it."""
+        runs = {"repeats": made.repeats, "seeds": list(made.seeds)}
+        self.documents.write(self._name, {"cells": list(self.cells), "plan": plan.to_json(), "made": runs})
+
+    @property
+    def _name(self) -> str:
+        return hashlib.sha256(json.dumps(self.cells).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,11 +418,35 @@ class _Question:
     direction: str | None
     unit: str | None
     pair: str | None
+    selection: str | None
     plan: Plan
 
-    def look(self, found: Results) -> _Look:
+    def check(self, study: Study) -> None:
+        """Refuse what cannot be asked of the study, before a store or a run is made for it."""
+        if self.unit not in {None, REPEAT}:
+            allowed = f"{REPEAT} (about one seed alone); without it every seed, or at level default every run, counts"
+            raise InputError(
+                "a study's runs are counted by what was drawn", found=f"unit {self.unit!r}", allowed=allowed
+            )
+        known = tuple(study.selections) or ("best-loss", "best-accuracy", "final")
+        if self.selection is not None and self.selection not in known:
+            allowed = known_names(self.selection, known)
+            raise InputError(f"the study has no selection {self.selection!r}", allowed=allowed)
+        if self.pair not in {None, "seed"}:
+            raise InputError("a study's runs are paired by their seed", found=f"pair {self.pair!r}", allowed="seed")
+        if self.pair is not None and self.sides.level is Level.DEFAULT:
+            raise InputError(
+                "at level default every run draws its own seed, so that no two runs share one",
+                hint="pair at level fixed-seed or deterministic (--where level=fixed-seed, or --level fixed-seed)",
+            )
+        planned_rule(self.plan, np.empty(0), np.empty(0))
+
+    def look(self, analysed: StudyResult) -> _Look:
         """The decision on the runs made so far, with the conditions it stands under."""
         sides = self.sides
+        if not analysed.states[RunState.FINISHED]:
+            raise _nothing_finished(sides.a)
+        found = study_results(analysed, self.selection)
         study = found.sides(sides.by, (sides.a, sides.b), sides.fixed)
         assert study is not None
         counting = found.counting(self.unit, study)
@@ -325,21 +486,6 @@ def _refuse_unlogged(found: Results, value: str | None) -> None:
         raise InputError(
             f"no run left the metric {name!r}", allowed=allowed, hint="isorun scan shows what is read from output"
         )
-
-
-def _ended(outcome: Outcome, look: _Look, seen: tuple[int, int]) -> str:
-    """Why no more runs are worth making although the rule would go on."""
-    if outcome.stopped:
-        return outcome.stopped
-    if outcome.records and outcome.count(RunState.FINISHED) == 0:
-        return "the last runs all failed"
-    void = voided(look.conditions)
-    # One finished run of a side is too few as well, but more of them may still come.
-    if void is not None and (void.code != "too-few-units" or look.drawn >= FEWEST_UNITS):
-        return void.message
-    if any(seen) and all(units.count <= before for units, before in zip(look.units, seen, strict=True)):
-        return "the last runs were copies of earlier ones"
-    return ""
 
 
 def _beyond(study: Study, larger: Study) -> str:

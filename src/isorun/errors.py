@@ -6,9 +6,11 @@
     ├── InputError          a table, formula, file or argument given to an analysis cannot be used
     ├── DataError           a data set is missing, damaged, or could not be downloaded
     ├── MissingExtra        an optional part is needed and not installed
+    ├── PluginError         a part that another distribution brings is not there or cannot be loaded
     ├── ExecutionError      a run could not be started or watched
     ├── StoreError          the store cannot be read or written
     │   ├── StoreConflict   a second, different record for something already finished
+    │   ├── StoreDamaged    the store holds something that isorun did not write
     │   ├── StoreTooNew     the store was written by a newer isorun
     │   └── StoreBusy       another process holds the store for too long
     └── NothingRecorded     there is no run to report on
@@ -29,8 +31,10 @@ __all__ = [
     "IsorunError",
     "MissingExtra",
     "NothingRecorded",
+    "PluginError",
     "StoreBusy",
     "StoreConflict",
+    "StoreDamaged",
     "StoreError",
     "StoreTooNew",
     "StudyError",
@@ -89,6 +93,10 @@ class MissingExtra(IsorunError):
         )
 
 
+class PluginError(IsorunError):
+    """A part that another distribution brings is not there or cannot be loaded."""
+
+
 class ExecutionError(IsorunError):
     """A run could not be started or watched."""
 
@@ -99,6 +107,21 @@ class StoreError(IsorunError):
 
 class StoreConflict(StoreError):
     """A second, different record for something already finished."""
+
+
+class StoreDamaged(StoreError):
+    """The store holds something that isorun did not write.
+
+    What can be saved, and how, is the same for all damage, so it need not be said where it is found.
+    """
+
+    def __init__(self, what: str, *, found: str = "", allowed: str = "", hint: str = "") -> None:
+        super().__init__(
+            what if what.startswith("the store is damaged") else f"the store is damaged: {what}",
+            found=found,
+            allowed=allowed or "what isorun wrote; nothing was changed, and all that is sound can be saved",
+            hint=hint or "isorun store verify tells what is damaged, isorun store repair saves the rest",
+        )
 
 
 class StoreTooNew(StoreError):

@@ -59,6 +59,7 @@ __all__ = [
     "rank",
     "refuse_pooling",
     "results",
+    "study_results",
     "summarize",
 ]
 
@@ -139,12 +140,17 @@ def results(data: Any, *, store: str | Path | None = None, selection: str | None
         return data
     if not _is_study(data, store):
         return Results(read_table(data))
+    from isorun import workflow
+
+    return study_results(workflow.analyse(data, store=store), selection)
+
+
+def study_results(analysed: StudyResult, selection: str | None = None) -> Results:
+    """The runs of an analysed study as a table, one row a run."""
     from dataclasses import replace
 
-    from isorun import workflow
     from isorun.analysis.studies.study_result import run_table
 
-    analysed = workflow.analyse(data, store=store)
     table = read_table(run_table(analysed, selection))
     return Results(replace(table, source=f"the study {analysed.study}", in_order=frozenset(GROUP_FACTORS)), analysed)
 
@@ -565,7 +571,7 @@ def _is_study(data: Any, store: str | Path | None) -> bool:
         from isorun.study.design import Study
 
         return isinstance(data, Study)
-    if Path(data).suffix == ".toml" or Path(data).exists():
+    if Path(data).suffix == ".toml" or Path(data).is_file():
         return Path(data).suffix == ".toml"
     from isorun import workflow
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -14,12 +15,11 @@ from isorun import workflow
 from isorun.analysis.evidence.condition import Condition, some
 from isorun.analysis.studies.selection import last_words
 from isorun.errors import NothingRecorded, UsageError
-from isorun.execution.base import AbstractExecutor
-from isorun.execution.scheduler import Observer
+from isorun.scheduling import Observer
+from isorun.session import Session
 from isorun.study.design import Study
 from isorun.study.records import RunRecord, RunState
-from isorun.zoo.devices import gpu_is_visible
-from isorun.zoo.machines import machines
+from isorun.zoo.machines import gpu_is_visible, machines
 from isorun.zoo.paper import AbstractPaper, Presentation, Request
 from isorun.zoo.papers import check_request, paper
 
@@ -79,9 +79,11 @@ def reproduce(
     runs: int | None = None,
     device: str = "auto",
     folder: str | Path = ".",
-    store: str | Path | None = None,
+    store: workflow.Store = None,
+    executor: str = "local",
     jobs: int = 1,
     launch: str = "auto",
+    devices: str = "auto",
     watch: Watcher | None = None,
     run: bool = True,
 ) -> Reproduction:
@@ -94,7 +96,9 @@ def reproduce(
     studies = studies_of(name, request)
     if run and studies and device == "cuda" and not gpu_is_visible():
         raise UsageError("--device cuda needs a GPU", found="the driver shows none", allowed="auto, cpu")
-    stopped = _carry_out(studies, store, jobs, launch, watch) if run else ""
+    stopped = ""
+    if run:
+        stopped = _carry_out(studies, store, watch, executor=executor, jobs=jobs, launch=launch, devices=devices)
     found = {study.name: _records(study, store) for study in studies}
     if studies and not any(found.values()):
         raise NothingRecorded(f"nothing has been recorded of {name} at scale {scale}", hint=f"isorun reproduce {name}")
@@ -107,18 +111,36 @@ def reproduce(
 
 
 def _carry_out(
-    studies: Sequence[Study], store: str | Path | None, jobs: int, launch: str, watch: Watcher | None
+    studies: Sequence[Study],
+    store: workflow.Store,
+    watch: Watcher | None,
+    *,
+    executor: str,
+    jobs: int,
+    launch: str,
+    devices: str,
 ) -> str:
     """Why it ended before all was run; empty if it did not."""
-    executors: dict[int, AbstractExecutor] = {}
+    sessions: dict[int, Session] = {}
     with ExitStack() as stack:
         for study in studies:
             at_once = _fitting(jobs, study)
-            if at_once not in executors:
-                executors[at_once] = stack.enter_context(workflow.local_executor(at_once, launch))
-            workflow.remember(study, store)
+            if at_once not in sessions:
+                # One store for all of them; another number of runs at a time takes other CPUs, and so another executor.
+                opened = next(iter(sessions.values())).store if sessions else store
+                session = workflow.session_of(
+                    study,
+                    store=opened,
+                    executor=executor,
+                    jobs=at_once,
+                    launch=launch,
+                    devices=devices,
+                    python=sys.executable,  # the trainings of papers are isorun's own
+                )
+                sessions[at_once] = stack.enter_context(session)
+            workflow.remember(study, store=sessions[at_once].store)
             with watch(study) if watch else nullcontext(Observer()) as observer:
-                outcome = workflow.run(study, store=store, executor=executors[at_once], observer=observer)
+                outcome = workflow.run_missing(study, sessions[at_once], observer)
             if outcome.stopped:
                 return outcome.stopped
             if outcome.records and not outcome.count(RunState.FINISHED):
@@ -132,7 +154,7 @@ def _fitting(jobs: int, study: Study) -> int:
     return max(1, min(jobs, len(os.sched_getaffinity(0)) // threads))
 
 
-def _records(study: Study, store: str | Path | None) -> Sequence[RunRecord]:
+def _records(study: Study, store: workflow.Store) -> Sequence[RunRecord]:
     try:
         return workflow.records(study, store=store)
     except NothingRecorded:

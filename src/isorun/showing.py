@@ -45,7 +45,7 @@ def view_of(result: Told) -> View:
 
 
 def _fragment(view: View) -> Iterator[str]:
-    from isorun.report.html_table import render_table
+    from isorun.report.html import render_table
     from isorun.report.plain_text import escaped
 
     yield '<div class="isorun">'
@@ -69,13 +69,13 @@ def _comparison(result: Comparison) -> View:
 
 
 def _decision(result: Decision) -> View:
-    from isorun.report.statistics.decisions import decision_view
+    from isorun.report.statistics.comparisons import decision_view
 
     return decision_view(result, "A", "B")
 
 
 def _power(result: PowerResult) -> View:
-    from isorun.report.statistics.decisions import power_view
+    from isorun.report.statistics.comparisons import power_view
 
     return power_view(result)
 
@@ -106,8 +106,7 @@ def _summaries(result: Summaries) -> View:
 
 
 def _study(result: StudyResult) -> View:
-    from isorun.report.sections import study_tables
-    from isorun.report.verdict import verdict
+    from isorun.report.study_view import study_tables, verdict
     from isorun.report.view import View
 
     return View(verdict(result), study_tables(result), result.conditions)

@@ -3,190 +3,450 @@
 study = load("study.toml")          declare
 outcome = run(study)                run and record what is missing
 result = analyse(study)             from records to a result object, which report/ renders
+
+Wherever a store is asked for, it may be a folder, a URL, or a store that is open already.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from isorun.desk import Desk
-from isorun.errors import NothingRecorded, StudyError, known_names
-from isorun.execution.base import AbstractExecutor
-from isorun.execution.scheduler import Observer, Outcome, Scheduler
-from isorun.store.base import AbstractStore
-from isorun.store.documents import STUDIES, Documents
-from isorun.study.cells import Cell
-from isorun.study.design import Study
-from isorun.study.document import without_secrets
-from isorun.study.plan import cells_of
-from isorun.study.records import RunRecord
-from isorun.study.toml import load_study, study_from_document
+from isorun.errors import IsorunError, NothingRecorded, StudyError, known_names
+from isorun.scheduling import CellList, Observer, Outcome, carry_out
+from isorun.session import ExecutorOptions, Session, is_there, open_session, open_store, runs_folder, store_place
+from isorun.store.base import PLANS, STUDIES, AbstractStore, Holder
+from isorun.study.cells import Cell, cells_of, withheld_hashes
+from isorun.study.design import Study, load_study
+from isorun.study.document import kept_study, with_key, without_secrets
+from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
+    from isorun.analysis.evidence.condition import Condition
     from isorun.analysis.studies.study_result import StudyResult
+    from isorun.execution.base import AbstractExecutor
 
 __all__ = [
-    "Desk",
+    "Status",
     "analyse",
-    "documents",
     "load",
-    "local_executor",
     "missing",
-    "missing_in",
     "plan",
     "recent",
     "records",
     "remember",
+    "reuse_conditions",
     "run",
-    "store_folder",
+    "session_of",
+    "status",
+    "store_conditions",
 ]
 
-STORE_NAME: Final = ".isorun"
+Store = str | Path | AbstractStore | None
+
+_MOST_RECORDS: Final = 200
+"""Enough to notice an edit; a study of ten thousand runs should not wait for all of them to be read."""
+_MOST_STUDIES: Final = 50
 
 
-def load(source: str | Path | Study, *, store: str | Path | None = None) -> Study:
-    """A study: as it is, from a file, or an earlier ad hoc one by its name."""
+def load(source: str | Path | Study, *, store: Store = None) -> Study:
+    """A study: as it is, from a file, or an earlier ad hoc one by its name, which wins over a folder called like it."""
     if isinstance(source, Study):
         return source
     path = Path(source)
+    if path.suffix == ".toml" and path.is_file():
+        return load_study(path)
+    with _kept_in(store) as kept:
+        known = () if kept is None else kept.documents(STUDIES).names()
+        if kept is not None and str(source) in known:
+            return _recalled(str(source), kept)
     if path.suffix == ".toml" or path.exists():
         return load_study(path)
-    return _recall(str(source), store)
+    what = f"there is neither a study file nor an earlier ad hoc study {str(source)!r}"
+    hint = "isorun run study.toml, or isorun run -- COMMAND"
+    raise StudyError(what, allowed=known_names(str(source), known), hint=hint)
 
 
-def plan(study: Study) -> tuple[Cell, ...]:
-    """All cells of the study."""
-    return cells_of(study)
+def plan(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
+    """All cells of the study, with the ids that its store knows if it has one already.
 
-
-def missing(study: Study, store: AbstractStore) -> tuple[Cell, ...]:
-    """The cells that have no finished record yet."""
-    finished = store.finished_cells()
-    return tuple(cell for cell in cells_of(study) if cell.id not in finished)
-
-
-def missing_in(study: Study, store: str | Path | None) -> tuple[Cell, ...]:
-    """The cells that have no finished record yet, without making a store where there is none."""
-    if not store_folder(study, store).is_dir():
+    Where values are withheld from records, a cell's id is made with the store's key; without a store it is provisional.
+    """
+    if not any(withheld_hashes(study, None).values()) or not _is_there(study, store):
         return cells_of(study)
-    with open_store(study, store) as opened:
-        return missing(study, opened)
+    with _opened(study, store) as opened:
+        return cells_of(study, opened.key)
+
+
+def missing(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
+    """The cells that have no finished record yet; no store is made where there is none."""
+    if not _is_there(study, store):
+        return cells_of(study)
+    with _opened(study, store) as opened:
+        finished = opened.finished()
+        return tuple(cell for cell in cells_of(study, opened.key) if cell.id not in finished)
 
 
 def run(
     study: Study | str | Path,
     *,
-    store: str | Path | None = None,
+    store: Store = None,
     jobs: int = 1,
     launch: str = "auto",
-    executor: AbstractExecutor | None = None,
+    devices: str = "auto",
+    executor: str | AbstractExecutor = "local",
     observer: Observer | None = None,
     only: Callable[[Cell], bool] | None = None,
 ) -> Outcome:
     """Carry out what is missing of the study and keep its records.
 
-    only: which cells; all when not given.
-    store: the folder records are kept in; `.isorun` beside the study when not given.
-    launch: "auto", "warm" (forked from a server that imported the frameworks) or "fresh" (the reference).
+    store: where records are kept, a folder or a URL; `.isorun` beside the study when not given. executor: what carries
+    out the runs, `local` or a name that an installed distribution brings. jobs: runs at a time. launch: "auto", "warm"
+    (forked from a server that imported the frameworks) or "fresh" (the reference). devices: "auto", "none" or those
+    that may be used ("0,1"). only: which cells; all when not given.
     """
     study = load(study, store=store)
-    carrying = nullcontext(executor) if executor is not None else local_executor(jobs, launch)
-    with open_store(study, store) as opened, carrying as carrier:
-        opened.pack()
-        cells = [cell for cell in missing(study, opened) if only is None or only(cell)]
-        scheduler = Scheduler(carrier, Desk(study, opened), study.policy, observer or Observer())
-        try:
-            return scheduler.carry_out(cells)
-        finally:
-            opened.pack()
+    with session_of(study, store=store, executor=executor, jobs=jobs, launch=launch, devices=devices) as session:
+        return run_missing(study, session, observer, only)
 
 
-def records(study: Study | str | Path, *, store: str | Path | None = None) -> Sequence[RunRecord]:
+def run_missing(
+    study: Study, session: Session, observer: Observer | None = None, only: Callable[[Cell], bool] | None = None
+) -> Outcome:
+    """Carry out what is missing of the study in an open session."""
+    cells = [cell for cell in missing(study, store=session.store) if only is None or only(cell)]
+    return carry_out(CellList(cells), session, study, observer)
+
+
+def session_of(
+    study: Study,
+    *,
+    store: Store = None,
+    executor: str | AbstractExecutor = "local",
+    jobs: int = 1,
+    launch: str = "auto",
+    devices: str = "auto",
+    python: str = "",
+) -> AbstractContextManager[Session]:
+    """The store and the executor of a study, each opened once."""
+    where = store if isinstance(store, AbstractStore) else _place(study, store)
+    return open_session(
+        where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices, python)
+    )
+
+
+def records(study: Study | str | Path, *, store: Store = None) -> Sequence[RunRecord]:
     """The records of the study's cells, failed attempts included."""
     study = load(study, store=store)
-    folder = store_folder(study, store)
-    if not folder.is_dir():
-        raise NothingRecorded(
-            f"nothing has been recorded for the study {study.name!r}",
-            found=f"there is no store {folder}",
-            hint="isorun run makes the runs; --store names a store that lies elsewhere",
-        )
-    with open_store(study, store) as opened:
-        return opened.records(cell.id for cell in cells_of(study))
+    with _recorded(study, store) as opened:
+        return opened.records(cell.id for cell in cells_of(study, opened.key))
 
 
-def analyse(study: Study | str | Path, *, store: str | Path | None = None) -> StudyResult:
+def analyse(study: Study | str | Path, *, store: Store = None) -> StudyResult:
     """Everything a report needs to know of the study's runs."""
-    from isorun.analysis.studies.study_result import analyse_study  # noqa: PLC0415 - numpy and scipy load when needed
-
     study = load(study, store=store)
-    found = records(study, store=store)
+    with _recorded(study, store) as opened:
+        study = with_key(study, opened.key)
+        found = opened.records(cell.id for cell in cells_of(study))
+        told = (*_runs_beyond(study, opened), *store_conditions(opened))
+    return analyse_records(study, found, told)
+
+
+def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Condition] = ()) -> StudyResult:
+    """What these records say of the study. told: what is to be known besides."""
+    from isorun.analysis.studies.study_result import analyse_study
+
     if not found:
         raise NothingRecorded(f"no run of the study {study.name!r} has ended yet", hint="isorun run makes the runs")
-    return analyse_study(study, found)
+    result = analyse_study(study, found)
+    return replace(result, conditions=(*result.conditions, *told)) if told else result
 
 
-def store_folder(study: Study, store: str | Path | None) -> Path:
-    """The folder the study's records are kept in."""
-    chosen = store or os.environ.get("ISORUN_STORE")
-    return Path(chosen) if chosen else Path(study.folder) / STORE_NAME
-
-
-@contextmanager
-def open_store(study: Study, store: str | Path | None) -> Iterator[AbstractStore]:
-    """The study's store, packed and closed afterwards."""
-    from isorun.store.local import open_store as open_folder  # noqa: PLC0415 - sqlite loads when needed
-
-    with open_folder(store_folder(study, store)) as opened:
-        yield opened
-
-
-def documents(study: Study, store: str | Path | None, kind: str) -> Documents:
-    """The documents of one kind that the study's store keeps beside its records."""
-    return Documents(store_folder(study, store), kind)
-
-
-def remember(study: Study, store: str | Path | None) -> None:
+def remember(study: Study, *, store: Store = None) -> None:
     """Keep the declaration of an ad hoc study in its store, so that it can be reported on by name."""
-    document = {"folder": str(Path(study.folder).resolve()), **without_secrets(study)}
-    documents(study, store, STUDIES).write(study.name, document)
+    with _opened(study, store) as opened:
+        kept = without_secrets(with_key(study, opened.key))
+        document = {"folder": str(Path(study.folder).resolve()), **kept}
+        opened.documents(STUDIES).write(study.name, document)
 
 
-def recent(store: str | Path | None = None) -> tuple[str, ...]:
+def recent(store: Store = None) -> tuple[str, ...]:
     """The names of the ad hoc studies kept in the store of this folder, the latest first."""
-    return _kept_studies(store).names()
+    with _kept_in(store) as kept:
+        return () if kept is None else kept.documents(STUDIES).names()
 
 
-def _kept_studies(store: str | Path | None) -> Documents:
-    return Documents(Path(store or os.environ.get("ISORUN_STORE") or STORE_NAME), STUDIES)
-
-
-def _recall(name: str, store: str | Path | None) -> Study:
-    kept = _kept_studies(store)
-    known = kept.names()
-    if name not in known:
-        what = f"there is neither a study file nor an earlier ad hoc study {name!r}"
-        raise StudyError(what, allowed=known_names(name, known), hint="isorun run study.toml, or isorun run -- COMMAND")
+def _recalled(name: str, store: AbstractStore) -> Study:
+    kept = store.documents(STUDIES)
     try:
         document = kept.read(name) or {}
         folder = Path(document.pop("folder"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        what = f"the kept study {kept.path(name)} cannot be read: {error}"
+    except (IsorunError, KeyError, TypeError) as error:
+        what = f"the kept study {kept.place(name)} cannot be read: {error}"
         raise StudyError(what, hint="type the command again: its finished runs are kept") from None
-    return study_from_document(document, folder, name)
+    return kept_study(document, folder, name)
+
+
+def _place(study: Study, store: Store) -> str:
+    return store_place(None if isinstance(store, AbstractStore) else store, study.folder)
+
+
+def _is_there(study: Study, store: Store) -> bool:
+    return isinstance(store, AbstractStore) or is_there(_place(study, store))
+
+
+def _opened(study: Study, store: Store) -> AbstractContextManager[AbstractStore]:
+    return nullcontext(store) if isinstance(store, AbstractStore) else open_store(_place(study, store))
 
 
 @contextmanager
-def local_executor(jobs: int = 1, launch: str = "auto") -> Iterator[AbstractExecutor]:
-    """Runs on this machine. One executor may serve many studies: a warm start then imports the frameworks once."""
-    from isorun.execution.local import LocalExecutor  # noqa: PLC0415 - loads when something is run
+def _recorded(study: Study, store: Store) -> Iterator[AbstractStore]:
+    """The store to read the study's runs from."""
+    if not _is_there(study, store):
+        raise NothingRecorded(
+            f"nothing has been recorded for the study {study.name!r}",
+            found=f"there is no store {_place(study, store)}",
+            hint="isorun run makes the runs; --store names a store that lies elsewhere",
+        )
+    with _opened(study, store) as opened:
+        yield opened
 
-    executor = LocalExecutor(jobs=jobs, launch=launch)
+
+@contextmanager
+def _kept_in(store: Store) -> Iterator[AbstractStore | None]:
+    """The store that names are looked up in: the one given, or that of this folder; None where there is none."""
+    if isinstance(store, AbstractStore):
+        yield store
+    elif is_there(store_place(store)):
+        with open_store(store_place(store)) as opened:
+            yield opened
+    else:
+        yield None
+
+
+def store_conditions(store: AbstractStore) -> tuple[Condition, ...]:
+    """What the store itself has to say, as a reader of a report should know it."""
+    notes = store.notes()
+    if not notes:
+        return ()
+    from isorun.analysis.evidence.condition import Condition
+
+    next_step = "isorun store verify looks at everything; what was set aside is kept"
+    return tuple(Condition(note.code, note.message, next_step) for note in notes)
+
+
+def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
+    """Runs that a decision made and the study does not declare: its report and its comparisons do not show them.
+
+    They are not taken in silently: how many there are depended on their results, and only `isorun decide` holds its
+    error rate then.
+    """
+    from isorun.analysis.evidence.condition import Condition
+
+    kept = store.documents(PLANS)
+    names = kept.names()
+    own = {cell.id for cell in cells_of(study, store.key)} if names else set()
+    for name in names:
+        try:
+            document = kept.read(name) or {}
+        except IsorunError:
+            continue  # whoever goes on with that decision is told
+        more = _more_than(study, document.get("made"))
+        if more and own.issuperset(document.get("cells", ())):
+            message = f"isorun decide made runs beyond those the study declares, which are not shown here ({more})"
+            yield Condition(
+                "beyond-the-study", message, f"write {more} into the study to see them; isorun decide judges them"
+            )
+
+
+def _more_than(study: Study, made: Any) -> str:
+    """What to write into the study for these runs; empty where it declares them, or nothing is known of them."""
+    match made:
+        case {"repeats": int(repeats)} if repeats > study.repeats:
+            return f"repeats = {repeats}"
+        case {"seeds": [*seeds]} if not set(map(str, seeds)) <= set(map(str, study.seeds)):
+            return f"seeds = {seeds}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunInProgress:
+    """A run that somebody carries out now. row: what it logged last, if that can be read from here."""
+
+    holder: Holder
+    label: str
+    row: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        holder = self.holder
+        return {
+            "run": f"{holder.cell_id}-{holder.attempt}",
+            "label": self.label,
+            "since": holder.since,
+            "host": holder.host,
+            "pid": holder.pid,
+            "row": dict(self.row),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far a study is, or with no study a whole store. missing: cells that are neither finished nor running.
+
+    failed: of the missing ones, those that were tried. total and missing are None for a whole store.
+    """
+
+    study: str
+    total: int | None
+    finished: int
+    failed: int
+    missing: int | None
+    running: tuple[RunInProgress, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "study": self.study or None,
+            "runs": self.total,
+            "finished": self.finished,
+            "failed": self.failed,
+            "missing": self.missing,
+            "running": [run.to_json() for run in self.running],
+        }
+
+
+def status(study: Study | str | Path | None = None, *, store: Store = None) -> Status:
+    """What is finished, what runs now and who runs it; from any process, while others are at work."""
+    declared = None if study is None else load(study, store=store)
+    around = declared or Study("store", approaches={"none": "true"})
+    with _recorded(around, store) as opened:
+        holders = opened.holders()
+        cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared, opened.key)}
+        finished, tried = opened.finished(), {run_id.rpartition("-")[0] for run_id in opened.run_ids()}
+        runs = runs_folder(opened if isinstance(store, AbstractStore) else _place(around, store), around.folder)
+    if declared is None:
+        running = tuple(_in_progress(holder, runs) for holder in holders)
+        held = {holder.cell_id for holder in holders}
+        return Status("", None, len(finished), len(tried - finished - held), None, running)
+    running = tuple(_in_progress(holder, runs, cells[holder.cell_id]) for holder in holders if holder.cell_id in cells)
+    held = {run.holder.cell_id for run in running}
+    left = cells.keys() - finished - held
+    return Status(declared.name, len(cells), len(cells.keys() & finished), len(left & tried), len(left), running)
+
+
+def _in_progress(holder: Holder, runs: Path, cell: Cell | None = None) -> RunInProgress:
+    from isorun.worker.runfolder import RowTail
+
+    folder = runs / f"{holder.cell_id}-{holder.attempt}"
+    label = cell.label if cell else _label_in(folder) or holder.cell_id
+    tail = RowTail(folder)
+    rows = tail.rows()
+    tail.close()
+    return RunInProgress(holder, label, rows[-1] if rows else {})
+
+
+def _label_in(folder: Path) -> str:
+    """What the run is called, from the job that was kept in its folder; empty where that cannot be read from here."""
     try:
-        yield executor
-    finally:
-        executor.close()
+        return Cell.from_json(json.loads((folder / "job.json").read_text(encoding="utf-8"))["cell"]).label
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ""
+
+
+def reuse_conditions(study: Study, store: AbstractStore, *, adhoc: bool) -> tuple[Condition, ...]:
+    """What to know before finished runs are used again. adhoc: a command typed now, which has no file of its own."""
+    renamed = tuple(_renamed(study, store)) if adhoc else ()
+    left = {cell.id for cell in missing(study, store=store)}
+    finished = [cell.id for cell in cells_of(study, store.key) if cell.id not in left]
+    if not finished:
+        return renamed
+    kept = store.records(finished[:_MOST_RECORDS])
+    made = [record for record in kept if record.state is RunState.FINISHED]
+    found = [*renamed, *_edited(study, made, len(finished), len(left))]
+    return (*found, *_of_others(study, store, set(finished))) if adhoc else tuple(found)
+
+
+def _renamed(study: Study, store: AbstractStore) -> Iterator[Condition]:
+    """A name that another command had: its runs stay in the store, but no longer under it."""
+    if study.name not in recent(store):
+        return
+    from isorun.analysis.evidence.condition import Condition
+    from isorun.worker.redaction import redacted_argv
+
+    try:
+        kept = {approach.command for approach in _recalled(study.name, store).approaches.values()}
+    except IsorunError:
+        return
+    if kept.isdisjoint(tuple(redacted_argv(item.command, {})) for item in study.approaches.values()):
+        was = shlex.join(next(iter(kept)))
+        message = f"the name {study.name} was that of another command ({was}), whose runs stay in the store without it"
+        yield Condition("name-taken", message, "another --name keeps both")
+
+
+def _edited(study: Study, made: Sequence[RunRecord], finished: int, left: int) -> Iterator[Condition]:
+    versions = {json.dumps(dict(record.code), sort_keys=True, default=str): record for record in made}
+    changed = _changes(study, list(versions.values()))
+    if not changed:
+        return
+    from isorun.analysis.evidence.condition import Condition, some
+
+    mixed = f"; the {some(left, 'run')} still to make would mix both versions" if left else ""
+    yield Condition(
+        "code-changed",
+        f"{' and '.join(changed)} changed since runs of this study were made ({finished} finished){mixed}",
+        "a new --store FOLDER makes all runs with the code as it is now; the finished ones stay where they are",
+    )
+
+
+def _changes(study: Study, made: Sequence[RunRecord]) -> list[str]:
+    """What of the code that made these runs is not as it was then: scripts, else the repository around them."""
+    from isorun.worker.usercode import code_version
+
+    folder = Path(study.folder)
+    scripts = {script for record in made if (script := _edited_script(folder, record))}
+    if scripts:
+        return sorted(scripts)
+    now = code_version(folder)
+    then = [{name: record.code.get(name) for name in ("commit", "diff_sha256")} for record in made if record.code]
+    moved = any(now.get(name) != value for version in then for name, value in version.items() if value is not None)
+    return ["the code around it"] if moved and now else []
+
+
+def _edited_script(folder: Path, record: RunRecord) -> str:
+    """The run's script, where its file is not what was run."""
+    from isorun.worker.usercode import hash_of_file
+
+    script = next((word for word in record.cell.command if word.endswith(".py")), "")
+    path = folder / script
+    recorded = record.code.get("script_sha256")
+    return script if script and recorded and path.is_file() and hash_of_file(path) != recorded else ""
+
+
+def _of_others(study: Study, store: AbstractStore, finished: set[str]) -> Iterator[Condition]:
+    """Cells are known by their content, so that another study's runs of the same content are this one's, too."""
+    names = recent(store)
+    if study.name in names:
+        return
+    from isorun.analysis.evidence.condition import Condition, some
+
+    sharing = [name for name in names[:_MOST_STUDIES] if finished & _cells(name, store)]
+    whose = f"the study {sharing[0]}" if sharing else "another study"
+    yield Condition(
+        "runs-reused",
+        f"{some(len(finished), 'finished run')} of the same content {'was' if len(finished) == 1 else 'were'} made "
+        f"before by {whose}, and {'counts' if len(finished) == 1 else 'count'} for {study.name} too",
+        f"a new --store FOLDER makes runs of its own: isorun run --store FOLDER --name {shlex.quote(study.name)} …",
+    )
+
+
+def _cells(name: str, store: AbstractStore) -> set[str]:
+    try:
+        return {cell.id for cell in cells_of(_recalled(name, store), store.key)}
+    except IsorunError:
+        return set()

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from unittest import mock
 
 from isorun import workflow
 from isorun.errors import IsorunError
 from isorun.execution.base import Job
-from isorun.execution.instant import Computed, InstantExecutor
-from isorun.execution.scheduler import Observer
-from isorun.store import local
+from isorun.scheduling import Observer
 from isorun.store.files import Files
-from isorun.study.design import Study
+from isorun.store.folder import FolderStore
+from isorun.study.design import Study, study_from_document
 from isorun.study.records import RunRecord, RunState, Series
-from isorun.study.toml import study_from_document
+from isorun.testing.instant_executor import Computed, InstantExecutor
 
 Say = Callable[[str], object]
 
@@ -34,15 +32,18 @@ def carry_out(folder: Path, files: Files, say: Say) -> str:
     """Run what is missing; tells `say` "began ID" and "acknowledged ID"; the message of the error that ended it."""
 
     def compute(job: Job) -> Computed:
-        run_id = job.folder.name
+        run_id = job.run_id
         say(f"began {run_id}")
         return Computed({"token": token(run_id)}, series={"acc": Series((1.0, 2.0), (0.1, 0.2), (0.25, 0.5))})
 
-    with mock.patch.object(local, "open_store", lambda at: local.LocalStore(at, files=files)):
-        try:
-            workflow.run(three_runs(folder), executor=InstantExecutor(compute), observer=_Teller(say))
-        except IsorunError as error:
-            return error.message()
+    executor = InstantExecutor(compute)
+    try:
+        with FolderStore(folder / ".isorun", files=files) as store:
+            workflow.run(three_runs(folder), store=store, executor=executor, observer=_Teller(say))
+    except IsorunError as error:
+        return error.message()
+    finally:
+        executor.close()
     return ""
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from isorun import workflow
-from isorun.store.stored_form import canonical_json
+from isorun.study.envelope import canonical_json
 from isorun.study.records import RunRecord, RunState
 
 EPOCHS: Final = 4
@@ -254,7 +254,7 @@ def _role(pid: int, parents: dict[int, int], lines: dict[int, str]) -> str:
     above = _role(parents[pid], parents, lines)
     if above == PARENT:
         return KEEPER if "keeper.py" in lines[pid] else "helper"
-    return SERVER if above == KEEPER and "serve.py" in lines[pid] else TRAINING
+    return SERVER if above == KEEPER and "enter.py serve" in lines[pid] else TRAINING
 
 
 def _pids() -> list[int]:

@@ -100,6 +100,7 @@ def test_kills_at_random_moments_lose_double_and_halve_nothing(launch: str, jobs
     assert "nothing was missing" in oracle.workplace.run(*options).stdout
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("launch", ["fresh", "warm"])
 def test_when_isorun_is_killed_its_trainings_are_gone_within_two_seconds(launch: str, tmp_path: Path):
     workplace = Workplace(tmp_path)

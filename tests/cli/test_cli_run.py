@@ -144,6 +144,16 @@ def test_a_dry_run_shows_the_cells_and_runs_nothing(toy):
     assert not (toy.folder / ".isorun").exists()
 
 
+def test_a_dry_run_of_many_cells_shows_the_first_and_json_lists_all(toy):
+    toy.write("many.toml", 'repeats = 1500\n[approaches.toy]\ncommand = "python train.py"\n')
+    lines = toy("run", "many.toml", "--dry-run").stdout.splitlines()
+    assert len(lines) == 1002
+    assert lines[-1] == "  … and 500 more; --json lists all"
+    cells = json.loads(toy("run", "many.toml", "--dry-run", "--json").stdout)
+    assert len({cell["id"] for cell in cells}) == 1500
+    assert all(cell["missing"] for cell in cells)
+
+
 MISTAKES = {
     "nothing": ((), 2, "either a study file or a command"),
     "both": (("study.toml", "--", "python", "t.py"), 2, "either a study file or a command"),

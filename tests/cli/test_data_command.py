@@ -6,7 +6,7 @@ import json
 import pytest
 
 from isorun.cli import main
-from isorun.cli.transfers import TransferProgress, bytes_in_words
+from isorun.cli.data import TransferProgress, bytes_in_words
 from isorun.zoo.data import catalogue, dataset
 
 
@@ -134,7 +134,7 @@ def test_ctrl_c_says_that_the_same_command_goes_on(folder, tiny, capsys, monkeyp
     def interrupted(*words, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("isorun.zoo.data.getting.acquisition.download", interrupted)
+    monkeypatch.setattr("isorun.zoo.data.acquisition.download", interrupted)
     code, _, err = isorun(capsys, "get", "tiny")
     assert code == 130
     assert "the same command goes on from there" in err
@@ -166,7 +166,7 @@ class Terminal:
 
 def test_progress_on_a_terminal_has_share_speed_and_time_left(tmp_path, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("isorun.cli.transfers.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("isorun.cli.progress.time.monotonic", lambda: now[0])
     terminal = Terminal(live=True)
     progress = TransferProgress(terminal)
     progress.begins(tmp_path / "big.bin", 0, 10_000_000)

@@ -1,22 +1,35 @@
 import itertools
-from pathlib import Path
 
 import pytest
 
-from isorun.execution.base import Job
+from isorun.execution.base import Job, Resources
+from isorun.execution.local import LocalExecutor
 from isorun.study.cells import Cell
 from isorun.study.levels import Level
+from isorun.study.parts import Environment
 
 
 @pytest.fixture
 def make_job(tmp_path):
-    """A function that makes jobs, each with a cell, a run folder and, if wanted, a script of its own."""
+    """A function that makes jobs, each with a cell and, if wanted, a script and an environment of its own."""
     numbers = itertools.count(1)
 
-    def make(command=("true",), *, level="default", seed=1, script=None, config=None, take_seeds=False, **fields):
+    def make(
+        command=("true",),
+        *,
+        level="default",
+        seed=1,
+        script=None,
+        config=None,
+        take_seeds=False,
+        python="",
+        env=None,
+        preload=None,
+        threads=None,
+        devices=None,
+        **fields,
+    ):
         number = next(numbers)
-        folder = tmp_path / f"run-{number}"
-        folder.mkdir()
         if script is not None:
             (tmp_path / f"train{number}.py").write_text(script)
             command = ("python", f"train{number}.py")
@@ -32,7 +45,35 @@ def make_job(tmp_path):
             repeat=number,
             take_seeds=take_seeds,
         )
-        fields.setdefault("working_folder", Path(tmp_path))
-        return Job(cell=cell, attempt=1, folder=folder, command=tuple(command), seed=seed, **fields)
+        fields.setdefault("working_folder", tmp_path)
+        return Job(
+            cell=cell,
+            attempt=1,
+            command=tuple(command),
+            seed=seed,
+            environment=Environment("default", python, env or {}, threads, preload, devices),
+            resources=Resources(threads, devices),
+            **fields,
+        )
 
     return make
+
+
+@pytest.fixture
+def run_folder(tmp_path):
+    """Where the folder of a job is."""
+    return lambda job: tmp_path / "runs" / job.run_id
+
+
+@pytest.fixture
+def local(tmp_path):
+    """A function that makes local executors; they are closed when the test is over."""
+    made = []
+
+    def make(jobs=1, **options):
+        made.append(LocalExecutor(tmp_path / "runs", jobs, **options))
+        return made[-1]
+
+    yield make
+    for executor in made:
+        executor.close()

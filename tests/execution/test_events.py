@@ -3,14 +3,17 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.execution.events import EventLog, non_finite_notes
-from isorun.execution.runfolder import read_run_folder
+from isorun.execution.events import EventLog, non_finite_notes, read_run_folder
 from isorun.study.records import Seeded, Series
-from isorun.worker import frames
+from isorun.worker.events import encode
 
 
 def row(step, t=0.0, per_class=None, **values):
     return {"kind": "row", "t": t, "step": step, "values": values, "per_class": per_class or {}}
+
+
+def written(events):
+    return b"".join(encode(number, event) for number, event in enumerate(events))
 
 
 def test_rows_become_series_with_their_steps_and_seconds():
@@ -114,16 +117,15 @@ def test_no_event_whatever_it_holds_ends_in_an_error(events):
 def test_what_another_process_logged_fills_gaps_and_never_replaces(tmp_path):
     main = [{"kind": "start", "t": 0}, row(1, acc=0.5)]
     other = [{"kind": "start", "t": 0}, row(1, acc=0.1, loss=0.2)]
-    (tmp_path / "events.jsonl").write_bytes(b"".join(map(frames.encode, main)))
-    (tmp_path / "events-17.jsonl").write_bytes(b"".join(map(frames.encode, other)))
+    (tmp_path / "events.jsonl").write_bytes(written(main))
+    (tmp_path / "events-17.jsonl").write_bytes(written(other))
     log = read_run_folder(tmp_path)
     assert log.series["acc"].values == (0.5,)
     assert log.series["loss"].values == (0.2,)
 
 
 def test_a_torn_end_is_left_out_and_noted(tmp_path):
-    whole = frames.encode(row(1, acc=0.5))
-    (tmp_path / "events.jsonl").write_bytes(whole + frames.encode(row(2, acc=0.6))[:-5])
+    (tmp_path / "events.jsonl").write_bytes(written([row(1, acc=0.5), row(2, acc=0.6)])[:-5])
     log = read_run_folder(tmp_path)
     assert log.series["acc"].values == (0.5,)
     assert [note.code for note in log.notes] == ["torn-events"]

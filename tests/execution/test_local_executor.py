@@ -13,19 +13,17 @@ import pytest
 
 from isorun.errors import ExecutionError
 from isorun.execution.keeper import processes
-from isorun.execution.local import LocalExecutor
-from isorun.execution.strays import Marks, find_strays
+from isorun.execution.process import Marks, find_strays
 from isorun.study.parts import Sources
 from isorun.study.records import RunState
+from isorun.testing.executor_contract import execute
 
 CPUS = len(os.sched_getaffinity(0))
 
 
 @pytest.fixture
-def executor():
-    made = LocalExecutor(launch="fresh", grace_seconds=0.5)
-    yield made
-    made.close()
+def executor(local):
+    return local(launch="fresh", grace_seconds=0.5)
 
 
 def codes(record):
@@ -40,7 +38,7 @@ def test_a_run_records_time_memory_environment_and_code(executor, make_job):
     script = (
         "import time; x = bytearray(50_000_000); t = time.process_time()\nwhile time.process_time() - t < 0.2: pass"
     )
-    record = executor.execute(make_job(script=script))
+    record = execute(executor, make_job(script=script))
     assert record.state is RunState.FINISHED
     assert 0.2 <= record.cpu_seconds < 5
     assert record.wall_seconds >= 0.2
@@ -62,19 +60,19 @@ def test_a_run_records_time_memory_environment_and_code(executor, make_job):
     ],
 )
 def test_a_failed_run_says_how_it_failed(executor, make_job, command, expected):
-    record = executor.execute(make_job(command))
+    record = execute(executor, make_job(command))
     assert record.state is RunState.FAILED
     assert (record.exit_code, record.signal, record.reason) == expected
 
 
 def test_a_missing_script_is_a_failed_run_that_says_so(executor, make_job):
-    record = executor.execute(make_job(("python", "no-such-script.py")))
+    record = execute(executor, make_job(("python", "no-such-script.py")))
     assert record.exit_code == 2
     assert "can't open file" in record.reason
     assert "no-such-script.py" in record.reason
 
 
-def test_a_hang_is_ended_at_the_limit_with_all_children_and_keeps_what_was_logged(executor, make_job):
+def test_a_hang_is_ended_at_the_limit_with_all_children_and_keeps_what_was_logged(executor, make_job, run_folder):
     script = """
         import isorun, os, subprocess, time
         isorun.log(epoch=1, acc=0.5)
@@ -85,21 +83,21 @@ def test_a_hang_is_ended_at_the_limit_with_all_children_and_keeps_what_was_logge
         time.sleep(300)
     """
     job = make_job(script=textwrap.dedent(script), time_limit_seconds=1.5)
-    record = executor.execute(job)
+    record = execute(executor, job)
     assert record.state is RunState.TIMED_OUT
     assert record.series["acc"].values == (0.5,)
-    assert find_strays(Marks(job.folder)) == []
+    assert find_strays(Marks(run_folder(job))) == []
 
 
-def test_children_that_outlive_the_training_are_ended_and_noted(executor, make_job):
+def test_children_that_outlive_the_training_are_ended_and_noted(executor, make_job, run_folder):
     job = make_job(bash("sleep 300 & setsid sleep 300 & exit 0"))
-    record = executor.execute(job)
+    record = execute(executor, job)
     assert record.state is RunState.FINISHED
     assert "processes that outlived the training were ended: sleep, sleep" in [note.message for note in record.notes]
-    assert find_strays(Marks(job.folder)) == []
+    assert find_strays(Marks(run_folder(job))) == []
 
 
-def test_fifty_megabytes_of_output_are_read_for_metrics_and_kept_in_part(executor, make_job):
+def test_fifty_megabytes_of_output_are_read_for_metrics_and_kept_in_part(executor, make_job, run_folder):
     script = (
         "import sys\n"
         "print('val_acc: 0.25')\n"
@@ -108,10 +106,10 @@ def test_fifty_megabytes_of_output_are_read_for_metrics_and_kept_in_part(executo
         "print('val_acc: 0.75')\n"
     )
     job = make_job(script=script)
-    record = executor.execute(job)
+    record = execute(executor, job)
     assert record.state is RunState.FINISHED
     assert record.series["val_acc"].values == (0.25, 0.75)
-    assert 4_900_000 < (job.folder / "output.log").stat().st_size < 5_100_000
+    assert 4_900_000 < (run_folder(job) / "output.log").stat().st_size < 5_100_000
     assert {"output-cut", "line-cut"} <= codes(record)
     assert len(record.log_tail) <= 8192
     assert record.log_tail.endswith("val_acc: 0.75")
@@ -119,7 +117,7 @@ def test_fifty_megabytes_of_output_are_read_for_metrics_and_kept_in_part(executo
 
 def test_output_that_is_no_text_harms_nothing(executor, make_job):
     script = "import os\nfor _ in range(20): os.write(1, os.urandom(100_000))\nos.write(1, b'\\nacc: 0.5')"
-    record = executor.execute(make_job(script=script))
+    record = execute(executor, make_job(script=script))
     assert record.state is RunState.FINISHED
     assert record.series["acc"].values == (0.5,)
     json.dumps(record.to_json(), allow_nan=False)
@@ -132,7 +130,7 @@ def test_what_was_logged_wins_over_files_and_files_over_output(executor, make_jo
         open("m.json", "w").write('{"acc": 0.2, "loss": 0.2}')
         isorun.result(acc=0.3)
     """
-    record = executor.execute(make_job(script=textwrap.dedent(script), sources=Sources(files=("m.json",))))
+    record = execute(executor, make_job(script=textwrap.dedent(script), sources=Sources(files=("m.json",))))
     assert record.results["acc"] == 0.3
     assert record.results["loss"] == 0.2
     assert record.series["f1"].values == (0.1,)
@@ -143,8 +141,8 @@ def test_what_was_logged_wins_over_files_and_files_over_output(executor, make_jo
 
 def test_values_that_are_not_finite_are_kept_and_noted(executor, make_job):
     script = "import isorun\nisorun.log(epoch=1, loss=float('nan')); isorun.log(epoch=2, loss=1.0)"
-    record = executor.execute(make_job(script=script))
-    assert str(record.series["loss"].values) == "(nan, 1.0)"
+    record = execute(executor, make_job(script=script))
+    assert list(map(str, record.series["loss"].values)) == ["nan", "1.0"]
     assert "loss: 1 of 2 values are NaN or infinite" in [note.message for note in record.notes]
 
 
@@ -153,7 +151,7 @@ def test_per_class_values_become_series_and_final_values(executor, make_job):
         "import isorun\nisorun.log(epoch=1, acc=0.5, per_class={'acc': {'cat': 0.25}})\n"
         "isorun.result(per_class={'acc': {'cat': 0.75}})"
     )
-    record = executor.execute(make_job(script=script))
+    record = execute(executor, make_job(script=script))
     assert record.series["acc[cat]"].values == (0.25,)
     assert record.per_class == {"acc": {"cat": 0.75}}
 
@@ -162,13 +160,13 @@ def test_a_shell_script_that_starts_python_is_reached_by_the_worker(executor, ma
     script = (
         f"{sys.executable} -c 'print(1)'; {sys.executable} -c 'import isorun, random; isorun.result(x=random.random())'"
     )
-    first, second = (executor.execute(make_job(bash(script), level="fixed-seed", seed=3)) for _ in range(2))
+    first, second = (execute(executor, make_job(bash(script), level="fixed-seed", seed=3)) for _ in range(2))
     assert first.results == second.results != {}
     assert "no-worker" not in codes(first)
 
 
 def test_a_program_without_python_is_noted_because_no_level_reaches_it(executor, make_job):
-    record = executor.execute(make_job(bash("echo acc: 0.5"), level="fixed-seed"))
+    record = execute(executor, make_job(bash("echo acc: 0.5"), level="fixed-seed"))
     assert record.series["acc"].values == (0.5,)
     note = next(note for note in record.notes if note.code == "no-worker")
     assert "the level fixed-seed was not applied" in note.message
@@ -176,7 +174,7 @@ def test_a_program_without_python_is_noted_because_no_level_reaches_it(executor,
 
 def test_variables_of_the_study_reach_the_run_and_their_values_are_not_recorded(executor, make_job):
     job = make_job(script="import os; print(len(os.environ['MY_TOKEN']))", env={"MY_TOKEN": "s3cr3t-value"})
-    record = executor.execute(job)
+    record = execute(executor, job)
     assert record.log_tail == "12"
     assert record.environment["requested"]["study_variables"] == ["MY_TOKEN"]
     assert "s3cr3t-value" not in json.dumps(record.to_json())
@@ -184,14 +182,14 @@ def test_variables_of_the_study_reach_the_run_and_their_values_are_not_recorded(
 
 def test_variables_of_an_outer_isorun_are_not_passed_on(executor, make_job, monkeypatch):
     monkeypatch.setenv("ISORUN_SEED", "77")
-    record = executor.execute(make_job(script="import os; print(os.environ.get('ISORUN_SEED'))"))
+    record = execute(executor, make_job(script="import os; print(os.environ.get('ISORUN_SEED'))"))
     assert record.log_tail == "None"
 
 
 def test_the_interpreter_of_the_environment_replaces_a_leading_python(executor, make_job, tmp_path):
     link = tmp_path / "my-python"
     link.symlink_to(sys.executable)
-    record = executor.execute(make_job(script="import sys; print(sys.executable)", python=str(link)))
+    record = execute(executor, make_job(script="import sys; print(sys.executable)", python=str(link)))
     assert record.log_tail == str(link)
 
 
@@ -200,65 +198,65 @@ def test_the_interpreter_of_the_environment_replaces_a_leading_python(executor, 
 )
 def test_what_does_not_exist_is_an_error_that_names_it(executor, make_job, command, python):
     with pytest.raises(ExecutionError, match="does not exist") as caught:
-        executor.execute(make_job(command, python=python))
+        execute(executor, make_job(command, python=python))
     assert (python or command[0]) in caught.value.what
 
 
-def test_an_unknown_launch_mode_lists_the_known_ones():
+def test_an_unknown_launch_mode_lists_the_known_ones(local):
     with pytest.raises(ExecutionError, match="auto, warm, fresh"):
-        LocalExecutor(launch="wram")
+        local(launch="wram")
 
 
-def test_stopping_ends_runs_in_progress_as_interrupted(make_job):
-    executor = LocalExecutor(launch="fresh", grace_seconds=0.5)
+def test_stopping_ends_runs_in_progress_as_interrupted(make_job, local, run_folder):
+    executor = local(launch="fresh", grace_seconds=0.5)
     script = (
         "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); print('up', flush=True); time.sleep(300)"
     )
     job = make_job(script=script)
     records = []
-    thread = threading.Thread(target=lambda: records.append(executor.execute(job)))
+    thread = threading.Thread(target=lambda: records.append(execute(executor, job)))
     thread.start()
-    while not (job.folder / "output.log").exists() or b"up" not in (job.folder / "output.log").read_bytes():
+    while not (run_folder(job) / "output.log").exists() or b"up" not in (run_folder(job) / "output.log").read_bytes():
         time.sleep(0.01)
     executor.stop()
     thread.join(timeout=5)
     assert not thread.is_alive()
     assert (records[0].state, records[0].reason) == (RunState.INTERRUPTED, "stopped on request")
     executor.close()
-    assert find_strays(Marks(job.folder)) == []
+    assert find_strays(Marks(run_folder(job))) == []
 
 
-def test_closing_kills_runs_in_progress(make_job):
-    executor = LocalExecutor(launch="fresh", grace_seconds=60)
+def test_closing_kills_runs_in_progress(make_job, local, run_folder):
+    executor = local(launch="fresh", grace_seconds=60)
     job = make_job(
         script="import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(300)"
     )
     records = []
-    thread = threading.Thread(target=lambda: records.append(executor.execute(job)))
+    thread = threading.Thread(target=lambda: records.append(execute(executor, job)))
     thread.start()
-    while not (job.folder / "output.log").exists() or b"up" not in (job.folder / "output.log").read_bytes():
+    while not (run_folder(job) / "output.log").exists() or b"up" not in (run_folder(job) / "output.log").read_bytes():
         time.sleep(0.01)
     executor.close()
     thread.join(timeout=5)
     assert records[0].state is RunState.INTERRUPTED
-    assert find_strays(Marks(job.folder)) == []
+    assert find_strays(Marks(run_folder(job))) == []
 
 
-def test_when_the_keeper_of_a_run_is_killed_the_whole_run_is_ended(executor, make_job):
+def test_when_the_keeper_of_a_run_is_killed_the_whole_run_is_ended(executor, make_job, run_folder):
     job = make_job(bash("setsid sleep 300 & echo up; kill -KILL $PPID; sleep 300"))
-    record = executor.execute(job)
+    record = execute(executor, job)
     assert record.state is RunState.FAILED
     assert record.reason.startswith("the process that kept the run was killed")
-    assert find_strays(Marks(job.folder)) == []
+    assert find_strays(Marks(run_folder(job))) == []
 
 
 @pytest.mark.skipif(CPUS < 2, reason="needs two CPUs")
-def test_parallel_runs_are_pinned_to_different_cpus_and_each_sees_the_same_number(make_job):
-    executor = LocalExecutor(2, launch="fresh")
+def test_parallel_runs_are_pinned_to_different_cpus_and_each_sees_the_same_number(make_job, local):
+    executor = local(2, launch="fresh")
     script = "import os, time; print(sorted(os.sched_getaffinity(0)), flush=True); time.sleep(0.5)"
     jobs = [make_job(script=script) for _ in range(2)]
     records = []
-    threads = [threading.Thread(target=lambda job=job: records.append(executor.execute(job))) for job in jobs]
+    threads = [threading.Thread(target=lambda job=job: records.append(execute(executor, job))) for job in jobs]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -270,20 +268,21 @@ def test_parallel_runs_are_pinned_to_different_cpus_and_each_sees_the_same_numbe
 
 
 def test_declared_threads_are_the_cpus_a_run_sees(executor, make_job):
-    record = executor.execute(make_job(script="import os; print(len(os.sched_getaffinity(0)))", threads=1))
+    record = execute(executor, make_job(script="import os; print(len(os.sched_getaffinity(0)))", threads=1))
     assert record.log_tail == "1"
     assert record.environment["requested"]["threads"] == 1
 
 
 def test_more_threads_than_cpus_are_refused(executor, make_job):
     with pytest.raises(ExecutionError, match=f"asks for {CPUS + 1} threads"):
-        executor.execute(make_job(script="", threads=CPUS + 1))
+        execute(executor, make_job(script="", threads=CPUS + 1))
 
 
-def test_a_full_disk_in_the_run_folder_leaves_a_record_with_notes(make_job, executor):
+def test_a_full_disk_in_the_run_folder_leaves_a_record_with_notes(make_job, executor, run_folder):
     job = make_job(script="print('acc: 0.5')")
-    (job.folder / "output.log").symlink_to("/dev/full")
-    record = executor.execute(job)
+    run_folder(job).mkdir(parents=True)
+    (run_folder(job) / "output.log").symlink_to("/dev/full")
+    record = execute(executor, job)
     assert record.state is RunState.FINISHED
     assert "output-lost" in codes(record)
     assert record.log_tail == "acc: 0.5"
@@ -291,7 +290,7 @@ def test_a_full_disk_in_the_run_folder_leaves_a_record_with_notes(make_job, exec
 
 def test_a_run_whose_folder_was_removed_has_failed_whatever_its_exit_code(make_job, executor):
     script = "import isorun, os, shutil; isorun.log(acc=0.5); shutil.rmtree(os.environ['ISORUN_RUN_DIR'])"
-    record = executor.execute(make_job(script=script))
+    record = execute(executor, make_job(script=script))
     assert record.state is RunState.FAILED
     assert "folder was removed" in record.reason
 
@@ -305,7 +304,7 @@ def test_a_run_whose_events_are_torn_has_failed_whatever_its_exit_code(make_job,
         os.truncate(events, events.stat().st_size - 3)
         os._exit(0)
     """
-    record = executor.execute(make_job(script=textwrap.dedent(script)))
+    record = execute(executor, make_job(script=textwrap.dedent(script)))
     assert (record.state, record.exit_code) == (RunState.FAILED, 0)
     assert "some of what the run logged is missing" in record.reason
     assert "torn-events" in codes(record)
@@ -322,16 +321,16 @@ def test_killing_the_executor_leaves_no_process_behind(launch, tmp_path):
         "open(f'pid-{os.getpid()}', 'w').close()\n"
         "time.sleep(300)\n"
     )
-    (tmp_path / "run").mkdir()
     code = f"""
         from pathlib import Path
         from isorun.execution.base import Job
         from isorun.execution.local import LocalExecutor
+        from isorun.testing.executor_contract import execute
         from isorun.study.cells import Cell
         from isorun.study.levels import Level
         cell = Cell("a", ("python", "train.py"), "default", {{}}, "default", {{}}, Level.FIXED_SEED, 1, 0)
         here = Path({str(tmp_path)!r})
-        LocalExecutor(launch={launch!r}).execute(Job(cell, 1, here / "run", cell.command, here, 1))
+        execute(LocalExecutor(here / "runs", launch={launch!r}), Job(cell, 1, cell.command, here, 1))
     """
     before = set(processes())
     executor = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)])
@@ -340,7 +339,7 @@ def test_killing_the_executor_leaves_no_process_behind(launch, tmp_path):
         assert time.monotonic() < until
         time.sleep(0.02)
     mine = {int(path.name[4:]) for path in tmp_path.glob("pid-*")} | {
-        item.pid for item in find_strays(Marks(tmp_path / "run")) if item.pid not in before
+        item.pid for item in find_strays(Marks(next((tmp_path / "runs").iterdir()))) if item.pid not in before
     }
     executor.send_signal(signal.SIGKILL)
     executor.wait()

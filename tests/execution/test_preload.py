@@ -4,6 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.execution.preload import imports_of_script, modules_to_preload
+from isorun.worker.frameworks import preload_with
+
+PARTS = preload_with("torch")
 
 
 def project(tmp_path, **files):
@@ -24,7 +27,9 @@ def test_imports_are_found_in_order_wherever_they_stand(tmp_path):
             "import numpy as np\n"
         ),
     )
-    assert modules_to_preload(script, tmp_path) == ("torch.nn.functional", "sklearn.datasets", "pandas", "numpy")
+    found = modules_to_preload(script, tmp_path)
+    assert found[:4] == ("torch.nn.functional", "sklearn.datasets", "pandas", "numpy")
+    assert found[4:] == tuple(part for part in PARTS if part != "numpy")
 
 
 def test_local_modules_are_followed_also_relative_ones_and_packages(tmp_path):
@@ -36,7 +41,7 @@ def test_local_modules_are_followed_also_relative_ones_and_packages(tmp_path):
         models__extra_py="from .. import outside\nimport scipy.stats\n",
         helpers__data_py="import pandas\n",
     )
-    assert set(modules_to_preload(script, tmp_path)) == {"torch", "numpy", "pandas", "scipy.stats"}
+    assert set(modules_to_preload(script, tmp_path)) == {"torch", "numpy", "pandas", "scipy.stats", *PARTS}
 
 
 def test_modules_that_import_each_other_end(tmp_path):
@@ -51,7 +56,7 @@ def test_a_local_file_hides_a_framework_of_the_same_name(tmp_path):
 
 def test_frameworks_that_do_not_survive_a_fork_are_left_out(tmp_path):
     script = project(tmp_path, train_py="import tensorflow, jax, polars, keras, torch\n")
-    assert modules_to_preload(script, tmp_path) == ("torch",)
+    assert set(modules_to_preload(script, tmp_path)) == {"torch", *PARTS}
 
 
 def test_nothing_is_executed(tmp_path):

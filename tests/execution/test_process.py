@@ -10,18 +10,24 @@ import pytest
 
 from isorun.errors import ExecutionError
 from isorun.execution.keeper import descendants, processes
-from isorun.execution.process import Exit, KeptProcess, signal_name
+from isorun.execution.process import Exit, Keepers, KeptProcess, Marks, end_strays, find_strays, signal_name
 
 CPU = min(os.sched_getaffinity(0))
 
 
 @contextmanager
 def kept(*command, grace=5.0, env=None, folder=Path("/tmp"), cpus=(CPU,)):
-    process = KeptProcess(command, env=env or dict(os.environ), working_folder=folder, cpus=cpus, grace=grace)
+    keepers = Keepers()
+    process = None
     try:
+        process = KeptProcess(
+            keepers, command, env=env or dict(os.environ), working_folder=folder, cpus=cpus, grace=grace
+        )
         yield process
     finally:
-        process.close()
+        if process is not None:
+            process.close()
+        keepers.close()
 
 
 def python(code, *arguments):
@@ -111,6 +117,7 @@ def test_the_program_has_exactly_the_variables_it_was_given():
     assert found.strip() in (str(sorted(expected.items())), str(sorted(env.items())))
 
 
+@pytest.mark.alone
 def test_children_left_behind_are_ended_and_named_also_those_that_left_the_session():
     command = "sleep 100 & (setsid sleep 100 &); setsid bash -c 'trap : TERM; sleep 50; sleep 50' & exit 0"
     with kept("/bin/bash", "-c", command) as process:
@@ -144,6 +151,7 @@ def test_asking_to_stop_reaches_every_descendant_and_leaves_them_time():
     assert (end.exit_code, end.left_behind) == (7, ())
 
 
+@pytest.mark.alone
 def test_who_ignores_the_request_is_killed_after_the_grace_time():
     code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(100)"
     with kept(*python(code), grace=0.3) as process:
@@ -178,8 +186,10 @@ def test_children_that_flee_by_forking_are_all_killed():
     )
     with kept(*python(code), grace=0.1) as process:
         first_line(process)
-        time.sleep(0.2)
-        assert len(descendants(process.keeper_pid)) >= 5
+        until = time.monotonic() + 5
+        while len(descendants(process.keeper_pid)) < 5:  # one look may miss some of those that are just fleeing
+            assert time.monotonic() < until
+            time.sleep(0.05)
         process.kill()
         end_of(process)
         assert descendants(process.keeper_pid) == []
@@ -195,8 +205,8 @@ def test_a_program_that_cannot_be_executed_is_an_error_that_names_it(tmp_path):
 
 
 def test_a_working_folder_that_does_not_exist_is_an_error(tmp_path):
-    with pytest.raises(ExecutionError, match="cannot start a run in"):
-        KeptProcess(["/bin/true"], env={}, working_folder=tmp_path / "none", cpus=[CPU])
+    with kept("/bin/true", folder=tmp_path / "none") as process, pytest.raises(ExecutionError, match="cannot start a"):
+        end_of(process)
 
 
 def test_when_the_keeper_is_killed_the_program_dies_and_that_is_said():
@@ -207,11 +217,53 @@ def test_when_the_keeper_is_killed_the_program_dies_and_that_is_said():
         assert gone(process.pid)
 
 
+def test_when_the_process_that_forks_keepers_is_killed_runs_go_on_and_the_next_ones_start():
+    keepers = Keepers()
+    first = KeptProcess(keepers, ["/bin/sleep", "100"], env={}, working_folder=Path("/"), cpus=[CPU])
+    keepers._server.kill()
+    keepers._server.wait()
+    second = KeptProcess(keepers, ["/bin/true"], env={}, working_folder=Path("/"), cpus=[CPU])
+    assert end_of(second).exit_code == 0
+    assert first.keeper_pid in processes()
+    first.kill()
+    assert end_of(first).signal == "SIGKILL"
+    for process in (first, second):
+        process.close()
+    keepers.close()
+
+
+def test_a_command_and_variables_larger_than_a_pipe_arrive_whole():
+    long = "x" * 100_000
+    with kept(
+        *python("import os, sys; print(len(sys.argv[1]), len(os.environ['Y']))", long), env={"Y": long}
+    ) as process:
+        end_of(process)
+        assert all_output(process) == b"100000 100000\n"
+
+
+def test_the_program_has_no_file_of_its_keeper():
+    with kept(*python("import os; print(sorted(map(int, os.listdir('/proc/self/fd'))))")) as process:
+        end_of(process)
+        assert all_output(process) == b"[0, 1, 2, 3]\n"  # 3 is the listing itself
+
+
+def test_a_program_gets_the_input_it_is_given(tmp_path):
+    (tmp_path / "in").write_text("hello")
+    keepers = Keepers()
+    fd = os.open(tmp_path / "in", os.O_RDONLY)
+    process = KeptProcess(keepers, ["/bin/cat"], env={}, working_folder=Path("/"), cpus=[CPU], input_fd=fd)
+    end_of(process)
+    assert all_output(process) == b"hello"
+    os.close(fd)
+    process.close()
+    keepers.close()
+
+
 @pytest.mark.chaos
 def test_when_the_executor_is_killed_everything_it_started_is_gone_within_a_second():
     code = (
-        "import os, time; from pathlib import Path; from isorun.execution.process import KeptProcess\n"
-        f"p = KeptProcess(['/bin/bash', '-c', 'sleep 987 & (setsid sleep 987 &); sleep 987'], env={{}},"
+        "import os, time; from pathlib import Path; from isorun.execution.process import Keepers, KeptProcess\n"
+        f"p = KeptProcess(Keepers(), ['/bin/bash', '-c', 'sleep 987 & (setsid sleep 987 &); sleep 987'], env={{}},"
         f" working_folder=Path('/'), cpus=[{CPU}])\n"
         "p.exit(); time.sleep(0.3); print(p.keeper_pid, flush=True); time.sleep(100)\n"
     )
@@ -236,3 +288,50 @@ def test_no_descriptor_is_left_open():
         with kept("/bin/true") as process:
             end_of(process)
     assert count() == before
+
+
+def started(command, **options):
+    process = subprocess.Popen(command, **options)
+    time.sleep(0.1)
+    return process
+
+
+def test_processes_are_known_by_the_run_folder_in_their_variables(tmp_path):
+    mine = started(["sleep", "60"], env={"ISORUN_RUN_DIR": str(tmp_path)})
+    other = started(["sleep", "60"], env={"ISORUN_RUN_DIR": str(tmp_path) + "-2"})
+    try:
+        assert [item.pid for item in find_strays(Marks(tmp_path))] == [mine.pid]
+        assert end_strays(Marks(tmp_path)) == ["sleep"]
+        assert mine.wait(timeout=1) == -15
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_processes_are_known_by_their_session_and_by_the_output_they_hold(tmp_path):
+    read_fd, write_fd = os.pipe()
+    holder = started(["sleep", "60"], stdout=write_fd)
+    in_session = started(["sleep", "60"], start_new_session=True)
+    os.close(write_fd)
+    try:
+        found = find_strays(Marks(tmp_path, session=in_session.pid, pipe=os.fstat(read_fd).st_ino))
+        assert {item.pid for item in found} == {holder.pid, in_session.pid}
+    finally:
+        for process in (holder, in_session):
+            process.kill()
+            process.wait()
+        os.close(read_fd)
+
+
+def test_who_ignores_the_request_is_killed(tmp_path):
+    command = ["bash", "-c", "trap '' TERM; echo up; while true; do sleep 0.05; done"]
+    stubborn = subprocess.Popen(command, env={**os.environ, "ISORUN_RUN_DIR": str(tmp_path)}, stdout=subprocess.PIPE)
+    stubborn.stdout.readline()
+    end_strays(Marks(tmp_path))
+    assert stubborn.wait(timeout=1) == -9
+    stubborn.stdout.close()
+
+
+def test_nothing_to_end_is_fine(tmp_path):
+    assert end_strays(Marks(tmp_path)) == []

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import InputError, MissingExtra
-from isorun.report.figures import mpl, svg
+from isorun.report.figures import files, svg
 from isorun.report.figures.axes import side_by_side, value_axis
 from isorun.report.figures.description import Shape
 from isorun.report.figures.study_figures import study_figures
@@ -79,27 +79,27 @@ def test_svg_has_a_mark_for_every_run(figures):
 
 def test_matplotlib_draws_every_figure(figures, tmp_path):
     for figure in figures.values():
-        mpl.save(figure, tmp_path / f"{figure.name}.png")
+        files.save_by_matplotlib(figure, tmp_path / f"{figure.name}.png")
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in tmp_path.iterdir())
-    mpl.save(figures["test_acc"], tmp_path / "a.pdf")
+    files.save_by_matplotlib(figures["test_acc"], tmp_path / "a.pdf")
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_matplotlib_gives_axes_to_style_on(figures):
-    axes = mpl.draw(figures["test_acc"])
+    axes = files.draw(figures["test_acc"])
     assert axes.get_xlabel() == "test_acc (%)"
-    assert mpl.draw(figures["time"], axes) is axes
+    assert files.draw(figures["time"], axes) is axes
 
 
 def test_the_same_figure_gives_the_same_pdf(figures, tmp_path):
     for name in ("a.pdf", "b.pdf"):
-        mpl.save(figures["test_acc"], tmp_path / name)
+        files.save_by_matplotlib(figures["test_acc"], tmp_path / name)
     assert (tmp_path / "a.pdf").read_bytes() == (tmp_path / "b.pdf").read_bytes()
 
 
 def test_an_unknown_format_is_refused_with_those_that_are_known(figures, tmp_path):
     with pytest.raises(InputError, match="pdf, png, svg, eps"):
-        mpl.save(figures["test_acc"], tmp_path / "a.docx")
+        files.save_by_matplotlib(figures["test_acc"], tmp_path / "a.docx")
 
 
 def test_a_missing_matplotlib_names_the_extra(figures, monkeypatch):
@@ -108,7 +108,7 @@ def test_a_missing_matplotlib_names_the_extra(figures, monkeypatch):
 
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(MissingExtra, match=r"isorun\[figures\]"):
-        mpl.draw(figures["test_acc"])
+        files.draw(figures["test_acc"])
 
 
 @given(st.lists(FINITE, min_size=1, max_size=30))

@@ -78,3 +78,8 @@ def test_any_number_is_written_shortly_and_reads_back_near(value, sd):
     text = LOSS.value(value, sd).replace(",", "")
     assert len(text) <= 22
     assert float(text) == pytest.approx(value, rel=0.06, abs=max(sd, 1e-300))
+
+
+def test_a_number_with_more_decimals_than_are_shown_is_written_in_powers_of_ten():
+    assert significant(1.3467748149060015e-08) == "1.3e-08"
+    assert significant(2e-07) == "0.00000020"

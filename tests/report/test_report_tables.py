@@ -3,8 +3,9 @@
 import pytest
 
 from isorun.analysis.studies.group_result import GroupKey
-from isorun.report.row_keys import GROUP_COLUMNS, named_rows
-from isorun.report.tables import Column, Table, without_constant_columns
+from isorun.report import html, latex, markdown
+from isorun.report.study_tables import GROUP_COLUMNS, named_rows
+from isorun.report.tables import MOST_ROWS, Column, Table, without_constant_columns
 from isorun.study.levels import Level
 
 KEYS = [GroupKey("a", "default", "default", Level.DEFAULT), GroupKey("b", "default", "default", Level.DEFAULT)]
@@ -43,3 +44,15 @@ def test_one_key_column_always_stays():
 def test_neighbouring_columns_share_their_heading():
     columns = (Column("k", key=True), Column("x", group="g"), Column("y", group="g"), Column("z"))
     assert Table("t", "T", columns, ()).heading_groups() == [("", 1), ("g", 2), ("", 1)]
+
+
+def test_a_long_table_is_shortened_on_pages_with_a_note_on_where_the_rest_is():
+    rows = tuple((str(number),) for number in range(MOST_ROWS + 1))
+    table = Table("long", "Long", (Column("n", key=True),), rows, notes=("a note",))
+    for render in (html.render_table, markdown.render_table, latex.render_table):
+        text = render(table)
+        assert "The first 1,000 of 1,001 rows" in text
+        assert "a note" in text
+        assert "999" in text
+        assert str(MOST_ROWS) not in text
+    assert len(table.to_json()["rows"]) == MOST_ROWS + 1

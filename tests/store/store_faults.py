@@ -8,11 +8,10 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from store_records import make_cell, make_record
-
 from isorun.errors import StoreError
 from isorun.store.files import Files
-from isorun.store.local import LocalStore
+from isorun.store.folder import FolderStore
+from isorun.testing.made_records import make_cell, make_record
 
 CELLS = [make_cell(number) for number in range(3)]
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO}
@@ -39,7 +38,8 @@ class FaultyFiles(Files):
             self._fail()
         return descriptor
 
-    def write(self, descriptor: int, data: bytes) -> None:
+    def write(self, descriptor: int, *pieces: bytes) -> None:
+        data = b"".join(pieces)
         if self._is_due() and self.after:
             super().write(descriptor, data[: len(data) // 2])
         self._step()
@@ -57,8 +57,8 @@ class FaultyFiles(Files):
     def unlink(self, path: Path) -> None:
         self._around(lambda: super(FaultyFiles, self).unlink(path))
 
-    def make_folder(self, path: Path) -> None:
-        self._around(lambda: super(FaultyFiles, self).make_folder(path))
+    def ensure_folder(self, path: Path) -> None:
+        self._around(lambda: super(FaultyFiles, self).ensure_folder(path))
 
     def _around(self, operation) -> None:
         due = self._is_due()
@@ -106,8 +106,8 @@ class ForgetfulFiles(Files):
         self._names[path] = self._open[self._next] = [b""]
         return self._next
 
-    def write(self, descriptor: int, data: bytes) -> None:
-        self._open[descriptor][0] += data
+    def write(self, descriptor: int, *pieces: bytes) -> None:
+        self._open[descriptor][0] += b"".join(pieces)
 
     def fsync(self, descriptor: int) -> None:
         if self.syncs:
@@ -154,7 +154,7 @@ def record_all(folder: Path, files: Files, say: Callable[[str], object] = str) -
     """Claim, record and pack three cells, going on after each error; the run ids that were acknowledged, also said."""
     acknowledged: set[str] = set()
     try:
-        with LocalStore(folder, files=files) as store:
+        with FolderStore(folder, files=files) as store:
             for cell in CELLS:
                 try:
                     claim = store.claim(cell.id)

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from store_children import PRELUDE, Nursery
 from store_faults import CELLS, FaultyFiles, ForgetfulFiles, record_all
-from store_records import content, make_cell, make_record
 
 from isorun.errors import IsorunError, StoreError
+from isorun.store.content import stored_form
 from isorun.store.files import Files
+from isorun.store.folder import FolderStore, open_store
 from isorun.store.inbox import Inbox
-from isorun.store.local import LocalStore, open_store
-from isorun.store.stored_form import stored_form
+from isorun.testing.made_records import content, make_cell, make_record
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def check(folder: Path, acknowledged: set[str]) -> None:
         assert sorted(record.cell.id for record in records) == sorted(cell.id for cell in CELLS)
         for record in records:
             assert content(record) == content(stored_form(make_record(record.cell, attempt=record.attempt)))
-        assert store.finished_cells() == {cell.id for cell in CELLS}
+        assert store.finished() == {cell.id for cell in CELLS}
         assert list((folder / "inbox").iterdir()) == []
 
 
@@ -124,9 +124,10 @@ class TestPowerLoss:
 
 def test_a_record_whose_acknowledgement_failed_is_written_again(tmp_path: Path):
     """After a failed fsync the system may believe that a file is safe which is not, so it must not be trusted."""
-    LocalStore(tmp_path).close()
-    written = FaultyFiles(5, "EIO")
-    with LocalStore(tmp_path, files=written) as store:
+    FolderStore(tmp_path).close()
+    written = FaultyFiles(0, "EIO")
+    with FolderStore(tmp_path, files=written) as store:
+        written.number = written.count + 5
         with pytest.raises(StoreError, match="recording run"):
             store.finish(make_record())
         assert len(store.records()) == 1
@@ -168,7 +169,7 @@ def survives(folder: Path, call: str, fault: str, when: int) -> bool:
     acknowledged = {make_cell(n).id for n in range(3) if Path(f"{folder}.acknowledged-{n}").exists()}
     assert done.returncode in {0, -9, 137} or "StoreError" in done.stderr, done.stderr
     with open_store(folder) as store:
-        assert acknowledged <= store.finished_cells()
+        assert acknowledged <= store.finished()
         store.pack()
         records = store.records()
         assert len({record.cell.id for record in records}) == len(records)
@@ -232,13 +233,13 @@ def test_packing_into_a_file_that_cannot_grow_changes_nothing(folder: Path):
     nursery.close()
     with open_store(folder) as store:
         store.pack()
-        assert len(store.finished_cells()) == 40
+        assert len(store.finished()) == 40
 
 
 def test_an_error_of_the_file_system_is_an_error_of_isorun(folder: Path):
-    LocalStore(folder).close()
-    with (
-        LocalStore(folder, files=FaultyFiles(2, "EIO")) as store,
-        pytest.raises(IsorunError, match="check the disk"),
-    ):
-        store.finish(make_record())
+    FolderStore(folder).close()
+    files = FaultyFiles(0, "EIO")
+    with FolderStore(folder, files=files) as store:
+        files.number = files.count + 2
+        with pytest.raises(IsorunError, match="check the disk"):
+            store.finish(make_record())

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from store_children import Nursery, kill, python
-from store_records import make_cell, make_record
 
 from isorun.errors import StoreConflict, StoreError, StoreTooNew
-from isorun.store.local import LocalStore, open_store
+from isorun.store.folder import FolderStore, open_store
 from isorun.study.records import RunState
+from isorun.testing.made_records import make_cell, make_record
 
 
 @pytest.fixture
@@ -20,19 +20,19 @@ def store(tmp_path: Path):
         yield opened
 
 
-def inbox_file(store: LocalStore, number: int, attempt: int = 1) -> Path:
+def inbox_file(store: FolderStore, number: int, attempt: int = 1) -> Path:
     return store.folder / "inbox" / f"{make_cell(number).id}-{attempt}.json"
 
 
-def test_a_file_cut_at_any_byte_is_no_record(store: LocalStore):
+def test_a_file_cut_at_any_byte_is_no_record(store: FolderStore):
     store.finish(make_record(make_cell(1), points=2, environment={}))
     file = inbox_file(store, 1)
     whole = file.read_bytes()
     for length in range(len(whole) - 1):
         file.write_bytes(whole[:length])
-        assert store.finished_cells() == set()
+        assert store.finished() == set()
     file.write_bytes(whole)
-    assert store.finished_cells() == {make_cell(1).id}
+    assert store.finished() == {make_cell(1).id}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_file_cut_at_any_byte_is_no_record(store: LocalStore):
     ],
     ids=["changed", "keys", "list", "zeros", "empty", "null"],
 )
-def test_a_damaged_file_is_set_aside_loudly_and_the_others_are_packed(store: LocalStore, damage):
+def test_a_damaged_file_is_set_aside_loudly_and_the_others_are_packed(store: FolderStore, damage):
     for number in range(3):
         store.finish(make_record(make_cell(number)))
     damaged = damage(inbox_file(store, 1).read_text())
@@ -55,7 +55,7 @@ def test_a_damaged_file_is_set_aside_loudly_and_the_others_are_packed(store: Loc
     assert any("is damaged" in note.message for note in store.notes())
     with pytest.raises(StoreError, match="is damaged; it was kept as"):
         store.pack()
-    assert store.finished_cells() == {make_cell(0).id, make_cell(2).id}
+    assert store.finished() == {make_cell(0).id, make_cell(2).id}
     (aside,) = (store.folder / "inbox").iterdir()
     assert aside.name.endswith(".json.damaged")
     assert aside.read_text() == damaged
@@ -64,15 +64,15 @@ def test_a_damaged_file_is_set_aside_loudly_and_the_others_are_packed(store: Loc
     assert store.pack() == 1
 
 
-def test_a_file_under_the_name_of_another_run_is_damaged(store: LocalStore):
+def test_a_file_under_the_name_of_another_run_is_damaged(store: FolderStore):
     store.finish(make_record(make_cell(1)))
     inbox_file(store, 1).rename(inbox_file(store, 2))
-    assert store.finished_cells() == set()
+    assert store.finished() == set()
     with pytest.raises(StoreError, match="is damaged"):
         store.pack()
 
 
-def test_a_conflicting_file_is_kept_and_the_others_are_packed(store: LocalStore):
+def test_a_conflicting_file_is_kept_and_the_others_are_packed(store: FolderStore):
     store.finish(make_record(make_cell(1), accuracy=0.9))
     kept = inbox_file(store, 1).read_bytes()
     store.pack()
@@ -83,12 +83,12 @@ def test_a_conflicting_file_is_kept_and_the_others_are_packed(store: LocalStore)
         with pytest.raises(StoreConflict, match="second, different record"):
             store.pack()
         assert any(file.name.endswith(expected) for file in (store.folder / "inbox").iterdir())
-    assert store.finished_cells() == {make_cell(1).id, make_cell(2).id}
+    assert store.finished() == {make_cell(1).id, make_cell(2).id}
     assert store.records([make_cell(1).id])[0].results == {"accuracy": 0.9}
     assert kept not in [file.read_bytes() for file in (store.folder / "inbox").iterdir()]
 
 
-def test_two_finished_attempts_in_the_inbox_are_a_conflict_and_the_first_wins(store: LocalStore):
+def test_two_finished_attempts_in_the_inbox_are_a_conflict_and_the_first_wins(store: FolderStore):
     store._inbox.put(make_record(make_cell(1), attempt=2, accuracy=0.2))
     store._inbox.put(make_record(make_cell(1), attempt=1, accuracy=0.1))
     with pytest.raises(StoreConflict, match="finished by attempt 1"):
@@ -96,24 +96,24 @@ def test_two_finished_attempts_in_the_inbox_are_a_conflict_and_the_first_wins(st
     assert [record.results["accuracy"] for record in store.records()] == [0.1]
 
 
-def test_a_file_of_a_newer_format_is_left_for_a_newer_isorun(store: LocalStore):
+def test_a_file_of_a_newer_format_is_left_for_a_newer_isorun(store: FolderStore):
     store.finish(make_record(make_cell(1)))
     envelope = json.loads(inbox_file(store, 1).read_text())
     inbox_file(store, 1).write_text(json.dumps({**envelope, "format": 2}))
-    for action in (store.pack, store.records, store.finished_cells):
+    for action in (store.pack, store.records, store.finished):
         with pytest.raises(StoreTooNew, match="upgrade"):
             action()
     assert inbox_file(store, 1).exists()
 
 
-def test_packing_again_after_the_files_were_not_removed_is_nothing(store: LocalStore):
+def test_packing_again_after_the_files_were_not_removed_is_nothing(store: FolderStore):
     store.finish(make_record(make_cell(1)))
     store.finish(make_record(make_cell(2), state=RunState.FAILED))
     files = {number: inbox_file(store, number).read_bytes() for number in (1, 2)}
     assert store.pack() == 2
     for number, data in files.items():
         inbox_file(store, number).write_bytes(data)
-    assert len(store.records()) == len(store.frame().runs) == 2
+    assert len(store.records()) == len(store.run_ids()) == 2
     assert store.pack() == 0
     assert list((store.folder / "inbox").iterdir()) == []
 
@@ -156,7 +156,7 @@ def test_a_file_taken_by_a_cleaner_before_it_was_locked_is_written_again(tmp_pat
         monkeypatch.setattr(files, "lock", lock_late)
         store.finish(make_record())
         assert len(taken) == 1
-        assert store.finished_cells() == {make_cell().id}
+        assert store.finished() == {make_cell().id}
 
 
 SHARING = """

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from store_records import content, make_cell, make_record
 
 from isorun.errors import StoreConflict
 from isorun.store.base import AbstractStore, Claim
-from isorun.store.local import open_store
-from isorun.store.memory import MemoryStore
-from isorun.store.stored_form import stored_form
+from isorun.store.content import stored_form
+from isorun.store.folder import open_store
 from isorun.study.records import RunState
+from isorun.testing.made_records import content, make_cell, make_record
+from isorun.testing.memory_store import MemoryStore
 
 CELLS = {cell.id: cell for cell in (make_cell(number) for number in range(3))}
 cells = st.sampled_from(sorted(CELLS))
@@ -77,11 +77,6 @@ class StoreMachine(RuleBasedStateMachine):
         if state is RunState.FINISHED:
             self.finished[cell] = attempt
 
-    @rule()
-    def pack(self) -> None:
-        self.store.pack()
-        assert self.store.pack() == 0
-
     @rule(cell=cells)
     def release(self, cell: str) -> None:
         if cell in self.claims:
@@ -92,8 +87,11 @@ class StoreMachine(RuleBasedStateMachine):
         records = self.store.records()
         assert {(record.cell.id, record.attempt): content(record) for record in records} == self.model
         assert len(records) == len(self.model)
-        assert self.store.finished_cells() == set(self.finished)
-        assert len(self.store.frame().runs) == len(self.model)
+        assert self.store.finished() == set(self.finished)
+        assert self.store.run_ids() == {f"{cell}-{attempt}" for cell, attempt in self.model}
+        assert {holder.cell_id: holder.attempt for holder in self.store.holders()} == {
+            cell: claim.attempt for cell, claim in self.claims.items()
+        }
 
     def teardown(self) -> None:
         self.store.close()
@@ -111,6 +109,11 @@ class LocalMachine(StoreMachine):
         memory = Path("/dev/shm")
         self.folder = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
         self.store = open_store(self.folder)
+
+    @rule()
+    def pack(self) -> None:
+        self.store.pack()
+        assert self.store.pack() == 0
 
     @rule()
     def reopen(self) -> None:

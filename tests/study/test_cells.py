@@ -1,12 +1,18 @@
 """Cells are known by their content: what was run before a key existed must not be run again because it exists."""
 
-from isorun.study.cells import Cell
-from isorun.study.design import Study
-from isorun.study.document import document_of
-from isorun.study.extension import changed
-from isorun.study.levels import Level
-from isorun.study.plan import cells_of
+import hashlib
+import hmac
+import json
 
+import pytest
+
+from isorun.errors import StudyError
+from isorun.study.cells import UNKEYED, Cell, cells_of
+from isorun.study.design import Study
+from isorun.study.document import changed, document_of, kept_study, with_key, without_secrets
+from isorun.study.levels import Level
+
+KEY = bytes(range(32))
 CELL = Cell("a", ("python", "t.py"), "default", {}, "default", {}, Level.FIXED_SEED, 1, 0)
 
 
@@ -34,3 +40,116 @@ def test_a_study_keeps_it_in_its_document_and_when_it_is_extended():
     assert changed(study, repeats=3).take_seeds
     assert all(cell.take_seeds for cell in cells_of(changed(study, repeats=3)))
     assert "take_seeds" not in document_of(Study("s", approaches={"a": "python t.py"}))
+
+
+GOLDEN = [
+    "c106e9aa3d1ae240",
+    "ef8aaf26e6c0ff0b",
+    "e28e7a8b2f33a282",
+    "425ce9297d81e3ca",
+    "3ae4999dc10b524c",
+    "a32048f3a1dcff7b",
+    "1a00881ae08b0983",
+    "e65a4ca876f47ea2",
+    "d649182dfe7142a7",
+    "fbb47ebfaa40140d",
+    "1a944b231260ef98",
+    "f633b12d3ed222ad",
+    "3a987c09564d70c4",
+    "452a9ff874c96d11",
+    "0ea736e8d7e0d8fc",
+    "5524c5f716d61315",
+    "5663c8d2760612fe",
+    "345e5a21c8a3cd6a",
+    "1b6fc5ba10f404da",
+    "193a6bebd7661273",
+    "745ae7083c5f80df",
+    "bbf6f343380bd425",
+    "2237059a79cd1e42",
+    "43ab03c5a614e29b",
+]
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_cells_in_which_nothing_is_withheld_have_the_ids_they_always_had(key):
+    study = Study(
+        "digits",
+        approaches={"lenet": "python train.py --lr {config.lr}"},
+        configs={"slow": {"lr": 0.01}, "drawn": {"lr": {"log-uniform": [0.001, 0.1]}, "draws": 2}},
+        environments={
+            "default": {},
+            "one": {"threads": 1, "env": {"OMP_NUM_THREADS": "1", "EPOCHS": "3"}, "python": "/usr/bin/python3"},
+        },
+        levels=["default", "deterministic"],
+        seeds=[1, 2],
+    )
+    assert [cell.id for cell in cells_of(study, key)] == GOLDEN
+    taking = Study("t", approaches={"t": "python t.py"}, take_seeds=True)
+    assert [cell.id for cell in cells_of(taking, key)] == ["0afacb9fde7a4771"]
+    assert all("withheld" not in cell.to_json() for cell in cells_of(study, key))
+
+
+SECRET_OPTIONS = ["--salt", "--pass", "--pat", "--auth", "--dsn", "--creds", "--cookie", "--password", "--api-key"]
+
+
+def with_secret(option: str, value: str, **variables: str) -> Study:
+    return Study("s", approaches={"t": ["python", "t.py", option, value]}, environments={"here": {"env": variables}})
+
+
+@pytest.mark.parametrize("option", SECRET_OPTIONS)
+def test_commands_that_differ_in_a_withheld_value_are_different_cells(option):
+    (five,), (ten,) = (cells_of(with_secret(option, value), KEY) for value in ("x5-Kq81z", "x9-Kq81z"))
+    assert five.command == ten.command == ("python", "t.py", option, five.command[-1])
+    assert "<redacted>" in five.command[-1]
+    assert five.id != ten.id
+    assert five.id == cells_of(with_secret(option, "x5-Kq81z"), KEY)[0].id
+    assert Cell.from_json(five.to_json()) == five
+    assert five.id != cells_of(with_secret(option, "x5-Kq81z"), b"another key" * 3)[0].id
+
+
+@pytest.mark.parametrize("option", SECRET_OPTIONS)
+def test_commands_that_differ_in_a_short_number_are_different_cells(option):
+    (five,), (ten,) = (cells_of(with_secret(option, value), KEY) for value in ("5", "10"))
+    assert five.id != ten.id
+
+
+def test_variables_that_differ_in_a_withheld_value_are_different_cells():
+    (one,), (other,) = (cells_of(with_secret("--lr", "1", HASH_SALT=value), KEY) for value in ("x1-Kq81z", "x2-Kq81z"))
+    assert one.environment_content == other.environment_content
+    assert one.id != other.id
+
+
+def test_a_withheld_value_is_not_found_by_trying_hashes_of_it():
+    (cell,) = cells_of(with_secret("--salt", "x5-Kq81z"), KEY)
+    whole = json.dumps({"command": ["python", "t.py", "--salt", "x5-Kq81z"], "env": {}}, sort_keys=True)
+    assert cell.withheld != hashlib.sha256(whole.encode()).hexdigest()[:16]
+    assert cell.withheld == hmac.new(KEY, whole.encode(), "sha256").hexdigest()[:16]
+
+
+def test_without_a_key_a_cell_with_secrets_says_that_its_id_is_not_final():
+    (cell,) = cells_of(with_secret("--salt", "x5-Kq81z"))
+    assert cell.withheld == UNKEYED
+    assert cell.id != cells_of(with_secret("--salt", "x5-Kq81z"), KEY)[0].id
+
+
+def test_a_kept_study_has_the_same_cells_without_the_values(tmp_path):
+    study = with_key(with_secret("--salt", "hidden-5", HASH_SALT="hidden-6", EPOCHS="3"), KEY)
+    document = json.loads(json.dumps(without_secrets(study)))
+    assert "hidden" not in json.dumps(document)
+    kept = kept_study(document, tmp_path, "s")
+    ids = [cell.id for cell in cells_of(study)]
+    assert [cell.id for cell in cells_of(kept)] == ids == [cell.id for cell in cells_of(kept, b"x" * 32)]
+    assert [cell.id for cell in cells_of(changed(kept, repeats=2))][:1] == ids
+    assert [cell.id for cell in cells_of(kept_study(without_secrets(kept), tmp_path, "s"))] == ids
+
+
+def test_a_study_with_a_key_that_gets_another_command_forgets_the_hashes():
+    study = with_key(with_secret("--salt", "x5-Kq81z"), KEY)
+    (cell,) = cells_of(changed(study, approaches={"t": {"command": ["python", "t.py", "--lr", "1"]}}))
+    assert cell.withheld == ""
+
+
+def test_a_damaged_table_of_hashes_is_refused(tmp_path):
+    document = {**document_of(with_secret("--lr", "5")), "withheld": {"t": "x"}}
+    with pytest.raises(StudyError, match="no table of hashes"):
+        kept_study(document, tmp_path, "s")

@@ -3,11 +3,10 @@
 import pytest
 
 from isorun.errors import StudyError
-from isorun.study.design import Study
+from isorun.study.cells import cells_of
+from isorun.study.design import Study, load_study, study_from_document
 from isorun.study.document import document_of
 from isorun.study.levels import Level
-from isorun.study.plan import cells_of
-from isorun.study.toml import load_study, study_from_document
 
 FULL = """
 name = "digits"

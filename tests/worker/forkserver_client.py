@@ -10,8 +10,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
-from isorun.worker import levels, messages
-from isorun.worker.warmchild import Launch
+from isorun.worker import forkserver as messages
+from isorun.worker import levels
+from isorun.worker.forkserver import Launch
 
 _START_SECONDS = 300.0
 _END_SECONDS = 5.0
@@ -178,7 +179,7 @@ def _start(
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
     ours, theirs = socket.socketpair()
     clean = {name: value for name, value in environment.items() if name not in levels.PER_RUN_VARIABLES}
-    command = [python, str(levels.site_folder() / "serve.py"), str(theirs.fileno())]
+    command = [python, str(levels.site_folder() / "enter.py"), "serve", str(theirs.fileno())]
     try:
         process = subprocess.Popen(
             command,

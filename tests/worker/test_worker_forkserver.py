@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 from forkserver_client import ForkServer, ForkServerError, WarmRun
-from test_worker_torch import CNN
+from test_frameworks_pytorch import CNN
 from worker_trainings import OTHER_PYTHONS, Trained, run_environment
 
-from isorun.worker import forkserver, programs
+from isorun.worker import frameworks, programs
+from isorun.worker.forkserver import Launch
 from isorun.worker.programs import Program
-from isorun.worker.warmchild import Launch
 
 CPUS = tuple(sorted(os.sched_getaffinity(0)))[:1]
 Warm = Callable[..., Trained]
@@ -158,7 +158,7 @@ def test_default_children_have_streams_of_their_own_and_seeded_ones_the_fresh_st
 @pytest.fixture(scope="module")
 def torch_server(tmp_path_factory) -> Iterator[ForkServer]:
     env = run_environment(tmp_path_factory.mktemp("none"), "deterministic", 1)
-    server = ForkServer(sys.executable, env, cpus=CPUS, preload=forkserver.TORCH_PRELOAD)
+    server = ForkServer(sys.executable, env, cpus=CPUS, preload=frameworks.preload_with("torch"))
     assert server.failed == {}
     yield server
     server.close()
@@ -185,6 +185,7 @@ def test_a_cnn_trained_fresh_and_warm_has_the_same_bits_and_streams(torch_server
         assert effective[0] == effective[1]
 
 
+@pytest.mark.alone
 def test_several_children_run_at_once_and_are_accounted_for(plain_server, tmp_path):
     code = "import time; x = bytearray(60_000_000); time.sleep(0.5)"
     env = run_environment(tmp_path, "default", None)
@@ -253,7 +254,7 @@ def test_server_and_children_die_with_an_executor_that_is_killed(tmp_path):
     executor = tmp_path / "executor.py"
     executor.write_text(
         "import os, sys, time\n"
-        "from forkserver_client import ForkServer\nfrom isorun.worker.warmchild import Launch\n"
+        "from forkserver_client import ForkServer\nfrom isorun.worker.forkserver import Launch\n"
         "from isorun.worker.programs import Program\n"
         "server = ForkServer(sys.executable, dict(os.environ))\n"
         "run = server.launch(Launch(Program('code', 'import time; time.sleep(60)'), '/', dict(os.environ), ()), 1, 2)\n"

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from worker_trainings import OTHER_PYTHONS, run_environment
+from worker_trainings import OTHER_PYTHONS, read_run, run_environment
 
 from isorun.worker import levels
 
@@ -81,7 +81,6 @@ def test_a_helper_before_the_training_does_not_take_its_place(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     subprocess.run(["bash", script], env=run_environment(folder, "default", None), check=True, capture_output=True)
-    from isorun.worker.runfolder import read_run
 
     run = read_run(folder)
     assert [event["kind"] for event in run.main] == ["start", "row", "environment", "end"]
@@ -218,24 +217,32 @@ def test_forked_and_spawned_workers_do_not_disturb_the_record(train, tmp_path):
 def test_a_function_is_called_with_what_it_takes_and_its_mapping_is_the_result(train, tmp_path, monkeypatch):
     target = write(
         tmp_path / "my_training.py",
-        "def fit(seed, lr=1.0):\n    print(seed, lr)\n    return {'acc': 0.5, 'per_class': {0: 0.25}}\n",
+        "def fit(seed, lr=1.0):\n    print(seed, lr)\n    return {'acc': 0.5, 'per_class': {0: 0.25}}\n"
+        "def whole(**known):\n    print(sorted(known.items()))\n"
+        "def placed(level, repeat):\n    print(level, repeat)\n",
     )
-    request = {"seed": 17, "config": {"lr": 0.5, "depth": 3}}
+    request = {"seed": 17, "repeat": 2, "level": "fixed-seed", "config": {"lr": 0.5, "depth": 3}}
     site = "import json, os, pathlib\n"
     site += f"pathlib.Path(os.environ['ISORUN_RUN_DIR'], 'request.json').write_text({json.dumps(request)!r})\n"
     write(tmp_path / "early" / "sitecustomize.py", site)
     trained = train(
-        str(levels.site_folder() / "call.py"), f"{target}:fit", extra={"PYTHONPATH": str(tmp_path / "early")}
+        str(levels.site_folder() / "enter.py"), "call", f"{target}:fit", extra={"PYTHONPATH": str(tmp_path / "early")}
     )
     assert trained.stdout == "17 0.5\n", trained.stderr
     assert trained.of_kind("result")[0]["values"] == {"acc": 0.5}
     (note,) = trained.of_kind("note")
     assert (note["code"], note["message"]) == ("unused-config", "fit does not take: depth")
+    for name, printed in (
+        ("placed", "fixed-seed 2\n"),
+        ("whole", "[('depth', 3), ('level', 'fixed-seed'), ('lr', 0.5), ('repeat', 2), ('seed', 17)]\n"),
+    ):
+        called = (str(levels.site_folder() / "enter.py"), "call", f"{target}:{name}")
+        assert train(*called, extra={"PYTHONPATH": str(tmp_path / "early")}).stdout == printed
 
 
 def test_an_unknown_function_lists_those_there_are(train, tmp_path):
     target = write(tmp_path / "my_training.py", "def fit(): pass\ndef other(): pass\n")
     write(tmp_path / "request.json", "{}")
-    trained = train(str(levels.site_folder() / "call.py"), f"{target}:fitt")
+    trained = train(str(levels.site_folder() / "enter.py"), "call", f"{target}:fitt")
     assert trained.returncode == 1
     assert trained.stderr == f"isorun: {target} has no function 'fitt'; its functions are: fit, other\n"

@@ -14,8 +14,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from worker_trainings import read_run
 
-from isorun.worker import api, eventfile, predictions, recorder, runfolder, values
+from isorun.worker import api, arrays, recorder
+from isorun.worker import events as event_files
 
 
 @pytest.fixture
@@ -26,7 +28,7 @@ def run(tmp_path: Path) -> recorder.Recorder:
 
 
 def events(started: recorder.Recorder, kind: str) -> list[dict]:
-    return [event for event in runfolder.read_run(started.folder).main if event["kind"] == kind]
+    return [event for event in read_run(started.folder).main if event["kind"] == kind]
 
 
 @pytest.mark.parametrize(
@@ -84,15 +86,15 @@ def test_flat_per_class_values_are_about_the_accuracy_and_nested_ones_keep_their
     assert events(run, "result")[0]["per_class"] == {"recall": {"0": 0.25}, "accuracy": {"1": 0.75}}
 
 
-def unpacked(packed: predictions.Packed) -> np.ndarray:
+def unpacked(packed: arrays.Packed) -> np.ndarray:
     data = zlib.decompress(base64.b64decode(packed.data))
     return np.frombuffer(data, np.dtype(packed.dtype).newbyteorder("<")).reshape(packed.shape)
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=30))
 def test_classes_come_back_from_the_smallest_type_as_list_and_as_array(numbers):
-    from_list = predictions.pack(numbers)
-    from_array = predictions.pack(np.array(numbers, dtype=np.int64))
+    from_list = arrays.pack(numbers)
+    from_array = arrays.pack(np.array(numbers, dtype=np.int64))
     assert from_list == from_array
     assert unpacked(from_list).tolist() == numbers
     width = np.dtype(from_list.dtype).itemsize
@@ -106,7 +108,7 @@ def test_classes_come_back_from_the_smallest_type_as_list_and_as_array(numbers):
 
 def test_scores_are_float32_with_their_shape():
     scores = [[0.1, 0.9], [0.5, 0.5], [1.0, 0.0]]
-    from_list, from_torch = predictions.pack(scores), predictions.pack(torch.tensor(scores, dtype=torch.float64))
+    from_list, from_torch = arrays.pack(scores), arrays.pack(torch.tensor(scores, dtype=torch.float64))
     assert from_list == from_torch
     assert (from_list.pred_kind, from_list.dtype, from_list.shape) == ("score", "float32", (3, 2))
     np.testing.assert_array_equal(unpacked(from_list), np.array(scores, dtype=np.float32))
@@ -157,9 +159,9 @@ def test_a_second_recorder_in_the_same_run_has_a_file_only_when_it_logs(run):
     helper = recorder.Recorder(run.folder)
     helper.begin()
     helper.note("quiet", "nothing to say")
-    assert sorted(path.name for path in run.folder.iterdir()) == ["events.jsonl"]
+    assert sorted(path.name for path in run.folder.glob("events*")) == ["events.jsonl"]
     helper.log(epoch=1, acc=0.5)
-    kinds = [event["kind"] for event in runfolder.read_run(run.folder).main]
+    kinds = [event["kind"] for event in read_run(run.folder).main]
     assert kinds == ["start", "note", "row"]
 
 
@@ -171,7 +173,7 @@ def test_other_ranks_never_take_the_main_place(tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "0")
     first = recorder.Recorder(tmp_path)
     first.begin()
-    found = runfolder.read_run(tmp_path)
+    found = read_run(tmp_path)
     assert [event["rank"] for event in found.main if event["kind"] == "start"] == [0]
     assert len(found.others) == 1
 
@@ -182,7 +184,7 @@ class FailingDisk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.failure = ""
         self._write = os.write
-        monkeypatch.setattr(eventfile.os, "write", self)
+        monkeypatch.setattr(event_files.os, "write", self)
 
     def __call__(self, descriptor: int, data: bytes) -> int:
         if self.failure == "full":
@@ -197,33 +199,33 @@ def test_events_wait_for_a_full_disk_and_the_file_shows_that_some_are_missing(ru
     disk.failure = failure
     run.log(epoch=1, acc=0.1)
     run.log(epoch=2, acc=0.2)
-    found = runfolder.read_run(run.folder)
+    found = read_run(run.folder)
     assert found.torn_bytes > 0
     assert [event["step"] for event in found.main if event["kind"] == "row"] == [0]
     disk.failure = ""
     run.log(epoch=3, acc=0.3)
     assert [row["step"] for row in events(run, "row")] == [0, 1, 2, 3]
-    assert runfolder.read_run(run.folder).torn_bytes == 0
+    assert read_run(run.folder).torn_bytes == 0
 
 
 def test_a_half_line_that_cannot_be_cut_yet_is_cut_before_the_next_write(run, monkeypatch):
     disk = FailingDisk(monkeypatch)
     truncate = os.ftruncate
     disk.failure = "half"
-    monkeypatch.setattr(eventfile.os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "I/O error")))
+    monkeypatch.setattr(event_files.os, "ftruncate", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "I/O error")))
     run.log(epoch=1, acc=0.1)
-    assert runfolder.read_run(run.folder).torn_bytes > 0
+    assert read_run(run.folder).torn_bytes > 0
     disk.failure = ""
     run.log(epoch=2, acc=0.2)
     assert events(run, "row") == []
-    monkeypatch.setattr(eventfile.os, "ftruncate", truncate)
+    monkeypatch.setattr(event_files.os, "ftruncate", truncate)
     run.finish({"kind": "end", "t": 0})
     assert [row["step"] for row in events(run, "row")] == [1, 2]
-    assert runfolder.read_run(run.folder).torn_bytes == 0
+    assert read_run(run.folder).torn_bytes == 0
 
 
 def test_what_waits_is_bounded_and_the_loss_is_told(run, monkeypatch):
-    monkeypatch.setattr(eventfile, "MAX_WAITING_BYTES", 500)
+    monkeypatch.setattr(event_files, "MAX_WAITING_BYTES", 500)
     disk = FailingDisk(monkeypatch)
     disk.failure = "full"
     for epoch in range(50):
@@ -242,4 +244,4 @@ def test_per_class_of_the_wrong_kind_becomes_a_note(run):
 
 
 def test_shortened_values_fit_a_line():
-    assert len(values.shortened("x" * 500)) == 60
+    assert len(recorder.shortened("x" * 500)) == 60

@@ -1,12 +1,18 @@
-"""Constant seeds are found in the source without running it."""
+"""Constant seeds, and an option for the seed, are found in the source without running it."""
 
 from __future__ import annotations
+
+import ast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.worker.seedsource import find, find_in_file
+from isorun.worker.seedsource import SourceSeed, find_in_tree, parsed, seed_option
+
+
+def find(source: bytes) -> list[SourceSeed]:
+    return find_in_tree(ast.parse(source))
 
 
 @pytest.mark.parametrize(
@@ -54,8 +60,64 @@ def test_seeds_that_are_not_constant_are_none(line):
 def test_a_file_that_is_no_python_has_none(tmp_path_factory, data):
     file = tmp_path_factory.mktemp("source") / "x.py"
     file.write_bytes(data)
-    assert isinstance(find_in_file(file), list)
+    tree = parsed(file)
+    assert tree is None or isinstance(find_in_tree(tree), list)
 
 
 def test_a_missing_file_has_none(tmp_path):
-    assert find_in_file(tmp_path / "none.py") == []
+    assert parsed(tmp_path / "none.py") is None
+
+
+def option_of(*sources: str) -> str:
+    return seed_option([ast.parse(source) for source in sources])
+
+
+@pytest.mark.parametrize(
+    ("source", "option"),
+    [
+        ("p.add_argument('--seed', type=int, default=1)", "--seed"),
+        ("p.add_argument('-s', '--seed', type=int)", "--seed"),
+        ("parser.add_argument('--random-seed', type=int)", "--random-seed"),
+        ("p.add_argument('--manualSeed', type=int, help='manual seed')", "--manualSeed"),
+        ("p.add_argument('--rng_seed')\np.add_argument('--seed')", "--seed"),
+        ("@click.option('--seed', default=0)\ndef main(seed): pass", "--seed"),
+        ("flags.DEFINE_integer('seed', 0, 'the seed')", "--seed"),
+        ("import fire\ndef main(lr=.1, seed=0): pass\nfire.Fire(main)", "--seed"),
+        ("def main(lr: float, seed: int = 0): pass\ntyper.run(main)", "--seed"),
+        ("app = typer.Typer()\n@app.command()\ndef main(seed: int = 0): pass", "--seed"),
+        ("@dataclass\nclass Args:\n    seed: int = 1\nargs = tyro.cli(Args)", "--seed"),
+        ("parser = HfArgumentParser((ModelArguments, TrainingArguments))", "--seed"),
+        ("cli = LightningCLI(Model, Data)", "--seed_everything"),
+    ],
+)
+def test_options_of_many_libraries_are_found(source, option):
+    assert option_of(source) == option
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "p.add_argument('--lr', type=float)",
+        "p.add_argument('--seed-file')",
+        "def main(seed): pass\nmain(1)",
+        "def train(seed): pass\nsubprocess.run(train)",
+        "@dataclass\nclass Args:\n    seed: int = 1\nArgs()",
+        "torch.manual_seed(1337)",
+        "# p.add_argument('--seed')",
+        "",
+    ],
+)
+def test_a_script_without_one_has_none(source):
+    assert option_of(source) == ""
+
+
+def test_the_first_source_that_has_one_is_asked():
+    assert option_of("x = 1", "p.add_argument('--random_state')", "p.add_argument('--seed')") == "--random_state"
+
+
+def test_it_is_recorded_with_the_run(train, tmp_path):
+    (tmp_path / "options.py").write_text("import argparse\np = argparse.ArgumentParser()\np.add_argument('--seed')\n")
+    (tmp_path / "train.py").write_text("import options\n")
+    (tmp_path / "plain.py").write_text("print(1)\n")
+    assert train("train.py").of_kind("environment")[0]["effective"]["seed_option"] == "--seed"
+    assert "seed_option" not in train("plain.py").of_kind("environment")[0]["effective"]

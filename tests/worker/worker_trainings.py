@@ -6,12 +6,29 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from isorun.worker import levels, runfolder
 
 PYENV = Path.home() / ".pyenv" / "versions"
 OTHER_PYTHONS = sorted(PYENV.glob("3.[89].*/bin/python")) + sorted(PYENV.glob("3.1[0-9].*/bin/python"))
+
+
+class RunEvents(NamedTuple):
+    """What a run left: the training process's events, those of its other processes by file name, and bad bytes."""
+
+    main: list[dict[str, Any]]
+    others: dict[str, list[dict[str, Any]]]
+    torn_bytes: int
+
+
+def read_run(folder: Path) -> RunEvents:
+    """All events of a run, as they are."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    files = runfolder.read_files(folder, lambda name, events: found.setdefault(name, []).extend(map(dict, events)))
+    main = runfolder.main_file(files)
+    others = {file.name: found.get(file.name, []) for file in files if file.name != main}
+    return RunEvents(found.get(main, []), others, sum(file.unread_bytes for file in files))
 
 
 @dataclass(frozen=True)
@@ -24,8 +41,8 @@ class Trained:
     folder: Path
 
     @property
-    def run(self) -> runfolder.RunEvents:
-        return runfolder.read_run(self.folder)
+    def run(self) -> RunEvents:
+        return read_run(self.folder)
 
     @property
     def events(self) -> list[dict[str, Any]]:

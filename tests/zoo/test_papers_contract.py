@@ -1,19 +1,41 @@
 """What every paper promises, held against each of them."""
 
-import json
 import re
 import subprocess
 import sys
 
 import pytest
 
-from isorun.errors import InputError, IsorunError, UsageError
-from isorun.study.plan import cells_of
-from isorun.zoo.listing import papers_to_json, papers_view, presentation_view
+from isorun.errors import InputError, UsageError
+from isorun.testing.paper_contract import PaperContract
 from isorun.zoo.paper import SCALES, Request
-from isorun.zoo.papers import NAMES, check_request, paper, papers
+from isorun.zoo.papers import NAMES, check_request, paper, papers, papers_to_json, papers_view
 
 PAPERS = [pytest.param(name, id=name) for name in NAMES]
+
+
+class TestAse20(PaperContract):
+    def paper(self):
+        return paper("ase20")
+
+
+class TestTacl18(PaperContract):
+    def paper(self):
+        return paper("tacl18")
+
+
+class TestFewshot(PaperContract):
+    def paper(self):
+        return paper("fewshot")
+
+
+class TestDream(PaperContract):
+    def paper(self):
+        return paper("dream")
+
+
+def test_the_contract_is_held_to_by_every_paper():
+    assert [test().paper().name for test in (TestAse20, TestTacl18, TestFewshot, TestDream)] == list(NAMES)
 
 
 @pytest.fixture(autouse=True)
@@ -33,53 +55,6 @@ def test_a_paper_tells_what_it_has(name):
         assert told.name == scale
         assert told.cost
         assert told.scaled_down or scale == "paper" or name == "dream"
-
-
-@pytest.mark.parametrize("name", PAPERS)
-def test_smoke_needs_no_data_and_every_study_has_a_name_of_its_own(name, tmp_path):
-    studies = paper(name).studies(Request("smoke", tmp_path))
-    names = [study.name for study in studies]
-    assert len(set(names)) == len(names)
-    assert all(0 < len(cells_of(study)) < 100 for study in studies)
-    ids = [cell.id for study in studies for cell in cells_of(study)]
-    assert len(set(ids)) == len(ids)
-
-
-@pytest.mark.parametrize("scale", ["cpu", "gpu", "paper"])
-@pytest.mark.parametrize("name", PAPERS)
-def test_other_scales_name_the_command_that_gets_missing_data(name, scale, tmp_path):
-    found, request = paper(name), Request(scale, tmp_path)
-    with pytest.raises(IsorunError) as caught:
-        [found.studies(request), found.present(request, {})]
-    assert "isorun data get" in caught.value.message()
-
-
-@pytest.mark.parametrize("scale", ["cpu", "gpu", "paper"])
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "dream"])
-def test_records_can_be_shown_where_the_data_are_not(name, scale, tmp_path):
-    request = Request(scale, tmp_path, recorded=True)
-    assert paper(name).studies(request)
-
-
-@pytest.mark.parametrize("name", PAPERS)
-def test_nothing_recorded_is_presented_without_a_crash(name, tmp_path):
-    found = paper(name)
-    request = Request("smoke", tmp_path)
-    shown = found.present(request, {study.name: () for study in found.studies(request)})
-    assert shown.verdict
-    assert shown.scaled_down
-    json.dumps(dict(shown.numbers), allow_nan=False)
-    assert presentation_view(shown).listings[0].items == shown.scaled_down
-
-
-@pytest.mark.parametrize("name", PAPERS)
-def test_each_part_can_be_asked_for_alone(name, tmp_path):
-    found = paper(name)
-    whole = {study.name for study in found.studies(Request("smoke", tmp_path))}
-    for part in found.parts:
-        request = Request("smoke", tmp_path, only=(part,))
-        check_request(found, request)
-        assert {study.name for study in found.studies(request)} <= whole
 
 
 def test_papers_are_listed_without_loading_a_framework():

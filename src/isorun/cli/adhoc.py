@@ -23,6 +23,7 @@ _OPTIONS: Final = {
     "env": "--env",
     "python": "--python",
     "threads": "--threads",
+    "devices_per_run": "--devices-per-run",
     "metrics": "--metric",
     "patterns": "--pattern",
     "files": "--file",
@@ -42,8 +43,9 @@ def declare(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     )
     group.add_argument("--name", help="a name for the study (default: from the command)")
     group.add_argument("--env", action="append", metavar="NAME=VALUE", help="an environment variable for the training")
-    group.add_argument("--python", metavar="PATH", help="the interpreter that replaces a leading `python`")
+    group.add_argument("--python", metavar="PATH", help="the interpreter that a leading `python` stands for")
     group.add_argument("--threads", type=int, metavar="N", help="CPUs a run may use")
+    group.add_argument("--devices-per-run", type=int, metavar="N", help="devices (GPUs) a run sees")
     group.add_argument(
         "--metric", dest="metrics", action="append", metavar="NAME[:lower|:higher]", help="what runs are judged by"
     )
@@ -77,12 +79,16 @@ def _given(options: argparse.Namespace) -> list[str]:
 
 def study_of(commands: Sequence[Sequence[str]], options: argparse.Namespace) -> Study:
     """The study of one command, or of several that are compared."""
-    from isorun.study.adhoc import adhoc_study
+    from isorun.study.design import adhoc_study
 
+    if any(not command[0].strip() for command in commands):
+        raise UsageError("the command is empty", found=repr(" ".join(options.command)), hint="-- python train.py")
     repeats = getattr(options, "repeats", None)
     environment: dict[str, Any] = {"env": dict(map(_variable, options.env or [])), "python": options.python or ""}
     if options.threads is not None:
         environment["threads"] = options.threads
+    if options.devices_per_run is not None:
+        environment["devices_per_run"] = options.devices_per_run
     return adhoc_study(
         commands,
         name=options.name,

@@ -61,8 +61,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _draw(result: AgreementTable, options: argparse.Namespace) -> None:
+    from isorun.report.figures.effects import paired_change
     from isorun.report.figures.files import save_figure
-    from isorun.report.figures.paired_change import paired_change
 
     if len(result.pairs) != 1:
         names = ", ".join(result.digits)

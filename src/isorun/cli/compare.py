@@ -73,8 +73,8 @@ def execute(options: argparse.Namespace) -> int:
         correlation=options.correlation,
     )
     if options.figure:
+        from isorun.report.figures.distributions import strip
         from isorun.report.figures.files import save_figure
-        from isorun.report.figures.strip import strip
 
         sides = {side.name: side.values for side in (result.a, result.b)}
         save_figure(strip(sides, found.value(options.value)), options.figure)

@@ -69,7 +69,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own"
     )
     parser.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
-    parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun beside the study)")
+    output.declare_session(parser)
     parser.add_argument("--exit-code", action="store_true", help="exit with 3 when a difference was found")
     adhoc.declare(parser)
     output.declare_figure(parser, "the path of the statistic between its boundaries")
@@ -80,12 +80,12 @@ def execute(options: argparse.Namespace) -> int:
     """Run, look, and print the verdict."""
     from isorun import workflow
     from isorun.cli.progress import Progress
-    from isorun.deciding import decide_study
-    from isorun.report.statistics.decisions import decision_view
+    from isorun.deciding import StudyDecision, decide
+    from isorun.report.statistics.comparisons import decision_view
 
     study = _study(options)
     with Progress(study, sys.stderr) as progress:
-        result = decide_study(
+        result = decide(
             study,
             by=options.by,
             a=options.a,
@@ -96,9 +96,6 @@ def execute(options: argparse.Namespace) -> int:
             selection=options.selection,
             unit=options.unit,
             pair=options.pair,
-            store=options.store,
-            jobs=options.jobs,
-            launch=options.launch,
             observer=progress,
             margin=options.margin,
             max_runs=options.max_runs or None,
@@ -108,12 +105,14 @@ def execute(options: argparse.Namespace) -> int:
             spending=options.spending,
             alpha=options.alpha,
             futility=not options.no_futility,
+            **output.session_options(options),
         )
+    assert isinstance(result, StudyDecision)
     if options.command:
-        workflow.remember(result.study, options.store)  # so that a report of it shows all its runs
+        workflow.remember(result.study, store=options.store)  # so that a report of it shows all its runs
     if options.figure:
+        from isorun.report.figures.decision_paths import sequential_path
         from isorun.report.figures.files import save_figure
-        from isorun.report.figures.sequential_path import sequential_path
 
         save_figure(sequential_path(result.decision, result.a, result.b), options.figure)
     if options.json:
@@ -160,5 +159,5 @@ def _study(options: argparse.Namespace) -> Study:
         options.levels = ["fixed-seed"]
     study = adhoc.study_of([words[:middle], words[middle + 1 :]], options)
     if study.name not in workflow.recent(options.store):  # a kept one may know more runs than are declared here
-        workflow.remember(study, options.store)
+        workflow.remember(study, store=options.store)
     return study

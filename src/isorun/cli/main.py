@@ -12,17 +12,19 @@ import os
 import sys
 import textwrap
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
 from isorun import __version__
+from isorun.cli.waiting import waiting
 from isorun.errors import IsorunError, UsageError
 
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS: Final = {
     "run": "train the same thing many times under control and record everything",
+    "status": "what is running now, who runs it, and how far it is",
     "report": "how much the runs of a study vary, and what made it so",
     "summarize": "how the runs of each group look, from any table of results",
     "compare": "is A better than B? every test, effect and interval, and a verdict",
@@ -33,8 +35,13 @@ COMMANDS: Final = {
     "agree": "do devices, environments or metrics put the same runs in the same order?",
     "reproduce": "run a paper's own design, and show its tables with our numbers beside theirs",
     "data": "the data sets of the papers: list them, get them, find them",
+    "store": "is a store whole? verify it, repair it, share it with a group",
     "scan": "show which metrics would be read from a training's output",
 }
+_COMPUTATIONS: Final = frozenset({"report", "summarize", "compare", "mixed", "power", "rank", "agree"})
+"""Commands that may take long without a progress of their own."""
+_MAY_BE_EMPTY: Final = frozenset({"a", "b", "control"})
+"""Options that name a label of a table, which may be an empty one."""
 EXAMPLES: Final = """\
 examples:
   isorun run -n 16 --level fixed-seed -- python train.py --lr 0.01
@@ -82,7 +89,9 @@ def _dispatch(words: list[str]) -> int:
         command = importlib.import_module(f"isorun.cli.{words[0]}")
         parser = _Parser(prog=f"isorun {words[0]}", description=command.__doc__, formatter_class=_Formatter)
         command.declare(parser)
-        code: int = command.execute(_parse(parser, words[1:]))
+        options = _parse(parser, words[1:])
+        with waiting(words[0]) if words[0] in _COMPUTATIONS else nullcontext():
+            code: int = command.execute(options)
         sys.stdout.flush()
         return code
     overview = _overview()
@@ -97,10 +106,19 @@ def _parse(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namesp
     """The options, and in `command` whatever stands behind the first `--`, untouched."""
     end = words.index("--") if "--" in words else len(words)
     options = parser.parse_args(words[:end])
+    _refuse_empty(parser, options)
     options.command = words[end + 1 :]
     if options.command and not parser.get_default("takes_command"):
         parser.error(f"this command takes no training command, but {' '.join(options.command)!r} was given")
     return options
+
+
+def _refuse_empty(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """An empty word is most often a shell's variable that is not set; without it something else would be answered."""
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public way to list what was declared
+        given = getattr(options, action.dest, None)
+        if action.dest not in _MAY_BE_EMPTY and (given == "" or (isinstance(given, list) and "" in given)):
+            parser.error(f"{'/'.join(action.option_strings) or action.metavar} is empty")
 
 
 def _overview() -> argparse.ArgumentParser:
@@ -140,13 +158,17 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         forgotten = self.get_default("takes_command") and message.startswith("unrecognized arguments")
         hint = f"{self.prog} [options] -- COMMAND …" if forgotten else f"{self.prog} --help"
-        self.exit(2, f"{self.prog}: {message}\n  next:    {hint}\n")
+        _complain(f"{message}\n  next:    {hint}", self.prog)
+        sys.exit(2)
 
 
-def _complain(message: str) -> None:
+def _complain(message: str, program: str = "isorun") -> None:
     # Where the message cannot be written either, the exit code has to say it.
+    from isorun.report.plain_text import harmless
+
+    lines = [harmless(line) for line in f"{program}: {message}".split("\n")]
     with suppress(OSError):
-        print(f"isorun: {message}", file=sys.stderr)
+        print("\n".join(lines), file=sys.stderr)
 
 
 def _refused(error: OSError) -> IsorunError:
@@ -161,4 +183,6 @@ def _refused(error: OSError) -> IsorunError:
 
 def _silence_stdout() -> None:
     # The reader has gone (isorun report | head), or the disk is full: Python would complain while shutting down.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # A program that called `main` may have put something else in its place, which needs no such care.
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

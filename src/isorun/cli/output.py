@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from isorun.cli.waiting import waiting_is_over
 from isorun.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,15 +23,24 @@ if TYPE_CHECKING:
 __all__ = [
     "declare",
     "declare_figure",
+    "declare_session",
     "file_name",
     "made_folder",
     "print_json",
+    "session_options",
     "show",
+    "show_text",
     "terminal_width",
     "wants_colour",
     "write_figures",
     "write_file",
 ]
+
+
+_PARTS_AT_ONCE: Final = 4096
+_ENCODER: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
+_ACTIVE: Final = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+"""Characters that a terminal may act on, or that cannot be written: in JSON they have an escaped form."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -43,16 +53,84 @@ def declare_figure(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--figure", metavar="FILE", help=f"draw {what}: .svg, or .pdf and .png with isorun[figures]")
 
 
+def declare_session(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Where runs are carried out and where records are kept."""
+    parser.add_argument("--executor", default="local", metavar="NAME", help="what carries out runs (default: local)")
+    about = "devices (GPUs) that runs may use, divided among them: auto, none, or a list such as 0,1"
+    parser.add_argument("--devices", default="auto", metavar="LIST", help=about)
+    about = "where records are kept (default: .isorun beside the study)"
+    parser.add_argument("--store", metavar="FOLDER|URL", help=about)
+
+
+def session_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What a session is opened with, as the command line says it."""
+    names = ("store", "executor", "jobs", "launch", "devices")
+    return {name: getattr(options, name) for name in names if hasattr(options, name)}
+
+
 def print_json(value: Any) -> None:
-    """Strict JSON on stdout."""
-    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
+    """Strict JSON on stdout, a part at a time: a million numbers are never one text.
+
+    A list of numbers stands on one line. Of an iterator every item does, as it comes.
+    """
+    waiting_is_over()
+    parts: list[str] = []
+    for part in _json_parts(value, "\n"):
+        parts.append(part)
+        if len(parts) > _PARTS_AT_ONCE:
+            sys.stdout.write("".join(parts))
+            parts.clear()
+    sys.stdout.write(f"{''.join(parts)}\n")
+
+
+def _json_parts(value: Any, line: str) -> Iterator[str]:
+    """line: what begins a line at this depth."""
+    deeper = f"{line}  "
+    if isinstance(value, Iterator):
+        yield from _bracketed("[]", ("" for _ in itertools.repeat(0)), value, line)
+    elif isinstance(value, dict) and any(map(_has_structure, value.values())):
+        yield from _bracketed("{}", (f"{_encode(str(key))}: " for key in value), value.values(), line)
+    elif isinstance(value, dict) and value:
+        members = f",{deeper}".join([f"{_encode(str(key))}: {_encode(item)}" for key, item in value.items()])
+        yield f"{{{deeper}{members}{line}}}"
+    elif isinstance(value, (list, tuple)) and not all(map(_is_number, value)):
+        yield from _bracketed("[]", itertools.repeat("", len(value)), value, line)
+    else:
+        yield _encode(value)
+
+
+def _bracketed(brackets: str, names: Iterable[str], members: Iterable[Any], line: str) -> Iterator[str]:
+    deeper, opening = f"{line}  ", brackets[0]
+    streamed = isinstance(members, Iterator)
+    for member, name in zip(members, names, strict=False):
+        yield f"{opening}{deeper}{name}"
+        yield from (_encode(member),) if streamed else _json_parts(member, deeper)
+        opening = ","
+    yield brackets if opening == brackets[0] else f"{line}{brackets[1]}"
+
+
+def _encode(value: Any) -> str:
+    text = _ENCODER.encode(value)
+    return text if text.isascii() and "\x7f" not in text else _ACTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _has_structure(value: Any) -> bool:
+    return isinstance(value, (dict, list, tuple)) and bool(value)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or isinstance(value, (int, float))
 
 
 def show(view: View) -> None:
     """Print what a command has to say."""
-    from isorun.report.terminal import render_view
+    show_text(view.text(colour=wants_colour(), width=terminal_width()))
 
-    print(render_view(view, colour=wants_colour(), width=terminal_width()), end="")
+
+def show_text(text: str) -> None:
+    """Print a text that is ready to be shown."""
+    waiting_is_over()
+    sys.stdout.write(text)
 
 
 def wants_colour() -> bool:
@@ -83,20 +161,21 @@ def made_folder(path: str | Path) -> Path:
 def write_file(path: str | Path, text: str) -> None:
     """Write a file whole or not at all, so that a full disk never leaves half a report."""
     target = Path(path)
+    unfinished = target.parent / f".{target.name[:100]}.{os.getpid()}.part"
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=target.parent, prefix=f".{target.name}.", delete=False, encoding="utf-8"
-        ) as file:
-            file.write(text)
-        Path(file.name).chmod(0o644)
-        Path(file.name).replace(target)
-    except OSError as error:
-        raise InputError(f"{target} cannot be written: {error.strerror or error}") from None
+        try:
+            unfinished.write_text(text, encoding="utf-8")
+            unfinished.replace(target)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{str(target)!r} cannot be written: {why}") from None
 
 
 def write_figures(figures: Iterable[Figure], folder: str | Path, *, pdf: bool = False) -> list[str]:
     """Write figures as numbered SVG files, and as PDF beside them where that is wanted; their paths."""
-    from isorun.report.figures import mpl, svg
+    from isorun.report.figures import files, svg
 
     place, written = made_folder(folder), []
     for number, figure in enumerate(figures, start=1):
@@ -104,6 +183,6 @@ def write_figures(figures: Iterable[Figure], folder: str | Path, *, pdf: bool = 
         write_file(path, svg.render(figure, standalone=True))
         written.append(str(path))
         if pdf:
-            mpl.save(figure, path.with_suffix(".pdf"))
+            files.save_by_matplotlib(figure, path.with_suffix(".pdf"))
             written.append(str(path.with_suffix(".pdf")))
     return written

@@ -37,7 +37,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Answer and print."""
     from isorun.questions import power
-    from isorun.report.statistics.decisions import power_view
+    from isorun.report.statistics.comparisons import power_view
 
     if options.runs is None and options.difference is None and options.effect is None:
         allowed = "--difference or --effect (runs needed), or --runs (what they see)"

@@ -1,4 +1,4 @@
-"""Progress on stderr: how many runs are done, how long it will take, and what they give so far."""
+"""Progress on stderr: how much is done, how long it will take, and what there is so far."""
 
 from __future__ import annotations
 
@@ -12,23 +12,32 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from isorun.execution.scheduler import Observer
+from isorun.cli.waiting import duration
+from isorun.environments.interpreter import interpreters_of
 from isorun.report.plain_text import harmless
+from isorun.scheduling import Observer
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from isorun.store.base import Holder
     from isorun.study.cells import Cell
     from isorun.study.design import Study
 
-__all__ = ["Progress", "duration"]
+__all__ = ["Progress", "row_text"]
 
 
-def duration(seconds: float) -> str:
-    """A duration as people say it."""
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    minutes, hours = seconds / 60, seconds / 3600
-    return f"{minutes:.0f} min" if minutes < 99.5 else f"{hours:.1f} h"
+def row_text(row: Mapping[str, Any]) -> str:
+    """One logged row in a few words: its step and its first values."""
+    values = row.get("values", {})
+    step = row.get("step")
+    shown = ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float | int) else f"{name} {value}"
+        for name, value in list(values.items())[:4]
+    )
+    return f"{f'at {step:g}: ' if isinstance(step, float | int) else ''}{shown}"
 
 
 def _spread(values: list[float]) -> str:
@@ -56,6 +65,7 @@ class Progress(Observer):
         self._values: defaultdict[tuple[str, ...], list[float]] = defaultdict(list)
         self._metric = ""
         self._sources: dict[str, str] = {}
+        self._waited_for: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -67,10 +77,14 @@ class Progress(Observer):
             self._write("\r\x1b[K")
 
     def work_planned(self, runs: int) -> None:
-        """How many runs are to come; a decision plans more of them after each look."""
+        """How many more runs are to come; a decision plans more of them after each look."""
         self._total = len(self._records) + runs
-        if runs:
-            self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do")
+        self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do{self._interpreters(runs)}")
+
+    def _interpreters(self, runs: int) -> str:
+        """Which Python the runs will have, at the start and where it is not the one isorun runs in."""
+        others = interpreters_of(self._study) if runs and not self._records else ()
+        return f", with {', '.join(others)}" if others else ""
 
     def run_started(self, cell: Cell) -> None:
         """A run begins."""
@@ -78,6 +92,20 @@ class Progress(Observer):
             self._running += 1
             if self._live:
                 self._rewrite(f"{self._counts()}  {cell.label} …")
+
+    def rows_logged(self, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> None:
+        """What a running training logged last; only on a terminal, where it takes no line of its own."""
+        if self._live and rows:
+            with self._lock:
+                self._rewrite(f"{self._counts()}  {cell.label}: {row_text(rows[-1])} …")
+
+    def waiting_for(self, cell: Cell, holder: Holder | None) -> None:
+        """All that is left is carried out by others: who they are, once each."""
+        who = f"process {holder.pid} on {holder.host}" if holder else "another isorun"
+        since = f" since {holder.since[:19].replace('T', ' ')} UTC" if holder else ""
+        if who not in self._waited_for:
+            self._waited_for.add(who)
+            self._say(f"waiting for {cell.label}: {who} has been running it{since}; isorun status shows what it does")
 
     def run_ended(self, record: RunRecord) -> None:
         """A run ended: show it, the time left and the running mean ± sd of its group."""
@@ -105,6 +133,8 @@ class Progress(Observer):
         return f"{self._metric} {value:.4g} ({_spread(values)})"
 
     def _value(self, record: RunRecord) -> float | None:
+        if not record.results and not record.series:
+            return None
         from isorun.analysis.studies.judged import judged_metrics
 
         judged = judged_metrics(self._study.metrics, [record])

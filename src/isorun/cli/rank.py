@@ -77,10 +77,8 @@ def execute(options: argparse.Namespace) -> int:
 def _draw(found: Results, board: Leaderboard, options: argparse.Namespace) -> None:
     from isorun.analysis.leaderboards.leaderboard import profiles
     from isorun.questions import Asked, board_of
-    from isorun.report.figures.critical_difference import critical_difference
     from isorun.report.figures.files import save_figure
-    from isorun.report.figures.improvement_matrix import improvement_matrix
-    from isorun.report.figures.profiles import performance_profiles
+    from isorun.report.figures.leaderboards import critical_difference, improvement_matrix, performance_profiles
 
     if options.figure:
         save_figure(critical_difference(board.compared), options.figure)

@@ -43,9 +43,8 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(json_report.to_json(result))
         return 0
-    print(terminal.render(result, colour=output.wants_colour(), width=output.terminal_width()))
-    for path in written:
-        print(f"written: {path}")
+    text = terminal.render(result, colour=output.wants_colour(), width=output.terminal_width())
+    output.show_text("".join([text, "\n", *(f"written: {path}\n" for path in written)]))
     return 0
 
 

@@ -31,7 +31,10 @@ __all__ = ["declare", "execute"]
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.add_argument(
-        "paper", nargs="?", metavar="PAPER", help="ase20, tacl18, fewshot or dream (default: list them)"
+        "paper",
+        nargs="?",
+        metavar="PAPER",
+        help="ase20, tacl18, fewshot, dream, or one that another distribution brings (default: list them)",
     )
     parser.add_argument(
         "--scale", default="smoke", metavar="SCALE", help="smoke, cpu, gpu or paper (default: smoke, seconds)"
@@ -62,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
         return _dry_run(options)
     _check_targets(options)
     from isorun.reproducing import reproduce
-    from isorun.zoo.listing import presentation_view
+    from isorun.zoo.papers import presentation_view
 
     done = reproduce(
         options.paper,
@@ -97,16 +100,17 @@ def _check_targets(options: argparse.Namespace) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from isorun.zoo.listing import papers_to_json, papers_view
-    from isorun.zoo.papers import papers
+    from isorun.zoo.papers import brought_papers, papers, papers_to_json, papers_view
 
     given = [name for name in ("only", "runs", "store", "html", "markdown", "figures") if getattr(options, name)]
     if given:
         raise UsageError(f"--{given[0]} needs a paper", hint=f"isorun reproduce ase20 --{given[0]} …")
+    brought, broken = brought_papers()
+    known = (*papers(), *brought)
     if options.json:
-        output.print_json(papers_to_json(papers()))
+        output.print_json(papers_to_json(known, broken))
         return 0
-    output.show(papers_view(papers()))
+    output.show(papers_view(known, broken))
     print("\nnext: isorun reproduce ase20")
     return 0
 
@@ -116,7 +120,7 @@ def _dry_run(options: argparse.Namespace) -> int:
     from isorun.reproducing import studies_of
 
     studies = studies_of(options.paper, _request(options))
-    planned = [(study, workflow.plan(study), workflow.missing_in(study, options.store)) for study in studies]
+    planned = [(study, workflow.plan(study), workflow.missing(study, store=options.store)) for study in studies]
     if options.json:
         entries = [{"study": study.name, "runs": len(cells), "missing": len(left)} for study, cells, left in planned]
         output.print_json({"paper": options.paper, "scale": options.scale, "studies": entries})

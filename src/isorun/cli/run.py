@@ -13,18 +13,22 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from isorun.cli import adhoc, output
+from isorun.report.plain_text import harmless
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:
     from isorun.analysis.evidence.condition import Condition
-    from isorun.execution.scheduler import Outcome
+    from isorun.scheduling import Outcome
+    from isorun.store.base import AbstractStore
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
 
 __all__ = ["declare", "execute"]
+
+_MOST_SHOWN: Final = 1000
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +44,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     both.add_argument("--time-limit", metavar="TIME", help="such as 90s, 10m, 2h; a run is stopped then")
     both.add_argument("--retries", type=int, metavar="N", help="how often a failed run is tried again")
     both.add_argument("--fail-fast", action="store_true", help="stop everything at the first failure")
-    both.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun beside the study)")
+    output.declare_session(both)
     both.add_argument("--dry-run", action="store_true", help="show what would be run, and stop")
     output.declare(parser)
 
@@ -49,20 +53,20 @@ def execute(options: argparse.Namespace) -> int:
     """Carry the study out and say what came of it."""
     from isorun import workflow
     from isorun.cli.progress import Progress
-    from isorun.reuse import reuse_conditions
 
     study = _study(options)
     if options.dry_run:
         return _dry_run(study, options)
-    conditions = reuse_conditions(study, options.store, adhoc=not options.study)
-    for condition in conditions:  # also at once, since whoever reads this may want to stop before hours of runs
-        print(f"isorun: warning: {condition.message}\n  next:    {condition.next_step}", file=sys.stderr)
-    if not options.study:
-        workflow.remember(study, options.store)
-    progress = Progress(study, sys.stderr)
-    with progress:
-        outcome = workflow.run(study, store=options.store, jobs=options.jobs, launch=options.launch, observer=progress)
-    _print(study, outcome, progress, options, conditions)
+    with workflow.session_of(study, **output.session_options(options)) as session:
+        conditions = workflow.reuse_conditions(study, session.store, adhoc=not options.study)
+        for condition in conditions:  # also at once, since whoever reads this may want to stop before hours of runs
+            print(f"isorun: warning: {condition.message}\n  next:    {condition.next_step}", file=sys.stderr)
+        if not options.study:
+            workflow.remember(study, store=session.store)
+        with Progress(study, sys.stderr) as progress:
+            outcome = workflow.run_missing(study, session, progress)
+        conditions = (*conditions, *workflow.store_conditions(session.store))
+        _print(study, outcome, progress, options, conditions=conditions, store=session.store)
     return _exit_code(outcome)
 
 
@@ -77,8 +81,7 @@ def _study(options: argparse.Namespace) -> Study:
 
 def _with_policy(study: Study, options: argparse.Namespace) -> Study:
     """The study with limits given on the command line, which change how it runs and not which cells it has."""
-    from isorun.study.document import document_of
-    from isorun.study.extension import changed
+    from isorun.study.document import changed, document_of
 
     changes = adhoc.policy(options)
     return changed(study, policy={**document_of(study)["policy"], **changes}) if changes else study
@@ -87,26 +90,32 @@ def _with_policy(study: Study, options: argparse.Namespace) -> Study:
 def _dry_run(study: Study, options: argparse.Namespace) -> int:
     from isorun import workflow
 
-    cells = workflow.plan(study)
-    left = {cell.id for cell in workflow.missing_in(study, options.store)}
+    cells = workflow.plan(study, store=options.store)
+    left = {cell.id for cell in workflow.missing(study, store=options.store)}
     if options.json:
-        output.print_json([{**cell.to_json(), "missing": cell.id in left} for cell in cells])
+        output.print_json({**cell.to_json(), "missing": cell.id in left} for cell in cells)
         return 0
     print(f"{study.name}: {len(left)} of {len(cells)} runs are missing; nothing was run")
-    for cell in cells:
-        print(f"  {'missing ' if cell.id in left else 'finished'}  {cell.id}  {cell.label}")
+    for cell in cells[:_MOST_SHOWN]:
+        print(f"  {'missing ' if cell.id in left else 'finished'}  {cell.id}  {harmless(cell.label)}")
+    if len(cells) > _MOST_SHOWN:
+        print(f"  … and {len(cells) - _MOST_SHOWN:,} more; --json lists all")
     return 0
 
 
 def _print(
-    study: Study, outcome: Outcome, progress: Any, options: argparse.Namespace, conditions: Sequence[Condition]
+    study: Study,
+    outcome: Outcome,
+    progress: Any,
+    options: argparse.Namespace,
+    *,
+    conditions: Sequence[Condition],
+    store: AbstractStore,
 ) -> None:
-    from isorun.report.plain_text import harmless
-    from isorun.report.view import View
 
     name = options.study or study.name
     if options.json:
-        output.print_json(_summary(study, outcome, name, options.store, conditions))
+        output.print_json(_summary(study, outcome, name, store, conditions))
         return
     print(_headline(study, outcome))
     for line in progress.metrics_found():
@@ -116,6 +125,8 @@ def _print(
         for line in record.log_tail.rstrip().splitlines()[-3:]:
             print(f"    | {harmless(line)}")
     if conditions:
+        from isorun.report.view import View
+
         output.show(View((), (), tuple(conditions)))
     if not outcome.records and not outcome.elsewhere:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
@@ -138,7 +149,7 @@ def _headline(study: Study, outcome: Outcome) -> str:
 
 
 def _summary(
-    study: Study, outcome: Outcome, name: str, store: str | None, conditions: Sequence[Condition]
+    study: Study, outcome: Outcome, name: str, store: AbstractStore, conditions: Sequence[Condition]
 ) -> dict[str, Any]:
     from isorun import workflow
 

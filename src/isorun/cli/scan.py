@@ -24,10 +24,10 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Read the text and list the metrics found in it."""
+    """Read the text and list the metrics found in it, and what was left out and why."""
     from isorun.analysis.evidence.judged import judged_column
-    from isorun.execution.sources import describe, scan_text
     from isorun.report.plain_text import harmless
+    from isorun.sources import describe, scan_text
     from isorun.study.parsing import sources
 
     found = scan_text(_read(options.log), sources({"patterns": options.patterns}, "--pattern"))
@@ -53,6 +53,8 @@ def execute(options: argparse.Namespace) -> int:
     print(f"{len(found.series)} metric{'s' if len(found.series) != 1 else ''} found: {harmless(names)}")
     for line in describe(found, {name: metric.direction or "unknown" for name, metric in metrics.items()}):
         print(harmless(line))
+    for number, note in enumerate(found.notes, start=1):
+        print(harmless(f"{number}. {note.message}"))
     if not found.series:
         print("next: isorun scan --pattern '(?P<val_acc>[\\d.]+)' LOG, or isorun.log(…) in the training")
     return 0

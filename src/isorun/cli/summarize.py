@@ -50,8 +50,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def _draw(found: Results, options: argparse.Namespace) -> None:
     from isorun.questions import Asked, groups_of
+    from isorun.report.figures.distributions import strip
     from isorun.report.figures.files import save_figure
-    from isorun.report.figures.strip import strip
 
     asked = Asked(options.value, where=tables.where(options), drop_missing=options.drop_missing)
     groups = groups_of(found, asked, options.by)

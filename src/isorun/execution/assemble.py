@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+import os
 import re
+import threading
+import time
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
+from isorun.errors import ExecutionError
 from isorun.execution.base import Job
 from isorun.execution.events import EventLog, non_finite_notes
+from isorun.execution.output import Secrets
 from isorun.execution.process import Exit
-from isorun.execution.sources import Found, merged
-from isorun.study.records import Note, RunRecord, RunState
+from isorun.sources import Found, merged
+from isorun.study.envelope import open_envelope, sealed_and_gzipped
+from isorun.study.records import Note, RunRecord, RunState, Series
+from isorun.worker.usercode import code_version
 
-__all__ = ["Ended", "assemble", "state_and_reason"]
+__all__ = [
+    "CodeVersions",
+    "Ended",
+    "assemble",
+    "failed_to_read",
+    "keep_record",
+    "read_record",
+    "state_and_reason",
+    "with_script",
+]
+
+RECORD_NAME: Final = "record.json.gz"
+
+# Thousands of short runs must not call git thousands of times; code that is edited meanwhile is still noticed.
+_MAX_AGE_SECONDS: Final = 10.0
+
 
 _LAST_WORDS: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|\S*python\S*: ).*")
 _LAST_WORDS_LENGTH: Final = 200
+_MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named .*\Z", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +51,8 @@ class Ended:
     """A run that has ended, and everything that is known about it.
 
     began_unix: the wall clock at the launch. lines, files: metrics read from the output and from files.
-    asked_to_stop: the executor was told to stop while the run was going on.
+    asked_to_stop: the executor was told to stop while the run was going on. secrets: what notes may not quote.
+    unreadable: why what it left could not be read, empty if it could.
     """
 
     job: Job
@@ -40,7 +67,10 @@ class Ended:
     log_tail: str
     requested: Mapping[str, Any]
     code: Mapping[str, Any] = field(default_factory=dict)
+    where: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
+    unreadable: str = ""
+    secrets: Secrets = field(default_factory=Secrets)
 
 
 def assemble(ended: Ended) -> RunRecord:
@@ -72,7 +102,16 @@ def assemble(ended: Ended) -> RunRecord:
         seeded=tuple(events.seeded),
         notes=tuple(_notes(ended, found)),
         log_tail=ended.log_tail,
+        startup_seconds=events.startup_seconds,
+        devices=tuple(ended.requested.get("devices", ())),
+        where=ended.where,
     )
+
+
+def failed_to_read(ended: Ended, error: Exception) -> Ended:
+    """The run without anything it left but its output, and why: a training may leave what nobody can read."""
+    why = f"{type(error).__name__}: {error}"[:_LAST_WORDS_LENGTH]
+    return replace(ended, unreadable=why, events=EventLog(), lines=Found(), files=Found())
 
 
 def _all_metrics(ended: Ended) -> Found:
@@ -82,8 +121,19 @@ def _all_metrics(ended: Ended) -> Found:
     """
     series, results = ended.events.series, ended.events.results
     logged = Found(series=series, results=results, origins=dict.fromkeys([*series, *results], "log"))
-    known = {*logged.origins, *ended.files.origins}
-    return merged(logged, ended.files, _without(ended.lines, known))
+    files, lines = (_after_startup(found, ended.events.startup_seconds) for found in (ended.files, ended.lines))
+    return merged(logged, files, _without(lines, {*logged.origins, *files.origins}))
+
+
+def _after_startup(found: Found, startup_seconds: float | None) -> Found:
+    """What was seen from outside, with times as the worker's own: from the end of the start-up."""
+    if not startup_seconds:
+        return found
+    return replace(found, series={name: _earlier(item, startup_seconds) for name, item in found.series.items()})
+
+
+def _earlier(series: Series, by: float) -> Series:
+    return Series(series.steps, [max(seconds - by, 0.0) for seconds in series.seconds], series.values)
 
 
 def _without(found: Found, names: set[str]) -> Found:
@@ -109,7 +159,9 @@ def state_and_reason(ended: Ended) -> tuple[RunState, str]:
         guess = " (out of memory?)" if ended.exit.signal == "SIGKILL" else ""
         return RunState.FAILED, f"killed by {ended.exit.signal}{guess}"
     if ended.exit.exit_code != 0:
-        return RunState.FAILED, f"exit code {ended.exit.exit_code}{_last_words(ended.log_tail)}"
+        return RunState.FAILED, f"exit code {ended.exit.exit_code}{_last_words(ended.log_tail)}{_remedy(ended)}"
+    if ended.unreadable:
+        return RunState.FAILED, f"what the run left cannot be read ({ended.unreadable})"
     if ended.events.has_gaps:
         return RunState.FAILED, "some of what the run logged is missing: the disk failed or the folder was removed"
     return RunState.FINISHED, ""
@@ -121,6 +173,14 @@ def _last_words(log_tail: str) -> str:
     return f": {last[:_LAST_WORDS_LENGTH]}" if _LAST_WORDS.fullmatch(last) else ""
 
 
+def _remedy(ended: Ended) -> str:
+    """For a module that is not there: in which interpreter it was looked for, and what to do."""
+    python = ended.events.start.get("executable") or ended.requested.get("python")
+    if not python or not _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
+        return ""
+    return f" in {python}: install what is missing with `{python} -m pip install`, or choose another with --python"
+
+
 def _notes(ended: Ended, found: Found) -> list[Note]:
     notes = [*ended.notes, *ended.events.notes, *found.notes]
     notes += non_finite_notes(found.results, found.series)
@@ -130,7 +190,7 @@ def _notes(ended: Ended, found: Found) -> list[Note]:
     if ended.exit.left_behind:
         names = ", ".join(sorted(ended.exit.left_behind))
         notes.append(Note("left-behind", f"processes that outlived the training were ended: {names}"))
-    return notes
+    return [Note(note.code, ended.secrets.masked(note.message)) for note in notes]
 
 
 def _without_worker(ended: Ended) -> str:
@@ -141,7 +201,68 @@ def _without_worker(ended: Ended) -> str:
 
 def _thread_notes(ended: Ended) -> list[Note]:
     """Libraries clamp and ignore requests for threads silently; a declared number that was not kept is told."""
-    asked, used = ended.job.threads, ended.events.effective.get("torch", {}).get("threads")
-    if asked is None or used is None or asked == used:
-        return []
-    return [Note("threads-differ", f"{asked} threads were asked for and torch used {used}")]
+    asked = ended.job.resources.cpus
+    parts = {name: part for name, part in ended.events.effective.items() if isinstance(part, Mapping)}
+    used = {name: part["threads"] for name, part in parts.items() if "threads" in part}
+    return [
+        Note("threads-differ", f"{asked} threads were asked for and {name} used {count}")
+        for name, count in used.items()
+        if asked is not None and asked != count
+    ]
+
+
+def keep_record(record: RunRecord, folder: Path) -> None:
+    """Keep the record in the run's folder too: a store that was damaged is rebuilt from there.
+
+    It is not waited for until it has reached the disk: what makes a run count is the store's copy. A disk that is
+    full, or a folder that was removed, is the store's to tell.
+    """
+    envelope = sealed_and_gzipped(record)
+    temporary = folder / f"{RECORD_NAME}.tmp"
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(envelope)
+        temporary.replace(folder / RECORD_NAME)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def read_record(folder: Path) -> RunRecord:
+    """The record in the folder of a run; ExecutionError when there is none, or it is not what was written."""
+    path = folder / RECORD_NAME
+    try:
+        return open_envelope(path.read_bytes()).record
+    except (OSError, ValueError) as error:
+        raise ExecutionError(f"the record {path} cannot be read", found=str(error)) from error
+
+
+class CodeVersions:
+    """Asks git in a thread of its own, at most once in ten seconds for a folder."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="code-version")
+        self._latest: dict[Path, tuple[float, Future[dict[str, Any]]]] = {}
+        self._lock = threading.Lock()
+
+    def ask(self, folder: Path) -> Future[dict[str, Any]]:
+        """The version of the code in a folder, as it is about now."""
+        with self._lock:
+            asked_at, answer = self._latest.get(folder, (0.0, None))
+            if answer is None or time.monotonic() - asked_at > _MAX_AGE_SECONDS:
+                answer = self._pool.submit(code_version, folder)
+                self._latest[folder] = (time.monotonic(), answer)
+            return answer
+
+    def close(self) -> None:
+        """End the thread."""
+        self._pool.shutdown()
+
+
+def with_script(version: Mapping[str, Any], effective: Mapping[str, Any]) -> dict[str, Any]:
+    """The version, and the hashes of the script and of all the training's own source files as the worker saw them."""
+    found = {
+        "script_sha256": effective.get("script", {}).get("sha256"),
+        "sources_sha256": effective.get("sources_sha256"),
+    }
+    return {**version, **{name: value for name, value in found.items() if value}}

@@ -1,38 +1,79 @@
-"""What the worker saw: the events of a run folder, sorted into the parts of a record."""
+"""What the worker saw: the events of a run folder, sorted into the parts of a record, as they are read."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
-from isorun.study.records import Note, Predictions, Seeded, Series, number_from_json
+from isorun.study.records import Note, Numbers, Predictions, Seeded, Series, number_from_json
+from isorun.worker.runfolder import WRITERS, ReadFile, main_file, missing_files, read_files
 
-__all__ = ["EventLog", "Points"]
+__all__ = ["EventLog", "Points", "non_finite_notes", "read_run_folder"]
 
 Event = Mapping[str, Any]
 
 _GAPS: Final = {"torn-events", "events-lost"}
+_MOST_FILES_TOLD: Final = 5
+_REQUEST: Final = "request.json"
+
+
+def read_run_folder(folder: Path) -> EventLog:
+    """The events of the process that trained, filled up with those of the run's other processes.
+
+    Whatever stands in the folder, only regular event files are read, and one that is damaged, or is no such file,
+    ends in a note after which the run counts as failed.
+    """
+    logs: dict[str, EventLog] = {}
+    files = read_files(folder, lambda name, events: logs.setdefault(name, EventLog()).take_all(events))
+    main = main_file(files)
+    log = logs.pop(main, None) or EventLog()
+    for other in logs.values():
+        log.fill_from(other)
+    log.notes += _damages(folder, files)
+    return log
+
+
+def _damages(folder: Path, files: list[ReadFile]) -> list[Note]:
+    if not folder.is_dir():
+        return [Note("events-lost", "the run's folder was removed while it ran, and what it logged with it")]
+    notes = [
+        Note("torn-events", f"{file.name}: {_damage(file)} and was left out")
+        for file in files
+        if file.problem or file.unread_bytes
+    ]
+    if not files and not any((folder / name).exists() for name in (_REQUEST, WRITERS)):
+        notes.append(Note("events-lost", "the run's folder was emptied while it ran, and what it logged is gone"))
+    if missing := missing_files(folder):
+        named = ", ".join(missing[:_MOST_FILES_TOLD])
+        notes.append(Note("events-lost", f"removed or replaced while the run wrote to it: {named}"))
+    return [*notes[:_MOST_FILES_TOLD], *notes[_MOST_FILES_TOLD:][-1:]]
+
+
+def _damage(file: ReadFile) -> str:
+    what = f"what follows ({file.unread_bytes} bytes)" if file.unread_bytes else "it"
+    return f"{file.problem}; {what}" if file.problem else f"the end ({file.unread_bytes} bytes) does not check"
 
 
 @dataclass
 class Points:
     """A series while it grows. A point without a step gets its running number."""
 
-    steps: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
+    steps: Numbers = field(default_factory=Numbers)
+    seconds: Numbers = field(default_factory=Numbers)
+    values: Numbers = field(default_factory=Numbers)
 
     def add(self, step: float | None, seconds: float, value: float) -> None:
         """Take the next point."""
-        self.steps.append(float(len(self.steps)) if step is None else float(step))
+        self.steps.append(len(self.steps) if step is None else step)
         self.seconds.append(seconds)
         self.values.append(value)
 
     def series(self) -> Series:
         """The finished series."""
-        return Series(tuple(self.steps), tuple(self.seconds), tuple(self.values))
+        return Series(self.steps, self.seconds, self.values)
 
 
 class EventLog:
@@ -47,10 +88,12 @@ class EventLog:
         self.seeded: list[Seeded] = []
         self.start: Event = {}
         self.ended = False
+        self.startup_seconds: float | None = None
         self.notes: list[Note] = []
         self._points: dict[str, Points] = {}
         self._takers: dict[str, Callable[[Event], None]] = {
             "start": self._take_start,
+            "startup": self._take_startup,
             "row": self._take_row,
             "result": self._take_result,
             "predictions": self._take_predictions,
@@ -65,16 +108,28 @@ class EventLog:
     def of(cls, events: Iterable[Event]) -> EventLog:
         """The log of these events."""
         log = cls()
-        for event in events:
-            log.take(event)
+        log.take_all(events)
         return log
+
+    def take_all(self, events: Iterable[Event]) -> None:
+        """Take the next events. Rows come by the million, so the usual one is taken without a detour."""
+        rows = self._take_row
+        for event in events:
+            if event.get("kind") == "row":
+                try:
+                    rows(event)
+                    continue
+                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                    self._leave_out(event, f"{type(error).__name__}: {error}")
+            else:
+                self.take(event)
 
     def take(self, event: Event) -> None:
         """Take the next event."""
         taker = self._takers.get(str(event.get("kind")), self._take_unknown)
         try:
             taker(event)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             self._leave_out(event, f"{type(error).__name__}: {error}")
 
     @property
@@ -97,17 +152,28 @@ class EventLog:
 
     def _take_start(self, event: Event) -> None:
         self.start = self.start or event
+        if "process" in event:
+            self.startup_seconds = float(event["process"])
+
+    def _take_startup(self, event: Event) -> None:
+        self.startup_seconds = float(event["process"]) + float(event["imports"])
 
     def _take_row(self, event: Event) -> None:
         step, seconds = event.get("step"), float(event["t"])
+        step = None if step is None else float(step)
         for metric, value in event["values"].items():
             self._add_point(metric, step, seconds, value)
-        for metric, classes in event.get("per_class", {}).items():
-            for name, value in classes.items():
-                self._add_point(f"{metric}[{name}]", step, seconds, value)
+        if "per_class" in event:
+            for metric, classes in event["per_class"].items():
+                for name, value in classes.items():
+                    self._add_point(f"{metric}[{name}]", step, seconds, value)
 
     def _add_point(self, metric: str, step: float | None, seconds: float, value: float | str) -> None:
-        self._points.setdefault(metric, Points()).add(step, seconds, number_from_json(value))
+        number = value if type(value) is float else number_from_json(value)
+        points = self._points.get(metric)
+        if points is None:
+            points = self._points[metric] = Points()
+        points.add(step, seconds, number)
 
     def _take_result(self, event: Event) -> None:
         self.results.update({metric: number_from_json(value) for metric, value in event["values"].items()})
@@ -151,7 +217,8 @@ class EventLog:
         self.per_class = {**other.per_class, **self.per_class}
         self.digests = {**other.digests, **self.digests}
         self.effective = self.effective or other.effective
-        self.start = self.start or other.start
+        if not self.start:
+            self.start, self.startup_seconds = other.start, other.startup_seconds
         self.predictions = self.predictions or other.predictions
         self.seeded += other.seeded
         self.notes += other.notes
@@ -164,12 +231,17 @@ def _seeded(event: Event) -> Seeded:
 
 def non_finite_notes(results: Mapping[str, float], series: Mapping[str, Series]) -> list[Note]:
     """A note for each metric with values that are not finite: they are kept as they are."""
-    values = {name: [value] for name, value in results.items()}
-    for name, item in series.items():
-        values.setdefault(name, []).extend(item.values)
-    counts = {name: sum(not math.isfinite(value) for value in found) for name, found in values.items()}
+    counts: dict[str, list[int]] = {}
+    for name, numbers in (*((name, (value,)) for name, value in results.items()), *_values_of(series)):
+        told = counts.setdefault(name, [0, 0])
+        told[0] += len(numbers) - sum(map(math.isfinite, numbers))
+        told[1] += len(numbers)
     return [
-        Note("non-finite", f"{name}: {count} of {len(values[name])} values are NaN or infinite")
-        for name, count in counts.items()
-        if count
+        Note("non-finite", f"{name}: {odd} of {count} values are NaN or infinite")
+        for name, (odd, count) in counts.items()
+        if odd
     ]
+
+
+def _values_of(series: Mapping[str, Series]) -> Iterable[tuple[str, Sequence[float]]]:
+    return ((name, item.values) for name, item in series.items())

@@ -1,36 +1,45 @@
-"""The keeper: a small program that starts one process and answers for all of its descendants.
+"""The keeper: a small program whose processes each start one program and answer for all of its descendants.
 
-It is run by its path, as `python -I -S keeper.py STATUS_FD ENVIRONMENT_FD GRACE CPUS PROGRAM ARGUMENT…`, and needs
-nothing but the standard library. Why a program of its own:
+It is run by its path, as `python -I -S keeper.py SOCKET_FD`, and needs nothing but the standard library. The first
+process waits for requests on the socket and forks a keeper for each: a fork takes a millisecond, a new interpreter
+thirty. Why a program of its own:
 
 - It has one thread, so it may set things up between fork and exec, which a process with threads may not; and "kill
   me when my parent dies" means the parent's *thread*, which in an executor comes and goes.
-- It is a subreaper: descendants whose parents died become its children, also those that left the process group, so
-  none can hide.
-- Its standard input is a pipe from the executor. When the executor dies, for whatever reason, the pipe closes and the
-  keeper kills everything it answers for.
+- A keeper is a subreaper: descendants whose parents died become its children, also those that left the process group,
+  so none can hide.
+- A keeper's orders come through a pipe from the executor. When the executor dies, for whatever reason, the pipe closes
+  and the keeper kills everything it answers for. It does not need the process that forked it.
 
-Orders are single bytes on standard input: `s` asks all processes to stop (SIGTERM) and kills them after the grace
-time; the end of the input kills at once. Reports are lines on STATUS_FD: `start PID`, `exec ERRNO` (the program could
-not be started), `exit STATUS SECONDS` (as soon as the program ended), `left PID NAME` (a process it left behind),
+A request is one byte with open files beside it: the request itself (JSON), the orders, where to report, the program's
+input and output, and for some a socket that the program gets as file 3. The answer is the keeper's process id.
+Orders are single bytes: `s` asks all processes to stop (SIGTERM) and kills them after the grace time; the end of the
+orders kills at once. Reports are lines: `start PID`, `folder ERRNO` or `exec ERRNO` (the program could not be
+started), `exit STATUS SECONDS` (as soon as the program ended), `left PID NAME` (a process it left behind),
 `end CPU_SECONDS PEAK_MEMORY_KIB` (all is over).
 """
 
 from __future__ import annotations
 
+import array
 import ctypes
+import fcntl
+import json
 import math
 import os
 import select
 import signal
+import socket
+import struct
 import sys
 import time
+from typing import Any, Final, NoReturn
 
-TYPE_CHECKING = False  # as in `typing`, whose import alone would make every launch slower by milliseconds
-if TYPE_CHECKING:
-    from typing import Final, NoReturn
+__all__ = ["MOST_FILES", "PASSED_SOCKET", "PID", "Keeper", "Process", "descendants", "kill_all", "processes", "send"]
 
-__all__ = ["Keeper", "Process", "descendants", "kill_all", "processes", "send"]
+MOST_FILES: Final = 6
+PASSED_SOCKET: Final = 3
+PID: Final = struct.Struct("=i")
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -119,10 +128,13 @@ def kill_all(root: int) -> None:
 
 
 class Keeper:
-    """Starts the program, passes orders on, reaps everything, and reports."""
+    """Starts the program, passes orders on, reaps everything, and reports.
 
-    def __init__(self, status_fd: int, grace: float) -> None:
-        self._status_fd = status_fd
+    files: the orders, where to report, the program's input and output, and perhaps a socket for the program.
+    """
+
+    def __init__(self, files: list[int], grace: float) -> None:
+        self._orders_fd, self._status_fd, *self._program_files = files
         self._grace = grace
         self._wake_fd = _wake_on_child_exit()
         self._program = 0
@@ -131,37 +143,50 @@ class Keeper:
         self._peak_memory_kib = 0
         self._asked_to_stop = False
 
-    def run(self, argv: list[str], environment: dict[bytes, bytes], cpus: set[int]) -> None:
+    def run(self, argv: list[str], environment: dict[bytes, bytes], folder: str, cpus: list[int]) -> None:
         """Start the program and stay until it and all its descendants are gone."""
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            self._report(f"folder {error.errno}")
+            return
         began = time.monotonic()
         self._program = self._start(argv, environment, cpus)
         self._report(f"start {self._program}")
-        _point_at_nothing(1, 2)
+        for fd in self._program_files:  # the program's output must never be held open by its keeper
+            os.close(fd)
         self._wait_for_program()
         self._report(f"exit {self._exit_status} {time.monotonic() - began:.6f}")
         self._end_leftovers()
         self._report(f"end {self._cpu_seconds:.6f} {self._peak_memory_kib}")
 
-    def _start(self, argv: list[str], environment: dict[bytes, bytes], cpus: set[int]) -> int:
+    def _start(self, argv: list[str], environment: dict[bytes, bytes], cpus: list[int]) -> int:
         keeper = os.getpid()
         pid = os.fork()
         if pid == 0:
             self._become(argv, environment, cpus, keeper)
         return pid
 
-    def _become(self, argv: list[str], environment: dict[bytes, bytes], cpus: set[int], keeper: int) -> NoReturn:
+    def _become(self, argv: list[str], environment: dict[bytes, bytes], cpus: list[int], keeper: int) -> NoReturn:
         try:
             os.setsid()
             os.sched_setaffinity(0, cpus)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
-            _point_at_nothing(0)
+            self._place_files()
             if os.getppid() == keeper:
                 os.execve(argv[0], argv, environment)  # noqa: S606 - no shell is wanted
         except OSError as error:
             self._report(f"exec {error.errno}")
         os._exit(127)
+
+    def _place_files(self) -> None:
+        """Input, output and the passed socket where a program expects them; what it must not have closes at exec."""
+        self._status_fd, *given = (_out_of_the_way(fd) for fd in (self._status_fd, *self._program_files))
+        stdin, output, *passed = given
+        for target, source in ((0, stdin), (1, output), (2, output), *((PASSED_SOCKET, fd) for fd in passed)):
+            os.dup2(source, target)
 
     def _wait_for_program(self) -> None:
         kill_at = math.inf
@@ -204,11 +229,11 @@ class Keeper:
     def _wait(self, seconds: float) -> bytes | None:
         """Wait for an order or a child's end: the order, b"" when the executor has gone, None otherwise."""
         timeout = None if math.isinf(seconds) else max(seconds, 0.0)
-        ready, _, _ = select.select([0, self._wake_fd], [], [], timeout)
+        ready, _, _ = select.select([self._orders_fd, self._wake_fd], [], [], timeout)
         if self._wake_fd in ready:
             os.read(self._wake_fd, 4096)
             self._reap()
-        return os.read(0, 1) if 0 in ready else None
+        return os.read(self._orders_fd, 1) if self._orders_fd in ready else None
 
     def _reap(self) -> bool:
         """Collect the children that ended; whether any child is left."""
@@ -245,29 +270,64 @@ def _wake_on_child_exit() -> int:
     return read_fd
 
 
-def _point_at_nothing(*fds: int) -> None:
-    """Let go of what these stand for, so that the keeper never holds the program's output open."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for fd in fds:
-        os.dup2(nothing, fd)
-    if nothing > 2:
-        os.close(nothing)
+def _out_of_the_way(fd: int) -> int:
+    """The same file under a high number that closes at exec."""
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)
 
 
-def _read_environment(fd: int) -> dict[bytes, bytes]:
+def _answer_requests(connection: socket.socket) -> None:
+    """Fork a keeper for every request, until the executor has gone."""
+    while files := _next_request(connection):
+        try:
+            pid = os.fork()
+        except OSError as error:
+            pid = -(error.errno or 1)
+        if pid == 0:
+            _keep(connection, files)
+        for fd in files:
+            os.close(fd)
+        connection.sendall(PID.pack(pid))
+        _reap_keepers()
+
+
+def _reap_keepers() -> None:
+    """Those that have ended; what they took is then counted as time of the executor's children."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
+    except ChildProcessError:
+        return
+
+
+def _next_request(connection: socket.socket) -> list[int]:
+    """The open files of the next request; none when there will be no more."""
+    room = socket.CMSG_SPACE(MOST_FILES * array.array("i").itemsize)
+    word, attached, _, _ = connection.recvmsg(1, room, socket.MSG_CMSG_CLOEXEC)
+    files = array.array("i")
+    for _level, _kind, data in attached:
+        files.frombytes(data)
+    return files.tolist() if word else []
+
+
+def _keep(connection: socket.socket, files: list[int]) -> NoReturn:
+    """Be a keeper, in a session of its own."""
+    try:
+        connection.close()
+        os.setsid()
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        request, *others = files
+        wanted = _read_request(request)
+        environment = {os.fsencode(name): os.fsencode(value) for name, value in wanted["environment"].items()}
+        Keeper(others, wanted["grace"]).run(wanted["argv"], environment, wanted["folder"], wanted["cpus"])
+    finally:
+        os._exit(0)
+
+
+def _read_request(fd: int) -> dict[str, Any]:
     with os.fdopen(fd, "rb") as file:
-        items = [item.partition(b"=") for item in file.read().split(b"\0") if item]
-    return {name: value for name, _, value in items}
-
-
-def main(arguments: list[str]) -> None:
-    """Run the keeper as its command line says."""
-    status_fd, environment_fd, grace, cpus, *argv = arguments
-    os.set_inheritable(int(status_fd), False)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    environment = _read_environment(int(environment_fd))
-    Keeper(int(status_fd), float(grace)).run(argv, environment, {int(cpu) for cpu in cpus.split(",")})
+        request: dict[str, Any] = json.loads(file.read())
+    return request
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    _answer_requests(socket.socket(fileno=int(sys.argv[1])))

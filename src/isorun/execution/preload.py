@@ -1,7 +1,7 @@
 """What a warm fork server should import before it forks: found in the script's source, which is never executed.
 
 Only frameworks that are known to survive a fork after their import are taken: they start no threads and open no
-device when imported. TensorFlow, JAX and Polars do, and are imported by each run itself.
+device when imported. Those that do are imported by each run itself.
 """
 
 from __future__ import annotations
@@ -11,19 +11,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["SAFE_TO_PRELOAD", "imports_of_script", "modules_to_preload"]
+from isorun.worker.frameworks import preload_with, safe_to_preload
 
-SAFE_TO_PRELOAD: Final = ("numpy", "scipy", "sklearn", "pandas", "torch", "torchvision", "matplotlib")
+__all__ = ["imports_of_script", "modules_to_preload"]
+
 _MOST_FILES: Final = 500
 
 
 def modules_to_preload(script: Path, root: Path) -> tuple[str, ...]:
     """The safe modules that a script and the local modules it uses import, in the order in which they come.
 
+    Behind them come the parts of these frameworks that would otherwise be imported at the first training step.
+
     The order is kept because the first library to load an OpenMP runtime decides which one the others get.
     root: the folder that leads `sys.path` when the script runs.
     """
-    return tuple(name for name in imports_of_script(script, root) if name.partition(".")[0] in SAFE_TO_PRELOAD)
+    found = [name for name in imports_of_script(script, root) if name.partition(".")[0] in safe_to_preload()]
+    parts = [part for name in found for part in preload_with(name.partition(".")[0])]
+    return tuple(dict.fromkeys([*found, *parts]))
 
 
 def imports_of_script(script: Path, root: Path) -> tuple[str, ...]:

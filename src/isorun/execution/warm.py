@@ -1,42 +1,29 @@
-"""Warm launching: which runs may be forked, from which server, and the servers that are there."""
+"""Warm launching: from which server a run is forked, and the servers that are there."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from isorun.errors import ExecutionError
-from isorun.execution.plan import Plan
 from isorun.execution.preload import modules_to_preload
-from isorun.execution.warmrun import WarmRun
-from isorun.execution.warmserver import ServerKey, WarmServer
-from isorun.worker.forkserver import TORCH_PRELOAD
+from isorun.execution.process import Keepers
+from isorun.execution.warmserver import ServerKey, WarmRun, WarmServer
+from isorun.study.parts import FUNCTION
+from isorun.worker.forkserver import Launch
 from isorun.worker.levels import PER_RUN_VARIABLES
-from isorun.worker.programs import FUNCTION, MODULE, SCRIPT, Program
-from isorun.worker.warmchild import Launch
+from isorun.worker.programs import MODULE, SCRIPT, Program
 
-__all__ = ["WarmServers", "has_fixed_hashes", "why_not_warm"]
+if TYPE_CHECKING:
+    from isorun.execution.launching import ReadyRun
+
+__all__ = ["WarmServers"]
 
 _MOST_SERVERS: Final = 8
 # With these the OpenMP runtime binds threads to the CPUs it saw when it was loaded: those must be the run's own.
 _BINDING_VARIABLES: Final = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
-
-
-def why_not_warm(planned: Plan) -> str:
-    """Why the run cannot be forked from a warm server; empty if it can."""
-    if planned.python_program is None:
-        return "its command does not start a Python script, module or function without interpreter options"
-    return ""
-
-
-def has_fixed_hashes(planned: Plan) -> bool:
-    """Whether Python's hashes are the same in every process of this environment.
-
-    If they are drawn at start, forked runs would all have those of their server, and not be independent.
-    """
-    return planned.env.get("PYTHONHASHSEED", "random") != "random"
 
 
 @dataclass
@@ -51,27 +38,28 @@ class _Place:
 class WarmServers:
     """The fork servers of one executor, started when first needed, and again when they have died."""
 
-    def __init__(self, grace_seconds: float) -> None:
+    def __init__(self, keepers: Keepers, grace_seconds: float) -> None:
+        self._keepers = keepers
         self._grace_seconds = grace_seconds
         self._places: dict[ServerKey, _Place] = {}
         self._preloads: dict[tuple[Path, Path], tuple[str, ...]] = {}
         self._lock = threading.Lock()
 
-    def start(self, planned: Plan) -> WarmRun:
+    def start(self, ready: ReadyRun, input_fd: int | None = None) -> WarmRun:
         """Fork the run; ExecutionError when that is not possible, with the reason as what was found."""
-        assert planned.python_program is not None
-        job = planned.job
-        launch = Launch(planned.python_program, str(job.working_folder.absolute()), planned.env, planned.cpus)
+        assert ready.python_program is not None
+        job = ready.job
+        launch = Launch(ready.python_program, str(job.working_folder.absolute()), ready.env, ready.cpus)
         for _ in range(2):
-            server = self._server(planned)
+            server = self._server(ready)
             try:
-                return WarmRun(server, launch, job.folder, self._grace_seconds)
+                return WarmRun(server, launch, ready.folder, self._grace_seconds, input_fd)
             except OSError:
                 continue  # the server died just now: once more with a new one
         raise ExecutionError("a warm fork server dies when it is asked for a run", found="it died twice")
 
-    def _server(self, planned: Plan) -> WarmServer:
-        key = self._key(planned)
+    def _server(self, ready: ReadyRun) -> WarmServer:
+        key = self._key(ready)
         with self._lock:
             place = self._places.setdefault(key, _Place())
         with place.lock:
@@ -79,19 +67,19 @@ class WarmServers:
                 raise ExecutionError("a warm fork server cannot be used", found=place.broken)
             if place.server is None or not place.server.alive:
                 self._make_room()
-                place.server = self._started(key, planned, place)
+                place.server = self._started(key, ready, place)
             return place.server
 
-    def _started(self, key: ServerKey, planned: Plan, place: _Place) -> WarmServer:
+    def _started(self, key: ServerKey, ready: ReadyRun, place: _Place) -> WarmServer:
         if place.server is not None:
             place.server.close()
             place.server = None
         try:
-            server = WarmServer(key, planned.cpus)
+            server = WarmServer(self._keepers, key, ready.cpus)
         except ExecutionError as error:
             place.broken = error.found
             raise
-        if failed := _serious_failures(server.failed, planned):
+        if failed := _serious_failures(server.failed, ready):
             server.close()
             place.broken = f"preloading failed: {failed}"
             raise ExecutionError("a warm fork server cannot be used", found=place.broken)
@@ -110,27 +98,27 @@ class WarmServers:
                 finally:
                     place.lock.release()
 
-    def _key(self, planned: Plan) -> ServerKey:
-        shared = {name: value for name, value in planned.env.items() if name not in PER_RUN_VARIABLES}
+    def _key(self, ready: ReadyRun) -> ServerKey:
+        shared = {name: value for name, value in ready.env.items() if name not in PER_RUN_VARIABLES}
         bound = any(name in shared for name in _BINDING_VARIABLES)
         return ServerKey(
-            interpreter=planned.interpreter,
+            interpreter=ready.interpreter,
             variables=tuple(sorted(shared.items())),
-            cpus=planned.cpus if bound else tuple(range(len(planned.cpus))),
-            preload=self._preload(planned),
-            working_folder=planned.job.working_folder,
+            cpus=ready.cpus if bound else tuple(range(len(ready.cpus))),
+            preload=self._preload(ready),
+            working_folder=ready.job.working_folder,
         )
 
-    def _preload(self, planned: Plan) -> tuple[str, ...]:
-        if planned.job.preload is not None:
-            return planned.job.preload
-        assert planned.python_program is not None
-        script = _script(planned.python_program, planned.job.working_folder)
+    def _preload(self, ready: ReadyRun) -> tuple[str, ...]:
+        if ready.job.environment.preload is not None:
+            return ready.job.environment.preload
+        assert ready.python_program is not None
+        script = _script(ready.python_program, ready.job.working_folder)
         if script is None:
             return ()
         with self._lock:
             if script not in self._preloads:
-                self._preloads[script] = _with_torch_parts(modules_to_preload(*script))
+                self._preloads[script] = modules_to_preload(*script)
             return self._preloads[script]
 
     def close(self) -> None:
@@ -156,15 +144,8 @@ def _script(program: Program, folder: Path) -> tuple[Path, Path] | None:
     return None
 
 
-def _with_torch_parts(modules: tuple[str, ...]) -> tuple[str, ...]:
-    """With torch come the parts that it would otherwise import at the first training step."""
-    if not any(name.partition(".")[0] == "torch" for name in modules):
-        return modules
-    return (*modules, *(name for name in TORCH_PRELOAD if name not in modules))
-
-
-def _serious_failures(failed: dict[str, str], planned: Plan) -> str:
+def _serious_failures(failed: dict[str, str], ready: ReadyRun) -> str:
     """Modules that were declared must be there; those found in the source may be optional there."""
-    declared = planned.job.preload is not None
+    declared = ready.job.environment.preload is not None
     serious = {name: why for name, why in failed.items() if declared or not why.startswith("ModuleNotFoundError")}
     return "; ".join(f"{name}: {why}" for name, why in serious.items())

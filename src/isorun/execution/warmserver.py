@@ -1,4 +1,4 @@
-"""One warm fork server, seen from the executor: started under a keeper, asked for runs, listened to.
+"""One warm fork server, seen from the executor: started under a keeper, asked for runs, listened to; and its runs.
 
 The server itself is the worker's (`worker/forkserver.py`). Under a keeper everything it forks, and everything that
 those fork, ends when the executor ends.
@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from isorun.errors import ExecutionError
-from isorun.execution.keeper import Process, descendants
-from isorun.execution.process import KeptProcess
-from isorun.worker import messages
+from isorun.execution.keeper import PASSED_SOCKET, Process, descendants, kill_all, send
+from isorun.execution.process import Exit, Keepers, KeptProcess, Marks, end_processes, signal_name
+from isorun.worker import forkserver as messages
+from isorun.worker.forkserver import Launch
 from isorun.worker.levels import PER_RUN_VARIABLES, site_folder
-from isorun.worker.warmchild import Launch
 
-__all__ = ["Listener", "ServerKey", "WarmServer"]
+__all__ = ["ServerKey", "WarmRun", "WarmServer"]
 
 _START_SECONDS: Final = 300.0
 _COMPLAINT_BYTES: Final = 2000
@@ -40,33 +41,20 @@ class ServerKey:
     working_folder: Path
 
 
-class Listener(Protocol):
-    """Told, from the server's thread, what happens to one run."""
-
-    def started(self, pid: int) -> None:
-        """The run's process was forked."""
-
-    def exited(self, event: Mapping[str, Any]) -> None:
-        """It ended."""
-
-    def lost(self) -> None:
-        """The server died, and the run with it."""
-
-
 class WarmServer:
     """A server that is ready to fork. failed: modules that it could not import, with the error.
 
     Raises ExecutionError when it does not start.
     """
 
-    def __init__(self, key: ServerKey, cpus: Sequence[int]) -> None:
+    def __init__(self, keepers: Keepers, key: ServerKey, cpus: Sequence[int]) -> None:
         self.alive = True
         self.last_used = time.monotonic()
-        self._listeners: dict[int, Listener] = {}
+        self._runs: dict[int, WarmRun] = {}
         self._count = 0
         self._lock = threading.Lock()
         self._complaints = b""
-        self._connection, self._process = _start(key, cpus)
+        self._connection, self._process = _start(keepers, key, cpus)
         try:
             ready = self._greet({"cpus": list(cpus), "preload": list(key.preload)})
         except ExecutionError:
@@ -80,19 +68,19 @@ class WarmServer:
     @property
     def busy(self) -> bool:
         """Whether a run is in progress."""
-        return bool(self._listeners)
+        return bool(self._runs)
 
-    def launch(self, launch: Launch, output_fd: int, listener: Listener) -> None:
-        """Fork a child for the run, with `output_fd` as its output and error; tell the listener about it."""
+    def launch(self, launch: Launch, files: Sequence[int], run: WarmRun) -> None:
+        """Fork a child for the run, with these files as (input,) output and error; tell the run about it."""
         with self._lock:
             self.last_used = time.monotonic()
             self._count += 1
-            self._listeners[self._count] = listener
+            self._runs[self._count] = run
             message = {"do": "launch", "id": self._count, "launch": launch.to_json()}
             try:
-                messages.send(self._connection, message, (output_fd, output_fd))
+                messages.send(self._connection, message, files)
             except OSError:
-                del self._listeners[self._count]
+                del self._runs[self._count]
                 self.alive = False
                 raise
 
@@ -144,19 +132,19 @@ class WarmServer:
         event = received[0]
         with self._lock:
             ended = event["event"] == "exited"
-            listener = self._listeners.pop(event["id"]) if ended else self._listeners[event["id"]]
+            run = self._runs.pop(event["id"]) if ended else self._runs[event["id"]]
         if ended:
-            listener.exited(event)
+            run.exited(event)
         else:
-            listener.started(event["pid"])
+            run.started(event["pid"])
         return True
 
     def _lose_all(self) -> None:
         with self._lock:
             self.alive = False
-            lost, self._listeners = list(self._listeners.values()), {}
-        for listener in lost:
-            listener.lost()
+            lost, self._runs = list(self._runs.values()), {}
+        for run in lost:
+            run.lost()
 
     def _read_complaints(self) -> bool:
         """What the server prints is kept in part; it must be read, or the server would wait for us."""
@@ -175,15 +163,133 @@ class WarmServer:
         self._connection.close()
 
 
-def _start(key: ServerKey, cpus: Sequence[int]) -> tuple[socket.socket, KeptProcess]:
+class WarmRun:
+    """A run that was forked from a server.
+
+    output_fd: its standard output and error, to be read. status_fd: readable when it has ended. input_fd: its standard
+    input, empty if not given.
+    """
+
+    def __init__(
+        self, server: WarmServer, launch: Launch, run_folder: Path, grace: float, input_fd: int | None = None
+    ) -> None:
+        self._server = server
+        self._run_folder = run_folder
+        self._grace = grace
+        self._pid = 0
+        self._began = self._ended = time.monotonic()
+        self._forked = threading.Event()
+        self._lock = threading.Lock()
+        self._event: Mapping[str, Any] | None = None
+        self._over = False
+        self._asked_to_stop = False
+        self._kill_timer: threading.Timer | None = None
+        self._open(launch, [] if input_fd is None else [input_fd])
+
+    def _open(self, launch: Launch, given: list[int]) -> None:
+        """Ask for the fork and wait for it, so that a server that dies before it forked can be replaced."""
+        self.output_fd, output = os.pipe()
+        self.status_fd, self._end_fd = os.pipe()
+        try:
+            self._server.launch(launch, [*given, output, output], self)
+        except OSError:
+            os.close(self._end_fd)
+            self.close()
+            raise
+        finally:
+            os.close(output)
+        self._forked.wait()
+        if self._pid == 0:
+            self.close()
+            raise ConnectionError("the fork server died before it forked")
+
+    def started(self, pid: int) -> None:
+        """The server forked the process."""
+        self._began = time.monotonic()
+        self._pid = pid
+        self._forked.set()
+
+    def exited(self, event: Mapping[str, Any]) -> None:
+        """The process ended."""
+        self._event = event
+        self.lost()
+
+    def lost(self) -> None:
+        """Nothing more will be heard of the process."""
+        with self._lock:
+            self._over = True
+        self._ended = time.monotonic()
+        self._forked.set()
+        os.close(self._end_fd)
+
+    def exit(self) -> Exit | None:
+        """How it ended, or None; blocks until there is news."""
+        if os.read(self.status_fd, 1):
+            return None
+        if self._event is None:
+            return Exit(None, "", 0.0, 0.0, 0, kept=False)
+        left_behind = end_processes(self._leftovers)
+        code = self._event["returncode"]
+        return Exit(
+            exit_code=code if code >= 0 else None,
+            signal=signal_name(-code) if code < 0 else "",
+            wall_seconds=self._ended - self._began,
+            cpu_seconds=self._event["user_seconds"] + self._event["system_seconds"],
+            peak_memory_bytes=self._event["peak_memory_bytes"],
+            left_behind=() if self._asked_to_stop else tuple(left_behind),
+        )
+
+    def _leftovers(self) -> list[Process]:
+        """What this run left behind; while other runs share the server, only what is certain to be its own."""
+        orphans = self._server.orphans()
+        if not orphans or not self._server.busy:
+            return orphans
+        marks = Marks(self._run_folder, session=self._pid, pipe=os.fstat(self.output_fd).st_ino)
+        return [process for process in orphans if marks.fit(process)]
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM to the process and all its descendants, and SIGKILL after the grace time."""
+        with self._lock:
+            if self._over or self._asked_to_stop:
+                return
+            self._asked_to_stop = True
+            family = [self._pid, *(process.pid for process in descendants(self._pid))]
+            send(family, signal.SIGTERM)
+            send(family, signal.SIGCONT)
+            self._kill_timer = threading.Timer(self._grace, self.kill)
+            self._kill_timer.daemon = True
+            self._kill_timer.start()
+
+    def kill(self) -> None:
+        """SIGKILL to the process and all its descendants."""
+        with self._lock:
+            if not self._over:
+                send([self._pid], signal.SIGSTOP)
+                kill_all(self._pid)
+                send([self._pid], signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill what still runs and give back all resources."""
+        if self._pid:
+            self.kill()
+        if self._kill_timer is not None:
+            self._kill_timer.cancel()
+        for name in ("status_fd", "output_fd"):
+            if (fd := getattr(self, name)) >= 0:
+                os.close(fd)
+                setattr(self, name, -1)
+
+
+def _start(keepers: Keepers, key: ServerKey, cpus: Sequence[int]) -> tuple[socket.socket, KeptProcess]:
     ours, theirs = socket.socketpair()
     try:
         process = KeptProcess(
-            [key.interpreter, str(site_folder() / "serve.py"), str(theirs.fileno())],
+            keepers,
+            [key.interpreter, str(site_folder() / "enter.py"), "serve", str(PASSED_SOCKET)],
             env={name: value for name, value in key.variables if name not in PER_RUN_VARIABLES},
             working_folder=key.working_folder,
             cpus=cpus,
-            pass_fds=[theirs.fileno()],
+            passed=theirs.fileno(),
         )
     except ExecutionError:
         ours.close()

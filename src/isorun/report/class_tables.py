@@ -11,10 +11,9 @@ from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.group_result import GroupResult, MetricSpread
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.numbers import UNKNOWN, style_for
-from isorun.report.row_keys import GROUP_COLUMNS, group_cells, interval_cell
+from isorun.report.study_tables import GROUP_COLUMNS, group_cells, has_weak, interval_cell, runs_seen
 from isorun.report.tables import Column, Table
-from isorun.report.weak_views import has_weak, view
-from isorun.study.design import Selection
+from isorun.study.parts import Selection
 
 __all__ = ["class_tables"]
 
@@ -51,7 +50,7 @@ def _largest_table(result: StudyResult, metric: JudgedMetric, without_weak: bool
         (
             *group_cells(group.key),
             rule.selection.name,
-            *_largest_cells(view(rule, without_weak).metrics[metric.name], metric),
+            *_largest_cells(runs_seen(rule, without_weak).metrics[metric.name], metric),
         )
         for group in result.groups
         for rule in group.selections
@@ -129,7 +128,7 @@ def _class_columns(groups: list[GroupResult], metric: JudgedMetric) -> Iterator[
 def _class_rows(
     groups: list[GroupResult], rule: Selection, metric: JudgedMetric, without_weak: bool
 ) -> Iterator[tuple[str, ...]]:
-    spreads = [view(group.selection(rule.name), without_weak).metrics[metric.name].classes for group in groups]
+    spreads = [runs_seen(group.selection(rule.name), without_weak).metrics[metric.name].classes for group in groups]
     for name in dict.fromkeys(itertools.chain.from_iterable(spreads)):
         yield (name, *(cell for classes in spreads for cell in _class_cells(classes.get(name), metric)))
 

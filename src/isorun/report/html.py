@@ -16,18 +16,17 @@ from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.figures import svg
 from isorun.report.figures.description import Figure
-from isorun.report.html_table import render_table
 from isorun.report.numbers import count
 from isorun.report.plain_text import escaped
-from isorun.report.sections import Section, study_sections
-from isorun.report.tables import Table
-from isorun.report.verdict import headline, verdict
+from isorun.report.study_view import Section, headline, study_sections, verdict
+from isorun.report.tables import Column, Table
 from isorun.report.view import Listing, View
 from isorun.study.records import RunState
 
-__all__ = ["page", "render", "render_view"]
+__all__ = ["fragment", "page", "render", "render_table", "render_view"]
 
 _STYLE: Final = resources.files(__package__).joinpath("page.css").read_text("utf-8") + svg.STYLE
+_LONG: Final = 40
 
 
 def render(result: StudyResult) -> str:
@@ -54,13 +53,26 @@ def render_view(title: str, kicker: str, view: View) -> str:
     return page(f"{title}: isorun", header, "\n".join(main))
 
 
+def fragment(view: View) -> str:
+    """The same as a part of somebody else's page, such as a notebook: no script, no ids that could be there twice."""
+    parts = [
+        _sentences(view.verdict[:1], view.verdict[1:]),
+        *(f"<div>{svg.render(figure, standalone=True)}</div>" for figure in view.figures),
+        *(_table(table) for table in view.tables),
+        *(f"<p>{escaped(listing.title)}</p>{_items(listing.items)}" for listing in view.listings if listing.items),
+        *([f"<ol>{''.join(map(_warning, view.warnings))}</ol>"] if view.warnings else []),
+    ]
+    return f'<div class="isorun">{"".join(parts)}</div>'
+
+
+def _items(items: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{_unbroken(item)}</li>' for item in items)}</ul>"
+
+
 def _listing(number: int, listing: Listing) -> str:
-    items = "".join(f"<li>{_unbroken(item)}</li>" for item in listing.items)
+    items = _items(listing.items).replace("<ul>", '<ul class="listing">', 1)
     name = f"listing-{number}"
-    return (
-        f'<section aria-labelledby="{name}"><h2 id="{name}">{escaped(listing.title)}</h2>'
-        f'<ul class="listing">{items}</ul></section>'
-    )
+    return f'<section aria-labelledby="{name}"><h2 id="{name}">{escaped(listing.title)}</h2>{items}</section>'
 
 
 def page(title: str, header: str, main: str) -> str:
@@ -114,7 +126,7 @@ def _verdict(result: StudyResult) -> str:
 
 def _sentences(first: Sequence[str], rest: Sequence[str]) -> str:
     leading = "".join(f'<p class="headline">{_unbroken(sentence)}</p>' for sentence in first)
-    items = f"<ul>{''.join(f'<li>{_unbroken(sentence)}</li>' for sentence in rest)}</ul>" if rest else ""
+    items = _items(rest) if rest else ""
     return f'<section class="verdict" aria-label="Verdict">{leading}{items}</section>'
 
 
@@ -169,3 +181,66 @@ def _warning(warning: Condition) -> str:
         f"<li><p><code>{escaped(warning.code)}</code> {escaped(warning.message + about)}</p>"
         f'<p class="next">Next: {escaped(warning.next_step)}</p></li>'
     )
+
+
+def render_table(table: Table) -> str:
+    """The table with its notes, in a box that scrolls sideways where the window is narrow."""
+    table = table.first_rows()
+    notes = "".join(f"<p>{escaped(note)}</p>" for note in table.notes)
+    return "\n".join(
+        [
+            '<div class="table">',
+            f'<div class="scroll" tabindex="0" role="group" aria-label="{escaped(table.title)}"><table>',
+            f"<caption>{escaped(table.title)}</caption>",
+            f"<thead>{''.join(_head_rows(table))}</thead>",
+            "<tbody>",
+            *(_body_row(table.columns, row) for row in table.rows),
+            "</tbody></table></div>",
+            *([f'<div class="notes">{notes}</div>'] if notes else []),
+            "</div>",
+        ]
+    )
+
+
+def _head_rows(table: Table) -> Iterator[str]:
+    if not table.has_groups:
+        yield _line(_heading(column) for column in table.columns)
+        return
+    yield _line(_group_headings(table))
+    yield _line(_heading(column) for column in table.columns if column.group)
+
+
+def _group_headings(table: Table) -> Iterator[str]:
+    """Headings over several columns; a column without one reaches down into the second line."""
+    place = 0
+    for heading, number in table.heading_groups():
+        if heading:
+            yield f'<th scope="colgroup" colspan="{number}">{escaped(heading)}</th>'
+        else:
+            yield _heading(table.columns[place], rows=2)
+        place += number
+
+
+def _heading(column: Column, rows: int = 1) -> str:
+    unit = f' <span class="unit">({escaped(column.unit)})</span>' if column.unit else ""
+    span = f' rowspan="{rows}"' if rows > 1 else ""
+    kind = ' class="key"' if column.key else ""
+    return f'<th scope="col"{span}{kind}>{escaped(column.title)}{unit}</th>'
+
+
+def _body_row(columns: Sequence[Column], row: Sequence[str]) -> str:
+    cells = zip(columns, row, strict=True)
+    return _line(_cell(column, text, first=place == 0) for place, (column, text) in enumerate(cells))
+
+
+def _cell(column: Column, text: str, *, first: bool) -> str:
+    """The first cell names its row; long texts may break."""
+    kind = ("key text" if len(text) > _LONG else "key") if column.key else ""
+    named = f' class="{kind}"' if kind else ""
+    if first and column.key:
+        return f'<th scope="row"{named}>{escaped(text)}</th>'
+    return f"<td{named}>{escaped(text)}</td>"
+
+
+def _line(cells: Iterator[str] | Sequence[str]) -> str:
+    return f"<tr>{''.join(cells)}</tr>"

@@ -15,7 +15,7 @@ from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.group_result import FailedRun, GroupResult, JudgedRun, SelectionResult, SelectionSpread
 from isorun.analysis.studies.selection import LearningCurves
 from isorun.analysis.studies.study_result import LevelComparison, StudyResult
-from isorun.report.verdict import verdict
+from isorun.report.study_view import verdict
 from isorun.study.records import RunState
 
 __all__ = ["VERSION", "to_json"]
@@ -77,6 +77,8 @@ def _group(group: GroupResult) -> dict[str, Any]:
         "identical": [_identical(same) for same in group.identical],
         "cost": {
             "wall_seconds": _spread(group.cost.wall_seconds),
+            "startup_seconds": _spread(group.cost.startup_seconds),
+            "training_seconds": _spread(group.cost.training_seconds),
             "cpu_seconds": _spread(group.cost.cpu_seconds),
             "peak_memory_bytes": _spread(group.cost.peak_memory_bytes),
         },

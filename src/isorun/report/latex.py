@@ -7,9 +7,8 @@ from typing import Final
 
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.plain_text import harmless
-from isorun.report.sections import study_tables
+from isorun.report.study_view import study_tables, verdict
 from isorun.report.tables import Table
-from isorun.report.verdict import verdict
 
 __all__ = ["render", "render_table"]
 
@@ -49,6 +48,7 @@ def render(result: StudyResult) -> str:
 
 def render_table(table: Table) -> str:
     """One floating table with its caption above and its notes below."""
+    table = table.first_rows()
     alignment = "".join("l" if column.key else "r" for column in table.columns)
     lines = [
         r"\begin{table}",

@@ -9,9 +9,8 @@ from typing import Final
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.plain_text import harmless
-from isorun.report.sections import study_tables
+from isorun.report.study_view import study_tables, verdict
 from isorun.report.tables import Column, Table
-from isorun.report.verdict import verdict
 from isorun.report.view import Listing, View
 
 __all__ = ["render", "render_table", "render_view"]
@@ -48,6 +47,7 @@ def _listing(listing: Listing) -> str:
 
 def render_table(table: Table) -> str:
     """One table under its title, notes below."""
+    table = table.first_rows()
     lines = [f"## {_text(table.title)}", "", _row([_heading(column) for column in table.columns])]
     lines.append(_row([":--" if column.key else "--:" for column in table.columns]))
     lines += [_row([_text(cell) for cell in row]) for row in table.rows]

@@ -97,7 +97,9 @@ def fixed(value: float | None, decimals: int) -> str:
         return UNKNOWN
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("∞" if value > 0 else "-∞")
-    if value and (abs(value) >= 1e9 or abs(value) < 0.5 * 10.0**-decimals):
+    # As many decimals as there are at most would show less than two digits of it.
+    too_small = 10.0 ** (1 - decimals) if decimals >= _MOST_DECIMALS else 0.5 * 10.0**-decimals
+    if value and (abs(value) >= 1e9 or abs(value) < too_small):
         return f"{value:.1e}"
     text = f"{value:,.{decimals}f}"
     return text.lstrip("-") if not float(text.replace(",", "")) else text

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["Column", "Table", "without_constant_columns"]
+__all__ = ["MOST_ROWS", "Column", "Table", "without_constant_columns"]
+
+MOST_ROWS: Final = 1000
+"""A page with more rows of one table is neither read nor opened quickly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,13 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"table {self.name}: a row has {len(row)} cells for {len(self.columns)} columns")
+
+    def first_rows(self) -> Table:
+        """The table as pages show it: a long one with its first rows and a note on where the others are."""
+        if len(self.rows) <= MOST_ROWS:
+            return self
+        note = f"The first {MOST_ROWS:,} of {len(self.rows):,} rows; --json has all."
+        return replace(self, rows=self.rows[:MOST_ROWS], notes=(note, *self.notes))
 
     @property
     def has_groups(self) -> bool:

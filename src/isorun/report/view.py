@@ -28,3 +28,15 @@ class View:
     warnings: tuple[Condition, ...] = ()
     figures: tuple[Figure, ...] = ()
     listings: tuple[Listing, ...] = ()
+
+    def text(self, *, colour: bool = False, width: int = 80) -> str:
+        """The view as a terminal shows it, escape codes only with `colour`."""
+        from isorun.report.terminal import render_view  # noqa: PLC0415 - renderers know views, not the other way round
+
+        return render_view(self, colour=colour, width=width)
+
+    def html_fragment(self) -> str:
+        """The view as a part of a page, as notebooks show it."""
+        from isorun.report.html import fragment  # noqa: PLC0415 - as above
+
+        return fragment(self)

@@ -9,15 +9,17 @@ second time changes nothing, because the rounded times are multiples of their ti
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PackedAxis", "UnpackedAxes", "pack_axis", "unpack_axes"]
+from isorun.study.records import Numbers
+
+__all__ = ["PackedAxis", "pack_axis", "unpack_axis"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -29,7 +31,7 @@ _LATEST_SECOND = 2.0**62
 
 
 class PackedAxis(NamedTuple):
-    """One axis as it is stored; a tuple, because a frame reads tens of thousands of them.
+    """One axis as it is stored; a tuple, because tens of thousands of them are read at a time.
 
     steps: float64, or None when they are the range from first_step by stride.
     exponent: the tick is 2^exponent seconds; None when `seconds` is float64 rather than 16-bit gaps after first_tick.
@@ -44,15 +46,6 @@ class PackedAxis(NamedTuple):
     seconds: bytes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UnpackedAxes:
-    """Several axes one after another: axis i is the slice from offsets[i] to offsets[i + 1]."""
-
-    offsets: Integers
-    steps: Floats
-    seconds: Floats
-
-
 def pack_axis(steps: Sequence[float], seconds: Sequence[float]) -> PackedAxis:
     """Pack equally long steps and seconds."""
     first_step, stride, kept_steps = _pack_steps(np.asarray(steps, dtype=np.float64))
@@ -60,17 +53,37 @@ def pack_axis(steps: Sequence[float], seconds: Sequence[float]) -> PackedAxis:
     return PackedAxis(len(steps), first_step, stride, kept_steps, exponent, first_tick, kept_seconds)
 
 
-def unpack_axes(axes: Sequence[PackedAxis]) -> UnpackedAxes:
-    """Unpack all axes together, which is far faster than one by one."""
-    offsets = np.concatenate([[0], np.cumsum([axis.points for axis in axes], dtype=np.int64)]).astype(np.int64)
-    return UnpackedAxes(offsets, _unpack_steps(axes, offsets), _unpack_seconds(axes, offsets))
+def unpack_axis(axis: PackedAxis) -> tuple[Numbers, Numbers]:
+    """Steps and seconds; ValueError when the parts of the axis do not fit together."""
+    seconds = Numbers.unpacked(axis.seconds) if axis.exponent is None else _from_gaps(axis, axis.exponent)
+    if len(seconds) != axis.points:
+        raise ValueError(f"an axis of {axis.points} points has {len(seconds)} seconds")
+    steps = _range(axis.points, axis.first_step, axis.stride) if axis.steps is None else Numbers.unpacked(axis.steps)
+    if len(steps) != axis.points:
+        raise ValueError(f"an axis of {axis.points} points has {len(steps)} steps")
+    return steps, seconds
+
+
+@functools.lru_cache(maxsize=64)
+def _range(points: int, first: float, stride: float) -> Numbers:
+    """The steps of a range; runs of a study mostly have the same ones, and then share them."""
+    return Numbers.unpacked((first + stride * np.arange(points)).astype("<f8").tobytes())
+
+
+def _from_gaps(axis: PackedAxis, exponent: int) -> Numbers:
+    gaps = np.frombuffer(axis.seconds, dtype="<u2")
+    ticks = np.empty(gaps.size + 1, dtype=np.int64)
+    ticks[0] = axis.first_tick
+    np.cumsum(gaps, out=ticks[1:])
+    ticks[1:] += axis.first_tick
+    return Numbers.unpacked(np.ldexp(ticks.astype(np.float64), exponent).astype("<f8").tobytes())
 
 
 def _pack_steps(steps: Floats) -> tuple[float, float, bytes | None]:
     if not steps.size:
         return 0.0, 0.0, None
-    first = float(steps[0])
-    stride = float(steps[1]) - first if steps.size > 1 else 0.0
+    first = float(steps[0]) + 0.0
+    stride = float(steps[1]) - first + 0.0 if steps.size > 1 else 0.0
     if math.isfinite(first) and math.isfinite(stride):
         with np.errstate(over="ignore"):
             is_range = bool(np.array_equal(first + stride * np.arange(steps.size), steps))
@@ -109,44 +122,3 @@ def _fits(seconds: Floats, exponent: int) -> bool:
 
 def _in_ticks(seconds: Floats, exponent: int) -> Integers:
     return np.rint(np.ldexp(seconds, -exponent)).astype(np.int64)
-
-
-def _unpack_steps(axes: Sequence[PackedAxis], offsets: Integers) -> Floats:
-    points = np.diff(offsets)
-    position = np.arange(offsets[-1]) - np.repeat(offsets[:-1], points)
-    first = np.repeat(np.array([axis.first_step for axis in axes], dtype=np.float64), points)
-    stride = np.repeat(np.array([axis.stride for axis in axes], dtype=np.float64), points)
-    steps: Floats = first + stride * position
-    for number, axis in enumerate(axes):
-        if axis.steps is not None:
-            steps[offsets[number] : offsets[number + 1]] = np.frombuffer(axis.steps, dtype="<f8")
-    return steps
-
-
-def _unpack_seconds(axes: Sequence[PackedAxis], offsets: Integers) -> Floats:
-    seconds = np.empty(int(offsets[-1]), dtype=np.float64)
-    in_ticks = [number for number, axis in enumerate(axes) if axis.exponent is not None]
-    if len(in_ticks) == len(axes) and axes:
-        return _from_gaps(axes)
-    if in_ticks:
-        belongs = np.repeat(np.array([axis.exponent is not None for axis in axes]), np.diff(offsets))
-        seconds[belongs] = _from_gaps([axes[number] for number in in_ticks])
-    for number, axis in enumerate(axes):
-        if axis.exponent is None:
-            seconds[offsets[number] : offsets[number + 1]] = np.frombuffer(axis.seconds, dtype="<f8")
-    return seconds
-
-
-def _from_gaps(axes: Sequence[PackedAxis]) -> Floats:
-    """The seconds of axes kept in ticks: one running sum over all gaps, restarted at every axis."""
-    points = np.array([axis.points for axis in axes], dtype=np.int64)
-    starts = np.cumsum(points) - points
-    is_gap = np.ones(int(points.sum()), dtype=bool)
-    is_gap[starts] = False
-    running = np.zeros(is_gap.size, dtype=np.int64)
-    running[is_gap] = np.frombuffer(b"".join(axis.seconds for axis in axes), dtype="<u2")
-    np.cumsum(running, out=running)
-    first = np.array([axis.first_tick for axis in axes], dtype=np.int64)
-    running += np.repeat(first - running[starts], points)
-    exponents = np.array([axis.exponent for axis in axes], dtype=np.int32)
-    return np.ldexp(running.astype(np.float64), np.repeat(exponents, points))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Final, Self
 
-from isorun.errors import InputError, known_names
-from isorun.store.frame import Frame, FrameParts, assemble
-from isorun.store.group_statistics import GroupStatistics, RunValue, check_request, group_statistics
 from isorun.study.records import Note, RunRecord
 
-__all__ = ["AbstractStore", "Claim"]
+__all__ = ["PLANS", "STUDIES", "AbstractDocuments", "AbstractStore", "Claim", "Holder"]
+
+STUDIES: Final = "studies"
+PLANS: Final = "plans"
 
 
 class Claim(abc.ABC):
@@ -24,26 +24,66 @@ class Claim(abc.ABC):
 
     @abc.abstractmethod
     def release(self) -> None:
-        """Give the right back."""
+        """Give the right back; giving it back twice is nothing, also when a later attempt has it by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a claim now. since: when it was claimed, ISO 8601 in UTC."""
+
+    cell_id: str
+    attempt: int
+    host: str
+    pid: int
+    since: str
+
+
+class AbstractDocuments(abc.ABC):
+    """One kind of small documents that a store keeps beside its records: kept studies, plans of decisions.
+
+    A document is replaced as a whole: a reader finds the old one or the new one, and never half of one. Names are
+    checked by those who give them.
+    """
+
+    @abc.abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The names of all documents, the latest first."""
+
+    @abc.abstractmethod
+    def read(self, name: str) -> dict[str, Any] | None:
+        """The document; None where there is none. StoreError when it cannot be read."""
+
+    @abc.abstractmethod
+    def write(self, name: str, document: dict[str, Any]) -> None:
+        """Keep the document; it has reached the disk when this returns."""
+
+    @abc.abstractmethod
+    def place(self, name: str) -> str:
+        """Where the document lies, for messages."""
 
 
 class AbstractStore(abc.ABC):
-    """Keeps records.
+    """Keeps records, and says who executes a cell. It never sees a process or a run folder.
 
     After any fault and one reopening there is exactly one finished record for every cell whose `finish` returned,
-    none that was never given, and an unacknowledged one appears once or not at all.
+    none that was never given, and an unacknowledged one appears once or not at all. What is read is what was kept: a
+    store that finds its content changed says so (StoreDamaged) instead of handing it out.
+
+    key: secret bytes that belong to this store and never leave it. Values withheld from records are told apart by it.
     """
+
+    key: bytes
 
     @abc.abstractmethod
     def claim(self, cell_id: str) -> Claim | None:
         """The right to execute the cell; None when it is finished, or somebody else is executing it now.
 
-        Each claim carries an attempt number higher than any before it.
+        Each claim carries an attempt number higher than any before it, recorded or not.
         """
 
     @abc.abstractmethod
-    def run_folder(self, claim: Claim) -> Path:
-        """A new, empty folder for this execution."""
+    def holders(self) -> Sequence[Holder]:
+        """Who holds a claim now, in this process or in another; holders that died are not among them."""
 
     @abc.abstractmethod
     def finish(self, record: RunRecord) -> None:
@@ -53,7 +93,7 @@ class AbstractStore(abc.ABC):
         """
 
     @abc.abstractmethod
-    def finished_cells(self) -> set[str]:
+    def finished(self) -> set[str]:
         """The ids of the cells that have a finished record."""
 
     @abc.abstractmethod
@@ -61,58 +101,20 @@ class AbstractStore(abc.ABC):
         """All records, failed attempts included, or those of the given cells; ordered by cell id and attempt."""
 
     @abc.abstractmethod
-    def frame_parts(self, metrics: frozenset[str] | None) -> FrameParts:
-        """All runs, and their series of the given metrics or of all, packed as they are."""
+    def run_ids(self) -> set[str]:
+        """The ids of all runs that have a record, failed attempts included."""
 
     @abc.abstractmethod
-    def run_values(self, metric: str, point: str) -> list[RunValue]:
-        """The values of a metric of every finished run: at least the point of its series that is asked for."""
-
-    @abc.abstractmethod
-    def metric_names(self) -> set[str]:
-        """The metrics that any run recorded, as a series or as a final value."""
+    def documents(self, kind: str) -> AbstractDocuments:
+        """The documents of one kind: STUDIES or PLANS."""
 
     @abc.abstractmethod
     def notes(self) -> tuple[Note, ...]:
-        """What a reader of this store should know: records that were set aside."""
-
-    @abc.abstractmethod
-    def pack(self) -> int:
-        """Move what waits in the inbox into its final place; how many records were moved.
-
-        A record that is damaged or contradicts a finished one is set aside, never deleted; everything else is moved,
-        and then StoreError or StoreConflict names what was set aside.
-        """
+        """What a user of this store should know, such as records that were set aside."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Let go of files and locks."""
-
-    def frame(self, metrics: Sequence[str] | None = None) -> Frame:
-        """The points of all runs as columns: the given metrics, or all."""
-        parts = self.frame_parts(None if metrics is None else frozenset(metrics))
-        found = set(parts.series.metrics)
-        for metric in metrics or ():
-            if metric not in found:
-                raise self._no_such_metric(metric)
-        return assemble(parts)
-
-    def group_statistics(
-        self, metric: str, by: Sequence[str] = ("approach", "config", "environment", "level"), *, point: str = "last"
-    ) -> list[GroupStatistics]:
-        """Statistics of a metric for each group of finished runs.
-
-        point: where a series is judged: "last", "first", "highest" or "lowest"; "result" for the final value.
-        """
-        check_request(by, point)
-        runs = self.run_values(metric, point)
-        if not any(values for *_, values in runs):
-            raise self._no_such_metric(metric)
-        return group_statistics(runs, by, point)
-
-    def _no_such_metric(self, metric: str) -> InputError:
-        names = sorted(self.metric_names())
-        return InputError("no finished run recorded the metric", found=repr(metric), allowed=known_names(metric, names))
+        """Give back all claims and let go of files and locks; closing twice is nothing."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,32 +1,49 @@
 """Claims: who executes a cell, and as which attempt.
 
 A cell's claim is a lock on the byte of `claims.lock` that belongs to it, so a killed holder's claims are free again.
-Its attempt is the run folder `runs/<cell>-<attempt>` that nobody had before: making a folder succeeds once.
+`claims/<cell id>` says which attempt it is and who makes it; it stays when an attempt leaves no record, so that
+attempts always grow, and goes with the record of the attempt. It is not synchronised: after a crash of the machine
+nobody is left who could wake up as an older attempt.
+
+POSIX record locks die with their process, also with `kill -9`, and are not inherited by its children. They have two
+traps: a process never conflicts with itself, and closing *any* descriptor of the file drops all its locks. Hence the
+table of this process: one descriptor for each lock file however many stores are open, and a note of each byte held.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
+import json
+import os
+import secrets
+import socket
+import struct
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Final
 
-from isorun.store.base import Claim
-from isorun.store.byte_locks import ByteLocks
-from isorun.store.failures import reported
-from isorun.store.files import Files
+from isorun.errors import StoreError
+from isorun.store.base import Claim, Holder
+from isorun.store.files import Files, is_shared, reported
 
-__all__ = ["Claims", "LocalClaim", "cell_of"]
+__all__ = ["ByteLocks", "Claims", "FolderClaim", "cell_of"]
+
+_FLOCK: Final = struct.Struct("@hhqqi")
+"""struct flock of Linux: type, whence, start, length, process."""
 
 
 @dataclass(frozen=True, slots=True)
-class LocalClaim(Claim):
-    """The right to execute one cell on this machine, in its own run folder."""
+class FolderClaim(Claim):
+    """The right to execute one cell, in the store of one machine."""
 
     cell_id: str
     attempt: int
-    folder: Path
     claims: Claims
 
     def release(self) -> None:
@@ -37,23 +54,24 @@ class LocalClaim(Claim):
 class Claims:
     """Hands out claims of one store."""
 
-    def __init__(self, lock_file: Path, runs: Path, files: Files) -> None:
-        self._locks = ByteLocks(lock_file)
-        self._runs = runs
+    def __init__(self, store: Path, files: Files) -> None:
+        self._folder = store / "claims"
         self._files = files
         self._guard = threading.Lock()
         self._held: dict[str, int] = {}
-        with reported("looking at earlier attempts", runs):
-            self._latest = _latest_attempts(files.names(runs))
+        self._recorded: set[str] = set()
+        with reported("opening the claims", store):
+            files.ensure_inner_folder(self._folder)
+            self._locks = ByteLocks(store / "claims.lock")
 
-    def take(self, cell_id: str, recorded_attempts: Callable[[str], Iterable[int] | None]) -> LocalClaim | None:
+    def take(self, cell_id: str, recorded_attempts: Callable[[str], Iterable[int] | None]) -> FolderClaim | None:
         """The claim, or None when somebody has it or the cell is finished.
 
         recorded_attempts: the attempts of a cell that left a record, or None when the cell is finished. It is asked
         after the lock is taken, because the last holder may have finished the cell just before letting go.
         """
         byte = _byte_of(cell_id)
-        with reported(f"claiming cell {cell_id}", self._runs):
+        with reported(f"claiming cell {cell_id}", self._folder):
             if not self._locks.acquire(byte):
                 return None
         claim = None
@@ -61,38 +79,106 @@ class Claims:
             recorded = recorded_attempts(cell_id)
             if recorded is not None:
                 claim = self._next_attempt(cell_id, recorded)
-                self._held[cell_id] = claim.attempt
         finally:
             if claim is None:
                 self._locks.release(byte)
         return claim
 
-    def give_back(self, claim: LocalClaim) -> None:
+    def record_kept(self, cell_id: str, attempt: int) -> None:
+        """Attempt has a record, so that its claim need not be remembered once it is given back."""
+        with self._guard:
+            if self._held.get(cell_id) == attempt:
+                self._recorded.add(cell_id)
+
+    def give_back(self, claim: FolderClaim) -> None:
         """Free the cell, unless a later attempt has it."""
         with self._guard:
-            if self._held.get(claim.cell_id) == claim.attempt:
-                del self._held[claim.cell_id]
+            if self._held.get(claim.cell_id) != claim.attempt:
+                return
+            del self._held[claim.cell_id]
+            try:
+                if claim.cell_id in self._recorded:
+                    self._recorded.discard(claim.cell_id)
+                    self._forget(claim.cell_id)
+            finally:
                 self._locks.release(_byte_of(claim.cell_id))
+
+    def holders(self) -> list[Holder]:
+        """Who holds a claim now."""
+        with reported("looking at the claims", self._folder):
+            names = sorted(name for name in self._files.names(self._folder) if "." not in name)
+            held = [name for name in names if self._locks.is_held(_byte_of(name))]
+            return [holder for name in held if (holder := self._holder(name))]
+
+    def forget(self, finished: Collection[str]) -> None:
+        """Remove what is remembered of finished cells whose holder died before giving the claim back."""
+        with reported("cleaning the claims", self._folder):
+            for name in self._files.names(self._folder):
+                if name not in finished or name in self._held or not self._locks.acquire(_byte_of(name)):
+                    continue
+                try:
+                    self._forget(name)
+                finally:
+                    self._locks.release(_byte_of(name))
+
+    def remember(self, cell_id: str, attempt: int) -> None:
+        """Let the next attempt be a later one than this."""
+        remembered = self._read(cell_id).get("attempt", 0)
+        if not isinstance(remembered, int) or remembered < attempt:
+            with reported(f"remembering the attempts at cell {cell_id}", self._folder):
+                self._replace(cell_id, json.dumps({"attempt": attempt}).encode())
 
     def close(self) -> None:
         """Give back all claims taken here."""
+        for cell_id, attempt in tuple(self._held.items()):
+            self.give_back(FolderClaim(cell_id, attempt, self))
         self._locks.close()
 
-    def _next_attempt(self, cell_id: str, recorded: Iterable[int]) -> LocalClaim:
-        attempt = max([self._latest.get(cell_id, 0), *recorded]) + 1
-        while not self._made_folder(cell_id, attempt):
-            attempt += 1
-        self._latest[cell_id] = attempt
-        return LocalClaim(cell_id, attempt, self._runs / f"{cell_id}-{attempt}", self)
+    def _next_attempt(self, cell_id: str, recorded: Iterable[int]) -> FolderClaim:
+        remembered = self._read(cell_id).get("attempt", 0)
+        attempt = max([remembered if isinstance(remembered, int) else 0, *recorded]) + 1
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        content = {"attempt": attempt, "host": socket.gethostname(), "pid": os.getpid(), "since": since}
+        with reported(f"claiming cell {cell_id}", self._folder):
+            self._replace(cell_id, json.dumps(content).encode())
+        with self._guard:
+            self._held[cell_id] = attempt
+        return FolderClaim(cell_id, attempt, self)
 
-    def _made_folder(self, cell_id: str, attempt: int) -> bool:
-        folder = self._runs / f"{cell_id}-{attempt}"
-        with reported(f"making the folder of run {cell_id}-{attempt}", folder):
+    def _holder(self, cell_id: str) -> Holder | None:
+        content = self._read(cell_id)
+        try:
+            return Holder(cell_id, content["attempt"], content["host"], content["pid"], content["since"])
+        except KeyError:
+            return None
+
+    def _read(self, cell_id: str) -> dict[str, Any]:
+        """What is remembered of the cell's last attempt; nothing where it cannot be read."""
+        try:
+            content = json.loads(self._files.read(self._folder / cell_id))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def _replace(self, cell_id: str, data: bytes) -> None:
+        temporary = self._folder / f"{cell_id}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+        try:
+            descriptor = self._files.create(temporary)
             try:
-                self._files.make_folder(folder)
-            except FileExistsError:
-                return False
-        return True
+                self._files.write(descriptor, data)
+            finally:
+                self._files.close(descriptor)
+            self._files.rename(temporary, self._folder / cell_id)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    def _forget(self, cell_id: str) -> None:
+        """A claim that cannot be forgotten costs a small file and nothing else."""
+        try:
+            self._files.unlink(self._folder / cell_id)
+        except OSError:
+            return
 
 
 def cell_of(run_id: str) -> tuple[str, int] | None:
@@ -109,8 +195,128 @@ def _byte_of(cell_id: str) -> int:
     return int.from_bytes(hashlib.sha256(cell_id.encode()).digest()[:8], "big") >> 2
 
 
-def _latest_attempts(names: Iterable[str]) -> dict[str, int]:
-    latest: dict[str, int] = {}
-    for cell_id, attempt in filter(None, map(cell_of, names)):
-        latest[cell_id] = max(attempt, latest.get(cell_id, 0))
-    return latest
+@dataclass(slots=True)
+class _LockFile:
+    """A lock file this process has open, how many users it has here, and the bytes they hold."""
+
+    descriptor: int
+    users: int = 0
+    held: set[int] = field(default_factory=set)
+
+
+class _OpenLockFiles:
+    """The lock files this process has open, by device and inode."""
+
+    def __init__(self) -> None:
+        self.guard = threading.Lock()
+        self.files: dict[tuple[int, int], _LockFile] = {}
+
+    def forget(self) -> None:
+        """In a forked child: it holds none of its parent's locks."""
+        self.guard = threading.Lock()
+        self.files = {}
+
+
+_OPEN: Final = _OpenLockFiles()
+os.register_at_fork(after_in_child=_OPEN.forget)
+
+
+class ByteLocks:
+    """The locks of one file, as one of its users in this process sees them. `close` gives back all that it took."""
+
+    def __init__(self, path: Path) -> None:
+        self._mine: set[int] = set()
+        with _OPEN.guard:
+            self._key = _identity(path)
+            if self._key not in _OPEN.files:
+                descriptor = _open_lock_file(path)
+                status = os.fstat(descriptor)
+                self._key = (status.st_dev, status.st_ino)
+                _OPEN.files[self._key] = _LockFile(descriptor)
+            _OPEN.files[self._key].users += 1
+
+    def acquire(self, offset: int, *, timeout_seconds: float = 0.0) -> bool:
+        """Lock the byte; False when somebody else, in any process or thread, still holds it after the timeout."""
+        deadline = time.monotonic() + timeout_seconds
+        while not self._try(offset):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def release(self, offset: int) -> None:
+        """Unlock the byte; nothing happens when it is not held by this user."""
+        with _OPEN.guard:
+            file = _OPEN.files.get(self._key)
+            if file is None or offset not in self._mine:
+                return
+            self._mine.remove(offset)
+            file.held.discard(offset)
+            fcntl.lockf(file.descriptor, fcntl.LOCK_UN, 1, offset)
+
+    def is_held(self, offset: int) -> bool:
+        """Whether anybody, in any process, holds the byte now; asking takes no lock."""
+        with _OPEN.guard:
+            file = self._file()
+            if offset in file.held:
+                return True
+            asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
+            return bool(_FLOCK.unpack(fcntl.fcntl(file.descriptor, fcntl.F_GETLK, asked))[0] != fcntl.F_UNLCK)
+
+    def close(self) -> None:
+        """Release what this user holds, and the file when nobody else in this process uses it."""
+        for offset in tuple(self._mine):
+            self.release(offset)
+        with _OPEN.guard:
+            file = _OPEN.files.get(self._key)
+            if file is None:
+                return
+            file.users -= 1
+            if file.users == 0:
+                del _OPEN.files[self._key]
+                os.close(file.descriptor)
+
+    def _try(self, offset: int) -> bool:
+        with _OPEN.guard:
+            file = self._file()
+            if offset in file.held:
+                return False
+            try:
+                fcntl.lockf(file.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
+            except OSError as error:
+                if error.errno in {errno.EACCES, errno.EAGAIN}:
+                    return False
+                raise
+            file.held.add(offset)
+            self._mine.add(offset)
+            return True
+
+    def _file(self) -> _LockFile:
+        file = _OPEN.files.get(self._key)
+        if file is None:
+            raise StoreError(
+                "the store was opened by the process that this one was forked from",
+                hint="open the store anew in the child process",
+            )
+        return file
+
+
+def _open_lock_file(path: Path) -> int:
+    """The lock file, made for whoever may use the store."""
+    flags = os.O_RDWR | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        descriptor = os.open(path, flags | os.O_CREAT, 0o600)
+        if is_shared(path.parent):
+            os.fchmod(descriptor, 0o660)
+        return descriptor
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Device and inode, found without opening the file; (0, 0), which no file has, when it is not there yet."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return (0, 0)
+    return (status.st_dev, status.st_ino)

@@ -1,16 +1,30 @@
-"""The file operations that durability rests on, as one replaceable object.
+"""The file operations that durability rests on, and what is said when one fails.
 
 The store calls nothing else to change files of its own (SQLite changes its file by itself), so that a test can make
 the n-th operation fail, kill the process in it, or forget what was not synchronised.
+
+What the store makes, only its owner may read, whatever the umask: records hold commands, paths and output. A store is
+shared with a group where its folder is setgid and writable for the group (mode 2770), as `isorun store share` makes it.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import secrets
+import sqlite3
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["Files"]
+from isorun.errors import StoreBusy, StoreDamaged, StoreError
+
+__all__ = ["Files", "file_error", "is_shared", "reported", "sqlite_error"]
+
+
+_WRITTEN_TOGETHER = 2**20
 
 
 class Files:
@@ -18,13 +32,18 @@ class Files:
 
     def create(self, path: Path) -> int:
         """A descriptor of a new file; FileExistsError when there is one."""
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        if is_shared(path.parent):
+            os.fchmod(descriptor, 0o660)
+        return descriptor
 
-    def write(self, descriptor: int, data: bytes) -> None:
-        """Write all of `data`, however many calls that takes."""
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
+    def write(self, descriptor: int, *pieces: bytes) -> None:
+        """Write all of the pieces one after another, however many calls that takes; small ones together."""
+        small = sum(map(len, pieces)) < _WRITTEN_TOGETHER
+        for piece in (b"".join(pieces),) if small else pieces:
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(descriptor, view) :]
 
     def fsync(self, descriptor: int) -> None:
         """Return when the file's content has reached the disk."""
@@ -33,6 +52,22 @@ class Files:
     def close(self, descriptor: int) -> None:
         """Let go of the descriptor and of its lock."""
         os.close(descriptor)
+
+    def write_whole(self, path: Path, data: bytes) -> None:
+        """Put a small file in place: whole and on the disk, or not at all."""
+        temporary = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+        try:
+            descriptor = self.create(temporary)
+            try:
+                self.write(descriptor, data)
+                self.fsync(descriptor)
+            finally:
+                self.close(descriptor)
+            self.rename(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        self.fsync_folder(path.parent)
 
     def rename(self, source: Path, target: Path) -> None:
         """Give the file its final name in one step."""
@@ -50,9 +85,25 @@ class Files:
         """Remove the file; nothing happens when it has gone already."""
         path.unlink(missing_ok=True)
 
-    def make_folder(self, path: Path) -> None:
-        """Make the folder; FileExistsError when there is one."""
-        path.mkdir()
+    def ensure_folder(self, path: Path) -> None:
+        """Make the folder of a store, which only its owner may look into, unless it is there."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+    def ensure_inner_folder(self, path: Path) -> None:
+        """Make a folder within a store, for those who may look into the store, unless it is there."""
+        if not path.is_dir():
+            path.mkdir(mode=0o700, exist_ok=True)
+            if is_shared(path.parent):
+                path.chmod(0o2770)
+
+    def close_to_others(self, paths: Iterable[Path]) -> None:
+        """Take from group and others what they may do with these, where they are ours; an older isorun left it open."""
+        for path in paths:
+            with suppress(OSError):
+                mode = stat.S_IMODE(path.stat().st_mode)
+                if mode & 0o077:
+                    path.chmod(mode & 0o700)
 
     def names(self, folder: Path) -> list[str]:
         """The names in the folder, in no order."""
@@ -81,3 +132,84 @@ class Files:
             return self.lock(descriptor)
         finally:
             os.close(descriptor)
+
+
+def is_shared(folder: Path) -> bool:
+    """Whether the group works with what is in the folder, too."""
+    with suppress(OSError):
+        mode = folder.stat().st_mode
+        return bool(mode & stat.S_ISGID and mode & stat.S_IWGRP)
+    return False
+
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NOT_WRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM}
+# Statements of ours that make no sense to SQLite, or give text that is none, met a database that is not ours any more.
+_NO_CODE = 0
+_SQLITE_DAMAGE = {
+    _NO_CODE,
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_FORMAT,
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_MISMATCH,
+}
+_SQLITE_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_SQLITE_NOT_WRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+
+
+@contextmanager
+def reported(doing: str, path: Path) -> Iterator[None]:
+    """Turn errors of the file system and of SQLite into store errors that say what was being done."""
+    try:
+        yield
+    except OSError as error:
+        raise file_error(error, doing, path) from error
+    except sqlite3.Error as error:
+        raise sqlite_error(error, doing, path) from error
+
+
+def file_error(error: OSError, doing: str, path: Path) -> StoreError:
+    """The store error for a failed file operation on or under `path`."""
+    what = f"{doing} failed at {path}"
+    if error.errno in _FULL:
+        return _disk_full(what, error.strerror or str(error), path)
+    found = error.strerror or str(error)
+    if error.errno in _NOT_WRITABLE:
+        return StoreError(what, found=found, hint="make the folder writable, or choose another with --store")
+    if error.errno in {errno.ENOTDIR, errno.EEXIST}:
+        return StoreError(what, found=found, allowed="a folder", hint="choose another place with --store")
+    return StoreError(what, found=found, hint="check the disk and the system log, then run the same command again")
+
+
+def sqlite_error(error: sqlite3.Error, doing: str, path: Path) -> StoreError:
+    """The store error for an error that SQLite reported about the database at `path`."""
+    what = f"{doing} failed at {path}"
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return _disk_full(what, str(error), path)
+    if code in _SQLITE_DAMAGE:
+        return StoreDamaged(what, found=f"{error}; the file was left as it is")
+    if code in _SQLITE_BUSY:
+        return StoreBusy(
+            what, found="another process holds it", hint="wait for the other command to end, and try again"
+        )
+    if code in _SQLITE_NOT_WRITABLE:
+        hint = "make the folder and its files readable and writable, or copy the store to a place that is"
+        return StoreError(what, found=str(error), hint=hint)
+    return StoreError(what, found=str(error), hint="check the disk and the system log, then run the same command again")
+
+
+def _disk_full(what: str, found: str, path: Path) -> StoreError:
+    return StoreError(
+        what,
+        found=f"{found}; {_free_bytes(path):,} bytes are free there",
+        hint="free some space and run the same command again; everything acknowledged before is intact",
+    )
+
+
+def _free_bytes(path: Path) -> int:
+    existing = next((folder for folder in (path, *path.parents) if folder.exists()), Path("/"))
+    status = os.statvfs(existing)
+    return status.f_bavail * status.f_frsize

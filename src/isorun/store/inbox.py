@@ -1,41 +1,35 @@
-"""The inbox: finished records that wait to be packed, each a file written whole or not at all.
+"""The inbox: finished records that wait to be packed, and their way into the database.
 
-A file is `{"format": 1, "digest": …, "record": …}`; the digest is that of the record's canonical JSON, so a file that
-was cut or altered by the disk shows. The file's final name appears only after its content has reached the disk.
+Each record is a file, an envelope that shows when it was cut or altered. Its final name appears only after its content
+has reached the disk. It leaves the inbox only after the commit that holds its record. What is damaged or contradicts a
+record is kept under another name and reported when everything else has been packed.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from isorun.errors import StoreTooNew
+from isorun.errors import StoreConflict, StoreError, StoreTooNew
 from isorun.store.claims import cell_of
-from isorun.store.failures import file_error, reported
-from isorun.store.files import Files
-from isorun.store.stored_form import canonical_json, content_digest
+from isorun.store.content import KnownAttempt, is_known
+from isorun.store.database import writing
+from isorun.store.files import Files, file_error, reported
+from isorun.store.rows import RecordWriter
+from isorun.study.envelope import Envelope, open_envelope, sealed
 from isorun.study.records import RunRecord
 
-__all__ = ["DamagedFile", "Inbox", "WaitingRecord"]
+__all__ = ["DamagedFile", "Inbox", "pack_inbox"]
 
-_FORMAT = 1
+_BATCH = 256
 _SUFFIX = ".json"
 _TEMPORARY = ".tmp"
 _ASIDE = ("damaged", "conflict")
 _TRIES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingRecord:
-    """A record in the inbox, and the digest of its content."""
-
-    record: RunRecord
-    digest: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +47,17 @@ class Inbox:
         self.folder = folder
         self._files = files
 
-    def put(self, record: RunRecord) -> None:
-        """Make the record durable. When this returns it survives a crash of the machine.
+    def put(self, record: RunRecord, envelope: Sequence[bytes] = ()) -> None:
+        """Make the record durable, in its envelope. When this returns it survives a crash of the machine.
 
         A record that is there already is written again rather than trusted: after a failed fsync the system may call
         a file clean that never reached the disk.
         """
-        text = canonical_json(record.to_json())
-        envelope = f'{{"format":{_FORMAT},"digest":"{content_digest(text).hex()}","record":{text}}}\n'
+        envelope = envelope or sealed(record)[0]
         try:
-            self._write_whole(record.run_id, envelope.encode())
+            self._write_whole(record.run_id, envelope)
         except OSError as error:
-            doing = f"recording run {record.run_id} ({record.cell.label}, {len(envelope):,} bytes)"
+            doing = f"recording run {record.run_id} ({record.cell.label}, {sum(map(len, envelope)):,} bytes)"
             raise file_error(error, doing, self.folder) from error
 
     def run_ids(self, cell_ids: Collection[str] | None = None) -> list[str]:
@@ -76,7 +69,7 @@ class Inbox:
         wanted = [run_id for run_id, (cell_id, _) in places.items() if cell_ids is None or cell_id in cell_ids]
         return sorted(wanted, key=places.__getitem__)
 
-    def read(self, run_id: str) -> WaitingRecord | DamagedFile | None:
+    def read(self, run_id: str) -> Envelope | DamagedFile | None:
         """The waiting record, or what is wrong with its file; None when it was packed in the meantime."""
         path = self._path(run_id)
         with reported(f"reading the record of run {run_id}", path):
@@ -86,11 +79,11 @@ class Inbox:
                 return None
         return _checked(data, run_id, path)
 
-    def read_all(self, cell_ids: Collection[str] | None = None) -> Iterator[WaitingRecord]:
+    def read_all(self, cell_ids: Collection[str] | None = None) -> Iterator[Envelope]:
         """The records that can be trusted, of these cells or of all; `problems` names the others."""
         for run_id in self.run_ids(cell_ids):
             waiting = self.read(run_id)
-            if isinstance(waiting, WaitingRecord):
+            if isinstance(waiting, Envelope):
                 yield waiting
 
     def problems(self) -> list[str]:
@@ -100,6 +93,10 @@ class Inbox:
         aside = [f"{self.folder / name} was set aside" for name in names if _is_aside(name)]
         found = map(self.read, self.run_ids())
         return [*aside, *(f"{file.path} is damaged: {file.found}" for file in found if isinstance(file, DamagedFile))]
+
+    def has_aside(self) -> bool:
+        """Whether files were set aside."""
+        return any(map(_is_aside, self._files.names(self.folder)))
 
     def remove(self, run_id: str) -> None:
         """Remove a file whose record is safe elsewhere."""
@@ -125,20 +122,20 @@ class Inbox:
                 if name.endswith(_TEMPORARY) and self._files.is_abandoned(self.folder / name):
                     self._files.unlink(self.folder / name)
 
-    def _write_whole(self, run_id: str, data: bytes) -> None:
+    def _write_whole(self, run_id: str, envelope: Sequence[bytes]) -> None:
         for _ in range(_TRIES):
             temporary = self.folder / f"{run_id}{_SUFFIX}.{os.getpid()}-{secrets.token_hex(4)}{_TEMPORARY}"
-            if self._published(temporary, self._path(run_id), data):
+            if self._published(temporary, self._path(run_id), envelope):
                 return
         raise FileNotFoundError(f"{temporary.name} was removed while it was being written")
 
-    def _published(self, temporary: Path, target: Path, data: bytes) -> bool:
+    def _published(self, temporary: Path, target: Path, envelope: Sequence[bytes]) -> bool:
         """Write, synchronise, rename, synchronise; False when a cleaner took the file before it was locked."""
         descriptor = self._files.create(temporary)
         try:
             if not self._files.lock(descriptor):
                 return False
-            self._files.write(descriptor, data)
+            self._files.write(descriptor, *envelope)
             self._files.fsync(descriptor)
             try:
                 self._files.rename(temporary, target)
@@ -163,30 +160,108 @@ class Inbox:
         return self.folder / f"{run_id}{_SUFFIX}"
 
 
-def _checked(data: bytes, run_id: str, path: Path) -> WaitingRecord | DamagedFile:
+def _checked(data: bytes, run_id: str, path: Path) -> Envelope | DamagedFile:
     try:
-        envelope = json.loads(data)
-        _refuse_newer(envelope, path)
-        written, content = bytes.fromhex(envelope["digest"]), envelope["record"]
-        found = content_digest(canonical_json(content))
-        record = RunRecord.from_json(content)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return DamagedFile(path, f"{type(error).__name__}: {error}")
-    if found != written or record.run_id != run_id:
-        return DamagedFile(path, f"a record of run {record.run_id} with the digest {found.hex()}")
-    return WaitingRecord(record, found)
-
-
-def _refuse_newer(envelope: Mapping[str, Any], path: Path) -> None:
-    version = envelope["format"]
-    if isinstance(version, int) and version > _FORMAT:
-        raise StoreTooNew(
-            f"{path} was written by a newer isorun",
-            found=f"record format {version}",
-            allowed=f"record format {_FORMAT}",
-            hint="pip install --upgrade isorun",
-        )
+        waiting = open_envelope(data)
+    except StoreTooNew as error:
+        what = f"{path} was written by a newer isorun"
+        raise StoreTooNew(what, found=error.found, allowed=error.allowed, hint=error.hint) from None
+    except ValueError as error:
+        return DamagedFile(path, str(error))
+    if waiting.record.run_id != run_id:
+        return DamagedFile(path, f"the record of run {waiting.record.run_id}")
+    return waiting
 
 
 def _is_aside(name: str) -> bool:
     return any(f"{_SUFFIX}.{why}" in name for why in _ASIDE)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one transaction did with the files it was given."""
+
+    packed: int = 0
+    safe: list[str] = field(default_factory=list)
+    damaged: dict[str, DamagedFile] = field(default_factory=dict)
+    conflicts: dict[str, StoreConflict] = field(default_factory=dict)
+
+
+def pack_inbox(
+    inbox: Inbox,
+    connection: sqlite3.Connection,
+    database: Path,
+    known_attempts: Callable[[str], Sequence[KnownAttempt]],
+) -> int:
+    """Pack all that waits; how many records were new. Whoever calls this holds the writer's lock.
+
+    known_attempts: the attempts at a cell that are in the database.
+    """
+    packed = 0
+    problems: list[StoreError] = []
+    run_ids = inbox.run_ids()
+    for start in range(0, len(run_ids), _BATCH):
+        with writing(connection, database):
+            batch = _write_batch(inbox, connection, run_ids[start : start + _BATCH], known_attempts)
+        packed += batch.packed
+        for run_id in batch.safe:
+            inbox.remove(run_id)
+        problems += _set_aside(inbox, batch)
+    inbox.clean()
+    if problems:
+        raise _together(problems)
+    return packed
+
+
+def _write_batch(
+    inbox: Inbox,
+    connection: sqlite3.Connection,
+    run_ids: Sequence[str],
+    known_attempts: Callable[[str], Sequence[KnownAttempt]],
+) -> _Batch:
+    batch = _Batch()
+    writer = RecordWriter(connection)
+    for run_id in run_ids:
+        waiting = inbox.read(run_id)
+        if waiting is None:
+            continue
+        if isinstance(waiting, DamagedFile):
+            batch.damaged[run_id] = waiting
+            continue
+        record, digest = waiting.record, waiting.digest
+        try:
+            known = is_known(record, digest, known_attempts(record.cell.id))
+        except StoreConflict as conflict:
+            batch.conflicts[run_id] = conflict
+            continue
+        if not known:
+            writer.write(record, digest)
+            batch.packed += 1
+        batch.safe.append(run_id)
+    return batch
+
+
+def _set_aside(inbox: Inbox, batch: _Batch) -> list[StoreError]:
+    problems: list[StoreError] = []
+    for run_id, file in batch.damaged.items():
+        kept = inbox.set_aside(run_id, "damaged")
+        problems.append(
+            StoreError(
+                f"the record in {file.path} is damaged; it was kept as {kept.name}",
+                found=file.found,
+                allowed="the file as it was written",
+                hint="run the same command again to repeat this run",
+            )
+        )
+    for run_id, conflict in batch.conflicts.items():
+        kept = inbox.set_aside(run_id, "conflict")
+        what = f"{conflict.what}; it was kept as {kept}"
+        problems.append(StoreConflict(what, found=conflict.found, allowed=conflict.allowed, hint=conflict.hint))
+    return problems
+
+
+def _together(problems: Sequence[StoreError]) -> StoreError:
+    """One error for all: a conflict when there is one among them."""
+    first = next((problem for problem in problems if isinstance(problem, StoreConflict)), problems[0])
+    what = "\n".join([first.what, *(problem.what for problem in problems if problem is not first)])
+    return type(first)(what, found=first.found, allowed=first.allowed, hint=first.hint)

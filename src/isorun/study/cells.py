@@ -1,22 +1,37 @@
-"""Cells: the points of a study's design, each with an id derived from its content.
+"""Cells: the points of a study's design, each with an id derived from its content, in the order they are best run.
 
 Because the id depends on nothing but what the cell says, a study can be resumed, extended and shared: a cell that
 is unchanged in the file is the same cell, and a cell that was changed is another one.
+
+Values that look secret are in no cell, and still tell cells apart: by a keyed hash of the whole command and of all
+variables, under a key that belongs to the store.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import hmac
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
+from isorun.errors import StudyError
 from isorun.study.levels import Level
+from isorun.worker.redaction import REDACTED, redacted_argv
 
-__all__ = ["Cell", "ConfigValue"]
+if TYPE_CHECKING:
+    from isorun.study.design import Approach, Config, Environment, Study
+
+__all__ = ["UNKEYED", "Cell", "ConfigValue", "cells_of", "drawn_configs", "withheld_hash", "withheld_hashes"]
 
 ConfigValue = str | int | float | bool
+
+UNKEYED: Final = "unkeyed"
+"""In place of the keyed hash where no store is open: such a cell is shown, and never looked up."""
+
+MOST_CELLS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +44,7 @@ class Cell:
     seed: None at level `default`, where nothing is fixed and the seed given to `{seed}` is drawn anew for each run.
     take_seeds: whether constants that the training seeds with are replaced; part of the id only when they are, so that
     cells from before it was there are still the same.
+    withheld: the keyed hash of what is not in command and environment_content; part of the id only when there is some.
     """
 
     approach: str
@@ -41,14 +57,12 @@ class Cell:
     seed: int | None
     repeat: int
     take_seeds: bool = False
+    withheld: str = ""
     id: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id", self._content_id())
-
-    def _content_id(self) -> str:
         canonical = json.dumps(self._content(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+        object.__setattr__(self, "id", hashlib.sha256(canonical.encode()).hexdigest()[:16])
 
     def _content(self) -> dict[str, Any]:
         content = {
@@ -62,7 +76,8 @@ class Cell:
             "seed": self.seed,
             "repeat": self.repeat,
         }
-        return {**content, "take_seeds": True} if self.take_seeds else content
+        given = {"take_seeds": self.take_seeds, "withheld": self.withheld}
+        return {**content, **{name: value for name, value in given.items() if value}}
 
     def to_json(self) -> dict[str, Any]:
         """The cell as plain JSON, its id first."""
@@ -82,7 +97,15 @@ class Cell:
             seed=data["seed"],
             repeat=data["repeat"],
             take_seeds=data.get("take_seeds", False),
+            withheld=data.get("withheld", ""),
         )
+
+    def sibling(self, seed: int | None, repeat: int, cell_id: str) -> Cell:
+        """The cell that differs by nothing but seed and repeat, whose id is known: quick, for those who read many."""
+        made = copy.copy(self)
+        for name, value in (("seed", seed), ("repeat", repeat), ("id", cell_id)):
+            object.__setattr__(made, name, value)
+        return made
 
     @property
     def group(self) -> tuple[str, str, str, str]:
@@ -98,3 +121,102 @@ class Cell:
         parts.append(str(self.level))
         parts += [f"seed {self.seed}"] if self.seed is not None else []
         return " ".join([*parts, f"#{self.repeat}"])
+
+
+def cells_of(study: Study, key: bytes | None = None) -> tuple[Cell, ...]:
+    """All cells, first repeats of every group first.
+
+    Groups take turns so that whatever drifts while a study runs (heat, load, other users) hits all of them alike
+    instead of one after the other. key: that of the store, unless the study was given it (`document.with_key`).
+    """
+    _refuse_too_many(study)
+    return tuple(sorted(_all_cells(study, key), key=lambda cell: cell.repeat))
+
+
+def withheld_hashes(study: Study, key: bytes | None) -> dict[str, dict[str, str]]:
+    """By approach and environment, the hashes of those of which something is withheld."""
+    places = study.environments.items()
+    hashes = {
+        approach: {name: withheld_hash(study, item, place, key) for name, place in places}
+        for approach, item in study.approaches.items()
+    }
+    return {approach: {name: found for name, found in items.items() if found} for approach, items in hashes.items()}
+
+
+def withheld_hash(study: Study, approach: Approach, environment: Environment, key: bytes | None) -> str:
+    """The keyed hash of the whole command and all variables, where something of them is not recorded; else nothing.
+
+    A variable that is recorded as a hash of its own is told apart by that. A study that was kept without its values
+    knows the hashes it had.
+    """
+    recorded = environment.content()["env"]
+    hidden = any(REDACTED in recorded[name] and recorded[name] != value for name, value in environment.env.items())
+    known = study.withheld.get(approach.name, {}).get(environment.name, "")
+    if not hidden and redacted_argv(approach.command, {}) == list(approach.command):
+        return known
+    if key is None:
+        return known or UNKEYED
+    whole = json.dumps({"command": list(approach.command), "env": dict(environment.env)}, sort_keys=True)
+    return hmac.new(key, whole.encode(), hashlib.sha256).hexdigest()[:16]
+
+
+def drawn_configs(config: Config) -> Iterator[tuple[str, dict[str, ConfigValue]]]:
+    """The named settings a config stands for: itself, or one for each draw."""
+    for number in range(config.draws):
+        drawn = {
+            key: distribution.draw(config.draw_seed, config.name, key, number)
+            for key, distribution in config.distributions.items()
+        }
+        name = f"{config.name}-{number + 1}" if config.distributions else config.name
+        yield name, {**config.values, **drawn}
+
+
+def _all_cells(study: Study, key: bytes | None) -> Iterator[Cell]:
+    for approach in study.approaches.values():
+        command = tuple(redacted_argv(approach.command, {}))
+        for config in approach.configs or study.configs:
+            for setting in drawn_configs(study.configs[config]):
+                for environment in study.environments.values():
+                    withheld = withheld_hash(study, approach, environment, key)
+                    for level in study.levels:
+                        first = Cell(
+                            approach=approach.name,
+                            command=command,
+                            config=setting[0],
+                            config_values=setting[1],
+                            environment=environment.name,
+                            environment_content=environment.content(),
+                            level=level,
+                            seed=None,
+                            repeat=0,
+                            take_seeds=study.take_seeds,
+                            withheld=withheld,
+                        )
+                        yield from _identical(first, study)
+
+
+def _identical(first: Cell, study: Study) -> Iterator[Cell]:
+    """The cells that differ from the first by nothing but seed and repeat."""
+    for seed, repeat in _seeds_and_repeats(study, first.level):
+        yield replace(first, seed=seed, repeat=repeat)
+
+
+def _seeds_and_repeats(study: Study, level: Level) -> Iterator[tuple[int | None, int]]:
+    if level.fixes_seed:
+        yield from ((seed, repeat) for repeat in range(study.repeats) for seed in study.seeds)
+    else:
+        yield from ((None, repeat) for repeat in range(study.repeats * len(study.seeds)))
+
+
+def _refuse_too_many(study: Study) -> None:
+    settings = sum(
+        sum(study.configs[name].draws for name in approach.configs or study.configs)
+        for approach in study.approaches.values()
+    )
+    count = settings * len(study.environments) * len(study.levels) * len(study.seeds) * study.repeats
+    if count > MOST_CELLS:
+        raise StudyError(
+            f"the study {study.name!r} has {count:,} cells",
+            allowed=f"at most {MOST_CELLS:,}",
+            hint="lower repeats, seeds or draws, or split the study",
+        )

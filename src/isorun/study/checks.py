@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from isorun.errors import StudyError, known_names
 
@@ -17,6 +17,7 @@ __all__ = [
     "as_name",
     "as_number",
     "as_one_of",
+    "as_size",
     "as_table",
     "as_text",
     "as_texts",
@@ -24,6 +25,14 @@ __all__ = [
     "each_once",
     "shown",
 ]
+
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]i?B)", re.IGNORECASE)
+_SIZE_UNITS: Final = {
+    **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)},
+    **{f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", 1)},
+}
+_LONGEST_SECONDS: Final = 3650 * 86400
+"""Ten years: no clock of an operating system waits for longer."""
 
 
 def as_mapping(value: Any, where: str) -> Mapping[str, Any]:
@@ -81,7 +90,7 @@ def as_boolean(value: Any, where: str) -> bool:
 
 def as_number(value: Any, where: str) -> float:
     """A finite number."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
         return float(value)
     raise StudyError(f"{where}: it must be a finite number", found=shown(value))
 
@@ -91,6 +100,15 @@ def as_whole(value: Any, where: str, low: int, high: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return value
     raise StudyError(f"{where}: it must be a whole number", found=shown(value), allowed=f"{low} to {high}")
+
+
+def as_size(value: Any, where: str) -> int:
+    """A number of bytes: a whole number, or text such as "8 GB" or "512 MiB"."""
+    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    size = int(float(match[1]) * _SIZE_UNITS[match[2].upper()]) if match else value
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= 2**62:
+        raise StudyError(f"{where}: it must be a size", found=shown(value), allowed='bytes, or text such as "8 GB"')
+    return size
 
 
 def as_one_of(value: Any, where: str, allowed: tuple[str, ...]) -> str:
@@ -109,20 +127,26 @@ def as_duration(value: Any, where: str) -> float | None:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)", value.strip())
         if match:
             value = float(match.group(1)) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match.group(2)]
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= _LONGEST_SECONDS:
         return float(value)
-    raise StudyError(f"{where}: it is not a duration", found=shown(value), allowed='"90s", "10m", "2h", or seconds')
+    allowed = '"90s", "10m", "2h", or seconds; at most 3650d'
+    raise StudyError(f"{where}: it is not a duration", found=shown(value), allowed=allowed)
 
 
 def each_once(items: list[Any], where: str) -> tuple[Any, ...]:
     """The items, refused when one is there twice."""
+    seen = set()
     for item in items:
-        if items.count(item) > 1:
+        if item in seen:
             raise StudyError(f"{where}: {item} is there more than once", hint="to run it more often, raise repeats")
+        seen.add(item)
     return tuple(items)
 
 
 def shown(value: Any) -> str:
     """A value as it is shown in a message: its type and a short form."""
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # Python writes no number of more than some thousand digits
+        shown = "with thousands of digits"
     return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '…'}"

@@ -6,10 +6,10 @@ allowed, and what to do.
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ from isorun.study.checks import (
     as_name,
     as_number,
     as_one_of,
+    as_size,
     as_table,
     as_text,
     as_texts,
@@ -32,9 +33,19 @@ from isorun.study.checks import (
     each_once,
     shown,
 )
-from isorun.study.distributions import KINDS, Distribution
 from isorun.study.levels import Level
-from isorun.study.parts import FUNCTION, Approach, Config, Environment, Metric, Policy, Selection, Sources
+from isorun.study.parts import (
+    FUNCTION,
+    KINDS,
+    Approach,
+    Config,
+    Distribution,
+    Environment,
+    Metric,
+    Policy,
+    Selection,
+    Sources,
+)
 from isorun.worker.redaction import redacted_argv
 
 __all__ = [
@@ -90,12 +101,14 @@ def sources(value: Any, where: str) -> Sources:
     """Where metrics are read from besides `isorun.log`."""
     if value is None or isinstance(value, Sources):
         return value or Sources()
-    table = as_table(value, where, ("stdout", "patterns", "files", "tensorboard"))
+    table = as_table(value, where, ("stdout", "patterns", "files", "tensorboard", "installed"))
+    installed = as_mapping(table.get("installed", {}), f"{where}.installed")
     return Sources(
         stdout=as_boolean(table.get("stdout", True), f"{where}.stdout"),
         patterns=_regular_expressions(table.get("patterns", []), f"{where}.patterns"),
         files=_paths(table.get("files", []), f"{where}.files"),
         tensorboard=_paths(table.get("tensorboard", []), f"{where}.tensorboard"),
+        installed={name: _paths(settings, f"{where}.installed.{name}") for name, settings in installed.items()},
     )
 
 
@@ -238,15 +251,9 @@ def _function(value: Any, where: str, folder: Path) -> tuple[str, ...]:
 
 
 def _reference_to(function: Callable[..., Any], where: str, folder: Path) -> str:
-    name, file = getattr(function, "__qualname__", ""), inspect.getsourcefile(inspect.unwrap(function))
-    if not name.isidentifier() or file is None:
-        raise StudyError(
-            f"{where}: only a function at the top level of a module can be run in a process of its own",
-            found=repr(function),
-            hint="move it to the top level of a .py file",
-        )
-    path, root = Path(file).resolve(), folder.resolve()
-    return f"{path.relative_to(root) if path.is_relative_to(root) else path}:{name}"
+    from isorun.study.functions import reference_to  # noqa: PLC0415 - only studies made in Python have functions
+
+    return reference_to(function, where, folder)
 
 
 def _config(name: str, value: Any) -> Config:
@@ -279,6 +286,8 @@ def _refuse_secret(key: str, value: ConfigValue | None, where: str) -> None:
 def _config_value(value: Any, where: str) -> ConfigValue:
     if isinstance(value, float) and not math.isfinite(value):
         raise StudyError(f"{where}: it must be a finite number", found=str(value))
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise StudyError(f"{where}: the number is too large to compute with", found=shown(value), allowed="up to 1e308")
     if isinstance(value, (str, bool, int, float)):
         return value
     raise StudyError(f"{where}: a value is a text, a number, true or false", found=shown(value))
@@ -317,15 +326,17 @@ def _numeric_distribution(kind: str, numbers: Any, where: str) -> Distribution:
 
 def _environment(name: str, value: Any) -> Environment:
     where = f"environments.{name}"
-    table = as_table(value, where, ("python", "env", "threads", "preload"))
-    preload = table.get("preload")
-    threads = table.get("threads")
+    table = as_table(value, where, ("python", "env", "threads", "preload", "devices_per_run", "memory"))
+    preload, threads = table.get("preload"), table.get("threads")
+    devices, memory = table.get("devices_per_run"), table.get("memory")
     return Environment(
         name=name,
         python=as_text(table.get("python", ""), f"{where}.python"),
         env=_variables(table.get("env", {}), f"{where}.env"),
         threads=None if threads is None else as_whole(threads, f"{where}.threads", 1, 4096),
         preload=None if preload is None else _module_names(preload, f"{where}.preload"),
+        devices_per_run=None if devices is None else as_whole(devices, f"{where}.devices_per_run", 0, 4096),
+        memory_bytes=None if memory is None else as_size(memory, f"{where}.memory"),
     )
 
 
@@ -346,7 +357,7 @@ def _module_names(value: Any, where: str) -> tuple[str, ...]:
     modules = as_texts(value, where)
     for name in modules:
         if not all(part.isidentifier() for part in name.split(".")):
-            raise StudyError(f"{where}: {name!r} is not the name of a module", allowed='such as "torch"')
+            raise StudyError(f"{where}: {name!r} is not the name of a module", allowed='such as "numpy"')
     return modules
 
 
@@ -390,6 +401,8 @@ def _level(value: Any) -> Level:
 
 def _paths(value: Any, where: str) -> tuple[str, ...]:
     paths = as_texts(value, where)
+    if not all(paths):
+        raise StudyError(f"{where}: an empty text names no file")
     placeholders.check(paths, where)
     return paths
 

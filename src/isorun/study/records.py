@@ -1,22 +1,34 @@
 """Records: everything one run left behind, as frozen values that travel as JSON.
 
 A failed run is a record too. Numbers that JSON cannot hold (NaN, infinities) travel as the strings that `float`
-reads back, so that a diverged training is recorded as what it was.
+reads back, so that a diverged training is recorded as what it was. Series travel packed, as base64 of little-endian
+float64.
+
+The JSON says which version it is. Older versions are read, with defaults for what they did not have; a newer one is
+refused. Fields are listed once, as those of `RunRecord`: how each travels is said by its type.
 """
 
 from __future__ import annotations
 
+import base64
+import dataclasses
 import enum
+import functools
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
 
+from isorun.errors import StoreError, StoreTooNew
 from isorun.study.cells import Cell
 
 __all__ = [
-    "GLOBAL_SEED_CALLS",
+    "RECORD_VERSION",
     "Note",
+    "Numbers",
     "Predictions",
     "RunRecord",
     "RunState",
@@ -24,20 +36,15 @@ __all__ = [
     "Series",
     "number_from_json",
     "number_to_json",
+    "states",
 ]
 
-# Calls that seed a generator of the whole process. Functions of Keras, Lightning and Hugging Face that do so make these
-# calls, and are told as them.
-GLOBAL_SEED_CALLS: Final = frozenset(
-    {
-        "random.seed",
-        "numpy.random.seed",
-        "torch.manual_seed",
-        "torch.cuda.manual_seed",
-        "torch.cuda.manual_seed_all",
-        "tensorflow.random.set_seed",
-    }
-)
+RECORD_VERSION: Final = 2
+
+if TYPE_CHECKING:
+    _Array = array[float]
+else:
+    _Array = array  # which can be subscripted from Python 3.12 on
 
 
 class RunState(enum.StrEnum):
@@ -61,33 +68,73 @@ def number_from_json(value: float | str) -> float:
     return float(value)
 
 
+class Numbers(_Array):
+    """Many numbers in the memory of as many float64: an array that equals any sequence with the same numbers.
+
+    numpy takes it as it is, without a copy: `numpy.asarray(numbers)`.
+    """
+
+    __slots__ = ()
+    __hash__ = None  # it can be changed, as any array can
+
+    def __new__(cls, values: Iterable[float] = ()) -> Self:
+        """An array of its own with these numbers."""
+        numbers = super().__new__(cls, "d")
+        try:
+            view = memoryview(values)  # type: ignore[arg-type]  # what has no buffer raises TypeError
+        except TypeError:
+            numbers.extend(iter(values))
+        else:
+            if view.format == "d":
+                numbers.frombytes(view.tobytes())
+            else:
+                numbers.extend(iter(values))
+        return cast("Self", numbers)
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Numbers:
+        """The numbers that little-endian float64 stand for."""
+        numbers = cast("Numbers", _Array.__new__(cls, "d", data))
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        return numbers
+
+    def packed(self) -> bytes:
+        """The numbers as little-endian float64."""
+        if sys.byteorder == "big":
+            turned = Numbers(self)
+            turned.byteswap()
+            return turned.tobytes()
+        return self.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, array):
+            return self.tobytes() == other.tobytes() or self.tolist() == other.tolist()
+        if isinstance(other, (tuple, list)):
+            return len(self) == len(other) and self.tolist() == list(other)
+        return NotImplemented
+
+    def __repr__(self) -> str:
+        return f"Numbers({self.tolist()})"
+
+
 @dataclass(frozen=True, slots=True)
 class Series:
     """One metric over a run: equally long steps, seconds since the run's start, and values.
 
     steps are epochs where the training logged epochs, else the steps it logged, else 0, 1, 2, …
+    Any sequences of numbers may be given; they are kept as `Numbers`, 8 bytes a number.
     """
 
-    steps: tuple[float, ...]
-    seconds: tuple[float, ...]
-    values: tuple[float, ...]
+    steps: Sequence[float]
+    seconds: Sequence[float]
+    values: Sequence[float]
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {
-            "steps": list(self.steps),
-            "seconds": list(self.seconds),
-            "values": [number_to_json(value) for value in self.values],
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Series:
-        """The series that `to_json` wrote."""
-        return cls(
-            steps=tuple(data["steps"]),
-            seconds=tuple(data["seconds"]),
-            values=tuple(number_from_json(value) for value in data["values"]),
-        )
+    def __post_init__(self) -> None:
+        for name in ("steps", "seconds", "values"):
+            given = getattr(self, name)
+            if not isinstance(given, Numbers):
+                object.__setattr__(self, name, Numbers(given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +151,6 @@ class Predictions:
     dtype: str
     shape: tuple[int, ...]
     data: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {
-            "name": self.name,
-            "step": self.step,
-            "kind": self.kind,
-            "dtype": self.dtype,
-            "shape": list(self.shape),
-            "data": self.data,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Predictions:
-        """The predictions that `to_json` wrote."""
-        return cls(data["name"], data["step"], data["kind"], data["dtype"], tuple(data["shape"]), data["data"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +175,9 @@ class Seeded:
     @property
     def sets_global(self) -> bool:
         """Whether a generator that the whole process shares was seen to be seeded, by this call or by what made it."""
-        return self.call in GLOBAL_SEED_CALLS
+        from isorun.worker.frameworks import global_seed_calls  # noqa: PLC0415  most who read records never ask
 
-    def to_json(self) -> list[str]:
-        """Plain JSON."""
-        given = [self.call, self.value, self.where]
-        return [*given, self.replaced] if self.replaced else given
+        return self.call in global_seed_calls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +196,9 @@ class RunRecord:
     at every epoch are series named "metric[class]". digests: name ("weights.initial", "weights.final", …) to hex.
     environment: {"requested": …, "effective": …}. code: git commit, dirty-diff hash, hash of the script.
     sources: where each metric came from ("log", "stdout: <pattern>", "file: …", "tensorboard: …").
+    startup_seconds: of the wall_seconds, those before the training's own work began (interpreter, imports of
+    frameworks); None where that is not known. devices: those the run was lent. where: the machine ("host") and the
+    folder ("folder") it ran in.
     """
 
     cell: Cell
@@ -193,6 +224,9 @@ class RunRecord:
     seeded: tuple[Seeded, ...] = ()
     notes: tuple[Note, ...] = ()
     log_tail: str = ""
+    startup_seconds: float | None = None
+    devices: tuple[str, ...] = ()
+    where: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -201,69 +235,133 @@ class RunRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, the same for the same record."""
-        return {
-            "record": 1,
-            "cell": self.cell.to_json(),
-            "attempt": self.attempt,
-            "state": str(self.state),
-            "exit_code": self.exit_code,
-            "signal": self.signal,
-            "reason": self.reason,
-            "launch": self.launch,
-            "seed_used": self.seed_used,
-            "started_at": self.started_at,
-            "wall_seconds": self.wall_seconds,
-            "cpu_seconds": self.cpu_seconds,
-            "peak_memory_bytes": self.peak_memory_bytes,
-            "results": _numbers_to_json(self.results),
-            "per_class": {metric: _numbers_to_json(values) for metric, values in self.per_class.items()},
-            "series": {metric: series.to_json() for metric, series in self.series.items()},
-            "predictions": [item.to_json() for item in self.predictions],
-            "digests": dict(self.digests),
-            "environment": dict(self.environment),
-            "code": dict(self.code),
-            "sources": dict(self.sources),
-            "seeded": [item.to_json() for item in self.seeded],
-            "notes": [[note.code, note.message] for note in self.notes],
-            "log_tail": self.log_tail,
-        }
+        fields = {name: codec.write(getattr(self, name)) for name, codec in _codecs().items()}
+        return {"record": RECORD_VERSION, **fields}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RunRecord:
-        """The record that `to_json` wrote."""
-        return cls(
-            cell=Cell.from_json(data["cell"]),
-            attempt=data["attempt"],
-            state=RunState(data["state"]),
-            exit_code=data["exit_code"],
-            signal=data["signal"],
-            reason=data["reason"],
-            launch=data["launch"],
-            seed_used=data["seed_used"],
-            started_at=data["started_at"],
-            wall_seconds=data["wall_seconds"],
-            cpu_seconds=data["cpu_seconds"],
-            peak_memory_bytes=data["peak_memory_bytes"],
-            results=_numbers_from_json(data["results"]),
-            per_class={metric: _numbers_from_json(values) for metric, values in data["per_class"].items()},
-            series={metric: Series.from_json(series) for metric, series in data["series"].items()},
-            predictions=tuple(Predictions.from_json(item) for item in data["predictions"]),
-            digests=dict(data["digests"]),
-            environment=dict(data["environment"]),
-            code=dict(data["code"]),
-            sources=dict(data["sources"]),
-            seeded=tuple(Seeded(*item) for item in data["seeded"]),
-            notes=tuple(Note(*item) for item in data["notes"]),
-            log_tail=data["log_tail"],
+    def from_json(cls, data: Mapping[str, Any], **apart: Any) -> RunRecord:
+        """The record that `to_json` wrote, in this version or an older one.
+
+        apart: fields that are not in the JSON but were kept apart, as they are.
+        """
+        try:
+            version = data["record"]
+            _refuse_newer(version)
+            read = {name: codec.read(data[name], version) for name, codec in _codecs().items() if name in data}
+            return cls(**read, **apart)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise StoreError(
+                "a record cannot be read",
+                found=f"{type(error).__name__}: {error}",
+                allowed="a record as isorun wrote it",
+                hint="isorun store verify says what else is damaged",
+            ) from error
+
+
+class _Codec(NamedTuple):
+    """How the fields of one type travel. read is told the version of the record it reads from."""
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any, int], Any]
+
+
+def _refuse_newer(version: object) -> None:
+    if not isinstance(version, int) or version < 1:
+        raise ValueError(f"{version!r} is no version of a record")
+    if version > RECORD_VERSION:
+        raise StoreTooNew(
+            "a record was written by a newer isorun",
+            found=f"record version {version}",
+            allowed=f"record versions up to {RECORD_VERSION}",
+            hint="pip install --upgrade isorun",
         )
 
 
-def _numbers_to_json(values: Mapping[str, float]) -> dict[str, float | str]:
+def _write_numbers(values: Mapping[str, float]) -> dict[str, float | str]:
     return {name: number_to_json(value) for name, value in values.items()}
 
 
-def _numbers_from_json(values: Mapping[str, float | str]) -> dict[str, float]:
+def _read_numbers(values: Mapping[str, float | str], _version: int) -> dict[str, float]:
     return {name: number_from_json(value) for name, value in values.items()}
+
+
+def _write_series(series: Mapping[str, Series]) -> dict[str, Any]:
+    """Metrics that were logged together share their steps and seconds, which then travel once.
+
+    In the order of their names, so that the same series give the same JSON.
+    """
+    places: dict[bytes, int] = {}
+    axes: list[list[str]] = []
+    values: dict[str, list[Any]] = {}
+    for metric, item in sorted(series.items()):
+        steps, seconds = Numbers(item.steps), Numbers(item.seconds)
+        axis = hashlib.blake2b(steps, digest_size=16).digest() + hashlib.blake2b(seconds, digest_size=16).digest()
+        if axis not in places:
+            places[axis] = len(axes)
+            axes.append([_pack(steps), _pack(seconds)])
+        values[metric] = [places[axis], _pack(Numbers(item.values))]
+    return {"axes": axes, "values": values}
+
+
+def _read_series(data: Mapping[str, Any], version: int) -> dict[str, Series]:
+    if version == 1:
+        return {
+            metric: Series(item["steps"], item["seconds"], _floats(item["values"])) for metric, item in data.items()
+        }
+    axes = [(_unpack(steps), _unpack(seconds)) for steps, seconds in data["axes"]]
+    places = {metric: (axes[axis], _unpack(packed)) for metric, (axis, packed) in data["values"].items()}
+    return {metric: Series(steps, seconds, values) for metric, ((steps, seconds), values) in places.items()}
+
+
+def _floats(values: Iterable[float | str]) -> list[float]:
+    return [number_from_json(value) for value in values]
+
+
+def _pack(numbers: Numbers) -> str:
+    return base64.b64encode(numbers.packed()).decode("ascii")
+
+
+def _unpack(text: str) -> Numbers:
+    return Numbers.unpacked(base64.b64decode(text, validate=True))
+
+
+def _write_predictions(items: Iterable[Predictions]) -> list[dict[str, Any]]:
+    return [{**dataclasses.asdict(item), "shape": list(item.shape)} for item in items]
+
+
+def _read_predictions(items: Iterable[Mapping[str, Any]], _version: int) -> tuple[Predictions, ...]:
+    return tuple(Predictions(**{**item, "shape": tuple(item["shape"])}) for item in items)
+
+
+def _write_seeded(items: Iterable[Seeded]) -> list[list[str]]:
+    return [[item.call, item.value, item.where, *([item.replaced] if item.replaced else [])] for item in items]
+
+
+_PLAIN: Final = _Codec(lambda value: value, lambda value, _: value)
+_BY_TYPE: Final = {
+    "Cell": _Codec(Cell.to_json, lambda value, _: Cell.from_json(value)),
+    "RunState": _Codec(str, lambda value, _: RunState(value)),
+    "Mapping[str, float]": _Codec(_write_numbers, _read_numbers),
+    "Mapping[str, Mapping[str, float]]": _Codec(
+        lambda values: {name: _write_numbers(item) for name, item in values.items()},
+        lambda values, version: {name: _read_numbers(item, version) for name, item in values.items()},
+    ),
+    "Mapping[str, Series]": _Codec(_write_series, _read_series),
+    "Mapping[str, str]": _Codec(dict, lambda value, _: dict(value)),
+    "Mapping[str, Any]": _Codec(dict, lambda value, _: dict(value)),
+    "tuple[Predictions, ...]": _Codec(_write_predictions, _read_predictions),
+    "tuple[Seeded, ...]": _Codec(_write_seeded, lambda items, _: tuple(Seeded(*item) for item in items)),
+    "tuple[Note, ...]": _Codec(
+        lambda notes: [[note.code, note.message] for note in notes],
+        lambda items, _: tuple(Note(*item) for item in items),
+    ),
+    "tuple[str, ...]": _Codec(list, lambda items, _: tuple(items)),
+}
+
+
+@functools.cache
+def _codecs() -> Mapping[str, _Codec]:
+    return {item.name: _BY_TYPE.get(str(item.type), _PLAIN) for item in dataclasses.fields(RunRecord)}
 
 
 def states(records: Sequence[RunRecord]) -> dict[RunState, int]:

@@ -1,8 +1,11 @@
-"""The calls a training makes. Outside isorun they do nothing."""
+"""The calls a training makes, also where no isorun is installed. Outside isorun they do nothing."""
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Mapping, Sequence
 
 from . import recorder
 
@@ -41,3 +44,31 @@ def digest(name: str, obj: Any, step: Any = None) -> str | None:
     """Record a digest of weights or other arrays under a name; None outside isorun."""
     current = recorder.active()
     return None if current is None else current.digest(name, obj, step)
+
+
+class StandInFinder:
+    """Ends `sys.meta_path`: it is asked only when no other finder knows isorun."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002  the import system's signature
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """A spec for `isorun` itself, for nothing else."""
+        return ModuleSpec(fullname, self, origin="isorun worker") if fullname == "isorun" else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """The import system makes the module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module the public calls."""
+        module.__doc__ = "What a training needs of isorun: log, result, digest."
+        for name in __all__:
+            setattr(module, name, globals()[name])
+        module.__all__ = list(__all__)  # type: ignore[attr-defined]
+
+
+def install_stand_in() -> None:
+    """Let `import isorun` find these calls in an interpreter that does not have it."""
+    sys.meta_path.append(StandInFinder())

@@ -1,35 +1,40 @@
-"""The environment as it took effect in this process: asked at the end, when everything the training uses is loaded.
+"""How this process really computed: interpreter, machine, frameworks, loaded libraries, packages, variables.
 
-Requests for threads and CPU paths are silently clamped or ignored by the libraries, so they are asked what they did.
-Nothing here starts a device or imports a framework.
+Requests are clamped and ignored silently by the libraries, so they are asked what they did.
+Nothing here starts a device or imports a framework. What is expensive to find out is kept between runs.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import platform
+import re
 import sys
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any, Callable
 
-from . import libraries, packages
+from . import frameworks
 from .redaction import recorded_variables
+from .usercode import hash_of_file
 
-_FRAMEWORKS = ("torch", "tensorflow", "keras", "jax", "numpy", "sklearn", "xgboost", "lightgbm", "catboost", "paddle")
+_MATH = r"mkl|openblas|gomp|iomp|libomp|blas|lapack|cudnn|cublas|cudart|libcuda\b|cusparse|cusolver|cufft|dnnl|tbb|nccl"
+_FOLDER = re.compile(r"^(?P<name>.+?)-(?P<version>[^-]+?)(-py[\d.]+)?\.(dist-info|egg-info)$")
 
 
 def effective_environment(script: Path | None) -> dict[str, Any]:
     """Everything that says how this process computed; a part that cannot be read says why."""
+    imported = list(frameworks.imported())
     parts: dict[str, Callable[[], Any]] = {
         "python": _python,
         "platform": _platform,
         "cpu": _cpu,
-        "frameworks": lambda: [name for name in _FRAMEWORKS if name in sys.modules],
-        "torch": _torch,
-        "gpu": _gpu,
-        "libraries": libraries.loaded_math_libraries,
-        "packages": packages.imported_packages,
+        "frameworks": lambda: [framework.name for framework, _ in imported if framework.packages],
+        **{framework.name: functools.partial(framework.effective, module) for framework, module in imported},
+        "gpu": lambda: _gpu(imported),
+        "libraries": loaded_math_libraries,
+        "packages": imported_packages,
         "variables": lambda: recorded_variables(os.environ),
         "script": lambda: _script(script),
     }
@@ -87,52 +92,139 @@ def _cpu() -> dict[str, Any]:
     return facts
 
 
-def _torch() -> dict[str, Any] | None:
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return None
-    return {
-        "version": str(torch.__version__),
-        "threads": torch.get_num_threads(),
-        "interop_threads": torch.get_num_interop_threads(),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "mkldnn": torch.backends.mkldnn.is_available(),
-        "mkl": torch.backends.mkl.is_available(),
-        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
-        "cudnn_deterministic": torch.backends.cudnn.deterministic,
-        "cudnn_benchmark": torch.backends.cudnn.benchmark,
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
-        "default_dtype": str(torch.get_default_dtype()),
-        "build": sha256(torch.__config__.show().encode()).hexdigest(),
-        "blas": _blas_of(torch.__config__.show()),
-    }
-
-
-def _blas_of(config: str) -> str:
-    lines = [line.strip(" -") for line in config.splitlines()]
-    return next((line for line in lines if "Math Kernel Library" in line or line.startswith("LAPACK")), "")
-
-
-def _gpu() -> dict[str, Any] | None:
+def _gpu(imported: list[tuple[Any, Any]]) -> dict[str, Any] | None:
     facts: dict[str, Any] = {}
     driver = Path("/proc/driver/nvidia/version")
     if driver.exists():
         facts["driver"] = driver.read_text(encoding="utf-8").splitlines()[0].strip()
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        facts["cuda"] = torch.version.cuda
-        facts["cudnn"] = torch.backends.cudnn.version()
-        facts["tf32_matmul"] = torch.backends.cuda.matmul.allow_tf32
-        facts["devices"] = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    for framework, module in imported:
+        facts.update(framework.devices(module))
     return facts or None
 
 
 def _script(script: Path | None) -> dict[str, Any] | None:
     path = script or Path(getattr(sys.modules.get("__main__"), "__file__", None) or "")
-    return {"path": str(path), "sha256": sha256(path.read_bytes()).hexdigest()} if path.is_file() else None
+    return {"path": str(path), "sha256": hash_of_file(path)} if path.is_file() else None
 
 
-def sources_digest(paths: Sequence[Path]) -> str:
-    """One hash of the training's own source files, wherever they lie: a changed module is a changed training."""
-    hashes = sorted(f"{path.name} {sha256(path.read_bytes()).hexdigest()}" for path in paths if path.is_file())
-    return sha256("\n".join(hashes).encode()).hexdigest() if hashes else ""
+def loaded_math_libraries() -> list[dict[str, Any]]:
+    """Name, size and SHA-256 of each math library that is really loaded: package versions do not tell them apart."""
+    named = "|".join([_MATH, *(framework.libraries for framework in frameworks.every() if framework.libraries)])
+    hashes = Cache("library-hashes")
+    found = [_description(path, hashes) for path in _loaded_files() if re.search(named, path.name)]
+    hashes.save()
+    return sorted(found, key=lambda library: (library["name"], library["sha256"]))
+
+
+def _loaded_files() -> set[Path]:
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    names = {line.split(maxsplit=5)[5] for line in maps.splitlines() if ".so" in line}
+    return {Path(name) for name in names if name.startswith("/") and not name.endswith("(deleted)")}
+
+
+def _description(path: Path, hashes: Cache) -> dict[str, Any]:
+    stat = path.stat()
+    return {"name": path.name, "size": stat.st_size, "sha256": _known_hash(path, stat, hashes)}
+
+
+def _known_hash(path: Path, stat: os.stat_result, hashes: Cache) -> str:
+    key = f"{path}|{stat.st_size}|{stat.st_mtime_ns}"
+    known = hashes.get(key)
+    if not isinstance(known, str):
+        known = hash_of_file(path)
+        hashes.put(key, known)
+    return known
+
+
+def imported_packages() -> dict[str, str]:
+    """Name to version of each distribution that a top-level module of this process came from.
+
+    `importlib.metadata` reads every distribution's metadata. The names of their folders already hold name and version,
+    and which modules they install is kept until the folder around them changes.
+    """
+    imported = {name.partition(".")[0] for name in list(sys.modules)}
+    cache = Cache("installed-modules")
+    versions: dict[str, str] = {}
+    for entry in dict.fromkeys(sys.path):
+        for information, modules in _installed_in(entry or ".", cache).items():
+            match = _FOLDER.match(information)
+            if match is not None and not imported.isdisjoint(modules):
+                versions.setdefault(match["name"].lower().replace("_", "-"), match["version"])
+    cache.save()
+    return dict(sorted(versions.items()))
+
+
+def _installed_in(folder: str, cache: Cache) -> dict[str, list[str]]:
+    """The top-level modules of each distribution in a folder, by the name of its information folder."""
+    try:
+        key = f"{folder}|{os.stat(folder).st_mtime_ns}"  # noqa: PTH116  entries may be zip files or missing
+        names = [] if cache.get(key) is not None else os.listdir(folder)  # noqa: PTH208  thousands of names
+    except OSError:
+        return {}
+    known = cache.get(key)
+    if not isinstance(known, dict):
+        known = {name: _modules_of(Path(folder) / name) for name in sorted(names) if _FOLDER.match(name)}
+        cache.put(key, known)
+    return known
+
+
+def _modules_of(information: Path) -> list[str]:
+    match = _FOLDER.match(information.name)
+    guess = match["name"].replace("-", "_").replace(".", "_") if match is not None else ""
+    return sorted({guess, guess.lower(), *_listed_modules(information)})
+
+
+def _listed_modules(information: Path) -> set[str]:
+    top_level = information / "top_level.txt"
+    if top_level.is_file():
+        return set(top_level.read_text(encoding="utf-8", errors="replace").split())
+    record = information / "RECORD"
+    if not record.is_file():
+        return set()
+    with record.open(encoding="utf-8", errors="replace") as lines:
+        first_parts = {re.split(r"[/,]", line, maxsplit=1)[0] for line in lines}
+    return {part.partition(".")[0] for part in first_parts if not part.endswith("-info")}
+
+
+def _cache_folder() -> Path:
+    """The folder ISORUN_CACHE, else isorun's place among the user's caches."""
+    asked = os.environ.get("ISORUN_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  never raises
+    return Path(asked) if asked else Path(base) / "isorun"
+
+
+class Cache:
+    """What stays true until a file changes, kept between runs as JSON. Losing some of it costs only time."""
+
+    def __init__(self, name: str) -> None:
+        self._file = _cache_folder() / f"{name}.json"
+        self._values = self._load()
+        self._changed = False
+
+    def get(self, key: str) -> Any:
+        """The value, or None."""
+        return self._values.get(key)
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep a value from the next `save` on."""
+        self._values[key] = value
+        self._changed = True
+
+    def save(self) -> None:
+        """Write what is new, whole or not at all."""
+        if not self._changed:
+            return
+        temporary = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(json.dumps(self._values), encoding="utf-8")
+            temporary.replace(self._file)
+        except OSError:
+            return
+
+    def _load(self) -> dict[str, Any]:
+        try:
+            loaded = json.loads(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return loaded if isinstance(loaded, dict) else {}

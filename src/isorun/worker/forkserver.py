@@ -1,36 +1,203 @@
 """The warm fork server: imports frameworks once, and forks a child for each run.
 
-It never computes (a parent that has computed with torch hangs its forked children) and serves one environment:
+It never computes (a parent that has computed hangs its forked children in some frameworks) and serves one environment:
 whatever Python or a library reads at start must be the same for all its children. It ends, with all its children,
-when the executor that started it is gone.
+when the executor that started it is gone. Executor and server exchange length-prefixed JSON over a Unix socket, with
+open files beside it; a child becomes the training process that a fresh `python` would have been.
 """
 
 from __future__ import annotations
 
+import array
+import ctypes
 import gc
 import importlib
+import io
+import json
 import os
 import select
 import signal
 import socket
+import struct
+import sys
 import warnings
-from typing import Any, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
-from . import levels, messages, warmchild
+from . import levels, programs
 
 # What the worker loads late in a fresh process; children have it from the start.
-_OWN_PRELOAD = ("digests", "fingerprint", "predictions", "seedsource")
-TORCH_PRELOAD = ("numpy", "numpy.random", "torch", "torch.optim", "torch._dynamo", "torch._inductor.config")
+_OWN_PRELOAD = ("arrays", "fingerprint", "lifetime", "seedsource")
 _LOOK_AROUND_SECONDS = 1.0
+_LENGTH = struct.Struct("!I")
+_MAX_FILES = 8
+_WORKER = str(Path(__file__).resolve().parent)
+_PR_SET_PDEATHSIG = 1
+# Looked up before the fork, so that the child need not load anything.
+_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+
+def send(connection: socket.socket, message: Mapping[str, Any], files: Sequence[int] = ()) -> None:
+    """Send one message, and open files that the receiver gets as its own."""
+    body = json.dumps(message).encode()
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
+    header = _LENGTH.pack(len(body))
+    sent = connection.sendmsg([header], rights)
+    connection.sendall(header[sent:] + body)
+
+
+def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """One message and the files that came with it; None when the other side is gone."""
+    space = socket.CMSG_SPACE(_MAX_FILES * array.array("i").itemsize)
+    try:
+        header, ancillary, _, _ = connection.recvmsg(_LENGTH.size, space)
+        files = _files_of(ancillary)
+        header += _exactly(connection, _LENGTH.size - len(header)) if header else b""
+        body = _exactly(connection, _LENGTH.unpack(header)[0]) if header else b""
+    except (ConnectionError, EOFError):
+        return None
+    return (json.loads(body), files) if header else None
+
+
+def _files_of(ancillary: Sequence[tuple[int, int, bytes]]) -> list[int]:
+    files = array.array("i")
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            files.frombytes(data[: len(data) - len(data) % files.itemsize])
+    for file in files:
+        os.set_inheritable(file, False)
+    return list(files)
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    parts = []
+    while size:
+        part = connection.recv(min(size, 1 << 16))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+class Launch(NamedTuple):
+    """One run to fork: what, where, with which environment, on which CPUs."""
+
+    program: programs.Program
+    folder: str
+    environment: Mapping[str, str]
+    cpus: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        program = self.program._asdict()
+        environment = dict(self.environment)
+        return {"program": program, "folder": self.folder, "environment": environment, "cpus": list(self.cpus)}
+
+
+def launch_from_json(data: Mapping[str, Any]) -> Launch:
+    """The launch that `to_json` wrote."""
+    return Launch(programs.from_json(data["program"]), data["folder"], data["environment"], tuple(data["cpus"]))
+
+
+def run(launch: Launch, files: Sequence[int], server: int) -> int:
+    """Be the training process; the exit code to leave with. The caller returns it to the interpreter's own end.
+
+    files: its output and error; before them its input, if it has one.
+    """
+    _detach(server)
+    _reset_signals()
+    _point_standard_files(files)
+    return exit_code_of(lambda: _train(launch))
+
+
+def _train(launch: Launch) -> None:
+    from . import lifetime
+
+    os.environ.clear()
+    os.environ.update(launch.environment)
+    os.chdir(launch.folder)
+    if launch.cpus:
+        os.sched_setaffinity(0, launch.cpus)
+    if launch.program.unbuffered:
+        _unbuffer()
+    programs.present(launch.program)
+    lifetime.start(warm=True)
+    programs.execute(launch.program)
+
+
+def _detach(server: int) -> None:
+    """A session of its own, so that it can be killed with all its children; and no life after the server's."""
+    os.setsid()
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != server:
+        os._exit(1)
+
+
+def _reset_signals() -> None:
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _point_standard_files(files: Sequence[int]) -> None:
+    given = files if len(files) == 3 else (os.open(os.devnull, os.O_RDONLY), *files)
+    for target, source in enumerate(given):
+        os.dup2(source, target)
+        os.close(source)
+
+
+def _unbuffer() -> None:
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        before = getattr(sys, name)
+        raw = io.FileIO(descriptor, "w", closefd=False)
+        text = io.TextIOWrapper(raw, before.encoding, before.errors, write_through=True)
+        setattr(sys, name, text)
+        setattr(sys, f"__{name}__", text)
+
+
+def exit_code_of(run: Callable[[], None]) -> int:
+    """Run as a fresh Python would, and say what to exit with; an uncaught error has been shown by then."""
+    try:
+        run()
+    except SystemExit as request:
+        return _code_of(request)
+    except BaseException as error:  # the top of the program: nothing is above it
+        _show(error)
+        return 1
+    return 0
+
+
+def _code_of(request: SystemExit) -> int:
+    if request.code is None:
+        return 0
+    if isinstance(request.code, int):
+        return request.code
+    sys.stderr.write(f"{request.code}\n")
+    return 1
+
+
+def _show(error: BaseException) -> None:
+    own = error.with_traceback(_without_worker(error.__traceback__))
+    sys.last_type, sys.last_value, sys.last_traceback = type(own), own, own.__traceback__
+    sys.excepthook(type(own), own, own.__traceback__)
+
+
+def _without_worker(trace: TracebackType | None) -> TracebackType | None:
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith((_WORKER, "<frozen")):
+        trace = trace.tb_next
+    return trace
 
 
 def main(descriptor: int) -> int:
     """Serve until the executor is gone; in a forked child, train. Either way the exit code."""
     connection = socket.socket(fileno=descriptor)
-    hello = messages.receive(connection)
+    hello = receive(connection)
     if hello is None:
         return 0
-    messages.send(connection, _preload(hello[0]))
+    send(connection, _preload(hello[0]))
     return Server(connection).serve()
 
 
@@ -40,8 +207,8 @@ def _preload(hello: Mapping[str, Any]) -> dict[str, Any]:
         os.sched_setaffinity(0, hello["cpus"])
     for own in _OWN_PRELOAD:
         importlib.import_module(f".{own}", __package__)
-    if os.environ.get(levels.TAKE_SEEDS):
-        importlib.import_module(".frameworks.taking", __package__).install()
+    if levels.reaches_generators(os.environ):
+        importlib.import_module(".lifetime", __package__).reach_when_imported()
     failed: dict[str, str] = {}
     for name in hello["preload"]:
         try:
@@ -78,7 +245,7 @@ class Server:
             self._reap()
             if self._connection.fileno() not in readable:
                 continue
-            received = messages.receive(self._connection)
+            received = receive(self._connection)
             if received is None:
                 break
             trained = self._obey(*received)
@@ -94,14 +261,14 @@ class Server:
         return self._fork(message, files)
 
     def _fork(self, message: Mapping[str, Any], files: Sequence[int]) -> int | None:
-        launch = warmchild.launch_from_json(message["launch"])
+        launch = launch_from_json(message["launch"])
         with warnings.catch_warnings():
             # Python 3.12 warns of threads; those of OpenBLAS end themselves around a fork.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
             self._forget()
-            return warmchild.run(launch, files, self._pid)
+            return run(launch, files, self._pid)
         for file in files:
             os.close(file)
         self._children[pid] = message["id"]
@@ -129,7 +296,7 @@ class Server:
 
     def _tell(self, event: Mapping[str, Any]) -> None:
         try:
-            messages.send(self._connection, event)
+            send(self._connection, event)
         except OSError:
             return  # the executor is gone: the loop sees it next
 
@@ -150,9 +317,9 @@ def _account(status: int, usage: Any) -> dict[str, Any]:
 
 def _signal_group(pid: int, number: int) -> None:
     """The whole session of a child; the child alone before it has one."""
-    for send in (os.killpg, os.kill):
+    for tell in (os.killpg, os.kill):
         try:
-            send(pid, number)
+            tell(pid, number)
         except ProcessLookupError:
             continue
         return

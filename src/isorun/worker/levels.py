@@ -1,4 +1,4 @@
-"""What each level asks of the training process's environment: pure functions, used by executors.
+"""What each level asks of the training process's environment, and what a run asks for in it.
 
 Variables are only ever added. What the user's environment sets stays, because it is part of what is studied, and the
 run's fingerprint records what was in force.
@@ -6,8 +6,11 @@ run's fingerprint records what was in force.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import FrozenSet, Mapping
+from typing import FrozenSet, Mapping, NamedTuple
+
+from . import frameworks
 
 DEFAULT = "default"
 FIXED_SEED = "fixed-seed"
@@ -16,35 +19,23 @@ LEVELS = (DEFAULT, FIXED_SEED, DETERMINISTIC)
 
 # What differs between runs that may share a warm fork server: the worker reads these after the fork. Everything else
 # in the environment may have been read by Python or a library at start.
-PER_RUN_VARIABLES = ("ISORUN_RUN_DIR", "ISORUN_LEVEL", "ISORUN_SEED", "ISORUN_RUN_SEED")
+PER_RUN_VARIABLES = ("ISORUN_RUN_DIR", "ISORUN_SEED", "ISORUN_RUN_SEED")
 
-# Set where seeds are taken over. A fork server must know it before it imports a framework, so it is none of the above.
+# The level, and whether seeds are taken over: a fork server must know both before it imports a framework.
+LEVEL = "ISORUN_LEVEL"
 TAKE_SEEDS = "ISORUN_TAKE_SEEDS"
-OWN_VARIABLES = (*PER_RUN_VARIABLES, TAKE_SEEDS)
+OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS)
 
 # One value for all seeds: Python reads it at start, so a value that followed the seed would need a fork server a seed.
 _HASH_SEED = "0"
 
-_DETERMINISTIC_KERNELS = {
-    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-    "TF_DETERMINISTIC_OPS": "1",
-    "TF_CUDNN_DETERMINISTIC": "1",
-    "MKL_DYNAMIC": "FALSE",
-    "OMP_DYNAMIC": "FALSE",
-}
-
+_FIXED_NUMBER_OF_THREADS = {"MKL_DYNAMIC": "FALSE", "OMP_DYNAMIC": "FALSE"}
 _THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 # AVX2 is the widest path that Intel and AMD machines share, and STRICT keeps MKL's sums independent of the thread
 # count. COMPATIBLE would also hold on processors without AVX2, but multiplies matrices 2.5 times slower.
-_AVX2_PATH = {
-    "MKL_CBWR": "AVX2,STRICT",
-    "ATEN_CPU_CAPABILITY": "avx2",
-    "ONEDNN_MAX_CPU_ISA": "AVX2",
-}
+_AVX2_PATH = {"MKL_CBWR": "AVX2,STRICT", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 _PORTABLE_PATH = {"MKL_CBWR": "COMPATIBLE"}
-
-_XLA_FLAG = "--xla_gpu_deterministic_ops=true"
 
 
 def level_environment(
@@ -55,12 +46,12 @@ def level_environment(
     *,
     cpu_flags: FrozenSet[str] | None = None,
 ) -> dict[str, str]:
-    """The variables to add to `base_env` for a run at `level`; none that `base_env` already has, save XLA_FLAGS.
+    """The variables to add to `base_env` for a run at `level`; none that it has, save flags that are added to it.
 
     seed: needed at `fixed-seed` and `deterministic`, not passed on at `default`. threads: the CPUs of the run, fixed
     at `deterministic` only. cpu_flags: what the CPU can do; read from this machine when not given.
     """
-    added = {"ISORUN_LEVEL": level}
+    added = {LEVEL: level}
     if level == DEFAULT:
         return added
     if level not in LEVELS or seed is None:
@@ -71,7 +62,8 @@ def level_environment(
     wanted = {"PYTHONHASHSEED": _HASH_SEED}
     if level == DETERMINISTIC:
         wanted.update(_deterministic_variables(threads, this_cpu_flags() if cpu_flags is None else cpu_flags))
-        added.update(_xla_flags(base_env))
+        for framework in frameworks.every():
+            added.update(framework.flags(base_env))
     added.update({name: value for name, value in wanted.items() if name not in base_env})
     return added
 
@@ -82,18 +74,13 @@ def seed_environment(run_seed: int, *, take_seeds: bool) -> dict[str, str]:
 
 
 def _deterministic_variables(threads: int | None, cpu_flags: FrozenSet[str]) -> dict[str, str]:
-    variables = dict(_DETERMINISTIC_KERNELS)
+    variables = dict(_FIXED_NUMBER_OF_THREADS)
+    for framework in frameworks.every():
+        variables.update(framework.variables(cpu_flags))
     variables.update(_AVX2_PATH if "avx2" in cpu_flags else _PORTABLE_PATH)
     if threads is not None:
         variables.update(dict.fromkeys(_THREAD_COUNTS, str(threads)))
     return variables
-
-
-def _xla_flags(base_env: Mapping[str, str]) -> dict[str, str]:
-    flags = base_env.get("XLA_FLAGS", "")
-    if "xla_gpu_deterministic_ops" in flags:
-        return {}
-    return {"XLA_FLAGS": f"{flags} {_XLA_FLAG}".strip()}
 
 
 def this_cpu_flags() -> FrozenSet[str]:
@@ -115,3 +102,48 @@ def hooked_python_path(base_env: Mapping[str, str]) -> str:
     """PYTHONPATH with the worker's folder in front of what `base_env` has there."""
     before = base_env.get("PYTHONPATH", "")
     return f"{site_folder()}:{before}" if before else str(site_folder())
+
+
+class Settings(NamedTuple):
+    """The run's folder, level, seed (None at `default`), threads, and whether the process was forked warm.
+
+    threads: the thread count to fix; None unless the level is `deterministic`. run_seed: what `{seed}` stood for, at
+    any level; None where nobody said. takes_seeds: whether the training's own seeds follow it.
+    """
+
+    folder: Path
+    level: str
+    seed: int | None
+    threads: int | None
+    warm: bool
+    run_seed: int | None = None
+    takes_seeds: bool = False
+
+    @property
+    def fixes_kernels(self) -> bool:
+        """Whether implementation-level factors are fixed too."""
+        return self.level == DETERMINISTIC
+
+
+def reaches_generators(environ: Mapping[str, str]) -> bool:
+    """Whether generators that the training makes are reached: their constants are taken over, or a level seeds them."""
+    return bool(environ.get(TAKE_SEEDS)) or environ.get(LEVEL, DEFAULT) != DEFAULT
+
+
+def read_settings(environ: Mapping[str, str], warm: bool) -> Settings:
+    """The settings of this process. Raises KeyError or ValueError when the executor broke the contract."""
+    level = environ.get(LEVEL, DEFAULT)
+    if level not in LEVELS:
+        raise ValueError(f"ISORUN_LEVEL is {level!r}; allowed are {', '.join(LEVELS)}")
+    seed = None if level == DEFAULT else int(environ["ISORUN_SEED"])
+    threads = _threads(environ) if level == DETERMINISTIC else None
+    run_seed = int(environ["ISORUN_RUN_SEED"]) if environ.get("ISORUN_RUN_SEED") else None
+    takes_seeds = run_seed is not None and bool(environ.get(TAKE_SEEDS))
+    return Settings(Path(environ["ISORUN_RUN_DIR"]), level, seed, threads, warm, run_seed, takes_seeds)
+
+
+def _threads(environ: Mapping[str, str]) -> int:
+    asked = environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

@@ -5,23 +5,32 @@ Nothing here raises into the training: a value that cannot be recorded becomes a
 
 from __future__ import annotations
 
+import functools
+import json
+import numbers
 import os
 import sys
 import threading
 import time
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
-from . import runfolder, values
-from .eventfile import EventFile
+from . import events, runfolder
 from .redaction import redacted_argv
 
-PROTOCOL = 1
+ERROR_FILE = "worker-error.txt"
+INITIAL_WEIGHTS = "weights.initial"
 FINAL_WEIGHTS = "weights.final"
+DEFAULT_PER_CLASS_METRIC = "accuracy"
 MAX_HELD_EVENTS = 100_000
+MAX_PREDICTION_BYTES = events.MAX_LINE_BYTES - 2**16
 # A generator that is seeded for each example must not fill the record.
 MAX_SEEDS_A_PLACE = 8
 MAX_SEED_PLACES = 200
+_LARGEST = sys.float_info.max
+_WHOLE = 2**53
+_WORDS = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 _active: Recorder | None = None
 
@@ -35,7 +44,7 @@ def activate(recorder: Recorder) -> None:
     """Make `recorder` the one that `isorun.log` reaches, also in forked children."""
     global _active  # noqa: PLW0603  one recorder a process is the point
     _active = recorder
-    os.register_at_fork(after_in_child=recorder.become_forked_child)
+    os.register_at_fork(after_in_parent=recorder.count_fork, after_in_child=recorder.become_forked_child)
 
 
 class Recorder:
@@ -50,12 +59,18 @@ class Recorder:
         self._drawn_seed = drawn_seed
         self.rank = runfolder.rank_of(os.environ)
         self.is_forked_child = False
+        self.is_main_process = False
+        self.forks = 0
+        self.open_ends: list[str] = []
         self.digest_names: set[str] = set()
         self._lock = threading.RLock()
+        self._booted = _seconds_since_process_began()
         self._started = time.monotonic()
-        self._file: EventFile | None = None
+        self._imports = 0.0
+        self._file: events.EventFile | None = None
         self._held: list[dict[str, Any]] = [self._start_event()]
         self._complained: set[tuple[str, str]] = set()
+        self._places: set[tuple[str, str]] = set()
         self._seeds: dict[tuple[str, str], set[str]] = {}
 
     @property
@@ -65,13 +80,20 @@ class Recorder:
 
     @property
     def seconds(self) -> float:
-        """Seconds since this process's start event."""
-        return round(time.monotonic() - self._started, 6)
+        """Seconds of this process's own work since its start event: the clock stands while a framework is imported."""
+        return round(time.monotonic() - self._started - self._imports, 6)
+
+    def imported(self, seconds: float) -> None:
+        """A framework was imported, in so many seconds: they belong to the start-up of the process."""
+        self._imports += seconds
+        startup = {"process": round(self._booted, 6), "imports": round(self._imports, 6)}
+        self.remark({"kind": "startup", "t": self.seconds, **startup}, ("startup", str(self._imports)))
 
     def begin(self) -> None:
         """Become the run's main process if that place is free."""
         if self.rank == 0:
             self._file = runfolder.claim_main(self.folder)
+            self.is_main_process = self._file is not None
             self._release_held()
 
     def log(
@@ -84,7 +106,33 @@ class Recorder:
         **metrics: Any,
     ) -> None:
         """Record metrics at a step or an epoch; the epoch counts when both are given, and the step is kept too."""
-        inner = None if epoch is None else self._position("step", step)
+        if per_class or predictions is not None or (epoch is not None and step is not None):
+            self._log_more(step, epoch, per_class, predictions, metrics)
+        elif metrics:
+            self._log_row("step" if epoch is None else "epoch", step if epoch is None else epoch, metrics)
+
+    def _log_row(self, name: str, position: Any, metrics: Mapping[str, Any]) -> None:
+        """Write the usual row: the same line as for any event, made in half the time, for there may be millions."""
+        words = []
+        for metric, value in metrics.items():
+            if type(value) is float:
+                text = repr(value)
+                words.append(f"{encode_basestring_ascii(metric)}:{_WORDS.get(text, text)}")
+            else:
+                words += [f"{encode_basestring_ascii(metric)}:{_text(one)}" for one in self._number(metric, value)]
+        if type(position) is not int or not -_WHOLE < position < _WHOLE:
+            position = self._position(name, position)
+        step = "null" if position is None else _text(position)
+        seconds = time.monotonic() - self._started - self._imports
+        text = f'{{"kind":"row","t":{seconds:.6f},"step":{step},"values":{{{",".join(words)}}}}}'
+        with self._lock:
+            if self._file is not None or self._open_own_file():
+                self._file.append_text(text)  # type: ignore[union-attr]
+            else:
+                self._hold(json.loads(text))
+
+    def _log_more(self, step: Any, epoch: Any, per_class: Any, predictions: Any, metrics: Mapping[str, Any]) -> None:
+        inner = None if epoch is None or step is None else self._position("step", step)
         position = self._position("epoch", epoch) if epoch is not None else self._position("step", step)
         if metrics or per_class:
             event = {"kind": "row", "t": self.seconds, "step": position, "values": self._numbers("", metrics)}
@@ -118,10 +166,10 @@ class Recorder:
 
     def digest(self, name: str, obj: Any, step: Any = None) -> str | None:
         """Record the digest of weights or other arrays; the digest, or None (and a note) when it has none."""
-        from . import digests  # loaded when needed: every child Python starts a recorder
+        from . import arrays  # loaded when needed: every child Python starts a recorder
 
         try:
-            value = digests.digest(obj)
+            value = arrays.digest(obj)
         except Exception as error:  # any framework may raise anything here
             self.note("bad-digest", f"digest {name!r}: {error}")
             return None
@@ -133,6 +181,18 @@ class Recorder:
     def note(self, code: str, message: str) -> None:
         """Tell the reader of the record something, once."""
         self.remark({"kind": "note", "t": self.seconds, "code": code, "message": message}, (code, message))
+
+    def note_at(self, code: str, place: tuple[str, str], message: str) -> None:
+        """The same, once for each call and place, and for so many of them."""
+        once = (code, " ".join(place))
+        if once not in self._places and len(self._places) < MAX_SEED_PLACES:
+            self._places.add(once)
+            self.note(code, message)
+
+    def left_open(self, what: str) -> None:
+        """Remember something that the level could not hold; it is told with the environment."""
+        if what not in self.open_ends and len(self.open_ends) < MAX_SEED_PLACES:
+            self.open_ends.append(what)
 
     def seeded(self, call: str, value: str, where: str, replaced: str = "") -> None:
         """Say that the training fixed a seed by itself, once for each value and place, and a few values a place.
@@ -175,8 +235,13 @@ class Recorder:
             if self._file is None:
                 return
             if self._file.lost:
-                self.note("events-lost", f"the disk was full; {self._file.lost} events were given up")
+                lost = f"the disk was full, or too much was logged; {self._file.lost} events were given up"
+                self.note("events-lost", lost)
             self._file.append(event)
+
+    def count_fork(self) -> None:
+        """After a fork, in the parent."""
+        self.forks += 1
 
     def become_forked_child(self) -> None:
         """After a fork: this process is another one, and must not write into its parent's file."""
@@ -198,7 +263,8 @@ class Recorder:
             "executable": sys.executable,
             "argv": redacted_argv(_command_line(), os.environ),
             "unix": time.time(),
-            "isorun": PROTOCOL,
+            "isorun": events.PROTOCOL,
+            "process": round(self._booted, 6),
         }
 
     def _open_own_file(self) -> bool:
@@ -224,37 +290,43 @@ class Recorder:
         if value is None:
             return None
         try:
-            return values.number(value)
-        except TypeError as error:
+            return number(value)
+        except Exception as error:  # a lazy array may raise anything when it is asked for its value
             self.note("bad-step", f"{name}: {error}")
             return None
 
     def _numbers(self, owner: str, given: Mapping[Any, Any]) -> dict[str, int | float]:
-        numbers: dict[str, int | float] = {}
-        for name, value in given.items():
-            try:
-                numbers[str(name)] = values.number(value)
-            except Exception as error:  # a lazy array may raise anything when it is asked for its value
-                self.note("bad-metric", f"metric {owner}{name!s}: {error}; the value was not recorded")
-        return numbers
+        return {str(name): one for name, value in given.items() for one in self._number(f"{owner}{name!s}", value)}
+
+    def _number(self, name: str, value: Any) -> list[int | float]:
+        """The number in a list of its own; none, and a note, where there is none."""
+        try:
+            return [number(value)]
+        except Exception as error:  # a lazy array may raise anything when it is asked for its value
+            self.note("bad-metric", f"metric {name}: {error}; the value was not recorded")
+            return []
 
     def _per_class(self, per_class: Any) -> dict[str, dict[str, int | float]]:
         if not isinstance(per_class, Mapping):
             found = type(per_class).__name__
             self.note("bad-metric", f"per_class: found {found}; a mapping of classes to numbers is allowed")
             return {}
-        nested = values.nested_per_class(per_class)
+        nested = nested_per_class(per_class)
         return {metric: self._numbers(f"{metric} of class ", classes) for metric, classes in nested.items()}
 
     def _write_predictions(self, given: Any, position: int | float | None, suffix: str = "") -> None:
-        from . import predictions
+        from . import arrays
 
-        for name, array in predictions.by_name(given).items():
+        for name, array in arrays.by_name(given).items():
             full_name = f"{name}.{suffix}" if suffix else name
             try:
-                packed = predictions.pack(array)
+                packed = arrays.pack(array)
             except Exception as error:  # any framework may raise anything here
                 self.note("bad-predictions", f"{full_name}: {error}; they were not recorded")
+                continue
+            if len(packed.data) > MAX_PREDICTION_BYTES:
+                told = f"{full_name}: {len(packed.data)} bytes are more than {MAX_PREDICTION_BYTES}"
+                self.note("bad-predictions", f"{told}; they were not recorded")
                 continue
             event = {"kind": "predictions", "t": self.seconds, "name": full_name, "step": position}
             event.update(packed._asdict())
@@ -266,3 +338,93 @@ def _command_line() -> list[str]:
     argv: list[str] = getattr(sys, "argv", [])
     whole: list[str] = getattr(sys, "orig_argv", argv)
     return argv if argv[:1] == ["-c"] else whole
+
+
+def _seconds_since_process_began() -> float:
+    """How long this process has been there already, to a hundredth of a second; 0 where the system does not say."""
+    try:
+        fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+        began = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return max(time.clock_gettime(time.CLOCK_BOOTTIME) - began, 0.0)
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
+
+
+def _text(value: int | float) -> str:
+    """A number as JSON has it; NaN and infinities as words."""
+    text = repr(value)
+    return _WORDS.get(text, text)
+
+
+def number(value: Any) -> int | float:
+    """A plain number from a scalar of Python or any framework. Raises TypeError for anything else."""
+    if type(value) is float:
+        return value
+    if isinstance(value, numbers.Integral):
+        return _bounded(int(value))
+    return float(value) if isinstance(value, numbers.Real) else _scalar_of_array(value)
+
+
+def _bounded(value: int) -> int:
+    """A whole number that a float can hold: records keep floats."""
+    if -_LARGEST <= value <= _LARGEST:
+        return value
+    digits = int(value.bit_length() * 0.30103) + 1
+    raise TypeError(f"found a whole number of about {digits} digits; numbers up to {_LARGEST:.2g} are allowed")
+
+
+def _scalar_of_array(value: Any) -> int | float:
+    if not hasattr(value, "item") and callable(getattr(value, "numpy", None)):
+        value = value.numpy()
+    if not callable(getattr(value, "item", None)):
+        raise TypeError(f"found {shortened(value)} of type {type(value).__name__}; a number is allowed")
+    try:
+        plain = value.item()
+    except (ValueError, RuntimeError):
+        plain = None
+    if not isinstance(plain, (int, float)):
+        shape = tuple(getattr(value, "shape", ()))
+        raise TypeError(f"found {type(value).__name__} of shape {shape}; one number is allowed")
+    return _bounded(int(plain)) if isinstance(plain, int) else plain
+
+
+def shortened(value: Any) -> str:
+    """How a value looks, in at most 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def nested_per_class(per_class: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:
+    """Per-class values by metric: a flat mapping of classes is about the accuracy."""
+    flat = {name: value for name, value in per_class.items() if not isinstance(value, Mapping)}
+    nested = {str(name): value for name, value in per_class.items() if isinstance(value, Mapping)}
+    if flat:
+        nested[DEFAULT_PER_CLASS_METRIC] = {**flat, **nested.get(DEFAULT_PER_CLASS_METRIC, {})}
+    return nested
+
+
+def report(folder: Path, doing: str, error: BaseException) -> None:
+    """Leave a note in the events and the whole traceback in the run's folder."""
+    import traceback
+
+    try:
+        with (folder / ERROR_FILE).open("a", encoding="utf-8") as file:
+            file.write(f"{doing}\n{''.join(traceback.format_exception(type(error), error, error.__traceback__))}\n")
+    except OSError:
+        pass  # the disk is full or the folder is gone: the note below may still be written
+    current = active()
+    if current is not None:
+        current.note("worker-error", f"{doing}: {type(error).__name__}: {error}")
+
+
+def guarded(folder: Path, doing: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with its errors reported instead of raised."""
+
+    @functools.wraps(function)
+    def safe(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:  # this is the border between the worker and the training
+            return report(folder, doing, error)
+
+    return safe

@@ -1,38 +1,36 @@
-"""Find seeds fixed in the training's source: generators that are built with a constant, which no call shows later.
+"""Seeds in the training's source, which is parsed and never run: constants that are fixed there, and an option.
 
-The source is parsed and never run.
+A generator that is built with a constant shows in no later call. Options are understood of argparse and what follows
+its `add_argument`, click and typer, absl and TensorFlow flags, fire, dataclasses given to tyro, simple_parsing or
+Hugging Face's parser.
 """
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Iterator, NamedTuple
+from typing import Iterable, Iterator, NamedTuple
+
+from . import frameworks
 
 MAX_SOURCE_BYTES = 2 * 2**20
-
-# Last part of the called name: what it is told as. A constant first argument (or seed=) makes it a fixed generator.
-_CONSTRUCTORS = {
-    "default_rng": "numpy.random.default_rng",
-    "RandomState": "numpy.random.RandomState",
-    "SeedSequence": "numpy.random.SeedSequence",
-    "PCG64": "numpy.random.PCG64",
-    "MT19937": "numpy.random.MT19937",
-    "PCG64DXSM": "numpy.random.PCG64DXSM",
-    "Philox": "numpy.random.Philox",
-    "SFC64": "numpy.random.SFC64",
-    "PRNGKey": "jax.random.PRNGKey",
-    "set_seed": "set_seed",
-    "set_random_seed": "set_random_seed",
-    "seed_everything": "seed_everything",
-    "SeedGenerator": "keras.random.SeedGenerator",
-    "Random": "random.Random",
-    "Rngs": "flax.nnx.Rngs",
-    "from_seed": "tensorflow.random.Generator.from_seed",
-}
 _SEED_KEYWORDS = ("random_state", "seed", "random_seed")
-_NATIVE = ("xgb", "lgb", "lightgbm", "catboost")
-TORCH_CALL = "torch.manual_seed"
+
+# As they are tried: a script that has several is offered the plainest.
+_OPTIONS = (
+    "seed",
+    "random_seed",
+    "rng_seed",
+    "manual_seed",
+    "manualSeed",
+    "seed_everything",
+    "random_state",
+    "rand_seed",
+)
+_DECLARING = ("add_argument", "add_option", "option", "Option")
+_FLAGS = ("DEFINE_integer", "DEFINE_int", "DEFINE_string", "DEFINE_float")
+_DATACLASS_READERS = ("cli", "HfArgumentParser", "parse", "add_arguments", "TrlParser")
+_FUNCTION_READERS = ("Fire", "run", "command", "cli", "auto_cli", "CLI")
 
 
 class SourceSeed(NamedTuple):
@@ -50,13 +48,8 @@ class SourceSeed(NamedTuple):
     @property
     def is_native(self) -> bool:
         """Whether it goes to a library that draws its random numbers in code of its own, where no call is seen."""
-        return self.is_setting and self.call.lower().startswith(_NATIVE)
-
-
-def find_in_file(path: Path) -> list[SourceSeed]:
-    """The constant seeds of one source file; none for a file that is too large or no Python."""
-    tree = parsed(path)
-    return [] if tree is None else find_in_tree(tree)
+        native = tuple(name for framework in frameworks.every() for name in framework.native)
+        return self.is_setting and self.call.lower().startswith(native)
 
 
 def parsed(path: Path) -> ast.Module | None:
@@ -65,11 +58,6 @@ def parsed(path: Path) -> ast.Module | None:
         return ast.parse(path.read_bytes()) if path.stat().st_size <= MAX_SOURCE_BYTES else None
     except (OSError, SyntaxError, ValueError, RecursionError):
         return None
-
-
-def find(source: bytes) -> list[SourceSeed]:
-    """The constant seeds of one source text, in the order of its lines."""
-    return find_in_tree(ast.parse(source))
 
 
 def find_in_tree(tree: ast.Module) -> list[SourceSeed]:
@@ -81,18 +69,21 @@ def find_in_tree(tree: ast.Module) -> list[SourceSeed]:
 
 def _seeds_of(call: ast.Call) -> Iterator[SourceSeed]:
     name = _dotted(call.func)
-    last = name.rpartition(".")[2]
     lines = (call.lineno, call.end_lineno or call.lineno)
     constant = _constant(call.args[0]) if call.args else None
     by_keyword = {word.arg: _constant(word.value) for word in call.keywords if word.arg in _SEED_KEYWORDS}
-    if constant is not None and (last in _CONSTRUCTORS or name.endswith("random.key")):
-        yield SourceSeed(_CONSTRUCTORS.get(last, "jax.random.key"), constant, *lines)
-    elif constant is not None and last == "manual_seed":
-        yield SourceSeed(TORCH_CALL if name == TORCH_CALL else "torch.Generator.manual_seed", constant, *lines)
+    told = _told_as(name)
+    if constant is not None and told is not None:
+        yield SourceSeed(told, constant, *lines)
     for keyword, value in by_keyword.items():
         if value is not None:
-            told = f"{_CONSTRUCTORS.get(last, name or 'call')}({keyword}=)"
-            yield SourceSeed(told, value, *lines, is_setting=last not in _CONSTRUCTORS)
+            called = f"{told or name or 'call'}({keyword}=)"
+            yield SourceSeed(called, value, *lines, is_setting=told is None)
+
+
+def _told_as(called: str) -> str | None:
+    found = (framework.constant_seed(called) for framework in frameworks.every())
+    return next((told for told in found if told is not None), None)
 
 
 def _dotted(node: ast.expr) -> str:
@@ -110,3 +101,75 @@ def _constant(node: ast.expr) -> str | None:
         return None
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return repr(value) if is_number or isinstance(value, (list, tuple)) else None
+
+
+def seed_option(trees: Iterable[ast.AST]) -> str:
+    """The option, such as "--seed"; the one of the first tree that has any, empty where none has."""
+    for tree in trees:
+        found = set(_options(tree))
+        for name in _OPTIONS:
+            spellings = [option for option in sorted(found) if option.lstrip("-").replace("-", "_") == name]
+            if spellings:
+                return spellings[0]
+    return ""
+
+
+def _options(tree: ast.AST) -> Iterator[str]:
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = {_last(call.func) for call in calls}
+    for call in calls:
+        texts = [word.value for word in call.args if isinstance(word, ast.Constant) and isinstance(word.value, str)]
+        if _last(call.func) in _DECLARING:
+            yield from (text for text in texts if text.startswith("-"))
+        elif _last(call.func) in _FLAGS and texts:
+            yield f"--{texts[0]}"
+    if "HfArgumentParser" in names or "TrlParser" in names:
+        yield from ("--seed" for node in ast.walk(tree) if _is_named(node, "TrainingArguments"))
+    if "seed_everything_default" in {word.arg for call in calls for word in call.keywords} or "LightningCLI" in names:
+        yield "--seed_everything"
+    yield from _parameters(tree, names)
+
+
+def _parameters(tree: ast.AST, names: set[str]) -> Iterator[str]:
+    """Fields and parameters that a library turns into options by their names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and not names.isdisjoint(_DATACLASS_READERS) and _is_dataclass(node):
+            fields = (item.target for item in node.body if isinstance(item, ast.AnnAssign))
+            yield from (f"--{field.id}" for field in fields if isinstance(field, ast.Name))
+        elif isinstance(node, ast.FunctionDef) and _is_command(node, tree):
+            yield from (f"--{word.arg}" for word in (*node.args.args, *node.args.kwonlyargs))
+
+
+def _is_dataclass(node: ast.ClassDef) -> bool:
+    return any(_last(decorator) == "dataclass" for decorator in node.decorator_list)
+
+
+def _is_command(function: ast.FunctionDef, tree: ast.AST) -> bool:
+    """Whether a function's parameters are options: a typer command, or handed to `typer.run` or `fire.Fire`."""
+    if any(isinstance(item, ast.Call) and _dotted_end(item.func) == "app.command" for item in function.decorator_list):
+        return True
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _reads_functions(node))
+    return any(isinstance(word, ast.Name) and word.id == function.name for call in calls for word in call.args)
+
+
+def _reads_functions(call: ast.Call) -> bool:
+    return _last(call.func) in _FUNCTION_READERS and _dotted_end(call.func) not in ("subprocess.run", "asyncio.run")
+
+
+def _is_named(node: ast.AST, name: str) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute)) and _last(node).endswith(name)
+
+
+def _dotted_end(node: ast.expr) -> str:
+    """The last two parts of a dotted name."""
+    if isinstance(node, ast.Attribute):
+        return f"{_last(node.value)}.{node.attr}"
+    return _last(node)
+
+
+def _last(node: ast.expr) -> str:
+    if isinstance(node, ast.Call):
+        return _last(node.func)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

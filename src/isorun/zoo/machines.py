@@ -1,14 +1,52 @@
-"""Where the runs were made, short enough to stand beside a result."""
+"""Machines: whether this one has a GPU, and where recorded runs were made."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
 
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["machines"]
+__all__ = ["gpu_at_hand", "gpu_is_visible", "machines"]
+
+_DRIVER_PATIENCE_S: Final = 10
+
+
+def gpu_at_hand(device: str = "auto") -> bool:
+    """Whether GPU runs are planned, decided without a framework.
+
+    "cpu": never; "cuda": always, since records may come from another machine; "auto": where a GPU is visible.
+    """
+    return device == "cuda" if device != "auto" else gpu_is_visible()
+
+
+def gpu_is_visible() -> bool:
+    """Whether the driver shows a device (/dev/nvidia0, …, or a line of `nvidia-smi -L`) that no variable hides."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in {"", "-1"}:
+        return False
+    return any(_device_files()) or _listed_by_the_driver()
+
+
+def _device_files(folder: Path = Path("/dev")) -> Iterator[Path]:
+    return folder.glob("nvidia[0-9]*")
+
+
+def _listed_by_the_driver() -> bool:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return False
+    try:
+        listed = subprocess.run(
+            [program, "-L"], capture_output=True, text=True, timeout=_DRIVER_PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return listed.returncode == 0 and "GPU" in listed.stdout
 
 
 def machines(records: Iterable[RunRecord]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ published numbers beside ours. It runs nothing by itself: the pipeline does.
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -16,12 +16,13 @@ from isorun.analysis.evidence.condition import Condition
 from isorun.report.figures.description import Figure
 from isorun.report.tables import Table
 from isorun.study.design import Study
-from isorun.study.records import RunRecord
-from isorun.worker.forkserver import TORCH_PRELOAD
+from isorun.study.records import RunRecord, RunState
 
 __all__ = [
+    "OURS",
     "PRELOAD",
     "SCALES",
+    "THEIRS",
     "AbstractPaper",
     "Exhibit",
     "Network",
@@ -29,12 +30,18 @@ __all__ = [
     "Presentation",
     "Request",
     "Scale",
+    "last_attempts",
     "smoke_verdict",
 ]
 
+OURS: Final = "ours"
+THEIRS: Final = "paper"
+"""Whose numbers a row of a table has."""
+
 SCALES: Final = ("smoke", "cpu", "gpu", "paper")
 # What a warm start imports for the training scripts: they lie in a package, where isorun does not look for imports.
-PRELOAD: Final = TORCH_PRELOAD
+# It is part of what the papers declare, and stays as it is when isorun learns to import more.
+PRELOAD: Final = ("numpy", "numpy.random", "torch", "torch.optim", "torch._dynamo", "torch._inductor.config")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +153,17 @@ def smoke_verdict(finished: int) -> tuple[str, ...]:
     """All that a smoke run may say: it trains too little, and perhaps on made data, to claim anything."""
     runs = "1 run" if finished == 1 else f"{finished:,} runs"
     return (f"A smoke run checks that all of it works here: {runs} finished. It claims nothing about the paper.",)
+
+
+def last_attempts(records: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
+    """One record a cell, in the order of the cells: the finished one if there is one, else the latest."""
+    last: dict[str, RunRecord] = {}
+    for record in records:
+        known = last.setdefault(record.cell.id, record)
+        if _rank(record) > _rank(known):
+            last[record.cell.id] = record
+    return tuple(last.values())
+
+
+def _rank(record: RunRecord) -> tuple[bool, int]:
+    return record.state is RunState.FINISHED, record.attempt

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from isorun.analysis.evidence.metric_names import direction_of
-from isorun.execution.sources import Found, read_files, scan_text
+from isorun.sources import Found, read_files, scan_text
 from isorun.study.design import Sources
 
 LIBRARIES = Path(__file__).parent / "libraries"
@@ -19,7 +19,12 @@ PRINTED = {
         "learn/R2 validation/R2",
         "learn test best",
     ),
-    "flair": ("loss val_loss", "val_f1-score_micro f-score_micro f-score_macro accuracy", "lr"),
+    "flair": (
+        "loss val_loss",
+        """val_f1-score_micro f-score_micro f-score_macro accuracy precision_macro recall_macro f1-score_macro
+        precision_weighted recall_weighted f1-score_weighted""",
+        "lr",
+    ),
     "flax": ("train_loss test_loss", "train_accuracy test_accuracy", ""),
     "gensim": ("perplexity train_latest_loss", "", ""),
     "ignite": ("loss train_loss val_loss", "train_accuracy val_accuracy", ""),
@@ -65,7 +70,8 @@ PRINTED = {
     ),
     "sklearn": (
         "loss train_loss",
-        "val_score oob_improve test_accuracy test_neg_log_loss test_f1_macro score accuracy",
+        """val_score oob_improve test_accuracy test_neg_log_loss test_f1_macro score accuracy precision_macro
+        recall_macro f1-score_macro precision_weighted recall_weighted f1-score_weighted""",
         "objective norm nnzs bias t",
     ),
     "skorch": ("train_loss valid_loss", "neg_log_loss valid_acc valid_f1", ""),
@@ -156,6 +162,8 @@ def test_every_output_is_expected_to_say_something():
         ("catboost", "validation/MAE", (0.20234534929096692,)),
         ("sklearn", "train_loss", (1.0041, 0.9295, 0.8652, 0.805, 0.7671)),
         ("sklearn", "test_neg_log_loss", (-1.4090662002563477,)),
+        ("sklearn", "recall_macro", (0.33,)),
+        ("sklearn", "f1-score_weighted", (0.26,)),
         ("spacy", "ents_f", (40.0, 100.0, 100.0, 100.0)),
         ("sb3", "eval/mean_reward", (500.0, 90.3, 70.7)),
         ("ultralytics", "loss", (0.7065, 0.7216, 0.7051)),

@@ -97,9 +97,9 @@ def test_many_runs_have_the_normal_law():
 
 def test_fifty_thousand_runs_take_no_second():
     a, b = np.random.default_rng(1).normal(size=(2, 25_000))
-    begin = time.perf_counter()
+    begin = time.process_time()
     brunner_munzel(a, b)
-    assert time.perf_counter() - begin < 1.0
+    assert time.process_time() - begin < 1.0
 
 
 SIZES = [(5, 5), (5, 25), (25, 5), (6, 30), (30, 6), (8, 8), (10, 10), (10, 50), (15, 75), (20, 100), (30, 30)]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from isorun.study.plan import cells_of
 
 from isorun.analysis.studies.class_values import value_at
 from isorun.analysis.studies.selection import BAND, best_place, learning_curves
 from isorun.analysis.studies.study_result import analyse_study
-from isorun.study.plan import cells_of
 from isorun.study.records import Series
 from record_builder import make_record, make_series, make_study
 

@@ -11,16 +11,10 @@ from isorun.analysis.mixed.result import Difference, VarianceShare
 from isorun.analysis.pairwise.effects import probability_of_improvement
 from isorun.analysis.samples import Pairs
 from isorun.analysis.sequential.verdict import decide
-from isorun.report.figures.critical_difference import critical_difference
-from isorun.report.figures.ecdf import ecdf
-from isorun.report.figures.equivalence_path import equivalence_path
-from isorun.report.figures.forest import ForestRow, forest
-from isorun.report.figures.improvement_matrix import improvement_matrix
-from isorun.report.figures.paired_change import paired_change
-from isorun.report.figures.profiles import performance_profiles
-from isorun.report.figures.sequential_path import sequential_path
-from isorun.report.figures.shares import variance_shares
-from isorun.report.figures.strip import strip
+from isorun.report.figures.decision_paths import equivalence_path, sequential_path
+from isorun.report.figures.distributions import ecdf, strip
+from isorun.report.figures.effects import ForestRow, forest, paired_change, variance_shares
+from isorun.report.figures.leaderboards import critical_difference, improvement_matrix, performance_profiles
 
 HOSTILE = "<script>alert('x')</script>&\"$x^2$ \x1b[31m]]>"
 LONG = "resnet50-with-a-name-of-forty-characters"

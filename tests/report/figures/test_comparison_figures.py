@@ -13,12 +13,9 @@ from isorun.analysis.mixed.result import VarianceShare
 from isorun.analysis.pairwise.effects import Improvement
 from isorun.analysis.samples import Significance
 from isorun.errors import InputError
-from isorun.report.figures.cliques import maximal_cliques
-from isorun.report.figures.critical_difference import critical_difference
 from isorun.report.figures.description import Shape
-from isorun.report.figures.forest import ForestRow, forest
-from isorun.report.figures.improvement_matrix import improvement_matrix
-from isorun.report.figures.shares import variance_shares
+from isorun.report.figures.effects import ForestRow, forest, variance_shares
+from isorun.report.figures.leaderboards import critical_difference, improvement_matrix, maximal_cliques
 
 
 def test_a_forest_marks_the_intervals_that_leave_no_difference_out():
@@ -57,7 +54,7 @@ def test_a_difference_that_cannot_be_known_keeps_its_row_without_marks():
 def test_the_matrix_puts_the_best_on_top_and_fills_both_directions():
     figure = improvement_matrix({("a", "b"): Improvement(0.2, (0.1, 0.4)), ("a", "c"): Improvement(0.6, (0.3, 0.8))})
     assert [tick.label for tick in figure.y.ticks] == ["1. b", "2. a", "3. c"]
-    written = {(cell.y[0] + 0.5, cell.x[0] + 0.5): (cell.text, cell.strong) for cell in figure.cells}
+    written = {(tile.y[0] + 0.5, tile.x[0] + 0.5): (tile.text, tile.strong) for tile in figure.tiles}
     assert written[0, 1] == ("80", True)
     assert written[1, 0] == ("20", True)
     assert written[1, 2] == ("60", False)
@@ -66,8 +63,8 @@ def test_the_matrix_puts_the_best_on_top_and_fills_both_directions():
 
 
 def test_the_strength_of_a_cell_is_its_distance_from_even_odds():
-    cells = improvement_matrix({("a", "b"): Improvement(0.75, None)}).cells
-    assert sorted(cell.strength for cell in cells) == [0.0, 0.0, 0.5, 0.5]
+    tiles = improvement_matrix({("a", "b"): Improvement(0.75, None)}).tiles
+    assert sorted(tile.strength for tile in tiles) == [0.0, 0.0, 0.5, 0.5]
 
 
 @pytest.mark.parametrize("bad", [{}, {("a", "a"): Improvement(0.5, None)}])
@@ -139,13 +136,13 @@ def test_cliques_are_exactly_the_sets_that_nothing_can_join(case):
 
 def test_shares_are_bars_from_zero_with_their_intervals():
     figure = variance_shares([VarianceShare("seed", 0.7, 0.4, 0.9), VarianceShare("Residual", 0.3, 0.1, 0.6)])
-    assert [cell.x for cell in figure.cells] == [(0.0, 70.0), (0.0, pytest.approx(30.0))]
+    assert [tile.x for tile in figure.tiles] == [(0.0, 70.0), (0.0, pytest.approx(30.0))]
     assert figure.lines[0].points == ((40.0, 0.0), (90.0, 0.0))
     assert figure.sentence == "The largest share of the variance, 70.0 % (interval 40.0 to 90.0 %), comes from seed."
 
 
 def test_the_residual_has_a_colour_of_its_own():
-    series = [cell.series for cell in variance_shares(shares(3)).cells]
+    series = [tile.series for tile in variance_shares(shares(3)).tiles]
     assert len(set(series[:-1])) == 1
     assert series[-1] not in series[:-1]
 

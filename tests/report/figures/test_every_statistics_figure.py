@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from figure_examples import EXAMPLES, HOSTILE
 
-from isorun.report.figures import mpl, svg
+from isorun.report.figures import files, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 pytestmark = pytest.mark.parametrize("name", EXAMPLES)
@@ -35,7 +35,7 @@ def test_all_marks_lie_within_the_axes(name):
     points = [(dot.x, dot.y) for dot in figure.dots]
     points += [point for line in figure.lines for point in line.points]
     points += [(x, y) for band in figure.bands for x, low, high in band.points for y in (low, high)]
-    points += [(x, y) for cell in figure.cells for x in cell.x for y in cell.y]
+    points += [(x, y) for tile in figure.tiles for x in tile.x for y in tile.y]
     points += [(x, box.y) for box in figure.boxes for x in (box.low_whisker, box.low, box.high, box.high_whisker)]
     assert points
     assert all(figure.x.low - 1e-9 <= x <= figure.x.high + 1e-9 for x, _ in points)
@@ -92,7 +92,7 @@ def test_labels_of_the_y_axis_do_not_overlap(name):
 
 def test_matplotlib_draws_it_without_a_warning_and_no_name_becomes_a_formula(name, tmp_path):
     figure = figure_of(name)
-    axes = mpl.draw(figure)
+    axes = files.draw(figure)
     axes.figure.savefig(tmp_path / "a.png", dpi=40, bbox_inches="tight")
     assert axes.get_ylim() == ((figure.y.high, figure.y.low) if figure.y.rows else (figure.y.low, figure.y.high))
     texts = [*axes.get_xticklabels(), *axes.get_yticklabels(), *axes.texts, axes.xaxis.label, axes.yaxis.label]

@@ -5,8 +5,8 @@ import importlib
 import pytest
 
 from isorun.errors import InputError, MissingExtra
+from isorun.report.figures.distributions import strip
 from isorun.report.figures.files import save_figure
-from isorun.report.figures.strip import strip
 
 FIGURE = strip({"base": [1.0, 2.0, 4.0], "new": [2.0, 3.0]}, "loss")
 

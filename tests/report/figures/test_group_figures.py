@@ -13,10 +13,9 @@ from isorun.analysis.measurements import read_table
 from isorun.analysis.samples import Pairs
 from isorun.errors import InputError
 from isorun.report.figures.description import Shape
-from isorun.report.figures.ecdf import ecdf
-from isorun.report.figures.paired_change import paired_change
-from isorun.report.figures.profiles import performance_profiles
-from isorun.report.figures.strip import strip
+from isorun.report.figures.distributions import ecdf, strip
+from isorun.report.figures.effects import paired_change
+from isorun.report.figures.leaderboards import performance_profiles
 
 VALUES = st.lists(st.floats(min_value=-1e6, max_value=1e6), min_size=1, max_size=40)
 TABLE = {"setting": ["b", "b", "a", "a", "a"], "loss": [1.0, 3.0, 2.0, 4.0, 9.0]}

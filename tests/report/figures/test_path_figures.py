@@ -9,8 +9,7 @@ from figure_examples import decision
 from isorun.analysis.sequential.decision import Verdict
 from isorun.analysis.sequential.verdict import decide
 from isorun.errors import InputError
-from isorun.report.figures.equivalence_path import equivalence_path
-from isorun.report.figures.sequential_path import sequential_path
+from isorun.report.figures.decision_paths import equivalence_path, sequential_path
 
 
 @cache

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.report.figures.axes import value_axis
-from isorun.report.figures.text_width import text_width
+from isorun.report.figures.svg import text_width
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,15 @@
 import pytest
 
 from isorun.errors import DataError
+from isorun.study.cells import cells_of
 from isorun.study.levels import Level
 from isorun.study.placeholders import fill
-from isorun.study.plan import cells_of
 from isorun.zoo.paper import SCALES, Request
 from isorun.zoo.studies.ase20 import paper as paper_module
-from isorun.zoo.studies.ase20.networks import FACTORS, NETWORKS
 from isorun.zoo.studies.ase20.paper import Ase20
-from isorun.zoo.studies.ase20.sizes import FACTOR_SIZES, SIZES
-from isorun.zoo.studies.ase20.training.arguments import parsed
-from isorun.zoo.studies.ase20.training.recipes import RECIPES
+from isorun.zoo.studies.ase20.scales import FACTOR_SIZES, NETWORKS, SIZES
+from isorun.zoo.studies.ase20.training.options import parsed
+from isorun.zoo.studies.ase20.training.recipes import FACTORS, RECIPES
 
 
 @pytest.fixture

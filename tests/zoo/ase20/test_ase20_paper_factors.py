@@ -8,8 +8,7 @@ from ase20_records import records_of
 from isorun.analysis.spreads.spread import spread
 from isorun.study.levels import Level
 from isorun.zoo.paper import Request
-from isorun.zoo.studies.ase20.factor_lead import factor_lead
-from isorun.zoo.studies.ase20.factors import FactorArm, FactorShares
+from isorun.zoo.studies.ase20.factors import FactorArm, FactorShares, factor_lead
 from isorun.zoo.studies.ase20.paper import Ase20
 
 WEIGHTS = (0.90, 0.91, 0.92, 0.93, 0.94)

@@ -11,14 +11,14 @@ from ase20_records import record_of, records_of
 
 from isorun.report.figures.svg import render as render_svg
 from isorun.report.terminal import render_view
+from isorun.study.cells import cells_of
 from isorun.study.levels import Level
-from isorun.study.plan import cells_of
 from isorun.study.records import RunState
-from isorun.zoo.listing import presentation_view
 from isorun.zoo.paper import SCALES, Request
+from isorun.zoo.papers import presentation_view
 from isorun.zoo.studies.ase20 import design
 from isorun.zoo.studies.ase20.paper import Ase20
-from isorun.zoo.studies.ase20.sizes import SIZES
+from isorun.zoo.studies.ase20.scales import SIZES
 from record_builder import packed
 
 LENET5 = (*[0.990] * 6, *[0.988] * 6, 0.086, 0.099, 0.106, 0.197)

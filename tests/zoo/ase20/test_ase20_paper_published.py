@@ -8,8 +8,8 @@ import pytest
 
 from isorun.analysis.spreads.spread import sd_interval
 from isorun.study.levels import Level
-from isorun.zoo.studies.ase20.networks import NETWORKS
 from isorun.zoo.studies.ase20.published import DATA_SIZES, EXAMPLE, FINDINGS, TABLE_2, TABLE_3
+from isorun.zoo.studies.ase20.scales import NETWORKS
 
 NAMES = [network.name for network in NETWORKS.values()]
 DATA = Path(os.environ.get("ISORUN_SHARED_DATA") or Path(__file__).parents[4] / "shared" / "data")

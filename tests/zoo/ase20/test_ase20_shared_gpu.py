@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from ase20_records import record_of, records_of
 
+from isorun.study.cells import cells_of
 from isorun.study.levels import Level
-from isorun.study.plan import cells_of
 from isorun.study.records import RunState
 from isorun.zoo.paper import Request
+from isorun.zoo.studies.ase20.measured import gpu_runs_at_once
 from isorun.zoo.studies.ase20.paper import Ase20
-from isorun.zoo.studies.ase20.sharing import gpu_runs_at_once
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 GPU = {"requested": {}, "effective": {"gpu": {"driver": "580", "devices": ["NVIDIA H200"]}}}

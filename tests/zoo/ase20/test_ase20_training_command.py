@@ -9,17 +9,17 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from isorun.errors import UsageError  # noqa: E402
-from isorun.worker import frames  # noqa: E402
+from isorun.worker.events import EventReader  # noqa: E402
 from isorun.worker.levels import hooked_python_path  # noqa: E402
 from isorun.zoo.studies.ase20 import train  # noqa: E402
-from isorun.zoo.studies.ase20.training.arguments import parsed  # noqa: E402
+from isorun.zoo.studies.ase20.training.options import parsed  # noqa: E402
 
 COMMAND = [sys.executable, "-m", "isorun.zoo.studies.ase20.train"]
 SMALL = ["--network", "lenet1", "--data", "digits", "--made-data", "--epochs", "2", "--seed", "3", "--device", "cpu"]
 
 
 def recorded(folder):
-    return [event for file in folder.glob("*.jsonl") for event in frames.read(file).events]
+    return [event for file in folder.glob("*.jsonl") for event in EventReader(file).events()]
 
 
 @pytest.fixture(scope="module")

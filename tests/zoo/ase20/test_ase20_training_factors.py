@@ -4,12 +4,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from isorun.zoo.data.pictures.images import made_images  # noqa: E402
-from isorun.zoo.models.wide_resnet import GeneratorDropout, made_wide_resnet  # noqa: E402
-from isorun.zoo.studies.ase20.training.generators import FACTORS, factor_seeds, made_generators  # noqa: E402
-from isorun.zoo.studies.ase20.training.loop import Plan, Training  # noqa: E402
-from isorun.zoo.studies.ase20.training.material import made_material  # noqa: E402
-from isorun.zoo.studies.ase20.training.recipes import RECIPES  # noqa: E402
+from isorun.zoo.data.made import made_images  # noqa: E402
+from isorun.zoo.models.resnet import GeneratorDropout, made_wide_resnet  # noqa: E402
+from isorun.zoo.studies.ase20.training.images import made_material  # noqa: E402
+from isorun.zoo.studies.ase20.training.loop import Course, Training  # noqa: E402
+from isorun.zoo.studies.ase20.training.networks import factor_seeds, made_generators  # noqa: E402
+from isorun.zoo.studies.ase20.training.recipes import (  # noqa: E402
+    FACTORS,
+    RECIPES,
+)
 
 
 class Trained:
@@ -23,8 +26,8 @@ class Trained:
             if isinstance(layer, GeneratorDropout):
                 layer.generator = generators.dropout
         self.initial = [tensor.detach().clone() for tensor in network.parameters()]
-        plan = Plan(RECIPES["wrn-28-10"], epochs=2, batch=8, channels_last=True)
-        training = Training(plan, network, material, generators)
+        course = Course(RECIPES["wrn-28-10"], epochs=2, batch=8, channels_last=True)
+        training = Training(course, network, material, generators)
         self.seen = []
         for evaluation in training.epochs():
             self.seen.append((training._full.order.clone(), training._full.moves.clone()))

@@ -6,10 +6,17 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from isorun.errors import UsageError  # noqa: E402
-from isorun.zoo.data.pictures.images import load_images, made_images  # noqa: E402
-from isorun.zoo.studies.ase20.training.material import evenly_chosen, made_material, split_places  # noqa: E402
-from isorun.zoo.studies.ase20.training.moves import Moves, drawn_moves, moved_images  # noqa: E402
-from isorun.zoo.studies.ase20.training.preparation import made_preparation  # noqa: E402
+from isorun.zoo.data.images import load_images  # noqa: E402
+from isorun.zoo.data.made import made_images  # noqa: E402
+from isorun.zoo.studies.ase20.training.images import (  # noqa: E402  # noqa: E402
+    Moves,
+    drawn_moves,
+    evenly_chosen,
+    made_material,
+    made_preparation,
+    moved_images,
+    split_places,
+)
 
 KERAS = Moves(most=0.1, whole_pixels=False, edge="nearest")
 CROP = Moves(most=0.125, whole_pixels=True, edge="reflect")

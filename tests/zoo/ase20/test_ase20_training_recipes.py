@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from isorun.errors import UsageError
-from isorun.zoo.studies.ase20.training.generators import FACTORS, factor_seeds
-from isorun.zoo.studies.ase20.training.recipes import NETWORKS, RECIPES, learning_rate
+from isorun.zoo.studies.ase20.training.networks import factor_seeds
+from isorun.zoo.studies.ase20.training.recipes import FACTORS, NETWORKS, RECIPES, learning_rate
 
 
 @pytest.mark.parametrize(

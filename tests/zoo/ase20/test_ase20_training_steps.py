@@ -6,25 +6,36 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from isorun.zoo.data.pictures.images import made_images  # noqa: E402
+from isorun.zoo.data.made import made_images  # noqa: E402
 from isorun.zoo.models.lenet import lenet1  # noqa: E402
-from isorun.zoo.studies.ase20.training.evaluation import evaluated  # noqa: E402
-from isorun.zoo.studies.ase20.training.generators import factor_seeds, made_generators  # noqa: E402
-from isorun.zoo.studies.ase20.training.graph import Snapshot, made_runner  # noqa: E402
-from isorun.zoo.studies.ase20.training.loop import Plan, Training  # noqa: E402
-from isorun.zoo.studies.ase20.training.material import made_material  # noqa: E402
-from isorun.zoo.studies.ase20.training.networks import made_network  # noqa: E402
-from isorun.zoo.studies.ase20.training.optimizers import made_optimizer, set_learning_rate  # noqa: E402
-from isorun.zoo.studies.ase20.training.preparation import made_preparation  # noqa: E402
+from isorun.zoo.studies.ase20.training.images import (  # noqa: E402
+    made_material,
+    made_preparation,
+)
+from isorun.zoo.studies.ase20.training.loop import (  # noqa: E402
+    Course,
+    Snapshot,
+    Step,
+    Training,
+    evaluated,
+    made_batches,
+    made_optimizer,
+    made_runner,
+)
+from isorun.zoo.studies.ase20.training.networks import (  # noqa: E402
+    factor_seeds,
+    made_generators,
+    made_network,
+)
 from isorun.zoo.studies.ase20.training.recipes import RECIPES  # noqa: E402
-from isorun.zoo.studies.ase20.training.step import Step, made_batches  # noqa: E402
+from isorun.zoo.training import set_learning_rate  # noqa: E402
 
 
 def lenet_training(train=100, batch=32, epochs=3, test=40):
     material = made_material(made_images("mnist", train=train, test=test), "cpu")
     generators = made_generators(factor_seeds(1), "cpu")
     network = made_network("lenet1", 10, generators, "cpu", channels_last=False)
-    return network, material, Training(Plan(RECIPES["lenet1"], epochs, batch, False), network, material, generators)
+    return network, material, Training(Course(RECIPES["lenet1"], epochs, batch, False), network, material, generators)
 
 
 def resnet_step():

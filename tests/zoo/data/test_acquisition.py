@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from isorun.errors import DataError
-from isorun.zoo.data import presence
+from isorun.zoo.data import acquisition, presence
+from isorun.zoo.data.acquisition import acquire, with_needs
 from isorun.zoo.data.catalogue import DATASETS
 from isorun.zoo.data.dataset import Checksum, Dataset, RemoteFile
-from isorun.zoo.data.getting import acquisition
-from isorun.zoo.data.getting.acquisition import acquire, with_needs
-from isorun.zoo.data.getting.download import Patience
-from isorun.zoo.data.getting.watcher import Watcher
+from isorun.zoo.data.download import Patience, Watcher
 
 HASTY = Patience(timeout=2.0, pauses=())
 PARTS = {"one/a.txt": b"first", "two/a.txt": b"second", "b.txt": b"third"}

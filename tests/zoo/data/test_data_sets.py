@@ -11,8 +11,7 @@ from isorun.errors import DataError
 from isorun.zoo.data import catalogue, presence
 from isorun.zoo.data.catalogue import DATASETS
 from isorun.zoo.data.dataset import Dataset
-from isorun.zoo.data.folder import data_folder
-from isorun.zoo.data.presence import at_hand, form_of, require
+from isorun.zoo.data.presence import at_hand, data_folder, form_of, require
 from isorun.zoo.paper import SCALES
 
 EVERY_FILE = [

@@ -14,12 +14,10 @@ import urllib.request
 import pytest
 
 from isorun.errors import DataError
+from isorun.zoo.data import part_file, web
 from isorun.zoo.data.dataset import Checksum
-from isorun.zoo.data.getting import part_file, web
-from isorun.zoo.data.getting.checking import file_digest
-from isorun.zoo.data.getting.download import Patience, download
-from isorun.zoo.data.getting.watcher import Watcher
-from isorun.zoo.data.getting.web import SourceFailed
+from isorun.zoo.data.download import Patience, Watcher, download, file_digest
+from isorun.zoo.data.web import SourceFailed
 
 HASTY = Patience(timeout=2.0, pauses=(0.0, 0.0))
 
@@ -270,7 +268,7 @@ SCRIPT = """
     import sys
     from pathlib import Path
     from isorun.zoo.data.dataset import Checksum, RemoteFile
-    from isorun.zoo.data.getting.download import download
+    from isorun.zoo.data.download import download
     url, size, sha256, target = sys.argv[1:]
     print(download(RemoteFile("big.bin", (url,), int(size), Checksum("sha256", sha256, "")), Path(target)).status)
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from made_search_logs import made_search
 
-from isorun.zoo.data.searches.search_logs import RunningBest, SearchLogs
+from isorun.zoo.data.search_logs import RunningBest, SearchLogs
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import gzip
 import pickle
 from pathlib import Path
 
-from isorun.zoo.data.searches.search_logs import Epoch, Search, SearchLogs, Trial
+from isorun.zoo.data.search_logs import Epoch, Search, SearchLogs, Trial
 
 HISTORY = ("loss", "accuracy", "val_loss", "val_accuracy")
 

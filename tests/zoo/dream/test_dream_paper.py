@@ -11,7 +11,7 @@ from made_search_logs import made_search, write_tables
 
 from isorun.errors import DataError
 from isorun.report.figures.svg import render
-from isorun.zoo.data.searches.search_logs import SearchLogs
+from isorun.zoo.data.search_logs import SearchLogs
 from isorun.zoo.paper import SCALES, Request
 from isorun.zoo.studies.dream.figures import best_by_time, best_by_trial
 from isorun.zoo.studies.dream.paper import Dream

@@ -10,8 +10,7 @@ import pytest
 from made_search_logs import made_search, write_originals, write_tables
 
 from isorun.errors import DataError
-from isorun.zoo.data.searches.search_logs import SearchLogs, load_tables
-from isorun.zoo.data.searches.search_originals import load_originals, load_search_logs
+from isorun.zoo.data.search_logs import SearchLogs, load_originals, load_search_logs, load_tables
 
 
 def by_name(logs):

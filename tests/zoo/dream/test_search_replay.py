@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from made_search_logs import made_search
 
 from isorun.errors import InputError
-from isorun.zoo.data.searches.search_logs import Search
-from isorun.zoo.studies.dream.searches import replay
+from isorun.zoo.data.search_logs import Search
+from isorun.zoo.studies.dream.measured import replay
 
 SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from isorun.study.cells import Cell
+from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
-from isorun.study.plan import cells_of
 from isorun.study.records import RunRecord
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.fewshot.design import studies_of

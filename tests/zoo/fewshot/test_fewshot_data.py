@@ -19,11 +19,11 @@ from few_shot_folders import (
 )
 
 from isorun.errors import DataError, InputError, MissingExtra
-from isorun.zoo.data.classes import kept_arrays, miniimagenet, omniglot
-from isorun.zoo.data.classes.cifar_few_shot import SUPERCLASSES, load_cifar_few_shot, split_classes
-from isorun.zoo.data.classes.class_images import ClassImages, ClassSplits, by_class, resized_squares
-from isorun.zoo.data.classes.made_classes import made_class_splits, made_classes
-from isorun.zoo.studies.fewshot.episodes import EpisodeShape, draw_episodes
+from isorun.zoo.data import few_shot_sets, files, omniglot
+from isorun.zoo.data.class_images import ClassImages, ClassSplits, by_class, resized_squares
+from isorun.zoo.data.few_shot_sets import SUPERCLASSES, load_cifar_few_shot, split_classes
+from isorun.zoo.data.made import made_class_splits, made_classes
+from isorun.zoo.studies.fewshot.training.images import EpisodeShape, draw_episodes
 
 
 @pytest.fixture
@@ -146,13 +146,13 @@ def test_an_omniglot_of_other_shapes_is_refused(folder):
 def test_a_damaged_list_of_miniimagenet_names_the_file(folder, damage):
     (folder / "train.csv.gz").write_bytes(damage)
     with pytest.raises(DataError, match=r"train\.csv\.gz"):
-        miniimagenet.ravi_split(folder, "train")
+        few_shot_sets.ravi_split(folder, "train")
 
 
 def test_a_line_of_miniimagenets_list_without_a_label_is_named(folder):
     (folder / "train.csv").write_text("filename,label\na.jpg,n1\nb.jpg\n")
     with pytest.raises(DataError, match=r"train\.csv, line 3"):
-        miniimagenet.ravi_split(folder, "train")
+        few_shot_sets.ravi_split(folder, "train")
 
 
 def test_a_damaged_omniglot_names_the_file(folder):
@@ -182,7 +182,7 @@ def test_missing_pillow_names_the_extra(folder, monkeypatch):
     with pytest.raises(MissingExtra, match=r"isorun\[zoo\]"):
         omniglot.drawings(folder)
     with pytest.raises(MissingExtra, match=r"isorun\[zoo\]"):
-        miniimagenet.ravi_split(folder, "train")
+        few_shot_sets.ravi_split(folder, "train")
 
 
 def test_arrays_are_read_once_until_a_source_changes(folder):
@@ -195,28 +195,28 @@ def test_arrays_are_read_once_until_a_source_changes(folder):
         return {"values": np.arange(len(reads))}
 
     for _ in range(2):
-        assert kept_arrays.kept_or_read("test", [source], ["values"], read)["values"].tolist() == [0]
+        assert files.kept_or_read("test", [source], ["values"], read)["values"].tolist() == [0]
     source.write_text("another")
-    assert kept_arrays.kept_or_read("test", [source], ["values"], read)["values"].tolist() == [0, 1]
+    assert files.kept_or_read("test", [source], ["values"], read)["values"].tolist() == [0, 1]
     assert len(reads) == 2
 
 
 def test_a_damaged_kept_file_is_read_anew(folder):
     (folder / "source").write_text("one")
-    kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})
-    (kept,) = (folder / kept_arrays.FOLDER).iterdir()
+    files.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})
+    (kept,) = (folder / files.FOLDER).iterdir()
     kept.write_bytes(kept.read_bytes()[:50])
-    again = kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.zeros(2)})
+    again = files.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.zeros(2)})
     assert again["values"].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("damage", [b"", b"no zip", b"PK\x03\x04"])
 def test_a_kept_file_that_is_something_else_is_read_anew(folder, damage):
     (folder / "source").write_text("one")
-    kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})
-    (kept,) = (folder / kept_arrays.FOLDER).iterdir()
+    files.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})
+    (kept,) = (folder / files.FOLDER).iterdir()
     kept.write_bytes(damage)
-    again = kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.zeros(2)})
+    again = files.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.zeros(2)})
     assert again["values"].tolist() == [0, 0]
 
 
@@ -227,20 +227,20 @@ def test_every_changed_byte_of_a_kept_file_leaves_the_right_values(folder):
     def read():
         return {"values": np.arange(3, dtype=np.uint8)}
 
-    kept_arrays.kept_or_read("test", [source], ["values"], read)
-    (kept,) = (folder / kept_arrays.FOLDER).iterdir()
+    files.kept_or_read("test", [source], ["values"], read)
+    (kept,) = (folder / files.FOLDER).iterdir()
     whole = kept.read_bytes()
     for place in range(len(whole)):
         kept.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
-        assert kept_arrays.kept_or_read("test", [source], ["values"], read)["values"].tolist() == [0, 1, 2]
+        assert files.kept_or_read("test", [source], ["values"], read)["values"].tolist() == [0, 1, 2]
 
 
 def test_a_kept_file_with_other_arrays_is_not_used(folder):
     (folder / "source").write_text("one")
-    kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})
-    (kept,) = (folder / kept_arrays.FOLDER).iterdir()
+    files.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})
+    (kept,) = (folder / files.FOLDER).iterdir()
     np.savez(kept, others=np.ones(2))
-    again = kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.zeros(2)})
+    again = files.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.zeros(2)})
     assert again["values"].tolist() == [0, 0]
 
 
@@ -248,11 +248,11 @@ def test_a_source_replaced_by_one_of_equal_size_and_date_is_read_anew(folder):
     source = folder / "source"
     source.write_text("one")
     date = source.stat()
-    kept_arrays.kept_or_read("test", [source], ["values"], lambda: {"values": np.ones(2)})
+    files.kept_or_read("test", [source], ["values"], lambda: {"values": np.ones(2)})
     (folder / "new").write_text("two")
     (folder / "new").replace(source)
     os.utime(source, ns=(date.st_atime_ns, date.st_mtime_ns))
-    again = kept_arrays.kept_or_read("test", [source], ["values"], lambda: {"values": np.zeros(2)})
+    again = files.kept_or_read("test", [source], ["values"], lambda: {"values": np.zeros(2)})
     assert again["values"].tolist() == [0, 0]
 
 
@@ -264,17 +264,17 @@ def test_an_interrupted_keeping_leaves_nothing_and_old_leftovers_go(folder, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(kept_arrays.np, "savez", interrupted)
+        patched.setattr(np, "savez", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            kept_arrays.kept_or_read("test", [source], ["values"], lambda: {"values": np.ones(2)})
-    kept = folder / kept_arrays.FOLDER
+            files.kept_or_read("test", [source], ["values"], lambda: {"values": np.ones(2)})
+    kept = folder / files.FOLDER
     assert not list(kept.iterdir())
     old, fresh, foreign = (kept / f"{name}.npz.0.part" for name in ("test-" + "0" * 16, "test-" + "1" * 16, "test"))
     for path in (old, fresh, foreign):
         path.write_text("left by a killed process")
     os.utime(old, (0, 0))
     os.utime(foreign, (0, 0))
-    kept_arrays.kept_or_read("test", [source], ["values"], lambda: {"values": np.ones(2)})
+    files.kept_or_read("test", [source], ["values"], lambda: {"values": np.ones(2)})
     assert not old.exists()
     assert fresh.exists()
     assert foreign.exists()
@@ -285,12 +285,10 @@ def test_nothing_is_kept_in_a_folder_that_is_not_to_be_written_to(folder):
     folder.chmod(0o555)
     try:
         assert (
-            kept_arrays.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})[
-                "values"
-            ].sum()
+            files.kept_or_read("test", [folder / "source"], ["values"], lambda: {"values": np.ones(2)})["values"].sum()
             == 2
         )
-        assert not (folder / kept_arrays.FOLDER).exists()
+        assert not (folder / files.FOLDER).exists()
     finally:
         folder.chmod(0o755)
 
@@ -315,7 +313,7 @@ def test_cifar_classes_go_where_the_lists_say(folder):
 def load_cifar_few_shot_without_sizes(name, folder):
     """The lists of this test are shorter than the real ones, whose sizes the catalogue knows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("isorun.zoo.data.classes.cifar_few_shot.require", lambda wanted: folder / wanted)
+        patch.setattr("isorun.zoo.data.few_shot_sets.require", lambda wanted: folder / wanted)
         return load_cifar_few_shot(name)
 
 
@@ -340,7 +338,7 @@ def test_miniimagenet_is_read_in_84_pixels(folder, compressed):
     if compressed:
         (folder / "val.csv.gz").write_bytes(gzip.compress((folder / "val.csv").read_bytes()))
         (folder / "val.csv").unlink()
-    source = miniimagenet.ravi_split(folder, "val")
+    source = few_shot_sets.ravi_split(folder, "val")
     assert source.images.shape == (4, 84, 84, 3)
     assert source.classes == ("val-n01", "val-n02")
     assert source.labels.tolist() == [0, 0, 1, 1]
@@ -353,14 +351,14 @@ def test_a_missing_photograph_is_named(folder):
     write_miniimagenet(folder)
     (folder / "images" / "test-n02-1.jpg").unlink()
     with pytest.raises(DataError, match=r"test-n02-1\.jpg"):
-        miniimagenet.ravi_split(folder, "test")
+        few_shot_sets.ravi_split(folder, "test")
 
 
 def test_a_damaged_photograph_is_named(folder):
     write_miniimagenet(folder)
     (folder / "images" / "test-n02-1.jpg").write_bytes(b"no picture")
     with pytest.raises(DataError, match=r"test-n02-1\.jpg"):
-        miniimagenet.ravi_split(folder, "test")
+        few_shot_sets.ravi_split(folder, "test")
 
 
 @pytest.mark.parametrize("text", ["filename,label\n../../etc/passwd,n01\n", "name,class\na.jpg,n01\n", ""])
@@ -368,7 +366,7 @@ def test_a_list_of_photographs_that_cannot_be_used_is_refused(folder, text):
     write_miniimagenet(folder)
     (folder / "train.csv").write_text(text)
     with pytest.raises(DataError, match=r"train\.csv"):
-        miniimagenet.ravi_split(folder, "train")
+        few_shot_sets.ravi_split(folder, "train")
 
 
 def test_made_classes_are_the_same_for_the_same_seed():

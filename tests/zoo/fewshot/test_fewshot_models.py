@@ -4,14 +4,19 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from isorun.zoo.models.conv4 import Conv4  # noqa: E402
-from isorun.zoo.models.few_shot_learner import NamedDropout, squared_distances  # noqa: E402
+from isorun.zoo.models.few_shot import (  # noqa: E402
+    Conv4,
+    MatchingNetwork,
+    NamedDropout,
+    PrototypicalNetwork,
+    squared_distances,
+)
 from isorun.zoo.models.few_shot_sizes import conv4_features, parameters  # noqa: E402
 from isorun.zoo.models.initialisation import built_empty  # noqa: E402
-from isorun.zoo.models.matching import MatchingNetwork  # noqa: E402
-from isorun.zoo.models.prototypical import PrototypicalNetwork  # noqa: E402
-from isorun.zoo.models.resnet12 import ResNet12  # noqa: E402
-from isorun.zoo.models.tadam import Tadam  # noqa: E402
+from isorun.zoo.models.tadam import (  # noqa: E402
+    ResNet12,
+    Tadam,
+)
 
 
 def learner(make, seed=1):

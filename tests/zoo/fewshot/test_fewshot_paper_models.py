@@ -7,9 +7,9 @@ import pytest
 from fewshot_records import SHARED_DATA, drawn, noisy, planned, records_of, request
 
 from isorun.zoo.studies.fewshot.experiments import EXPERIMENTS, approach_name
-from isorun.zoo.studies.fewshot.hypotheses import judge
+from isorun.zoo.studies.fewshot.findings import judge
+from isorun.zoo.studies.fewshot.measured import FinishedRun, collect
 from isorun.zoo.studies.fewshot.models import fitting_model, nested_model, paper_model
-from isorun.zoo.studies.fewshot.runs import Run, collect
 from isorun.zoo.studies.fewshot.tables import random_tests
 
 NAMES = [item.name for item in EXPERIMENTS]
@@ -46,7 +46,7 @@ def golden_model():
 
 
 def golden_run(approach, row):
-    return Run(
+    return FinishedRun(
         approach,
         approach[:-2],
         int(approach[-1]),
@@ -179,8 +179,8 @@ def test_seeds_that_act_in_each_round_in_their_own_way_are_no_difference_of_roun
 
 
 def test_a_rerun_that_lies_higher_is_found_by_the_model_that_fits():
-    runs = runs_of(lambda cell: noisy(cell, rerun=0.02 * ("tadam-sgd" in cell.approach)))
-    judged = judged_with_fit(runs)
+    higher = runs_of(lambda cell: noisy(cell, rerun=0.02 * ("tadam-sgd" in cell.approach)), request("gpu"))
+    judged = judged_with_fit(higher)
     assert judged[2].rejected_fitting is True
     assert "the rounds of tadam-sgd differ" in judged[2].fitting_words
 

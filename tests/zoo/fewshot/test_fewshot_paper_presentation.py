@@ -10,13 +10,12 @@ import pytest
 from fewshot_records import drawn, noisy, planned, records_of, request
 
 import isorun
-from isorun.study.plan import cells_of
+from isorun.study.cells import cells_of
 from isorun.study.records import RunState
 from isorun.zoo.paper import SCALES
-from isorun.zoo.studies.fewshot.control import control_results
+from isorun.zoo.studies.fewshot.measured import ControlRun, collect, control_results, identical_settings
 from isorun.zoo.studies.fewshot.paper import Fewshot
 from isorun.zoo.studies.fewshot.published import TABLE_2, TABLE_5
-from isorun.zoo.studies.fewshot.runs import ControlRun, collect, identical_settings
 from record_builder import make_record
 
 ASKED = request("cpu")

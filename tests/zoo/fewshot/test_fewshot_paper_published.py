@@ -4,7 +4,7 @@ import pytest
 from fewshot_records import SHARED_DATA
 from scipy import stats
 
-from isorun.zoo.studies.fewshot.hypotheses import published_judgements
+from isorun.zoo.studies.fewshot.findings import published_judgements
 from isorun.zoo.studies.fewshot.published import TABLE_1, TABLE_2, TABLE_4, TABLE_5
 
 

@@ -7,19 +7,21 @@ import pytest
 from few_shot_folders import link_real_data, write_miniimagenet
 
 from isorun.errors import UsageError
-from isorun.zoo.data.classes.class_images import by_class
-from isorun.zoo.data.classes.made_classes import made_class_splits
-from isorun.zoo.studies.fewshot.episodes import EpisodeShape, draw_episodes
+from isorun.zoo.data.class_images import by_class
+from isorun.zoo.data.made import made_class_splits
+from isorun.zoo.generators import array_generator
 from isorun.zoo.studies.fewshot.train import main
-from isorun.zoo.studies.fewshot.training.generators import array_generator
-from isorun.zoo.studies.fewshot.training.learning_rates import learning_rate
+from isorun.zoo.studies.fewshot.training.images import EpisodeShape, draw_episodes
+from isorun.zoo.studies.fewshot.training.loop import learning_rate
 from isorun.zoo.studies.fewshot.training.options import METHODS, OPTIMIZERS, read_options
 
 torch = pytest.importorskip("torch")
 
-from isorun.zoo.studies.fewshot.training.rounds import train  # noqa: E402
-from isorun.zoo.studies.fewshot.training.sources import load_splits  # noqa: E402
-from isorun.zoo.studies.fewshot.training.steps import auxiliary_probability  # noqa: E402
+from isorun.zoo.studies.fewshot.training.images import load_splits  # noqa: E402
+from isorun.zoo.studies.fewshot.training.loop import (  # noqa: E402
+    auxiliary_probability,
+    train,
+)
 
 TINY_FLAGS = "--made-data --image-size 16 --width 4 --ways 3 --shots 2 --queries 3 --eval-queries 4 --device cpu"
 TINY = TINY_FLAGS.split()
@@ -71,7 +73,7 @@ def test_episodes_are_the_same_however_many_are_drawn_at_once(monkeypatch):
     generator = np.random.default_rng(3)
     parts = [draw_episodes(generator, source, shape, count) for count in (1, 19, 30)]
     assert np.array_equal(np.concatenate(parts), whole)
-    monkeypatch.setattr("isorun.zoo.studies.fewshot.episodes.KEYS_AT_ONCE", 100)
+    monkeypatch.setattr("isorun.zoo.studies.fewshot.training.images.KEYS_AT_ONCE", 100)
     assert np.array_equal(draw_episodes(np.random.default_rng(3), source, shape, 50), whole)
 
 
@@ -112,7 +114,7 @@ def test_auxiliary_batches_become_rarer():
 
 
 def test_gradients_are_cut_set_by_set():
-    from isorun.zoo.studies.fewshot.training.optimizers import GradientClipping
+    from isorun.zoo.studies.fewshot.training.loop import GradientClipping
 
     first, second, third = (torch.nn.Parameter(torch.zeros(2)) for _ in range(3))
     first.grad, second.grad, third.grad = (torch.tensor(g) for g in ([3.0, 0.0], [0.0, 4.0], [0.3, 0.4]))
@@ -182,9 +184,8 @@ def test_a_training_that_blows_up_still_ends_with_a_number():
 
 
 def test_evaluation_with_features_computed_once_equals_one_episode_at_a_time():
-    from isorun.zoo.studies.fewshot.training.evaluation import Evaluation
-    from isorun.zoo.studies.fewshot.training.learners import build_learner
-    from isorun.zoo.studies.fewshot.training.pictures import Pictures, normalisation
+    from isorun.zoo.studies.fewshot.training.images import Pictures, normalisation
+    from isorun.zoo.studies.fewshot.training.loop import Evaluation, build_learner
 
     splits, shape = made_class_splits(side=16), EpisodeShape(3, 2, 4)
     episodes = torch.from_numpy(draw_episodes(np.random.default_rng(1), splits.test, shape, 30))
@@ -198,7 +199,7 @@ def test_evaluation_with_features_computed_once_equals_one_episode_at_a_time():
 
 
 def test_pictures_are_normalised_by_the_training_classes():
-    from isorun.zoo.studies.fewshot.training.pictures import Pictures, normalisation
+    from isorun.zoo.studies.fewshot.training.images import Pictures, normalisation
 
     source = made_class_splits(side=16, channels=3).train
     taken = Pictures(source, normalisation(source), torch.device("cpu")).take(torch.arange(len(source.images)))
@@ -269,7 +270,7 @@ def test_missing_torch_names_the_extra(monkeypatch, capsys):
 
 def test_miniimagenet_is_trained_on_from_photographs(tmp_path, monkeypatch, capsys):
     write_miniimagenet(tmp_path, classes=tuple("abc"), each=4)
-    monkeypatch.setattr("isorun.zoo.data.classes.miniimagenet.require", lambda _: tmp_path)
+    monkeypatch.setattr("isorun.zoo.data.few_shot_sets.require", lambda _: tmp_path)
     monkeypatch.setenv("ISORUN_DATA", str(tmp_path))
     words = (
         "--data miniimagenet --ways 3 --shots 2 --queries 2 --eval-queries 2 --episodes 2 --eval-episodes 3 --width 4"

@@ -7,8 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from isorun.zoo.models.lenet import lenet1, lenet4, lenet5  # noqa: E402
-from isorun.zoo.models.resnet import resnet38, resnet56  # noqa: E402
-from isorun.zoo.models.wide_resnet import GeneratorDropout, made_wide_resnet, wide_resnet_28_10  # noqa: E402
+from isorun.zoo.models.resnet import GeneratorDropout, made_wide_resnet, resnet38, resnet56, wide_resnet_28_10  # noqa: E402  # noqa: E402
 
 
 def generator(seed=0):

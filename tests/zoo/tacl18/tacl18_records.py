@@ -1,6 +1,6 @@
 """Records of the paper's studies without training: every cell gets the scores that a function gives it."""
 
-from isorun.study.plan import cells_of
+from isorun.study.cells import cells_of
 from record_builder import make_record
 
 CPU = {"cpu": {"model": "EPYC"}, "torch": {"threads": 1}}

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from isorun.errors import DataError, InputError
-from isorun.zoo.data.questions.answers import AnswerPair, load_answers, load_split, train_all_folder, with_both_labels
-from isorun.zoo.data.questions.qa_seeds import bash43_random, qa_seeds
-from isorun.zoo.data.questions.word_vectors import load_word_vectors
+from isorun.zoo.data.answers import AnswerPair, load_answers, load_split, train_all_folder, with_both_labels
+from isorun.zoo.data.word_vectors import load_word_vectors
+from isorun.zoo.studies.tacl18.scales import bash43_random, qa_seeds
 
 PAIRS = "q1\t0\t1\twho ?\tann did\nq1\t1\t0\twho ?\tnobody\nq2\t0\t1\twhen ?\tnow\nq3\t0\t0\twhy ?\tso\n"
 

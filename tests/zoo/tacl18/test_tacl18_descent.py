@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from isorun.zoo.studies.tacl18.training.descent import GradientDescent  # noqa: E402 - needs torch
+from isorun.zoo.studies.tacl18.training.loop import GradientDescent  # noqa: E402 - needs torch
 
 
 def drawn_parameters():

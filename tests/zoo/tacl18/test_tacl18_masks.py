@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from tacl18_records import records_of
 
-from isorun.study.plan import cells_of
+from isorun.study.cells import cells_of
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.tacl18 import design
 from isorun.zoo.studies.tacl18.paper import Tacl18

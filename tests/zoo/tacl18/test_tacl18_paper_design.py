@@ -6,12 +6,13 @@ import stat
 import pytest
 
 from isorun.errors import DataError
+from isorun.study.cells import cells_of
 from isorun.study.placeholders import fill
-from isorun.study.plan import cells_of
-from isorun.zoo import devices
+from isorun.zoo import machines
 from isorun.zoo.paper import Request
-from isorun.zoo.studies.tacl18 import environments, idf_run, train
+from isorun.zoo.studies.tacl18 import idf_run, scales
 from isorun.zoo.studies.tacl18.paper import Tacl18
+from isorun.zoo.studies.tacl18.training.options import training_parser
 
 FILES = (
     *(f"trecqa/{split}/pairs.tsv" for split in ("train", "raw-dev", "raw-test", "clean-dev", "clean-test")),
@@ -54,7 +55,7 @@ def test_every_scale_plans_cells_of_their_own(scale, device, data_there, tmp_pat
 @pytest.mark.parametrize("scale", ["smoke", *OTHER_SCALES])
 def test_the_training_command_understands_every_planned_command(scale, data_there, tmp_path):
     parsers = {
-        "isorun.zoo.studies.tacl18.train": train._parser(),
+        "isorun.zoo.studies.tacl18.train": training_parser(""),
         "isorun.zoo.studies.tacl18.idf_run": idf_run._parser(),
     }
     for study in planned(scale, tmp_path, device="cuda").values():
@@ -148,16 +149,16 @@ def test_train_all_is_left_out_where_it_is_not_there(data_there, tmp_path):
 
 def test_threads_go_as_far_as_the_cpus_and_the_paper(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(3)))
-    assert environments.thread_counts() == (1, 2, 3)
+    assert scales.thread_counts() == (1, 2, 3)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
-    assert environments.thread_counts() == (1, 2, 3, 4, 5, 6)
-    assert [item.threads for item in environments.thread_environments((1, 2)).values()] == [1, 2]
+    assert scales.thread_counts() == (1, 2, 3, 4, 5, 6)
+    assert [item.threads for item in scales.thread_environments((1, 2)).values()] == [1, 2]
 
 
 def test_a_processor_without_avx2_is_not_asked_for_it():
-    names = [path.name for path in environments.cpu_paths(frozenset({"sse4_1"}))]
+    names = [path.name for path in scales.cpu_paths(frozenset({"sse4_1"}))]
     assert names == ["as installed", "MKL for any processor", "oneDNN up to SSE4.1", "ATen without vectors"]
-    assert len(environments.cpu_paths(frozenset({"sse4_1", "avx2"}))) == len(environments.CPU_PATHS)
+    assert len(scales.cpu_paths(frozenset({"sse4_1", "avx2"}))) == len(scales.CPU_PATHS)
 
 
 @pytest.mark.parametrize(
@@ -169,18 +170,18 @@ def test_the_driver_is_asked_whether_there_is_a_gpu(listed, expected, tmp_path, 
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    monkeypatch.setattr(devices, "_device_files", lambda: iter(()))
-    assert devices.gpu_at_hand() is expected
+    monkeypatch.setattr(machines, "_device_files", lambda: iter(()))
+    assert machines.gpu_at_hand() is expected
 
 
 def test_device_files_are_a_gpu_unless_it_is_hidden(tmp_path, monkeypatch):
     (tmp_path / "nvidia0").touch()
-    found = list(devices._device_files(tmp_path))
+    found = list(machines._device_files(tmp_path))
     assert [path.name for path in found] == ["nvidia0"]
-    monkeypatch.setattr(devices, "_device_files", lambda: iter(found))
+    monkeypatch.setattr(machines, "_device_files", lambda: iter(found))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert devices.gpu_at_hand()
-    assert not devices.gpu_at_hand("cpu")
+    assert machines.gpu_at_hand()
+    assert not machines.gpu_at_hand("cpu")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert not devices.gpu_at_hand()
-    assert devices.gpu_at_hand("cuda")
+    assert not machines.gpu_at_hand()
+    assert machines.gpu_at_hand("cuda")

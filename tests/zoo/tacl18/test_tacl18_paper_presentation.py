@@ -12,7 +12,7 @@ from scipy import stats
 from tacl18_records import CPU, finished, records_of
 
 from isorun.report.figures import svg
-from isorun.study.plan import cells_of
+from isorun.study.cells import cells_of
 from isorun.study.records import RunState
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.tacl18 import design

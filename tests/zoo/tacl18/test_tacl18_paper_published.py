@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from isorun.zoo.studies.tacl18 import published
-from isorun.zoo.studies.tacl18.effects import claimed_gains
+from isorun.zoo.studies.tacl18.measured import claimed_gains
 
 PAPERS = Path(__file__).parents[4] / "shared" / "papers"
 

@@ -10,14 +10,14 @@ import pytest
 from scipy import stats
 from tacl18_records import finished
 
-from isorun.study.plan import cells_of
+from isorun.study.cells import cells_of
 from isorun.study.records import Predictions
 from isorun.zoo.models.sm_cnn import sm_cnn
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.tacl18 import design, idf_run
-from isorun.zoo.studies.tacl18.measured import conditions, runs_of
+from isorun.zoo.studies.tacl18.findings import question_note, question_tests
+from isorun.zoo.studies.tacl18.measured import runs_of, settings
 from isorun.zoo.studies.tacl18.paper import Tacl18
-from isorun.zoo.studies.tacl18.question_tests import question_note, question_tests
 
 QUESTIONS, CANDIDATES = 12, 5
 
@@ -63,7 +63,7 @@ def places(rank_of_answer):
 def test_settings_are_tested_over_the_questions_as_scipy_does(small_trecqa, tmp_path, monkeypatch):
     first, second = [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2], [2, 3, 1, 5, 4, 3, 4, 5, 5, 3, 2, 4]
     runs = thread_runs(tmp_path, monkeypatch, {"1 thread": places(first), "2 threads": places(second)})
-    tests = question_tests(conditions(runs))
+    tests = question_tests(settings(runs))
     (test,) = tests.values()
     change = 1 / np.array(second) - 1 / np.array(first)
     expected = stats.wilcoxon(change, zero_method="wilcox", method=stats.PermutationMethod(n_resamples=np.inf)).pvalue
@@ -75,7 +75,7 @@ def test_settings_are_tested_over_the_questions_as_scipy_does(small_trecqa, tmp_
 def test_settings_without_a_different_question_are_said_to_be_so(small_trecqa, tmp_path, monkeypatch):
     scores = places([1, 2, 3] * 4)
     tests = question_tests(
-        conditions(thread_runs(tmp_path, monkeypatch, dict.fromkeys(("1 thread", "2 threads"), scores)))
+        settings(thread_runs(tmp_path, monkeypatch, dict.fromkeys(("1 thread", "2 threads"), scores)))
     )
     assert list(tests.values()) == [{"AP": None, "RR": None}]
     assert question_note(tests).startswith("No question")
@@ -84,13 +84,13 @@ def test_settings_without_a_different_question_are_said_to_be_so(small_trecqa, t
 @pytest.mark.parametrize("scores", [[0.5] * 3, []])
 def test_scores_of_other_data_are_not_tested(scores, small_trecqa, tmp_path, monkeypatch):
     runs = thread_runs(tmp_path, monkeypatch, dict.fromkeys(("1 thread", "2 threads"), scores))
-    assert question_tests(conditions(runs)) == {}
+    assert question_tests(settings(runs)) == {}
     assert question_note({}) == ""
 
 
 def test_without_data_nothing_is_tested(made_data_folder, tmp_path, monkeypatch):
     runs = thread_runs(tmp_path, monkeypatch, dict.fromkeys(("1 thread", "2 threads"), places([1] * QUESTIONS)))
-    assert question_tests(conditions(runs)) == {}
+    assert question_tests(settings(runs)) == {}
 
 
 def test_the_baseline_runs_on_made_data_without_any_folder(made_data_folder, capsys):

@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 from isorun.errors import InputError
-from isorun.zoo.data.questions.answers import AnswerPair, AnswerSplit, load_answers
-from isorun.zoo.studies.tacl18.idf_baseline import answer_frequencies, idf_sums
-from isorun.zoo.studies.tacl18.overlap import STOP_WORDS, inverse_frequencies, overlap_features
+from isorun.zoo.data.answers import AnswerPair, AnswerSplit, load_answers
 from isorun.zoo.studies.tacl18.ranking import effectiveness, judgements
+from isorun.zoo.studies.tacl18.training.words import (
+    STOP_WORDS,
+    answer_frequencies,
+    idf_sums,
+    inverse_frequencies,
+    overlap_features,
+)
 
 QIDS = tuple("aaaaaaaaaaaabbbccdddd")
 LABELS = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 1, 0, 1)

@@ -6,27 +6,30 @@ import numpy as np
 import pytest
 
 import isorun
+from isorun.zoo.data.made import made_answers, made_vectors
+from isorun.zoo.generators import hashed_generator
 from isorun.zoo.studies.tacl18 import train as command
-from isorun.zoo.studies.tacl18.training.batches import plan_epoch, plan_evaluation
-from isorun.zoo.studies.tacl18.training.made import made_answers, made_vectors
-from isorun.zoo.studies.tacl18.training.randomness import DeviceDropout, dropout_kept, generator
-from isorun.zoo.studies.tacl18.training.settings import Settings
-from isorun.zoo.studies.tacl18.vocabulary import PADDING, encode, vocabulary
+from isorun.zoo.studies.tacl18.training.loop import DeviceDropout, dropout_kept
+from isorun.zoo.studies.tacl18.training.options import Options
+from isorun.zoo.studies.tacl18.training.tensors import plan_epoch, plan_evaluation
+from isorun.zoo.studies.tacl18.training.words import PADDING, encode, vocabulary
 
 torch = pytest.importorskip("torch")
 
 from isorun.zoo.models.sm_cnn import HIDDEN, sm_cnn  # noqa: E402 - needs torch
-from isorun.zoo.studies.tacl18.training.loop import Epoch, train  # noqa: E402
-from isorun.zoo.studies.tacl18.training.preparation import prepare  # noqa: E402
-from isorun.zoo.studies.tacl18.training.tensors import batches  # noqa: E402
+from isorun.zoo.studies.tacl18.training.loop import TrainedEpoch, train  # noqa: E402
+from isorun.zoo.studies.tacl18.training.tensors import (  # noqa: E402
+    batches,
+    prepare,
+)
 
 
 def made_material(seed=1):
-    return prepare(made_answers(), made_vectors, Settings(seed=seed), torch.device("cpu")).material
+    return prepare(made_answers(), made_vectors, Options(seed=seed), torch.device("cpu")).material
 
 
 def trained(settings, material=None):
-    epochs: list[Epoch] = []
+    epochs: list[TrainedEpoch] = []
     initial = []
     found = train(
         material or made_material(settings.seed_of("words")),
@@ -82,7 +85,7 @@ def test_dropout_multiplies_the_hidden_layer_with_what_is_given():
 
 
 def test_dropout_keeps_about_half_doubled_and_is_drawn_anew():
-    draws = generator(1, "dropout")
+    draws = hashed_generator(1, "dropout")
     first, second = dropout_kept(draws, 500, HIDDEN), dropout_kept(draws, 500, HIDDEN)
     assert first.shape == (500, HIDDEN)
     assert set(np.unique(first)) == {0, 2}
@@ -91,10 +94,10 @@ def test_dropout_keeps_about_half_doubled_and_is_drawn_anew():
 
 
 def test_factors_draw_from_generators_of_their_own():
-    drawn = {factor: generator(7, factor).random() for factor in ("weights", "order", "dropout", "words")}
+    drawn = {factor: hashed_generator(7, factor).random() for factor in ("weights", "order", "dropout", "words")}
     assert len(set(drawn.values())) == 4
-    assert generator(7, "weights").random() == drawn["weights"]
-    assert generator(8, "weights").random() != drawn["weights"]
+    assert hashed_generator(7, "weights").random() == drawn["weights"]
+    assert hashed_generator(8, "weights").random() != drawn["weights"]
 
 
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 1000, 1024])
@@ -111,7 +114,7 @@ def test_an_epoch_takes_every_pair_once_in_whole_batches(count):
 
 def test_epochs_are_shuffled_anew_unless_in_the_order_of_the_file():
     lengths = np.random.default_rng(4).integers(1, 60, 500)
-    draws = generator(1, "order")
+    draws = hashed_generator(1, "order")
     first, second = (plan_epoch(draws, lengths, lengths, 8, "shuffled").order for _ in range(2))
     assert not np.array_equal(first, second)
     assert plan_epoch(draws, lengths, lengths, 8, "file").order.tolist() == list(range(500))
@@ -119,7 +122,7 @@ def test_epochs_are_shuffled_anew_unless_in_the_order_of_the_file():
 
 def test_batches_hold_answers_of_similar_length():
     lengths = np.random.default_rng(5).integers(1, 60, 5000)
-    plan = plan_epoch(generator(1, "order"), lengths, lengths, 32, "shuffled")
+    plan = plan_epoch(hashed_generator(1, "order"), lengths, lengths, 32, "shuffled")
     padded = sum((part.stop - part.start) * part.answer for part in plan.slices)
     assert padded < 1.1 * lengths.sum()
 
@@ -139,7 +142,7 @@ def test_batches_give_each_pair_its_own_words_features_and_label():
 
 def test_unknown_words_share_a_vector_in_evaluation_and_have_their_own_in_training():
     data = made_answers()
-    words = vocabulary(data, made_vectors, generator(1, "words"))
+    words = vocabulary(data, made_vectors, hashed_generator(1, "words"))
     evaluated = {word for split in (data.dev, data.test) for pair in split.pairs for word in pair.answer}
     training = {word for pair in data.train.pairs for word in pair.answer} - evaluated
     odd = [
@@ -163,33 +166,33 @@ def test_sentences_are_cut_after_sixty_words():
 
 
 def test_the_same_seed_trains_to_the_same_bits():
-    first, epochs, _ = trained(Settings(seed=3, epochs=2))
-    second, again, _ = trained(Settings(seed=3, epochs=2))
+    first, epochs, _ = trained(Options(seed=3, epochs=2))
+    second, again, _ = trained(Options(seed=3, epochs=2))
     assert [epoch.train_loss for epoch in epochs] == [epoch.train_loss for epoch in again]
     for one, other in zip(first.network.parameters(), second.network.parameters(), strict=True):
         assert torch.equal(one, other)
 
 
 def test_another_seed_trains_to_other_weights():
-    assert not torch.equal(trained(Settings(seed=3, epochs=1))[2], trained(Settings(seed=4, epochs=1))[2])
+    assert not torch.equal(trained(Options(seed=3, epochs=1))[2], trained(Options(seed=4, epochs=1))[2])
 
 
 def test_the_seed_may_decide_the_initial_weights_alone():
-    settings = [Settings(seed=seed, vary="weights") for seed in (3, 4)]
+    settings = [Options(seed=seed, vary="weights") for seed in (3, 4)]
     for factor in ("order", "dropout", "words"):
         assert {item.seed_of(factor) for item in settings} == {1234}
     assert [item.seed_of("weights") for item in settings] == [3, 4]
-    assert Settings(seed=3).seed_of("order") == 3
+    assert Options(seed=3).seed_of("order") == 3
 
 
 def test_one_step_is_the_gradient_step_of_plain_sgd():
     """One batch of all pairs: weights move by rate x size x (gradient + decay x weights)."""
     material = made_material()
     pairs = material.train.pairs
-    settings = Settings(seed=5, epochs=1, batch_size=pairs, order="file", rate=1e-5, weight_decay=0.1)
+    settings = Options(seed=5, epochs=1, batch_size=pairs, order="file", rate=1e-5, weight_decay=0.1)
     found, epochs, initial = trained(settings, material)
-    network = sm_cnn(50, generator(5, "weights"))
-    kept = torch.from_numpy(dropout_kept(generator(5, "dropout"), pairs, HIDDEN)).float()
+    network = sm_cnn(50, hashed_generator(5, "weights"))
+    kept = torch.from_numpy(dropout_kept(hashed_generator(5, "dropout"), pairs, HIDDEN)).float()
     plan = plan_epoch(None, *material.train.lengths, pairs, "file")
     batch = next(batches(material.train, plan, material.table))
     loss = torch.nn.functional.cross_entropy(
@@ -203,7 +206,7 @@ def test_one_step_is_the_gradient_step_of_plain_sgd():
 
 def test_dropout_of_the_device_is_repeatable_and_another_one():
     shared, own, again = (
-        trained(Settings(seed=3, epochs=1, dropout=who))[1][0] for who in ("shared", "device", "device")
+        trained(Options(seed=3, epochs=1, dropout=who))[1][0] for who in ("shared", "device", "device")
     )
     assert own.train_loss == again.train_loss
     assert own.train_loss != shared.train_loss
@@ -213,15 +216,15 @@ def test_dropout_of_the_device_is_repeatable_and_another_one():
 
 
 def test_training_stops_when_patience_is_over_and_keeps_the_best_epoch():
-    found, epochs, _ = trained(Settings(seed=1, epochs=10, patience=2, margin=2.0))
+    found, epochs, _ = trained(Options(seed=1, epochs=10, patience=2, margin=2.0))
     assert (found.epochs, found.best.number, len(epochs)) == (3, 1, 3)
-    once, _, _ = trained(Settings(seed=1, epochs=1))
+    once, _, _ = trained(Options(seed=1, epochs=1))
     for kept, first in zip(found.network.parameters(), once.network.parameters(), strict=True):
         assert torch.equal(kept, first)
 
 
 def test_the_made_data_can_be_learned():
-    found, epochs, _ = trained(Settings(seed=1234, epochs=5))
+    found, epochs, _ = trained(Options(seed=1234, epochs=5))
     untrained = 0.41  # the mean of 1/rank with one answer among six at random
     assert found.best.test.mean_ap > untrained + 0.2
     assert epochs[-1].train_loss < epochs[0].train_loss
@@ -304,6 +307,6 @@ def test_few_questions_of_real_data_train(shared_data_folder, recorded):
 
 
 def test_settings_default_to_the_published_values():
-    published = replace(Settings(), batch_size=1, order="file", vary="weights")
+    published = replace(Options(), batch_size=1, order="file", vary="weights")
     assert (published.seed, published.epochs, published.rate, published.weight_decay) == (1234, 25, 0.001, 1e-5)
     assert (published.patience, published.margin) == (5, 1e-3)

@@ -35,6 +35,7 @@ __all__ = [
     "learning_curves",
     "select",
     "selections_of",
+    "training_seconds",
 ]
 
 FINAL: Final = Selection("final", "", "higher")
@@ -144,11 +145,16 @@ def _at_end(record: RunRecord, metrics: Sequence[str]) -> Selected:
     return Selected(
         step=None,
         epochs=max(lengths, default=None),
-        seconds=record.wall_seconds,
+        seconds=training_seconds(record),
         values={name: value for name, value in found.items() if value is not None},
         per_class={name: _final_classes(record, name) for name in metrics},
         at_end=frozenset(name for name, value in found.items() if value is not None),
     )
+
+
+def training_seconds(record: RunRecord) -> float:
+    """The wall time from the end of start-up on, so that a warm run compares with a fresh one."""
+    return max(record.wall_seconds - (record.startup_seconds or 0.0), 0.0)
 
 
 def _final_value(record: RunRecord, metric: str) -> float | None:

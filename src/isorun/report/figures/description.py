@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from isorun.report.tables import Table
 
-__all__ = ["Axis", "Band", "Box", "Cell", "Dot", "Figure", "Legend", "Line", "Shape", "Tick"]
+__all__ = ["Axis", "Band", "Box", "Dot", "Figure", "Legend", "Line", "Shape", "Tick", "Tile"]
 
 
 class Shape(enum.StrEnum):
@@ -88,8 +88,8 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A filled rectangle: a cell of a matrix, or a bar. x and y: its (low, high) ends.
+class Tile:
+    """A filled rectangle: a tile of a matrix, or a bar. x and y: its (low, high) ends.
 
     strength: from 0 (paper) to 1 (the colour of the series). text: written in its middle, bold where `strong`.
     """
@@ -128,4 +128,4 @@ class Figure:
     lines: tuple[Line, ...] = ()
     bands: tuple[Band, ...] = ()
     legend: tuple[Legend, ...] = ()
-    cells: tuple[Cell, ...] = ()
+    tiles: tuple[Tile, ...] = ()

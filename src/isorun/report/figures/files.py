@@ -1,17 +1,33 @@
-"""Figures in files: the ending of the name tells the format."""
+"""Figures in files: SVG is our own; PDF and PNG for papers, and an Axes for those who style on, are by matplotlib."""
 
 from __future__ import annotations
 
+import importlib
+import math
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from isorun.errors import InputError
-from isorun.report.figures import mpl, svg
-from isorun.report.figures.description import Figure
+from isorun.errors import InputError, MissingExtra
+from isorun.report.figures import svg
+from isorun.report.figures.description import Axis, Box, Dot, Figure, Legend, Shape, Tile
+from isorun.report.plain_text import harmless
 
-__all__ = ["ENDINGS", "save_figure"]
+__all__ = ["ENDINGS", "FORMATS", "draw", "save_by_matplotlib", "save_figure"]
 
 ENDINGS: Final = (".svg", ".pdf", ".png")
+
+FORMATS: Final = ("pdf", "png", "svg", "eps")
+_COLOURS: Final = ("#0b62a4", "#b4530a", "#0a7a55", "#7a3e9d", "#8a6d00", "#5b6472")
+_MARKERS: Final = {Shape.CIRCLE: "o", Shape.SQUARE: "s", Shape.DIAMOND: "D", Shape.TRIANGLE: "^", Shape.CROSS: "x"}
+_WIDTH_INCHES: Final = 6.5
+_CURVE_INCHES: Final = 2.6
+_LINE_INCHES: Final = 0.16
+_LEGEND_COLUMNS: Final = 2
+_LONGEST_LABEL: Final = 34
+_STRONGEST: Final = 0.6
+"""The opacity of the strongest tile: text on it stays readable."""
 
 
 def save_figure(figure: Figure, path: str | Path) -> Path:
@@ -25,7 +41,182 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
         if ending == ".svg":
             target.write_text(svg.render(figure, standalone=True) + "\n", encoding="utf-8")
         else:
-            mpl.save(figure, target)
+            save_by_matplotlib(figure, target)
     except OSError as error:
         raise InputError(f"cannot write the figure {target}", found=str(error.strerror or error)) from error
     return target
+
+
+def draw(figure: Figure, axes: Any = None) -> Any:
+    """The figure on the given matplotlib Axes, or on a new one; the Axes is returned."""
+    target = axes if axes is not None else _new_axes(figure)
+    for band in figure.bands:
+        xs, lows, highs = zip(*band.points, strict=True) if band.points else ((), (), ())
+        target.fill_between(xs, lows, highs, color=_colour(band.series), alpha=0.16, linewidth=0)
+    for tile in figure.tiles:
+        _draw_tile(target, tile)
+    for line in figure.lines:
+        xs, ys = zip(*line.points, strict=True) if line.points else ((), ())
+        width, alpha = (0.6, 0.3) if line.faint else (1.8, 1.0)
+        style = "--" if line.dashed else "-"
+        target.plot(xs, ys, color=_colour(line.series), linewidth=width, alpha=alpha, linestyle=style)
+    for box in figure.boxes:
+        _draw_box(target, box)
+    for alike in _alike(figure.dots):
+        _draw_dots(target, alike)
+    _set_axes(target, figure)
+    _draw_legend(target, figure)
+    return target
+
+
+def save_by_matplotlib(figure: Figure, path: Path) -> None:
+    """The figure in a file; the ending of its name tells the format."""
+    ending = path.suffix.lstrip(".").lower()
+    if ending not in FORMATS:
+        found = f"the ending {path.suffix!r}"
+        raise InputError(f"cannot draw a figure into {path}", found=found, allowed=", ".join(FORMATS))
+    # Without dates and with fixed ids the same figure gives the same bytes.
+    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "eps": {"CreationDate": None}}
+    axes = draw(figure)
+    with _module("matplotlib").rc_context({"svg.hashsalt": "isorun"}):
+        axes.figure.savefig(path, bbox_inches="tight", dpi=200, metadata=metadata.get(ending))
+
+
+def _new_axes(figure: Figure) -> Any:
+    height = _rows_height(figure) if figure.y.rows else _CURVE_INCHES
+    legend = sum(_line_count(entry.label) for entry in figure.legend) / _LEGEND_COLUMNS
+    size = (_WIDTH_INCHES, height + 0.7 + _LINE_INCHES * math.ceil(legend))
+    return _module("matplotlib.figure").Figure(figsize=size, layout="constrained").add_subplot()
+
+
+def _rows_height(figure: Figure) -> float:
+    row = 0.42 if figure.boxes else 0.32 if figure.tiles else 0.24
+    lines = max((_line_count(tick.label) for tick in figure.y.ticks), default=1)
+    return max(row, 0.12 + _LINE_INCHES * lines) * len(figure.y.ticks)
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingExtra("matplotlib", "figures", "drawing a figure as PDF or PNG") from None
+
+
+def _draw_box(axes: Any, box: Box) -> None:
+    numbers = {
+        "whislo": box.low_whisker,
+        "q1": box.low,
+        "med": box.median,
+        "q3": box.high,
+        "whishi": box.high_whisker,
+        "fliers": [],
+    }
+    colour = _colour(box.series)
+    drawn = axes.bxp([numbers], positions=[box.y], widths=box.height, orientation="horizontal", showfliers=False)
+    for artists in drawn.values():
+        for artist in artists:
+            artist.set(color=colour, linewidth=1.2)
+    drawn["medians"][0].set_linewidth(2.2)
+
+
+def _alike(dots: Sequence[Dot]) -> list[list[Dot]]:
+    """Dots that look the same together: one call for each dot would take seconds."""
+    kinds: dict[tuple[Shape, int, bool], list[Dot]] = {}
+    for dot in dots:
+        kinds.setdefault((dot.shape, dot.series, dot.small), []).append(dot)
+    return list(kinds.values())
+
+
+def _draw_dots(axes: Any, dots: Sequence[Dot]) -> None:
+    dot = dots[0]
+    colour = _colour(dot.series)
+    if dot.shape is Shape.TRIANGLE:
+        style = {"facecolor": "white", "edgecolor": "black", "s": 42, "linewidth": 1.1, "zorder": 4}
+    elif dot.shape is Shape.CROSS:
+        style = {"color": colour, "s": 32, "linewidth": 1.6, "zorder": 3}
+    elif dot.small:
+        style = {"facecolor": colour, "edgecolor": "none", "s": 7, "alpha": 0.5, "zorder": 3}
+    else:
+        style = {"facecolor": colour, "edgecolor": "white", "s": 24, "linewidth": 0.5, "zorder": 3}
+    axes.scatter([one.x for one in dots], [one.y for one in dots], marker=_MARKERS[dot.shape], **style)
+
+
+def _draw_tile(axes: Any, tile: Tile) -> None:
+    (left, right), (low, high) = tile.x, tile.y
+    colour = (*_module("matplotlib.colors").to_rgb(_colour(tile.series)), _STRONGEST * tile.strength)
+    rectangle = _module("matplotlib.patches").Rectangle
+    axes.add_patch(rectangle((left, low), right - left, high - low, facecolor=colour, edgecolor="white", linewidth=1.2))
+    weight = "bold" if tile.strong else "normal"
+    middle = (left + right) / 2, (low + high) / 2
+    axes.text(*middle, _plain(tile.text), ha="center", va="center", fontsize="small", fontweight=weight)
+
+
+def _set_axes(axes: Any, figure: Figure) -> None:
+    for which, axis in (("x", figure.x), ("y", figure.y)):
+        _set_axis(axes, which, axis)
+    if figure.y.rows:
+        axes.set_ylim(figure.y.high, figure.y.low)
+    for which, axis in (("x", figure.x), ("y", figure.y)):
+        axes.grid(visible=not axis.rows, axis=which, **({} if axis.rows else {"linewidth": 0.5, "alpha": 0.5}))
+        if axis.rows:
+            axes.tick_params(axis=which, length=0)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _set_axis(axes: Any, which: str, axis: Axis) -> None:
+    axes.set(
+        **{
+            f"{which}lim": (axis.low, axis.high),
+            f"{which}label": _plain(axis.label),
+            f"{which}ticks": [tick.at for tick in axis.ticks],
+            f"{which}ticklabels": [_wrapped(tick.label) for tick in axis.ticks],
+        }
+    )
+
+
+def _draw_legend(axes: Any, figure: Figure) -> None:
+    """Below the label of the x axis, at the same distance however tall the figure is."""
+    if not figure.legend:
+        return
+    below = _module("matplotlib.transforms").offset_copy(axes.transAxes, axes.figure, y=-40, units="points")
+    axes.legend(
+        handles=[_legend_handle(entry) for entry in figure.legend],
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=below,
+        ncols=_LEGEND_COLUMNS,
+        frameon=False,
+        fontsize="small",
+    )
+
+
+def _legend_handle(entry: Legend) -> Any:
+    style = "--" if entry.dashed else "-"
+    return _module("matplotlib.lines").Line2D(
+        [],
+        [],
+        color=_colour(entry.series),
+        marker="" if entry.shape is None else _MARKERS[entry.shape],
+        linestyle=style if entry.shape is None else "",
+        markerfacecolor="white" if entry.shape is Shape.TRIANGLE else _colour(entry.series),
+        label=_wrapped(entry.label),
+    )
+
+
+def _wrapped(label: str) -> str:
+    """A label on as many lines as it takes."""
+    return "\n".join(_plain(line) for line in textwrap.wrap(harmless(label), _LONGEST_LABEL))
+
+
+def _line_count(label: str) -> int:
+    return max(1, len(_wrapped(label).splitlines()))
+
+
+def _plain(text: str) -> str:
+    """Text that matplotlib takes for nothing but text: a dollar sign starts no formula."""
+    return harmless(text).replace("$", r"\$")
+
+
+def _colour(series: int) -> str:
+    return _COLOURS[series % len(_COLOURS)]

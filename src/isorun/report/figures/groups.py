@@ -1,4 +1,4 @@
-"""Named groups of values, from a table's groups or a plain mapping, and how many of them one figure can tell apart."""
+"""Groups in figures: their values, which look alike, and how many of them one figure can tell apart."""
 
 from __future__ import annotations
 
@@ -10,10 +10,25 @@ import numpy.typing as npt
 
 from isorun.analysis.measurements import Group
 from isorun.analysis.samples import FloatArray, finite_sample
+from isorun.analysis.studies.group_result import GroupKey
 from isorun.errors import InputError
+from isorun.report.figures.description import Shape
 from isorun.report.numbers import count
+from isorun.study.levels import Level
 
-__all__ = ["COLOURS", "MOST_LINES", "GroupsLike", "evenly_spaced", "first_lines", "left_out", "values_by_name"]
+__all__ = [
+    "COLOURS",
+    "MOST_LINES",
+    "GroupsLike",
+    "distinct_series",
+    "evenly_spaced",
+    "first_lines",
+    "left_out",
+    "row_name",
+    "series_of",
+    "shape_of",
+    "values_by_name",
+]
 
 GroupsLike = Mapping[str, npt.ArrayLike] | Sequence[Group]
 """Groups as `isorun.analysis.measurements.Table.groups` gives them, or names with their values."""
@@ -23,6 +38,7 @@ MOST_LINES: Final = 2 * COLOURS
 """So many lines can be told apart: each colour plain, and then dashed."""
 
 Shown = TypeVar("Shown")
+_SHAPES = (Shape.CIRCLE, Shape.SQUARE, Shape.DIAMOND, Shape.TRIANGLE, Shape.CROSS)
 
 
 def values_by_name(groups: GroupsLike) -> dict[str, FloatArray]:
@@ -51,3 +67,27 @@ def first_lines(named: Mapping[str, Shown]) -> list[tuple[str, Shown, int, bool]
 def left_out(found: int, noun: str = "group") -> str:
     """A sentence on what is not drawn, or nothing."""
     return f" Drawn are the first {MOST_LINES} of {count(found, noun)}." if found > MOST_LINES else ""
+
+
+def series_of(key: GroupKey) -> int:
+    """The number of the level."""
+    return list(Level).index(key.level)
+
+
+def distinct_series(keys: Sequence[GroupKey]) -> list[int]:
+    """A number for each group: that of its level where this tells the groups apart, else running numbers."""
+    levels = [series_of(key) for key in keys]
+    return levels if len(set(levels)) == len(levels) else list(range(len(levels)))
+
+
+def shape_of(series: int) -> Shape:
+    """The shape of a series."""
+    return _SHAPES[series % len(_SHAPES)]
+
+
+def row_name(key: GroupKey, keys: Sequence[GroupKey]) -> str:
+    """The parts of a group's name that differ between the groups; the level when none does."""
+    parts = (key.approach, key.config, key.environment, str(key.level))
+    columns = zip(*((item.approach, item.config, item.environment, str(item.level)) for item in keys), strict=True)
+    varying = [part for part, column in zip(parts, columns, strict=True) if len(set(column)) > 1]
+    return " ".join(varying) or parts[-1]

@@ -8,24 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
-from isorun.report.figures.description import Figure, Legend
-from isorun.report.figures.svg_marks import (
-    Frame,
-    band_mark,
-    box_marks,
-    cell_marks,
-    dot_mark,
-    element,
-    line_mark,
-    number,
-    series_class,
-    shape_mark,
-)
-from isorun.report.figures.text_width import text_width
+from isorun.report.figures.description import Axis, Band, Box, Dot, Figure, Legend, Line, Shape, Tile
 from isorun.report.plain_text import escaped
 
 __all__ = ["STYLE", "render"]
@@ -33,7 +22,7 @@ __all__ = ["STYLE", "render"]
 _WIDTH: Final = 760
 _ROW: Final = 46
 _DOT_ROW: Final = 24
-_CELL_ROW: Final = 32
+_TILE_ROW: Final = 32
 _LABEL_LINE: Final = 15
 _LONGEST_LABEL: Final = 34
 _CURVE_HEIGHT: Final = 300
@@ -43,25 +32,34 @@ _RIGHT: Final = 16
 _LEGEND_LINE: Final = 20
 
 STYLE: Final = resources.files(__package__).joinpath("figure.css").read_text("utf-8").strip()
+_SERIES: Final = 6
+_RADIUS: Final = 4.2
+_SMALL_RADIUS: Final = 2.2
+_STRONGEST: Final = 0.6
+"""The opacity of the strongest tile: text on it stays readable."""
+_EM: Final = 13.0
+"""The size of labels in pixels. Shares of it are those of DejaVu Sans, the widest of the fonts a browser may take."""
+_NARROW: Final = frozenset("iljtfrI.,:;'|!()[]/\\ -\"\N{NO-BREAK SPACE}")
+_WIDE: Final = frozenset("mwMW@%−+<>=~—")
 
 
 def render(figure: Figure, *, standalone: bool = False) -> str:
     """The figure as one SVG element; `standalone` adds the name space and the style, for a file of its own."""
-    frame = _frame(figure)
+    area = _plot_area(figure)
     legend = _legend_places(figure.legend)
-    height = frame.top + frame.height + _BOTTOM + _LEGEND_LINE * (legend[-1][1] + 1 if legend else 0)
+    height = area.top + area.height + _BOTTOM + _LEGEND_LINE * (legend[-1][1] + 1 if legend else 0)
     mark = hashlib.sha256(f"{figure.name}/{figure.title}".encode()).hexdigest()[:8]
     parts = [
         element("title", escaped(figure.title), id=f"t{mark}"),
         element("desc", escaped(figure.sentence), id=f"d{mark}"),
         *([element("style", STYLE)] if standalone else []),
-        *_axis_marks(frame),
-        *(band_mark(band, frame) for band in figure.bands if band.points),
-        *(part for cell in figure.cells for part in cell_marks(cell, frame)),
-        *(line_mark(line, frame) for line in figure.lines if line.points),
-        *(part for box in figure.boxes for part in box_marks(box, frame)),
-        *(dot_mark(dot, frame) for dot in figure.dots),
-        *_legend_marks(legend, frame.top + frame.height + _BOTTOM),
+        *_axis_marks(area),
+        *(band_mark(band, area) for band in figure.bands if band.points),
+        *(part for tile in figure.tiles for part in tile_marks(tile, area)),
+        *(line_mark(line, area) for line in figure.lines if line.points),
+        *(part for box in figure.boxes for part in box_marks(box, area)),
+        *(dot_mark(dot, area) for dot in figure.dots),
+        *_legend_marks(legend, area.top + area.height + _BOTTOM),
     ]
     attributes = {"xmlns": "http://www.w3.org/2000/svg"} if standalone else {}
     return element(
@@ -75,48 +73,48 @@ def render(figure: Figure, *, standalone: bool = False) -> str:
     )
 
 
-def _frame(figure: Figure) -> Frame:
+def _plot_area(figure: Figure) -> PlotArea:
     rows = figure.y.rows
     labels = [line for tick in figure.y.ticks for line in _label_lines(tick.label)]
     left = 14 + max(map(text_width, labels), default=0.0) + (0 if rows else 20)
-    row = _ROW if figure.boxes else _CELL_ROW if figure.cells else _DOT_ROW
+    row = _ROW if figure.boxes else _TILE_ROW if figure.tiles else _DOT_ROW
     row = max(row, 9 + _LABEL_LINE * max((len(_label_lines(tick.label)) for tick in figure.y.ticks), default=1))
     height = row * len(figure.y.ticks) if rows else _CURVE_HEIGHT
-    return Frame(left, _TOP, _WIDTH - left - _RIGHT, height, figure.x, figure.y)
+    return PlotArea(left, _TOP, _WIDTH - left - _RIGHT, height, figure.x, figure.y)
 
 
 def _label_lines(label: str) -> list[str]:
     return textwrap.wrap(label, _LONGEST_LABEL) or [""]
 
 
-def _axis_marks(frame: Frame) -> Iterator[str]:
-    bottom, right = frame.top + frame.height, frame.left + frame.width
-    for tick in frame.x_axis.ticks:
-        at = frame.x(tick.at)
-        if not frame.x_axis.rows:
-            yield element("line", class_="grid", x1=at, x2=at, y1=frame.top, y2=bottom)
+def _axis_marks(area: PlotArea) -> Iterator[str]:
+    bottom, right = area.top + area.height, area.left + area.width
+    for tick in area.x_axis.ticks:
+        at = area.x(tick.at)
+        if not area.x_axis.rows:
+            yield element("line", class_="grid", x1=at, x2=at, y1=area.top, y2=bottom)
         yield element("text", escaped(tick.label), class_="soft", x=at, y=bottom + 17, text_anchor="middle")
-    yield element("line", class_="axis", x1=frame.left, x2=right, y1=bottom, y2=bottom)
-    middle = frame.left + frame.width / 2
-    yield element("text", escaped(frame.x_axis.label), x=middle, y=bottom + 36, text_anchor="middle")
-    yield from _row_labels(frame) if frame.y_axis.rows else _value_labels(frame)
+    yield element("line", class_="axis", x1=area.left, x2=right, y1=bottom, y2=bottom)
+    middle = area.left + area.width / 2
+    yield element("text", escaped(area.x_axis.label), x=middle, y=bottom + 36, text_anchor="middle")
+    yield from _row_labels(area) if area.y_axis.rows else _value_labels(area)
 
 
-def _row_labels(frame: Frame) -> Iterator[str]:
-    for tick in frame.y_axis.ticks:
+def _row_labels(area: PlotArea) -> Iterator[str]:
+    for tick in area.y_axis.ticks:
         lines = _label_lines(tick.label)
-        first = frame.y(tick.at) + 4.5 - 7.5 * (len(lines) - 1)
+        first = area.y(tick.at) + 4.5 - 7.5 * (len(lines) - 1)
         for place, line in enumerate(lines):
-            yield element("text", escaped(line), x=frame.left - 10, y=first + _LABEL_LINE * place, text_anchor="end")
+            yield element("text", escaped(line), x=area.left - 10, y=first + _LABEL_LINE * place, text_anchor="end")
 
 
-def _value_labels(frame: Frame) -> Iterator[str]:
-    for tick in frame.y_axis.ticks:
-        at = frame.y(tick.at)
-        yield element("line", class_="grid", x1=frame.left, x2=frame.left + frame.width, y1=at, y2=at)
-        yield element("text", escaped(tick.label), class_="soft", x=frame.left - 8, y=at + 4, text_anchor="end")
-    turned = f"translate(12 {number(frame.top + frame.height / 2)}) rotate(-90)"
-    yield element("text", escaped(frame.y_axis.label), transform=turned, text_anchor="middle")
+def _value_labels(area: PlotArea) -> Iterator[str]:
+    for tick in area.y_axis.ticks:
+        at = area.y(tick.at)
+        yield element("line", class_="grid", x1=area.left, x2=area.left + area.width, y1=at, y2=at)
+        yield element("text", escaped(tick.label), class_="soft", x=area.left - 8, y=at + 4, text_anchor="end")
+    turned = f"translate(12 {number(area.top + area.height / 2)}) rotate(-90)"
+    yield element("text", escaped(area.y_axis.label), transform=turned, text_anchor="middle")
 
 
 def _legend_places(legend: Sequence[Legend]) -> list[tuple[float, int, Legend]]:
@@ -141,3 +139,151 @@ def _legend_marks(places: Sequence[tuple[float, int, Legend]], top: float) -> It
         else:
             yield shape_mark(entry.shape, x, y, entry.series)
         yield element("text", escaped(entry.label), class_="soft", x=x + 13, y=y + 4.5)
+
+
+@dataclass(frozen=True, slots=True)
+class PlotArea:
+    """The rectangle the axes span, in pixels."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    x_axis: Axis
+    y_axis: Axis
+
+    def x(self, value: float) -> float:
+        """The pixel of a value on the x axis."""
+        return self.left + self.width * (value - self.x_axis.low) / (self.x_axis.high - self.x_axis.low)
+
+    def y(self, value: float) -> float:
+        """The pixel of a value on the y axis; rows run downwards, numbers upwards."""
+        share = (value - self.y_axis.low) / (self.y_axis.high - self.y_axis.low)
+        return self.top + self.height * (share if self.y_axis.rows else 1.0 - share)
+
+
+def number(value: float) -> str:
+    """A coordinate with one decimal at most, so that the same figure gives the same bytes."""
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def element(name: str, content: str | None = None, **attributes: str | float) -> str:
+    """One element; attribute names with a trailing underscore lose it; everything is escaped but the content."""
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escaped(value if isinstance(value, str) else number(value))}"'
+        for key, value in attributes.items()
+    )
+    return f"<{name}{written}/>" if content is None else f"<{name}{written}>{content}</{name}>"
+
+
+def box_marks(box: Box, area: PlotArea) -> Iterator[str]:
+    """Whiskers with caps, the box, and the median."""
+    middle, half = area.y(box.y), abs(area.y(box.height / 2) - area.y(0.0))
+    low, high = area.x(box.low), area.x(box.high)
+    group = series_class(box.series)
+    for end, start in ((area.x(box.low_whisker), low), (area.x(box.high_whisker), high)):
+        yield element("line", class_=f"whisker {group}", x1=start, x2=end, y1=middle, y2=middle)
+        yield element("line", class_=f"whisker {group}", x1=end, x2=end, y1=middle - half / 2, y2=middle + half / 2)
+    yield element(
+        "rect", class_=f"box {group}", x=low, y=middle - half, width=max(high - low, 0.8), height=2 * half, rx=2
+    )
+    at = area.x(box.median)
+    yield element("line", class_=f"median {group}", x1=at, x2=at, y1=middle - half, y2=middle + half)
+
+
+def dot_mark(dot: Dot, area: PlotArea) -> str:
+    """The dot with a title that a pointer shows."""
+    title = element("title", escaped(dot.title))
+    if dot.small:
+        kind = f"dot small {series_class(dot.series)}"
+        return element("circle", title, class_=kind, cx=area.x(dot.x), cy=area.y(dot.y), r=_SMALL_RADIUS)
+    return shape_mark(dot.shape, area.x(dot.x), area.y(dot.y), dot.series, title)
+
+
+def shape_mark(shape: Shape, x: float, y: float, series: int, title: str = "") -> str:
+    """A shape around a place; the mean's triangle stands out by an ink outline."""
+    group = series_class(series)
+    if shape is Shape.CIRCLE:
+        return element("circle", title, class_=f"dot {group}", cx=x, cy=y, r=_RADIUS)
+    if shape is Shape.CROSS:
+        reach = _RADIUS
+        path = f"M{number(x - reach)} {number(y - reach)}l8.4 8.4m0-8.4l-8.4 8.4"
+        return element("path", title, class_=f"cross {group}", d=path)
+    kind = f"mean {group}" if shape is Shape.TRIANGLE else f"dot {group}"
+    return element("path", title, class_=kind, d=_OUTLINES[shape](x, y))
+
+
+def line_mark(line: Line, area: PlotArea) -> str:
+    """A line; a faint one is thin and pale."""
+    points = _path([(area.x(x), area.y(y)) for x, y in line.points])
+    style = ("faint " if line.faint else "") + ("dashed " if line.dashed else "")
+    return element("path", class_=f"line {style}{series_class(line.series)}", d=points)
+
+
+def tile_marks(tile: Tile, area: PlotArea) -> Iterator[str]:
+    """The rectangle with a title that a pointer shows, and its text."""
+    left, right = area.x(tile.x[0]), area.x(tile.x[1])
+    top, bottom = sorted((area.y(tile.y[0]), area.y(tile.y[1])))
+    yield element(
+        "rect",
+        element("title", escaped(tile.title)),
+        class_=f"cell {series_class(tile.series)}",
+        x=left,
+        y=top,
+        width=right - left,
+        height=bottom - top,
+        fill_opacity=f"{_STRONGEST * tile.strength:.2f}",
+    )
+    if tile.text:
+        kind = "value strong" if tile.strong else "value"
+        middle = (top + bottom) / 2 + 4.5
+        yield element("text", escaped(tile.text), class_=kind, x=(left + right) / 2, y=middle, text_anchor="middle")
+
+
+def band_mark(band: Band, area: PlotArea) -> str:
+    """The area between the low and the high line."""
+    upper = [(area.x(x), area.y(high)) for x, _, high in band.points]
+    lower = [(area.x(x), area.y(low)) for x, low, _ in reversed(band.points)]
+    return element("path", class_=f"band {series_class(band.series)}", d=f"{_path([*upper, *lower])}z")
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)
+
+
+def _square(x: float, y: float) -> str:
+    return f"M{number(x - 4)} {number(y - 4)}h8v8h-8z"
+
+
+def _diamond(x: float, y: float) -> str:
+    return f"M{number(x)} {number(y - 5.4)}l5.4 5.4l-5.4 5.4l-5.4-5.4z"
+
+
+def _triangle(x: float, y: float) -> str:
+    return f"M{number(x)} {number(y - 6)}l6 10.5h-12z"
+
+
+_OUTLINES: Final[dict[Shape, Callable[[float, float], str]]] = {
+    Shape.SQUARE: _square,
+    Shape.DIAMOND: _diamond,
+    Shape.TRIANGLE: _triangle,
+}
+
+
+def series_class(series: int) -> str:
+    """The class that gives a mark the colour of its series."""
+    return f"s{series % _SERIES}"
+
+
+def text_width(text: str) -> float:
+    """The width of a line of label text in pixels, rather too large than too small."""
+    return _EM * sum(_share(char) for char in text)
+
+
+def _share(char: str) -> float:
+    if char in _NARROW:
+        return 0.42
+    if char in _WIDE or unicodedata.east_asian_width(char) in "WF":
+        return 1.0
+    return 0.72 if char.isupper() else 0.64

@@ -5,39 +5,191 @@ from __future__ import annotations
 import importlib
 import warnings
 from types import ModuleType
-from typing import Any
+from typing import Any, Callable, ClassVar, FrozenSet, Mapping
 
-from .. import trouble
-from ..recorder import FINAL_WEIGHTS, Recorder
-from ..settings import Settings
+from .. import seeding
+from ..levels import Settings
+from ..recorder import FINAL_WEIGHTS, INITIAL_WEIGHTS, Recorder, guarded
+from .base import Framework, Hash, Watch, framed
 
-SEEDING_CALL = "torch.manual_seed"
-INITIAL_WEIGHTS = "weights.initial"
 MAX_DIGEST_BYTES = 2 * 2**30
 _NONDETERMINISTIC = "does not have a deterministic implementation"
+_DEVICES = ("cuda", "xpu", "mps")
 
 
-def prepare(torch: ModuleType, settings: Settings, recorder: Recorder) -> TorchWatch:
-    """Set what the level says; the watch that sees the weights and the seed until the training ends."""
-    if settings.seed is not None:
-        torch.manual_seed(settings.seed)
-    elif settings.warm:
-        torch.seed()
-    if settings.fixes_kernels:
-        _fix_kernels(torch, recorder)
-    if settings.threads is not None:
-        torch.set_num_threads(settings.threads)
-    watch = TorchWatch(torch, recorder)
-    if recorder.rank == 0:
-        watch.follow_optimizers()
-    return watch
+class Torch(Framework):
+    """torch, and what stands on it."""
+
+    name = "torch"
+    packages = ("torch", "torchvision", "torchaudio", "lightning", "pytorch_lightning", "transformers")
+    watched = ("torch",)
+    safe_to_preload = ("torch", "torchvision")
+    preload = ("numpy", "numpy.random", "torch", "torch.optim", "torch._dynamo", "torch._inductor.config")
+    global_seed_calls = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all")
+    watched_seed_call = "torch.manual_seed"
+    seeding_names: ClassVar[Mapping[str, str]] = {"set_seed": "set_seed", "seed_everything": "seed_everything"}
+    libraries = "libtorch_cpu|libtorch_cuda"
+    generated_files = ("_remote_module_",)
+    generated_folders = ("torchinductor_",)
+    cache_folders = ("torch_compile_debug",)
+    cache_variables = ("TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
+
+    def variables(self, cpu_flags: FrozenSet[str]) -> dict[str, str]:
+        """CuBLAS gives the same sums with a workspace of its own; ATen takes the widest path that all machines have."""
+        path = {"ATEN_CPU_CAPABILITY": "avx2"} if "avx2" in cpu_flags else {}
+        return {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", **path}
+
+    def constant_seed(self, called: str) -> str | None:
+        """`manual_seed` of the module, or of a generator."""
+        if called.rpartition(".")[2] == "manual_seed":
+            return self.watched_seed_call if called == self.watched_seed_call else "torch.Generator.manual_seed"
+        return super().constant_seed(called)
+
+    def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
+        """Reach the generators of all devices and generators of one's own, also where they ask for fresh entropy."""
+        kind = seeding.Kind("torch", constant)
+        for owner in (module, module.random):
+            seeding.take_calls(owner, "manual_seed", "torch.manual_seed", kind)
+            seeding.take_fresh(owner, "seed", "torch.seed", kind, module.manual_seed)
+        for device in _DEVICES:
+            part = getattr(module, device, None)
+            for call in ("manual_seed", "manual_seed_all"):
+                seeding.take_calls(part, call, f"torch.{device}.{call}", kind)
+            for call in ("seed", "seed_all"):
+                reseed = getattr(part, f"manual_{call}", None)
+                seeding.take_fresh(part, call, f"torch.{device}.{call}", kind, reseed)
+        generator = module.Generator
+        seeding.take_method(generator, "manual_seed", "torch.Generator.manual_seed", kind)
+        seeding.take_fresh_method(generator, "seed", "torch.Generator.seed", kind, "manual_seed")
+
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch:  # noqa: ARG002
+        """Set what the level says; the watch that sees the weights and the seed until the training ends."""
+        if settings.seed is not None:
+            module.manual_seed(settings.seed)
+        elif settings.warm:
+            module.seed()
+        if settings.fixes_kernels:
+            _fix_kernels(module, settings, recorder)
+        watch = TorchWatch(module, recorder)
+        if recorder.rank == 0:
+            watch.follow_optimizers()
+        return watch
+
+    def effective(self, module: ModuleType) -> dict[str, Any]:
+        """Threads, CPU path, and the settings that levels fix."""
+        from hashlib import sha256
+
+        built = module.__config__.show()
+        return {
+            "version": str(module.__version__),
+            "threads": module.get_num_threads(),
+            "interop_threads": module.get_num_interop_threads(),
+            "cpu_capability": module.backends.cpu.get_cpu_capability(),
+            "mkldnn": module.backends.mkldnn.is_available(),
+            "mkl": module.backends.mkl.is_available(),
+            "deterministic_algorithms": module.are_deterministic_algorithms_enabled(),
+            "cudnn_deterministic": module.backends.cudnn.deterministic,
+            "cudnn_benchmark": module.backends.cudnn.benchmark,
+            "float32_matmul_precision": module.get_float32_matmul_precision(),
+            "default_dtype": str(module.get_default_dtype()),
+            "build": sha256(built.encode()).hexdigest(),
+            "blas": _blas_of(built),
+        }
+
+    def devices(self, module: ModuleType) -> dict[str, Any]:
+        """The GPUs, once the training has started them."""
+        if not module.cuda.is_initialized():
+            return {}
+        return {
+            "cuda": module.version.cuda,
+            "cudnn": module.backends.cudnn.version(),
+            "tf32_matmul": module.backends.cuda.matmul.allow_tf32,
+            "devices": [module.cuda.get_device_name(index) for index in range(module.cuda.device_count())],
+        }
+
+    def left_open(self, module: ModuleType) -> list[str]:
+        """Settings of the level that do not hold at the end, however that came."""
+        held = {
+            "deterministic algorithms are off": module.are_deterministic_algorithms_enabled(),
+            "torch.backends.cudnn.benchmark is on": not module.backends.cudnn.benchmark,
+            "torch.backends.cudnn.deterministic is off": module.backends.cudnn.deterministic,
+        }
+        return [f"torch: {what}" for what, holds in held.items() if not holds]
+
+    def children(self, value: Any) -> dict[Any, Any] | None:
+        """The state of a module or an optimizer."""
+        return dict(value.state_dict()) if callable(getattr(value, "state_dict", None)) else None
+
+    def array(self, value: Any) -> Any | None:
+        """A tensor's numbers; bfloat16, which NumPy does not have, as float32."""
+        if not hasattr(value, "detach"):
+            return None
+        plain = value.detach().cpu()
+        return (plain.float() if plain.is_floating_point() else plain).numpy()
+
+    def hash_array(self, update: Hash, name: str, value: Any) -> bool:
+        """Memory as it lies: works for bfloat16 and without NumPy, and copies nothing."""
+        if not hasattr(value, "detach") or not hasattr(value, "data_ptr"):
+            return False
+        tensor = value.to_local() if hasattr(value, "to_local") else value
+        if tensor.is_sparse or tensor.is_quantized:
+            raise TypeError(f"{name or 'the tensor'} is sparse or quantized; dense tensors have a digest")
+        plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        size = plain.numel() * plain.element_size()
+        framed(update, name, str(plain.dtype), str(tuple(plain.shape)))
+        if size:
+            import ctypes
+
+            update((ctypes.c_char * size).from_address(plain.data_ptr()))
+        return True
 
 
-def _fix_kernels(torch: ModuleType, recorder: Recorder) -> None:
+def constant(value: Any) -> int | None:
+    """A seed that torch takes: a number of 64 bits, with or without a sign."""
+    number = seeding.whole_number(value)
+    return number if number is not None and -(2**63) <= number < 2**64 else None
+
+
+def _blas_of(config: str) -> str:
+    lines = [line.strip(" -") for line in config.splitlines()]
+    return next((line for line in lines if "Math Kernel Library" in line or line.startswith("LAPACK")), "")
+
+
+def _fix_kernels(torch: ModuleType, settings: Settings, recorder: Recorder) -> None:
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
+    if settings.threads is not None:
+        torch.set_num_threads(settings.threads)
     _note_nondeterministic_operations(recorder)
+    guarded(recorder.folder, "answering torch's settings", _answer_settings)(torch, settings, recorder)
+
+
+def _answer_settings(torch: ModuleType, settings: Settings, recorder: Recorder) -> None:
+    """From now on the training's own settings against the level are answered with the level's.
+
+    Both the C functions, which context managers call, and the properties of `torch.backends.cudnn`, which hold on to
+    them, are reached. Stricter settings than the level's are left as they are: they are not against it.
+    """
+    answers = seeding.Answers(recorder)
+    for name, told, wanted in (
+        ("_set_cudnn_benchmark", "torch.backends.cudnn.benchmark", False),
+        ("_set_cudnn_deterministic", "torch.backends.cudnn.deterministic", True),
+    ):
+        answers.answer(torch._C, name, told, wanted)  # noqa: SLF001
+        _answer_property(torch, told.rpartition(".")[2], getattr(torch._C, name, None))  # noqa: SLF001
+    told = "torch.use_deterministic_algorithms"
+    # Operations without a deterministic kernel run all the same, and are told.
+    answers.answer(torch._C, "_set_deterministic_algorithms", told, True, warn_only=True)  # noqa: SLF001
+    answers.answer(torch, "use_deterministic_algorithms", told, True, warn_only=True)
+    if settings.threads is not None:
+        answers.answer(torch, "set_num_threads", "torch.set_num_threads", settings.threads)
+
+
+def _answer_property(torch: ModuleType, name: str, setter: Callable[..., Any] | None) -> None:
+    held: Any = type(torch.backends.cudnn).__dict__.get(name)
+    if setter is not None and hasattr(held, "setter"):
+        held.setter = setter
 
 
 def _note_nondeterministic_operations(recorder: Recorder) -> None:
@@ -47,13 +199,15 @@ def _note_nondeterministic_operations(recorder: Recorder) -> None:
     def showwarning(message: Any, *args: Any, **kwargs: Any) -> None:
         text = str(message)
         if _NONDETERMINISTIC in text:
-            recorder.note("nondeterministic-operation", text.partition(_NONDETERMINISTIC)[0] + _NONDETERMINISTIC)
+            told = text.partition(_NONDETERMINISTIC)[0] + _NONDETERMINISTIC
+            recorder.note("nondeterministic-operation", told)
+            recorder.left_open(told)
         show(message, *args, **kwargs)
 
     warnings.showwarning = showwarning
 
 
-class TorchWatch:
+class TorchWatch(Watch):
     """Digests the weights at the first and after the last optimizer step, and sees whether the seed was set anew.
 
     The last two optimizers are kept alive until the end, because the model may be gone by then.
@@ -75,7 +229,7 @@ class TorchWatch:
         else:
             register(self._before_step)
 
-    def set_seed_since(self) -> int | None:
+    def seed_set(self) -> int | None:
         """The seed that the training gave to torch by itself; None when it gave none, or the one already set."""
         now: int = self._torch.initial_seed()
         return now if now != self._seed else None
@@ -89,7 +243,7 @@ class TorchWatch:
         if optimizer is self._latest or optimizer is self._before:
             return
         if not self._recorder.is_forked_child:
-            trouble.guarded(self._recorder.folder, "digest of the initial weights", self._first_step)(optimizer)
+            guarded(self._recorder.folder, "digest of the initial weights", self._first_step)(optimizer)
 
     def _first_step(self, optimizer: Any) -> None:
         self._before, self._latest = self._latest, optimizer
@@ -104,3 +258,6 @@ class TorchWatch:
             self._recorder.note("no-digest", f"{name}: {size} bytes of weights are more than {MAX_DIGEST_BYTES}")
         else:
             self._recorder.digest(name, groups if len(groups) > 1 else groups[0])
+
+
+FRAMEWORKS = (Torch(),)

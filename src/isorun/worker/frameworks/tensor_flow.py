@@ -1,26 +1,104 @@
-"""TensorFlow: the global seed, deterministic operations and threads.
+"""TensorFlow and Keras: the global seed, deterministic operations and threads.
 
-Keras needs no call of its own. Keras 3 draws the seeds of its layers and initialisers from Python's generator, Keras 2
-from TensorFlow's; both are seeded. `keras.utils.set_random_seed` would restart streams the training may have used.
+Keras needs no seeding of its own. Keras 3 draws the seeds of its layers and initialisers from Python's generator, Keras
+2 from TensorFlow's; both are seeded. `keras.utils.set_random_seed` would restart streams the training may have used.
 """
 
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any, ClassVar, FrozenSet, Mapping
 
-from ..recorder import Recorder
-from ..selfseeding import watch_calls
-from ..settings import Settings
+from .. import seeding
+from ..levels import Settings
+from ..recorder import Recorder, guarded
+from .base import Framework
+
+_THREADS = ("set_intra_op_parallelism_threads", "set_inter_op_parallelism_threads")
 
 
-def prepare(tensorflow: ModuleType, settings: Settings, recorder: Recorder) -> None:
-    """Set what the level says, and notice when the training sets the seed itself."""
-    if settings.seed is not None:
-        tensorflow.random.set_seed(settings.seed)
-    if settings.fixes_kernels:
-        tensorflow.config.experimental.enable_op_determinism()
-    if settings.threads is not None:
-        tensorflow.config.threading.set_intra_op_parallelism_threads(settings.threads)
-        tensorflow.config.threading.set_inter_op_parallelism_threads(settings.threads)
-    if not settings.takes_seeds:
-        watch_calls(tensorflow.random, "set_seed", "tensorflow.random.set_seed", recorder)
+class TensorFlow(Framework):
+    """TensorFlow; it starts threads when imported, so no fork server imports it."""
+
+    name = "tensorflow"
+    packages = ("tensorflow",)
+    watched = ("tensorflow",)
+    global_seed_calls = ("tensorflow.random.set_seed",)
+    seeding_names: ClassVar[Mapping[str, str]] = {"from_seed": "tensorflow.random.Generator.from_seed"}
+    libraries = "libtensorflow"
+    generated_files = ("__autograph_generated_file",)
+
+    def variables(self, cpu_flags: FrozenSet[str]) -> dict[str, str]:  # noqa: ARG002
+        """What TensorFlow reads before it can be told."""
+        return {"TF_DETERMINISTIC_OPS": "1", "TF_CUDNN_DETERMINISTIC": "1"}
+
+    def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
+        """Reach the global generator and generators of one's own, also one that asks for fresh entropy."""
+        kind = seeding.Kind("tensorflow", seeding.whole_number)
+        seeding.take_calls(module.random, "set_seed", "tensorflow.random.set_seed", kind)
+        for former in (module.compat.v1, module.compat.v1.random):
+            seeding.take_calls(former, "set_random_seed", "tensorflow.random.set_seed", kind)
+        generator = module.random.Generator
+        seeding.take_calls(generator, "from_seed", "tensorflow.random.Generator.from_seed", kind)
+        fresh = "from_non_deterministic_state"
+        seeding.take_fresh(generator, fresh, f"tensorflow.random.Generator.{fresh}", kind, generator.from_seed)
+
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> None:  # noqa: ARG002
+        """Set what the level says, and notice when the training sets the seed itself."""
+        if settings.seed is not None:
+            module.random.set_seed(settings.seed)
+        if settings.fixes_kernels:
+            module.config.experimental.enable_op_determinism()
+        if settings.threads is not None:
+            guarded(recorder.folder, "fixing TensorFlow's threads", _fix_threads)(module, settings.threads, recorder)
+        if not settings.takes_seeds:
+            seeding.watch_calls(module.random, "set_seed", "tensorflow.random.set_seed", recorder)
+
+    def effective(self, module: ModuleType) -> dict[str, Any]:
+        """Threads, as they were asked for: TensorFlow says 0 where it chooses by itself."""
+        threading = module.config.threading
+        return {
+            "version": str(module.__version__),
+            "intra_op_parallelism": threading.get_intra_op_parallelism_threads(),
+            "inter_op_parallelism": threading.get_inter_op_parallelism_threads(),
+        }
+
+
+def _fix_threads(tensorflow: ModuleType, threads: int, recorder: Recorder) -> None:
+    answers = seeding.Answers(recorder)
+    for name in _THREADS:
+        getattr(tensorflow.config.threading, name)(threads)
+        answers.answer(tensorflow.config.threading, name, f"tensorflow.config.threading.{name}", threads)
+
+
+class Keras(Framework):
+    """Keras 3 has generators of its own; Keras 2 has none, and its initializers are left to it."""
+
+    name = "keras"
+    packages = ("keras",)
+    watched = ("keras",)
+    seeding_names: ClassVar[Mapping[str, str]] = {
+        "set_random_seed": "set_random_seed",
+        "SeedGenerator": "keras.random.SeedGenerator",
+    }
+
+    def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
+        """Reach constants given to a SeedGenerator, as layers make one of their `seed`, or to an initializer.
+
+        Without a seed both draw one from Python's generator, which the level has seeded.
+        """
+        generator = getattr(getattr(module, "random", None), "SeedGenerator", None)
+        if generator is None:
+            return
+        kind = seeding.Kind("keras", seeding.whole_number)
+        seeding.take_calls(generator, "__init__", "keras.random.SeedGenerator", kind, position=1)
+        for base in module.initializers.RandomNormal.__mro__:
+            if base.__name__ == "RandomInitializer":
+                seeding.take_calls(base, "__init__", "keras.initializers", kind, position=1)
+
+    def children(self, value: Any) -> dict[Any, Any] | None:
+        """The weights of a model or layer."""
+        return dict(enumerate(value.get_weights())) if callable(getattr(value, "get_weights", None)) else None
+
+
+FRAMEWORKS = (TensorFlow(), Keras())

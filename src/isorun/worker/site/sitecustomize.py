@@ -17,7 +17,7 @@ def _start_worker() -> None:
     if not os.environ.get("ISORUN_RUN_DIR"):
         return
     try:
-        importlib.import_module("isorun_worker.startup").start()
+        importlib.import_module("isorun_worker.lifetime").start()
     except Exception as error:  # the training goes on, whatever happens to the worker
         sys.stderr.write("isorun: the worker could not start: {!r}\n".format(error))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Checksum", "Dataset", "RemoteFile"]
+__all__ = ["Checksum", "Dataset", "RemoteFile", "repository_files"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +60,19 @@ class Dataset:
         """Bytes of all originals, None when any is not known."""
         sizes = [file.size for file in self.files]
         return None if None in sizes or not sizes else sum(size for size in sizes if size is not None)
+
+
+def repository_files(
+    repository: str, commit: str, folder: str, rows: Iterable[tuple[str, int, str]]
+) -> tuple[RemoteFile, ...]:
+    """The files of a folder at a commit; rows of (path below the folder, bytes, sha256 computed from that commit)."""
+    source = f"computed from the file in github {repository} at {commit[:12]}"
+    return tuple(
+        RemoteFile(
+            path=path,
+            urls=(f"https://raw.githubusercontent.com/{repository}/{commit}/{folder}/{path}",),
+            size=size,
+            checksum=Checksum("sha256", sha256, source),
+        )
+        for path, size, sha256 in rows
+    )

@@ -12,11 +12,10 @@ from isorun.analysis.evidence.condition import Condition
 from isorun.report.numbers import UNKNOWN, count
 from isorun.report.tables import Column, Table
 from isorun.report.view import View
+from isorun.zoo.data.acquisition import Acquired
 from isorun.zoo.data.catalogue import DATASETS, dataset
 from isorun.zoo.data.dataset import Dataset
-from isorun.zoo.data.folder import VARIABLE, data_folder
-from isorun.zoo.data.getting.acquisition import Acquired
-from isorun.zoo.data.presence import Form, at_hand, form_of
+from isorun.zoo.data.presence import VARIABLE, Form, at_hand, data_folder, form_of
 
 __all__ = ["Listed", "acquired_json", "acquired_lines", "listed", "listing_json", "listing_view"]
 

@@ -1,18 +1,44 @@
-"""Whether a data set is at hand, and in which of its forms. Nothing is downloaded or opened here."""
+"""Where data sets lie, whether one is at hand, and in which of its forms. Nothing is downloaded or opened here.
+
+One folder for all of them, each in a folder of its own name. $ISORUN_DATA names it (a shared disk, an offline machine);
+without it, it is the user's cache folder.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from isorun.errors import DataError
 from isorun.zoo.data.catalogue import dataset
 from isorun.zoo.data.dataset import Dataset
-from isorun.zoo.data.folder import data_folder
 
-__all__ = ["Form", "at_hand", "form_of", "require"]
+__all__ = ["VARIABLE", "Form", "at_hand", "data_folder", "form_of", "require"]
+
+VARIABLE: Final = "ISORUN_DATA"
+
+
+def data_folder() -> Path:
+    """The folder of all data sets; it need not exist yet."""
+    named = os.environ.get(VARIABLE, "").strip()
+    if named:
+        return _folder(named)
+    cache = os.environ.get("XDG_CACHE_HOME", "").strip()
+    return (Path(cache) if cache else Path("~/.cache").expanduser()) / "isorun" / "data"
+
+
+def _folder(named: str) -> Path:
+    try:
+        folder = Path(named).expanduser().absolute()
+    except RuntimeError as error:
+        raise DataError(f"{VARIABLE} names no folder", found=f"{named} ({error})") from None
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{VARIABLE} names no folder", found=f"{folder}, which is a file")
+    return folder
 
 
 @dataclass(frozen=True, slots=True)

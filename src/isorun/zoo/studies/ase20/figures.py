@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from isorun.analysis.studies.group_result import SelectionResult
-from isorun.report.figures.boxplot import BoxRow, RunValue, box_figure
 from isorun.report.figures.description import Figure
-from isorun.report.figures.groups import COLOURS
-from isorun.report.figures.series import series_of
+from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
+from isorun.report.figures.groups import COLOURS, series_of
 from isorun.report.numbers import decimals_for
 from isorun.study.levels import Level
-from isorun.zoo.studies.ase20.cells import POINTS
 from isorun.zoo.studies.ase20.design import METRIC
 from isorun.zoo.studies.ase20.factors import arm_group
 from isorun.zoo.studies.ase20.measured import Measured, PartResult, overall_extreme
+from isorun.zoo.studies.ase20.tables import POINTS
 
 __all__ = ["accuracy_figures", "factor_figures"]
 

@@ -1,8 +1,8 @@
-"""The paper's findings held against our runs, and the verdict that follows from them."""
+"""The paper's findings held against our runs, and all that these say, gathered once for whatever shows it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -11,22 +11,30 @@ from isorun.analysis.studies.group_result import GroupResult
 from isorun.report.numbers import UNKNOWN, count, p_value, percentage
 from isorun.report.tables import Column, Table
 from isorun.study.levels import Level
-from isorun.zoo.studies.ase20.cells import POINTS
-from isorun.zoo.studies.ase20.example import Example
-from isorun.zoo.studies.ase20.level_tables import default_against_fixed_seed, distinct_weights
+from isorun.study.records import RunRecord
+from isorun.zoo.paper import Request
+from isorun.zoo.studies.ase20.design import PlannedPart, planned_parts, study_of
+from isorun.zoo.studies.ase20.example import Example, examples
+from isorun.zoo.studies.ase20.factors import FactorShares, factor_shares
 from isorun.zoo.studies.ase20.measured import (
     Extreme,
     Measured,
     PartResult,
+    analysed,
     class_extreme,
+    default_against_fixed_seed,
+    distinct_weights,
+    gpu_runs_at_once,
+    measured_groups,
     of_papers_data,
     overall_extreme,
     time_extreme,
 )
+from isorun.zoo.studies.ase20.nested import Nested, nested_of
 from isorun.zoo.studies.ase20.published import FINDINGS, LEVENE_SIGNIFICANT
-from isorun.zoo.studies.ase20.table_notes import shared_times_notes
+from isorun.zoo.studies.ase20.tables import POINTS, shared_times_notes
 
-__all__ = ["Finding", "findings", "findings_table"]
+__all__ = ["Finding", "Findings", "find", "findings", "findings_table"]
 
 _NOT_JUDGED: Final = "not judged"
 _EXPECTED_TIME_DIFFERENCE: Final = 0.10
@@ -240,3 +248,48 @@ def _deterministic(groups: Sequence[Measured]) -> Finding:
     same = sum(distinct == 1 for distinct, _ in counts)
     ours = f"in {same} of {count(len(counts), 'network')}" if counts else UNKNOWN
     return Finding("ours", claim, "not tried", ours, same == len(counts) if counts else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Parts with their results, identical runs by network and level, and what follows from them."""
+
+    parts: tuple[PartResult, ...]
+    groups: tuple[Measured, ...]
+    examples: tuple[Example, ...]
+    shares: tuple[FactorShares, ...]
+    findings: tuple[Finding, ...]
+    nested: Nested | None = None
+
+    @property
+    def planned(self) -> tuple[PlannedPart, ...]:
+        """The parts as they were planned."""
+        return tuple(part.planned for part in self.parts)
+
+    @property
+    def begun(self) -> tuple[PartResult, ...]:
+        """The parts of which anything was recorded; a warning names the others."""
+        return tuple(part for part in self.parts if part.result is not None)
+
+    @property
+    def begun_groups(self) -> tuple[Measured, ...]:
+        """The groups of those parts, also such as have no run yet."""
+        return tuple(group for group in self.groups if group.group is not None)
+
+    @property
+    def finished(self) -> int:
+        """How many runs finished in all."""
+        return sum(group.finished for part in self.parts if part.result for group in part.result.groups)
+
+
+def find(request: Request, records: Mapping[str, Sequence[RunRecord]], is_made: Callable[[str], bool]) -> Findings:
+    """What the records say, by study name."""
+    parts = tuple(
+        analysed(part, study_of(part, request, is_made), records.get(part.name, ())) for part in planned_parts(request)
+    )
+    groups = measured_groups(parts, gpu_runs_at_once(records))
+    shown = examples(groups)
+    shares = tuple(factor_shares(part) for part in parts if part.planned.factors and part.result is not None)
+    nested = nested_of(parts, records)
+    found = findings(parts, groups, shown, is_smoke=request.scale == "smoke")
+    return Findings(parts, groups, shown, shares, found, nested)

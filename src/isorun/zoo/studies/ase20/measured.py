@@ -1,34 +1,92 @@
-"""Our runs, sorted the way the paper's tables need them: network by network, level by level."""
+"""Our runs, sorted the way the paper's tables need them: network by network, level by level.
+
+Where runs had to share a GPU, their times say how long they waited for each other, too. Runs on CPUs have CPUs of their
+own, so that only runs that used a GPU are counted.
+"""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 
+from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
 from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.analysis.studies.group_result import GroupResult, SelectionResult, SelectionSpread
-from isorun.analysis.studies.study_result import StudyResult, analyse_study
+from isorun.analysis.studies.study_result import LevelComparison, StudyResult, analyse_study
 from isorun.study.design import Study
 from isorun.study.levels import Level
-from isorun.study.records import RunRecord
+from isorun.study.records import RunRecord, RunState
 from isorun.zoo.studies.ase20.design import METRIC, PlannedPart
-from isorun.zoo.studies.ase20.images_used import ImageCounts, images_used
-from isorun.zoo.studies.ase20.networks import TrainedNetwork
-from isorun.zoo.studies.ase20.sharing import GroupName
+from isorun.zoo.studies.ase20.scales import TrainedNetwork
+from isorun.zoo.studies.ase20.training.options import COUNTS
 
 __all__ = [
     "Extreme",
+    "GroupName",
+    "ImageCounts",
     "Measured",
     "PartResult",
     "analysed",
     "by_level",
     "class_extreme",
+    "default_against_fixed_seed",
+    "distinct_weights",
+    "gpu_runs_at_once",
+    "images_used",
     "measured_groups",
     "of_papers_data",
     "overall_extreme",
     "time_extreme",
 ]
+
+GroupName = tuple[str, str, Level]
+"""The study, the approach and the level of a group of runs."""
+
+_HANDOVER: Final = 0.1
+"""Seconds by which a run may seem to begin before the last one ended, where clocks and rounding are to blame."""
+
+
+def gpu_runs_at_once(records: Mapping[str, Sequence[RunRecord]]) -> dict[GroupName, int]:
+    """The most runs that used a GPU at a time while a finished run of the group did; no entry where none used one."""
+    used = [(study, record, _span(record)) for study, found in records.items() for record in found if _has_gpu(record)]
+    begins = sorted(begin for _, _, (begin, _) in used)
+    ends = sorted(end for _, _, (_, end) in used)
+    going_on = [bisect_right(begins, begin) - bisect_right(ends, begin) for begin in begins]
+    most: dict[GroupName, int] = {}
+    for study, record, (begin, end) in used:
+        if record.state is RunState.FINISHED:
+            name = (study, record.cell.approach, record.cell.level)
+            during = going_on[bisect_left(begins, begin) : bisect_left(begins, end)]
+            most[name] = max(most.get(name, 1), *during)
+    return most
+
+
+def _has_gpu(record: RunRecord) -> bool:
+    gpu = record.environment.get("effective", {}).get("gpu") or {}
+    return bool(gpu.get("devices"))
+
+
+def _span(record: RunRecord) -> tuple[float, float]:
+    """Begin and end, at least a moment apart."""
+    begin = datetime.fromisoformat(record.started_at).timestamp()
+    return begin, begin + max(record.wall_seconds - _HANDOVER, 0.001)
+
+
+ImageCounts = tuple[int, int, int]
+"""Images for training, validation and test."""
+
+
+def images_used(records: Sequence[RunRecord]) -> tuple[ImageCounts, ...]:
+    """The different counts of the finished runs, smallest first; none where no run recorded them."""
+    results = [record.results for record in records if record.state is RunState.FINISHED]
+    counted = [[found.get(name, math.nan) for name in COUNTS] for found in results]
+    known = [tuple(map(int, counts)) for counts in counted if all(map(math.isfinite, counts))]
+    return tuple(sorted({(train, validation, test) for train, validation, test in known}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +234,21 @@ def time_extreme(group: GroupResult | None) -> Extreme | None:
 def _largest(group: GroupResult | None, candidates: Callable[[SelectionResult], Iterator[Extreme]]) -> Extreme | None:
     found = [item for rule in (group.selections if group else ()) for item in candidates(rule)]
     return max((item for item in found if item.spread.n > 1), key=lambda item: item.difference, default=None)
+
+
+def default_against_fixed_seed(parts: Sequence[PartResult]) -> Iterator[tuple[PartResult, LevelComparison]]:
+    """Levene's test between the two levels of the paper, under every rule."""
+    pair = {str(Level.DEFAULT), str(Level.FIXED_SEED)}
+    for part in parts:
+        for item in part.result.levels if part.result and not part.planned.is_ours else ():
+            if {item.level_a, item.level_b} == pair:
+                yield part, item
+
+
+def distinct_weights(group: GroupResult, digest: str = FINAL_WEIGHTS) -> tuple[int, int] | None:
+    """How many different weights came out of how many runs; None where no run left the digest."""
+    counts = [count for same in group.identical if (count := same.digest(digest)) is not None]
+    return (sum(count.distinct for count in counts), sum(count.runs for count in counts)) if counts else None
 
 
 def _view(rule: SelectionResult, without_weak: bool) -> SelectionSpread:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
 from isorun.errors import DataError
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 from isorun.zoo.data.presence import at_hand
 from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Network, Omission, Presentation, Request, Scale
-from isorun.zoo.studies.ase20.design import PARTS, planned_parts, study_of
-from isorun.zoo.studies.ase20.differences import scaled_down
-from isorun.zoo.studies.ase20.networks import LENETS, NETWORKS
-from isorun.zoo.studies.ase20.sizes import COSTS, OTHER_DATA
+from isorun.zoo.studies.ase20.design import PARTS, planned_parts, scaled_down, study_of
+from isorun.zoo.studies.ase20.scales import COSTS, LENETS, NETWORKS, OTHER_DATA
 
-__all__ = ["Ase20"]
+__all__ = ["PAPER", "Ase20"]
 
 
 def _scale(name: str) -> Scale:
@@ -79,3 +77,6 @@ def _require(names: Iterable[str]) -> None:
             f"ase20 needs data that is not at hand: {', '.join(missing)}",
             hint=f"isorun data get {' '.join(missing)}; or leave parts out with --only",
         )
+
+
+PAPER: Final = Ase20()

@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import isorun
-from isorun.errors import IsorunError, UsageError
-from isorun.zoo.devices import training_device
-from isorun.zoo.studies.ase20.training.arguments import Options, parsed
+from isorun.zoo.studies.ase20.training.options import Options, parsed
+from isorun.zoo.training import exit_code, training_device
 
 if TYPE_CHECKING:
-    from isorun.zoo.data.pictures.image_set import Images
-    from isorun.zoo.studies.ase20.training.evaluation import Evaluation
-    from isorun.zoo.studies.ase20.training.loop import Training
-    from isorun.zoo.studies.ase20.training.material import Material
+    from isorun.zoo.data.images import Images
+    from isorun.zoo.studies.ase20.training.images import Material
+    from isorun.zoo.studies.ase20.training.loop import JudgedEpoch, Training
 
 __all__ = ["main", "prepared", "train"]
 
@@ -30,15 +28,10 @@ _MADE_TRAIN_IMAGES = 512
 
 def main(words: Sequence[str] | None = None) -> int:
     """Parse, train, exit code."""
-    try:
-        train(parsed(words))
-    except IsorunError as error:
-        print(error, file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
-    return 0
+    return exit_code(lambda: train(parsed(words)))
 
 
-def train(options: Options) -> Evaluation:
+def train(options: Options) -> JudgedEpoch:
     """Train as asked, logging every epoch; the numbers after the last one."""
     network, material, training = prepared(options)
     say = _silent if "ISORUN_RUN_DIR" in os.environ else print
@@ -67,10 +60,9 @@ def train(options: Options) -> Evaluation:
 def prepared(options: Options) -> tuple[Any, Material, Training]:
     """The network, the images on their device, and the training that is ready to run."""
     device = _device(options)
-    from isorun.zoo.studies.ase20.training.generators import factor_seeds, made_generators  # noqa: PLC0415 - torch
-    from isorun.zoo.studies.ase20.training.loop import Plan, Training  # noqa: PLC0415 - torch
-    from isorun.zoo.studies.ase20.training.material import made_material  # noqa: PLC0415 - numpy
-    from isorun.zoo.studies.ase20.training.networks import SIDES, made_network  # noqa: PLC0415 - torch
+    from isorun.zoo.studies.ase20.training.images import made_material  # noqa: PLC0415 - numpy
+    from isorun.zoo.studies.ase20.training.loop import Course, Training  # noqa: PLC0415 - torch
+    from isorun.zoo.studies.ase20.training.networks import SIDES, factor_seeds, made_generators, made_network  # noqa: PLC0415 - torch  # noqa: PLC0415 - torch
     from isorun.zoo.studies.ase20.training.recipes import RECIPES  # noqa: PLC0415 - beside its users
 
     recipe = RECIPES[options.network]
@@ -82,8 +74,8 @@ def prepared(options: Options) -> tuple[Any, Material, Training]:
         channels_last = device == "cpu" or recipe.gpu_channels_last
     network = made_network(options.network, material.classes, generators, device, channels_last=channels_last)
     epochs, batch = options.epochs or recipe.epochs, options.batch or recipe.batch
-    plan = Plan(recipe, epochs, batch, channels_last, options.graph)
-    return network, material, Training(plan, network, material, generators)
+    course = Course(recipe, epochs, batch, channels_last, options.graph)
+    return network, material, Training(course, network, material, generators)
 
 
 def _device(options: Options) -> str:
@@ -96,7 +88,8 @@ def _device(options: Options) -> str:
 
 
 def _images(options: Options) -> Images:
-    from isorun.zoo.data.pictures.images import load_images, made_images  # noqa: PLC0415 - numpy
+    from isorun.zoo.data.images import load_images  # noqa: PLC0415 - numpy
+    from isorun.zoo.data.made import made_images  # noqa: PLC0415 - numpy
 
     if not options.made_data:
         return load_images(options.data)

@@ -9,16 +9,16 @@ from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Dot, Figure, Legend, Line, Shape
 from isorun.report.numbers import fixed
 from isorun.report.tables import Column, Table
-from isorun.zoo.data.searches.search_logs import Search
-from isorun.zoo.studies.dream.claims import HOUR, TARGET, TRIALS
-from isorun.zoo.studies.dream.searches import Progress, SearchProgress, replay
+from isorun.zoo.data.search_logs import Search
+from isorun.zoo.studies.dream.findings import HOUR, TARGET, TRIALS
+from isorun.zoo.studies.dream.measured import SearchPoint, SearchProgress, replay
 from isorun.zoo.studies.dream.tables import label
 
 __all__ = ["best_by_time", "best_by_trial"]
 
 _SHAPES: Final = (Shape.CIRCLE, Shape.SQUARE, Shape.DIAMOND, Shape.TRIANGLE)
 _TARGET_SERIES: Final = 5
-_Place = Callable[[Progress], float]
+_Place = Callable[[SearchPoint], float]
 
 
 def best_by_time(searches: Mapping[str, Search], title: str) -> Figure:
@@ -85,7 +85,7 @@ def _steps(run: SearchProgress, place: _Place) -> tuple[tuple[float, float], ...
     return (*corners, (place(run.curve[-1]), 100 * run.best))
 
 
-def _changes(run: SearchProgress) -> list[Progress]:
+def _changes(run: SearchProgress) -> list[SearchPoint]:
     """The first trial and those that improved on all before."""
     return [run.curve[0], *(point for point in run.curve if point.trial in set(run.improving))]
 

@@ -7,12 +7,11 @@ from typing import Final
 
 from isorun.report.numbers import UNKNOWN, fixed, significant
 from isorun.report.tables import Column, Table
-from isorun.zoo.data.searches.search_logs import Search
-from isorun.zoo.studies.dream.claims import DAY, HOUR, TARGET, TRIALS, Finding
-from isorun.zoo.studies.dream.running import RunningAgreement
-from isorun.zoo.studies.dream.searches import replay
+from isorun.zoo.data.search_logs import Search
+from isorun.zoo.studies.dream.findings import DAY, HOUR, TARGET, TRIALS, CheckedStatement, RunningAgreement
+from isorun.zoo.studies.dream.measured import replay
 
-__all__ = ["claims_table", "label", "running_table", "searches_table", "stated_and_found"]
+__all__ = ["label", "running_table", "searches_table", "stated_and_found", "statements_table"]
 
 _LABELS: Final = {"dream": "DREAM"}
 
@@ -22,7 +21,7 @@ def label(tuner: str) -> str:
     return _LABELS.get(tuner, tuner.capitalize())
 
 
-def claims_table(findings: Sequence[Finding], stated_by: str) -> Table:
+def statements_table(findings: Sequence[CheckedStatement], stated_by: str) -> Table:
     """Every stated number beside the log's, and whether they are equal at the decimals that were stated."""
     columns = (
         Column("case", key=True),
@@ -32,32 +31,32 @@ def claims_table(findings: Sequence[Finding], stated_by: str) -> Table:
         Column("ours"),
         Column("same", key=True),
     )
-    rows = tuple(_claim_row(finding) for finding in findings)
+    rows = tuple(_statement_row(finding) for finding in findings)
     notes = tuple(
-        f"{label(claim.tuner)}, {claim.quantity.name}: {claim.remark}."
-        for claim in (finding.claim for finding in findings if finding.present and not finding.agrees)
-        if claim.remark
+        f"{label(statement.tuner)}, {statement.quantity.name}: {statement.remark}."
+        for statement in (finding.statement for finding in findings if finding.present and not finding.agrees)
+        if statement.remark
     )
     return Table("stated-and-replayed", "The stated numbers, and what the logs say", columns, rows, notes)
 
 
-def _claim_row(finding: Finding) -> tuple[str, ...]:
-    claim = finding.claim
-    unit = claim.quantity.unit
-    name = f"{claim.quantity.name} ({unit})" if unit else claim.quantity.name
+def _statement_row(finding: CheckedStatement) -> tuple[str, ...]:
+    statement = finding.statement
+    unit = statement.quantity.unit
+    name = f"{statement.quantity.name} ({unit})" if unit else statement.quantity.name
     same = ("yes" if finding.agrees else "no") if finding.present else "no log"
-    return claim.case, label(claim.tuner), name, *stated_and_found(finding), same
+    return statement.case, label(statement.tuner), name, *stated_and_found(finding), same
 
 
-def stated_and_found(finding: Finding) -> tuple[str, str]:
+def stated_and_found(finding: CheckedStatement) -> tuple[str, str]:
     """Both numbers as written; a difference that the stated decimals would hide gets one more."""
-    claim = finding.claim
-    stated = _written(claim.value, claim.decimals)
+    statement = finding.statement
+    stated = _written(statement.value, statement.decimals)
     if not finding.present:
         return stated, UNKNOWN
-    found = _written(finding.measured, claim.decimals)
+    found = _written(finding.measured, statement.decimals)
     hidden = found == stated and not finding.agrees
-    return stated, _written(finding.measured, claim.decimals + 1) if hidden else found
+    return stated, _written(finding.measured, statement.decimals + 1) if hidden else found
 
 
 def _written(value: float | None, decimals: int) -> str:

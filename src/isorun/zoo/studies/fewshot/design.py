@@ -14,12 +14,14 @@ from isorun.zoo.studies.fewshot.experiments import (
     CONTROLS,
     EXPERIMENTS,
     ROUNDS,
+    SPACES,
     Control,
     Experiment,
     approach_name,
+    drawn,
+    fixed,
 )
 from isorun.zoo.studies.fewshot.scales import PLANS, SEEDS, ScalePlan
-from isorun.zoo.studies.fewshot.search_space import SPACES, drawn, fixed
 
 __all__ = [
     "CONTROL_SEED",

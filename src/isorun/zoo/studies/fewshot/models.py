@@ -20,7 +20,7 @@ from isorun.analysis.mixed.model import mixed_model
 from isorun.analysis.mixed.result import AnovaRow, Difference, MixedResult, VarianceShare
 from isorun.errors import InputError
 from isorun.zoo.studies.fewshot.experiments import approach_name
-from isorun.zoo.studies.fewshot.runs import Run, identical_settings
+from isorun.zoo.studies.fewshot.measured import FinishedRun, identical_settings
 
 __all__ = ["FittingModel", "NestedModel", "PaperModel", "fitting_model", "nested_model", "paper_model"]
 
@@ -95,7 +95,7 @@ class NestedModel:
     why_not: str = ""
 
 
-def paper_model(runs: Sequence[Run]) -> PaperModel:
+def paper_model(runs: Sequence[FinishedRun]) -> PaperModel:
     """Fit the model of the paper's equation 5; an effect of which there is only one cannot be in it."""
     data: _Columns = {
         "accuracy": [run.accuracy for run in runs],
@@ -118,7 +118,7 @@ def paper_model(runs: Sequence[Run]) -> PaperModel:
     return PaperModel(formula, result, f_tests[0] if f_tests else None, left_out)
 
 
-def fitting_model(runs: Sequence[Run]) -> FittingModel:
+def fitting_model(runs: Sequence[FinishedRun]) -> FittingModel:
     """Fit every random effect that the design has: of seeds, repeats and configs, and of seeds within each of these.
 
     An effect is in the model when the runs can tell it apart, not when a test has shown it: with few seeds a test
@@ -147,7 +147,7 @@ def fitting_model(runs: Sequence[Run]) -> FittingModel:
     return FittingModel(formula, result, len(rows), "", certain)
 
 
-def _without_noise(runs: Sequence[Run]) -> WithoutNoise | None:
+def _without_noise(runs: Sequence[FinishedRun]) -> WithoutNoise | None:
     if not identical_settings(runs).no_noise:
         return None
     results: dict[tuple[str, str], dict[str, float]] = {}
@@ -160,7 +160,7 @@ def _without_noise(runs: Sequence[Run]) -> WithoutNoise | None:
     return WithoutNoise(len(several), moved, tuple(name for name, seen in rounds.items() if len(seen) > 1))
 
 
-def _without_copies(runs: Sequence[Run]) -> list[Run]:
+def _without_copies(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
     """One of each result where identical runs always agree: of both rounds, or of the repeats within a round."""
     if identical_settings(runs).no_noise:
         return list({run.setting: replace(run, approach=run.experiment, repeat="") for run in reversed(runs)}.values())
@@ -193,7 +193,7 @@ def _codes(data: _Columns, group: str) -> list[int]:
     return [numbers[label] for label in labels]
 
 
-def nested_model(runs: Sequence[Run]) -> NestedModel:
+def nested_model(runs: Sequence[FinishedRun]) -> NestedModel:
     """Where the variance comes from when only runs that share something are compared.
 
     Where identical runs gave identical results everywhere, one of each stands for all: repeats then have no share, and
@@ -218,7 +218,7 @@ def nested_model(runs: Sequence[Run]) -> NestedModel:
     return NestedModel(formula, tuple(named), tested.get(_SEEDS))
 
 
-def _nested_terms(runs: Sequence[Run]) -> tuple[dict[str, str], str]:
+def _nested_terms(runs: Sequence[FinishedRun]) -> tuple[dict[str, str], str]:
     """The random effects that these runs can tell apart, from the outside in, and what the residual then is."""
     experiments = len({run.experiment for run in runs})
     settings = len({(run.experiment, run.config) for run in runs})
@@ -229,7 +229,7 @@ def _nested_terms(runs: Sequence[Run]) -> tuple[dict[str, str], str]:
     return terms, innermost
 
 
-def _nested_columns(runs: Sequence[Run], *, by_round: bool) -> _Columns:
+def _nested_columns(runs: Sequence[FinishedRun], *, by_round: bool) -> _Columns:
     return {
         "accuracy": [run.accuracy for run in runs],
         "experiment": [run.approach if by_round else run.experiment for run in runs],

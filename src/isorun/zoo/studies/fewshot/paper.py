@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import final
+from typing import Final, final
 
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
@@ -14,7 +14,7 @@ from isorun.zoo.studies.fewshot.design import studies_of
 from isorun.zoo.studies.fewshot.experiments import CONTROL, EXPERIMENTS
 from isorun.zoo.studies.fewshot.scales import PLANS, scale_of
 
-__all__ = ["Fewshot"]
+__all__ = ["PAPER", "Fewshot"]
 
 
 def _networks() -> tuple[Network, ...]:
@@ -68,6 +68,9 @@ class Fewshot(AbstractPaper):
 
     def present(self, request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Presentation:
         """The paper's tables with our numbers."""
-        from isorun.zoo.studies.fewshot.presentation import presentation  # noqa: PLC0415 - statistics load when used
+        from isorun.zoo.studies.fewshot.presentation import presented  # noqa: PLC0415 - statistics load when used
 
-        return presentation(request, records)
+        return presented(request, records)
+
+
+PAPER: Final = Fewshot()

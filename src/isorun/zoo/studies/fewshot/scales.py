@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from isorun.zoo.paper import Scale
-from isorun.zoo.studies.fewshot.experiments import CONTROLS, EXPERIMENTS
-from isorun.zoo.studies.fewshot.search_space import SPACES
+from isorun.zoo.studies.fewshot.experiments import CONTROLS, EXPERIMENTS, SPACES
 
 __all__ = ["PLANS", "SEEDS", "ScalePlan", "less_than_paper", "scale_of"]
 

@@ -7,11 +7,14 @@ from typing import Final
 
 from isorun.report.numbers import UNKNOWN, fixed, significant, whole
 from isorun.report.tables import Column, Table
-from isorun.zoo.studies.fewshot.hypotheses import TESTS, Judgement, published_judgements
+from isorun.zoo.paper import OURS, THEIRS
+from isorun.zoo.studies.fewshot.findings import TESTS, Judgement, published_judgements
+from isorun.zoo.studies.fewshot.measured import ControlResult
 from isorun.zoo.studies.fewshot.models import FittingModel, NestedModel, PaperModel
-from isorun.zoo.studies.fewshot.published import TABLE_1, TABLE_2, TABLE_4, RandomEffectTest
+from isorun.zoo.studies.fewshot.published import TABLE_1, TABLE_2, TABLE_4, TABLE_5, RandomEffectTest
 
 __all__ = [
+    "control_table",
     "fitting_table",
     "fixed_table",
     "hypotheses_table",
@@ -21,8 +24,6 @@ __all__ = [
     "shares_table",
 ]
 
-OURS: Final = "ours"
-PAPER: Final = "paper"
 _RERUN_NOTE: Final = (
     "Estimate: mean accuracy (a fraction) of round 1 minus round 2; which way round the paper has it is not said. 95 % "
     "intervals and p with Satterthwaite's degrees of freedom, not corrected for the number of comparisons."
@@ -32,6 +33,13 @@ _RULES_NOTE: Final = (
     "corrected, and where identical runs never differ no p is needed. corrected: the p of the comparisons of H3 by "
     "Holm's method, the p of variances halved because they cannot be negative. The paper's rows are computed from the "
     "p it printed; its runs are not published."
+)
+
+
+_CONTROL_NOTE: Final = (
+    "ours: ± is the standard deviation over runs (n - 1); the paper does not say what its ± is. different weights: 1 "
+    "means that all runs ended with the same weights, bit for bit. Proto nets*: prototypical networks in TADAM's code, "
+    "ours with its ResNet-12."
 )
 
 
@@ -55,7 +63,7 @@ def random_table(model: PaperModel) -> Table:
     rows = []
     for published in TABLE_1:
         rows.append((published.effect, OURS, *_random_cells(ours.get(published.effect))))
-        rows.append((published.effect, PAPER, *_random_cells(published)))
+        rows.append((published.effect, THEIRS, *_random_cells(published)))
     titles = ("npar", "logLik", "AIC", "LRT", "Df", "Pr(>Chisq)")
     return Table(
         name="table-1",
@@ -74,7 +82,7 @@ def rerun_table(model: PaperModel, experiments: Sequence[str]) -> Table:
         cells = (ours.estimate, ours.se, ours.lower, ours.upper, ours.p) if ours else (None,) * 5
         rows.append((name, OURS, *(_precise(cell) for cell in cells)))
         theirs = (published.estimate, published.se, published.lower, published.upper, published.p)
-        rows.append((name, f"{PAPER} ({published.label})", *map(_precise, theirs)))
+        rows.append((name, f"{THEIRS} ({published.label})", *map(_precise, theirs)))
     titles = ("Estimate", "Std. Error", "lower", "upper", "Pr(>|t|)")
     return Table(
         name="table-2",
@@ -95,7 +103,7 @@ def fixed_table(model: PaperModel) -> Table:
         name="table-4",
         title="Table 4: do the experiments differ?",
         columns=(Column("effect", key=True), Column("whose", key=True), *map(Column, titles)),
-        rows=(("experiments", OURS, *map(_precise, ours)), ("experiments", PAPER, *map(_precise, theirs))),
+        rows=(("experiments", OURS, *map(_precise, ours)), ("experiments", THEIRS, *map(_precise, theirs))),
         notes=("ours: type III F test with Kenward and Roger's degrees of freedom.",),
     )
 
@@ -105,7 +113,7 @@ def hypotheses_table(judged: Sequence[Judgement]) -> Table:
     rows = []
     for ours, theirs in zip(judged, published_judgements(), strict=True):
         rows.append((ours.name, TESTS[ours.name], OURS, *_decisions(ours)))
-        rows.append((ours.name, TESTS[ours.name], PAPER, UNKNOWN, UNKNOWN, *_decisions(theirs)[2:]))
+        rows.append((ours.name, TESTS[ours.name], THEIRS, UNKNOWN, UNKNOWN, *_decisions(theirs)[2:]))
     keys = (Column("hypothesis", key=True), Column("test", key=True), Column("whose", key=True))
     rules = ("the model that fits", "the paper's rule", "corrected")
     columns = (Column(title, group=rule) for rule in rules for title in ("p", "decision"))
@@ -144,6 +152,24 @@ def shares_table(model: NestedModel) -> Table:
         columns=(Column("source", key=True), Column("share", "%"), Column("lower", "%"), Column("upper", "%")),
         rows=rows,
         notes=(note,),
+    )
+
+
+def control_table(results: Sequence[ControlResult]) -> Table:
+    """Table 5, the paper's row below ours."""
+    theirs = [f"{fixed(row.mean, 2)} (± {row.plus_minus:.2f})" for row in TABLE_5.values()]
+    rows = (
+        ("Accuracy", OURS, *(row.text for row in results)),
+        ("Accuracy", THEIRS, *theirs),
+        ("runs", OURS, *(str(row.n) for row in results)),
+        ("different weights", OURS, *(UNKNOWN if row.weights is None else str(row.weights) for row in results)),
+    )
+    return Table(
+        name="table-5",
+        title="Table 5: one seed, identical runs, accuracy in percent",
+        columns=(Column("-", key=True), Column("whose", key=True), *(Column(row.label) for row in TABLE_5.values())),
+        rows=rows,
+        notes=(_CONTROL_NOTE,),
     )
 
 

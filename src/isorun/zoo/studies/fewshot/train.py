@@ -11,31 +11,25 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import isorun
-from isorun.errors import IsorunError, UsageError
-from isorun.zoo.devices import training_device
 from isorun.zoo.studies.fewshot.training.options import read_options
+from isorun.zoo.training import exit_code, training_device
 
 if TYPE_CHECKING:
-    from isorun.zoo.studies.fewshot.training.rounds import Round
+    from isorun.zoo.studies.fewshot.training.loop import Round
 
 __all__ = ["main"]
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Train, and return the exit code: 0, 1 for what cannot be trained, 2 for words that do not fit together."""
-    try:
-        _train(words)
-    except IsorunError as error:
-        print(error, file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
-    return 0
+    return exit_code(lambda: _train(words))
 
 
 def _train(words: Sequence[str] | None) -> None:
     options = read_options(words)
     device = training_device(options.device, "training a few-shot learner")
-    from isorun.zoo.studies.fewshot.training.rounds import train  # noqa: PLC0415 - needs torch, which may be missing
-    from isorun.zoo.studies.fewshot.training.sources import load_splits  # noqa: PLC0415 - --help should be fast
+    from isorun.zoo.studies.fewshot.training.images import load_splits  # noqa: PLC0415 - --help should be fast
+    from isorun.zoo.studies.fewshot.training.loop import train  # noqa: PLC0415 - needs torch, which may be missing
 
     splits = load_splits(options)
     print(f"data: {splits.train.origin}; device: {device}", flush=True)

@@ -1,28 +1,72 @@
-"""The paper's experiments as studies: one a table, the same model everywhere, one factor varied in each."""
+"""The paper's experiments as studies: one a table, the same model everywhere, one factor varied in each.
+
+And what is less than published, and by how much: of a scale as a whole, and of what was asked for and run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from isorun.study.design import Approach, Config, Study
 from isorun.study.levels import Level
-from isorun.zoo.data.questions.qa_seeds import qa_seeds
-from isorun.zoo.devices import gpu_at_hand
-from isorun.zoo.paper import Request
-from isorun.zoo.studies.tacl18.amounts import AMOUNTS, Amount
-from isorun.zoo.studies.tacl18.data_needed import has_train_all, stand_in_for
-from isorun.zoo.studies.tacl18.environments import (
+from isorun.zoo.data.answers import train_all_folder
+from isorun.zoo.data.presence import at_hand, require
+from isorun.zoo.machines import gpu_at_hand
+from isorun.zoo.paper import Request, Scale
+from isorun.zoo.studies.tacl18.published import FIXED_SEED
+from isorun.zoo.studies.tacl18.scales import (
+    AMOUNTS,
+    COSTS,
+    MOST_THREADS,
     ONE_THREAD,
+    PUBLISHED_SEEDS,
+    Amount,
     cpu_environments,
     cpu_paths,
+    qa_seeds,
     thread_counts,
     thread_environments,
 )
-from isorun.zoo.studies.tacl18.published import FIXED_SEED
 
-__all__ = ["OWN_MASKS", "PARTS", "SIDES", "WORKLOADS", "Workload", "planned_studies", "study_names"]
+__all__ = [
+    "NEEDED",
+    "OWN_MASKS",
+    "PARTS",
+    "SCALES",
+    "SIDES",
+    "WORKLOADS",
+    "Workload",
+    "has_train_all",
+    "planned_studies",
+    "scaled_down",
+    "stand_in_for",
+    "study_names",
+]
+
+NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "trecqa-raw": ("trecqa", "glove"),
+    "trecqa-clean": ("trecqa", "glove"),
+    "wikiqa": ("wikiqa", "glove"),
+}
+"""The data sets, as `isorun data list` names them, that each choice of the training command reads."""
+
+
+def stand_in_for(data: str, scale: str) -> bool:
+    """Whether made data stands in: at scale "smoke" only; at the others missing data is an error with a next step."""
+    needed = NEEDED[data]
+    if scale == "smoke":
+        return not all(at_hand(name) for name in needed)
+    for name in needed:
+        require(name)
+    return False
+
+
+def has_train_all() -> bool:
+    """Whether TRAIN-ALL of TrecQA is there; prepared copies may come without it."""
+    return at_hand("trecqa") and train_all_folder(require("trecqa")) is not None
+
 
 PARTS: Final = ("baseline", "data", "threads", "cpu-paths", "devices", "seeds", "masks", "rounding")
 _STUDIES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -206,3 +250,69 @@ def _data_words(workload: Workload, amount: Amount, request: Request) -> tuple[s
     words = ("--data", workload.data, "--train", workload.train or amount.trecqa_train)
     is_shown_only = request.recorded and request.scale != "smoke"
     return (*words, "--made-data") if not is_shown_only and stand_in_for(workload.data, request.scale) else words
+
+
+_TRAINED: Final = frozenset({"data", "threads", "cpu-paths", "devices", "seeds", "masks"})
+_TABLES: Final = _TRAINED - {"data"}
+_QUESTIONS: Final = {"trecqa": "of TrecQA's 93", "wikiqa": "of WikiQA's 873"}
+_UNTIL: Final = "instead of training until the development score stops rising (at most 25)"
+_SMALL: Final = "TRAIN (93 questions, 4,718 pairs) instead of TRAIN-ALL (1,229 questions, 53,417 pairs) for TrecQA"
+_BATCHES: Final = "batches of 32 pairs in shuffled order instead of single pairs in the order of the file"
+
+
+def scaled_down(
+    scale: str, parts: Sequence[str] = PARTS, runs: int | None = None, recorded: int | None = None
+) -> tuple[str, ...]:
+    """A sentence for each way in which these parts have less than the paper.
+
+    runs: the number of seeds that was asked for, the scale's own when None. recorded: how many of them every side and
+    data set has, None where it does not matter.
+    """
+    amount = AMOUNTS[scale]
+    trained = _less_training(amount, parts) if _TRAINED & set(parts) else ()
+    return (*trained, *_breadth(amount, parts), *_fewer_seeds(amount, parts, runs, recorded))
+
+
+def _less_training(amount: Amount, parts: Sequence[str]) -> Iterator[str]:
+    if amount.epochs:
+        yield f"{_epochs(amount.epochs)} {_UNTIL}"
+    for data, number in amount.questions.items():
+        yield f"{number} {_QUESTIONS[data]} training questions"
+    if "seeds" in parts:
+        for workload, number in amount.seed_epochs.items():
+            yield f"{_epochs(number)} for the seeds on {workload} {_UNTIL}"
+    if amount.trecqa_train == "train":
+        yield _SMALL
+    if not amount.options:
+        yield _BATCHES
+
+
+def _breadth(amount: Amount, parts: Sequence[str]) -> Iterator[str]:
+    if "WikiQA" not in amount.data and _TABLES & set(parts):
+        yield "TrecQA only in Tables 6 to 9 and the figures"
+    if amount.paths is not None and "cpu-paths" in parts:
+        yield f"{len(amount.paths)} CPU paths besides oneDNN off"
+    if amount.threads < MOST_THREADS and "threads" in parts:
+        yield f"at most {amount.threads} threads"
+
+
+def _fewer_seeds(amount: Amount, parts: Sequence[str], runs: int | None, recorded: int | None) -> Iterator[str]:
+    planned = runs or amount.seeds
+    if "seeds" not in parts:
+        return
+    if recorded is not None and recorded < planned:
+        yield f"{recorded} seeds instead of {PUBLISHED_SEEDS}, of {planned} planned"
+    elif planned < PUBLISHED_SEEDS:
+        yield f"{planned} {'seed' if planned == 1 else 'seeds'} instead of {PUBLISHED_SEEDS}"
+
+
+def _epochs(number: int) -> str:
+    return "1 epoch" if number == 1 else f"{number} epochs"
+
+
+def _scale(name: str) -> Scale:
+    made = ("small data made on the spot where a data set is not at hand",) if name == "smoke" else ()
+    return Scale(name, COSTS[name], (*scaled_down(name), *made))
+
+
+SCALES: Final[Mapping[str, Scale]] = {name: _scale(name) for name in AMOUNTS}

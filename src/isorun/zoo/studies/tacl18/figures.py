@@ -8,14 +8,14 @@ from typing import Final
 
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape
-from isorun.report.figures.paired_change import paired_change
-from isorun.report.figures.strip import strip
+from isorun.report.figures.distributions import strip
+from isorun.report.figures.effects import paired_change
 from isorun.report.numbers import count, fixed
 from isorun.report.tables import Column, Table
-from isorun.zoo.studies.tacl18.effects import SYSTEMS_OF
-from isorun.zoo.studies.tacl18.environment_tables import DECIMALS
+from isorun.zoo.studies.tacl18.measured import SYSTEMS_OF
 from isorun.zoo.studies.tacl18.published import REIMPLEMENTED, SYSTEMS, System
-from isorun.zoo.studies.tacl18.seeds_study import Change, SeedRuns
+from isorun.zoo.studies.tacl18.seeds import Change, SeedRuns
+from isorun.zoo.studies.tacl18.tables import DECIMALS
 
 __all__ = ["change_figures", "distribution_figure", "seed_figures"]
 

@@ -10,10 +10,11 @@ import sys
 from collections.abc import Collection, Sequence
 
 import isorun
-from isorun.errors import IsorunError
+from isorun.zoo.data.answers import DATA, TRAINS, AnswerData, AnswerSplit, load_answers
 from isorun.zoo.data.presence import require
-from isorun.zoo.data.questions.answers import DATA, TRAINS, AnswerData, AnswerSplit, load_answers
-from isorun.zoo.studies.tacl18.overlap import STOP_WORDS, inverse_frequencies
+from isorun.zoo.studies.tacl18.ranking import effectiveness, judgements
+from isorun.zoo.studies.tacl18.training.words import STOP_WORDS, idf_sums, inverse_frequencies
+from isorun.zoo.training import exit_code
 
 __all__ = ["main"]
 
@@ -22,18 +23,17 @@ MADE_SEED = 1
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Score the test split; 0, or 1 with a message where the data cannot be read."""
-    options = _parser().parse_args(argv)
-    try:
-        answers = _answers(options.data, options.train, made=options.made_data)
-        scores = {"map": _scores(answers, ()), "stop_map": _scores(answers, STOP_WORDS)}
-    except IsorunError as error:
-        print(error, file=sys.stderr)
-        return 1
+    given = _parser().parse_args(argv)
+    return exit_code(lambda: _run(given))
+
+
+def _run(given: argparse.Namespace) -> None:
+    answers = _answers(given.data, given.train, made=given.made_data)
+    scores = {"map": _scores(answers, ()), "stop_map": _scores(answers, STOP_WORDS)}
     values = {**_sizes(answers), "map": scores["map"][0], "mrr": scores["map"][1]}
     values |= {"map_without_stop_words": scores["stop_map"][0], "mrr_without_stop_words": scores["stop_map"][1]}
     isorun.result(**values)
-    print(f"{options.data}: idf sum, MAP {values['map']:.4f}, MRR {values['mrr']:.4f}")
-    return 0
+    print(f"{given.data}: idf sum, MAP {values['map']:.4f}, MRR {values['mrr']:.4f}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -46,16 +46,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _answers(data: str, train: str, *, made: bool) -> AnswerData:
     if made:
-        from isorun.zoo.studies.tacl18.training.made import made_answers  # noqa: PLC0415 - only when asked for
+        from isorun.zoo.data.made import made_answers  # noqa: PLC0415 - only when asked for
 
         return made_answers(MADE_SEED)
     return load_answers(data, train, require(data.partition("-")[0]))
 
 
 def _scores(answers: AnswerData, without: Collection[str]) -> tuple[float, float]:
-    from isorun.zoo.studies.tacl18.idf_baseline import idf_sums  # noqa: PLC0415 - arrays, not needed for --help
-    from isorun.zoo.studies.tacl18.ranking import effectiveness, judgements  # noqa: PLC0415 - as above
-
     pairs = answers.test.pairs
     judged = judgements([pair.qid for pair in pairs], [pair.label for pair in pairs])
     idf = inverse_frequencies((answers.train, answers.dev, answers.test))

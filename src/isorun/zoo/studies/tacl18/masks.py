@@ -15,7 +15,7 @@ from isorun.report.numbers import UNKNOWN, count, fixed
 from isorun.report.tables import Column, Table
 from isorun.zoo.studies.tacl18.design import OWN_MASKS
 from isorun.zoo.studies.tacl18.published import AGREEMENTS
-from isorun.zoo.studies.tacl18.seeds_study import SeedRuns
+from isorun.zoo.studies.tacl18.seeds import SeedRuns
 
 __all__ = ["MaskAgreement", "MaskEffect", "mask_effects", "mask_sentences", "mask_table"]
 

@@ -1,17 +1,38 @@
-"""What the records say, in the words of the paper's tables: data set, side, environment, seed, AP and RR."""
+"""What the records say, in the words of the paper's tables: data set, side, environment, seed, AP and RR.
+
+And how far a factor moves the scores, beside what published systems claim to have gained.
+"""
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS
+from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.study.records import Predictions, RunRecord, RunState
-from isorun.zoo.studies.tacl18.environments import CPU_PATHS
+from isorun.zoo.studies.tacl18.published import SYSTEMS, Score, gains
+from isorun.zoo.studies.tacl18.scales import CPU_PATHS
 
-__all__ = ["METRICS", "Condition", "Run", "conditions", "last_attempts", "lost_runs", "runs_of", "used_made_data"]
+__all__ = [
+    "METRICS",
+    "SYSTEMS_OF",
+    "Effect",
+    "ScoredRun",
+    "Setting",
+    "chance_difference",
+    "claimed_gains",
+    "effect",
+    "largest_difference",
+    "lost_runs",
+    "runs_of",
+    "setting_effects",
+    "settings",
+    "used_made_data",
+]
 
 METRICS: Final[Mapping[str, str]] = {"AP": "map", "RR": "mrr"}
 """The paper's names and the training's: means over questions of average precision and reciprocal rank."""
@@ -19,7 +40,7 @@ _ENVIRONMENT_ORDER: Final = tuple(path.name for path in CPU_PATHS)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ScoredRun:
     """A finished run. side: the config's name, with what was used where that is something else.
 
     hardware: the processor or GPU that the run saw. threads: what torch used, None where it does not say.
@@ -45,13 +66,13 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Setting:
     """The identical runs of one data set, side and environment with one seed."""
 
     data: str
     side: str
     environment: str
-    runs: tuple[Run, ...]
+    runs: tuple[ScoredRun, ...]
 
     def values(self, metric: str) -> tuple[float, ...]:
         """The metric of every run."""
@@ -68,7 +89,7 @@ class Condition:
         return frozenset(run.final for run in self.runs if run.final)
 
 
-def runs_of(records: Iterable[RunRecord]) -> tuple[Run, ...]:
+def runs_of(records: Iterable[RunRecord]) -> tuple[ScoredRun, ...]:
     """The finished runs with both scores, in the order of the paper's tables: data set, side, environment, seed."""
     return tuple(sorted((_run(record) for record in records if _is_scored(record)), key=_order))
 
@@ -78,30 +99,20 @@ def lost_runs(records: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
     return tuple(record for record in records if not _is_scored(record))
 
 
-def last_attempts(records: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
-    """One record a cell: a failed run that was made again is no loss."""
-    last: dict[str, RunRecord] = {}
-    for record in records:
-        known = last.get(record.cell.id)
-        if known is None or record.attempt > known.attempt:
-            last[record.cell.id] = record
-    return tuple(last.values())
-
-
 def used_made_data(records: Iterable[RunRecord]) -> bool:
     """Whether any run read data made on the spot, so that its scores stand beside no published one."""
     return any("--made-data" in record.cell.command for record in records)
 
 
-def conditions(runs: Sequence[Run]) -> tuple[Condition, ...]:
+def settings(runs: Sequence[ScoredRun]) -> tuple[Setting, ...]:
     """The runs by data set, side and environment, in the order in which they first come."""
-    grouped: dict[tuple[str, str, str], list[Run]] = {}
+    grouped: dict[tuple[str, str, str], list[ScoredRun]] = {}
     for run in runs:
         grouped.setdefault((run.data, run.side, run.environment), []).append(run)
-    return tuple(Condition(*key, tuple(group)) for key, group in grouped.items())
+    return tuple(Setting(*key, tuple(group)) for key, group in grouped.items())
 
 
-def _order(run: Run) -> tuple[str, str, int, str, int]:
+def _order(run: ScoredRun) -> tuple[str, str, int, str, int]:
     """CPU before GPU and TrecQA before WikiQA, as the alphabet has it; environments as they are declared."""
     known = run.environment in _ENVIRONMENT_ORDER
     return (run.data, run.side, _ENVIRONMENT_ORDER.index(run.environment) if known else 0, run.environment, run.seed)
@@ -112,9 +123,9 @@ def _is_scored(record: RunRecord) -> bool:
     return record.state is RunState.FINISHED and all(math.isfinite(score) for score in scores)
 
 
-def _run(record: RunRecord) -> Run:
+def _run(record: RunRecord) -> ScoredRun:
     cell, effective = record.cell, record.environment.get("effective", {})
-    return Run(
+    return ScoredRun(
         data=cell.approach,
         side=_side(cell.config, cell.config_values, effective),
         environment=cell.environment,
@@ -153,3 +164,98 @@ def _gpus(effective: Mapping[str, Any]) -> Sequence[Any]:
 def _part(effective: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part = effective.get(name)
     return part if isinstance(part, Mapping) else {}
+
+
+SYSTEMS_OF: Final[Mapping[str, str]] = {"TrecQA": "TrecQA raw", "WikiQA": "WikiQA"}
+"""Which list of published systems stands beside a column of the paper's tables."""
+
+
+_TWO_RUNS: Final = 1.96 * math.sqrt(2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A factor's largest difference in one metric of one data set. of: how many values it is the range of.
+
+    published: the same in the paper, None where it has none. gains: published ones over the best system before.
+    bar: what they are held against. Of settings that is our difference; of seeds, whose range grows with their number,
+    the difference that two single runs exceed by chance in 5 % of cases, 1.96 sqrt(2) sd; None where seeds are too few.
+    smaller: how many gains are below the bar.
+    """
+
+    factor: str
+    data: str
+    metric: str
+    difference: float
+    of: int
+    published: float | None
+    gains: int
+    bar: float | None
+    smaller: int | None
+
+    @property
+    def is_of_seeds(self) -> bool:
+        """Whether the values are draws (seeds) and not settings."""
+        return self.factor.startswith("seed")
+
+    @property
+    def exceeds_most_gains(self) -> bool:
+        """Whether chance under this factor could pass for more than half of the published gains."""
+        return self.smaller is not None and 2 * self.smaller > self.gains
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "factor": self.factor,
+            "data": self.data,
+            "metric": self.metric,
+            "difference": self.difference,
+            "of": self.of,
+            "published": self.published,
+            "gains": self.gains,
+            "bar": self.bar,
+            "smaller_gains": self.smaller,
+        }
+
+
+def effect(
+    factor: str, data: str, metric: str, values: Sequence[float], published: float | None, *, seeds: bool = False
+) -> Effect | None:
+    """The effect over two or more values; None over fewer. seeds: the values are draws, not settings."""
+    difference = largest_difference(values)
+    if difference is None:
+        return None
+    claimed = claimed_gains(data, metric)
+    bar = chance_difference(values) if seeds else difference
+    smaller = None if bar is None else sum(gain < bar for gain in claimed)
+    return Effect(factor, data, metric, difference, len(values), published, len(claimed), bar, smaller)
+
+
+def chance_difference(values: Sequence[float]) -> float | None:
+    """What two single runs differ by at most in 95 % of cases, for normal values; None below five of them."""
+    return _TWO_RUNS * statistics.stdev(values) if len(values) >= FEWEST_RUNS else None
+
+
+def setting_effects(
+    factor: str, found: Sequence[Setting], published: Iterable[Mapping[str, Score]]
+) -> tuple[Effect, ...]:
+    """The effects of a factor with these settings, for every data set and metric."""
+    theirs = list(published)
+    effects = []
+    for data in dict.fromkeys(setting.data for setting in found):
+        for metric in METRICS:
+            values = [setting.mean(metric) for setting in found if setting.data == data]
+            printed = [row[data].value(metric) for row in theirs if data in row]
+            effects.append(effect(factor, data, metric, values, largest_difference(printed)))
+    return tuple(item for item in effects if item is not None)
+
+
+def largest_difference(values: Sequence[float]) -> float | None:
+    """The largest minus the smallest of two or more values."""
+    return round(max(values) - min(values), 12) if len(values) > 1 else None
+
+
+def claimed_gains(data: str, metric: str) -> tuple[float, ...]:
+    """The published gains over the best system before; systems that came out no better claim none."""
+    added = gains(SYSTEMS[SYSTEMS_OF[data]], metric) if data in SYSTEMS_OF else ()
+    return tuple(gain for gain in added if gain is not None and gain > 0)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import final
+from typing import Final, final
 
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 from isorun.zoo.paper import AbstractPaper, Exhibit, Network, Omission, Presentation, Request
-from isorun.zoo.studies.tacl18.design import PARTS, planned_studies
-from isorun.zoo.studies.tacl18.scaling import SCALES
+from isorun.zoo.studies.tacl18.design import PARTS, SCALES, planned_studies
 
-__all__ = ["Tacl18"]
+__all__ = ["PAPER", "Tacl18"]
 
 
 @final
@@ -48,6 +47,9 @@ class Tacl18(AbstractPaper):
 
     def present(self, request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Presentation:
         """The tables and figures of those parts."""
-        from isorun.zoo.studies.tacl18.presentation import present_records  # noqa: PLC0415 - keeps listings fast
+        from isorun.zoo.studies.tacl18.presentation import presented  # noqa: PLC0415 - keeps listings fast
 
-        return present_records(request, records)
+        return presented(request, records)
+
+
+PAPER: Final = Tacl18()

@@ -23,7 +23,7 @@ __all__ = [
     "SYSTEMS",
     "THREADS",
     "Score",
-    "Split",
+    "SplitSizes",
     "System",
     "gains",
 ]
@@ -63,7 +63,7 @@ class System:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class SplitSizes:
     """A row of Table 1."""
 
     questions: int
@@ -71,9 +71,17 @@ class Split:
     negative: int
 
 
-DATA_SETS: Final[Mapping[str, Mapping[str, Split]]] = {
-    "TrecQA": {"train": Split(1229, 6403, 47014), "dev": Split(82, 222, 926), "test": Split(100, 284, 1233)},
-    "WikiQA": {"train": Split(873, 1040, 7632), "dev": Split(126, 140, 990), "test": Split(243, 293, 2058)},
+DATA_SETS: Final[Mapping[str, Mapping[str, SplitSizes]]] = {
+    "TrecQA": {
+        "train": SplitSizes(1229, 6403, 47014),
+        "dev": SplitSizes(82, 222, 926),
+        "test": SplitSizes(100, 284, 1233),
+    },
+    "WikiQA": {
+        "train": SplitSizes(873, 1040, 7632),
+        "dev": SplitSizes(126, 140, 990),
+        "test": SplitSizes(243, 293, 2058),
+    },
 }
 """Table 1."""
 

@@ -13,89 +13,50 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import isorun
-from isorun.errors import IsorunError, UsageError
+from isorun.zoo.data.answers import AnswerData, load_answers
+from isorun.zoo.data.made import made_answers, made_vectors
 from isorun.zoo.data.presence import require
-from isorun.zoo.data.questions.answers import DATA, TRAINS, AnswerData, load_answers
-from isorun.zoo.data.questions.word_vectors import WordVectors, load_word_vectors
-from isorun.zoo.devices import training_device
-from isorun.zoo.studies.tacl18.training.made import made_answers, made_vectors
-from isorun.zoo.studies.tacl18.training.settings import PUBLISHED_SEED, Settings
+from isorun.zoo.data.word_vectors import WordVectors, load_word_vectors
+from isorun.zoo.studies.tacl18.training.options import Options, training_parser
+from isorun.zoo.training import exit_code, training_device
 
 if TYPE_CHECKING:
     from isorun.zoo.studies.tacl18.ranking import Effectiveness
-    from isorun.zoo.studies.tacl18.training.loop import Epoch, Training
+    from isorun.zoo.studies.tacl18.training.loop import TrainedEpoch, TrainedSmCnn
 
 __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Train with the arguments of a command line; 0, or 1 after a message to stderr."""
-    options = _parser().parse_args(argv)
-    try:
-        _run(options)
-    except IsorunError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2 if isinstance(error, UsageError) else 1
-    return 0
+    """Train with the arguments of a command line, and return the exit code."""
+    given = training_parser(str(__doc__)).parse_args(argv)
+    return exit_code(lambda: _run(given))
 
 
-def _parser() -> argparse.ArgumentParser:
-    defaults = Settings()
-    parser = argparse.ArgumentParser(prog="python -m isorun.zoo.studies.tacl18.train", description=__doc__)
-    add = parser.add_argument
-    add("--data", choices=DATA, default="trecqa-raw")
-    add("--train", choices=TRAINS, default="train", help="the training set of TrecQA; WikiQA has one")
-    add("--made-data", action="store_true", help="small data made on the spot instead")
-    add("--train-questions", type=_positive, metavar="N", help="only the first N questions of the training set")
-    add("--seed", type=int, default=PUBLISHED_SEED)
-    add("--vary", choices=("all", "weights"), default="all", help="what the seed decides; the paper's code: weights")
-    add("--epochs", type=_positive, default=defaults.epochs, metavar="N", help="at most so many (default %(default)s)")
-    add("--batch-size", type=_positive, default=defaults.batch_size, metavar="N", help="the paper's code: 1")
-    add("--order", choices=("shuffled", "file"), default="shuffled", help="of the pairs; the paper's code: file")
-    add("--dropout", choices=("shared", "device"), default="shared", help="who draws it; the paper's code: the device")
-    add("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    add("--onednn", choices=("on", "off"), default="on", help="whether CPU convolutions go through oneDNN")
-    add("--cudnn", choices=("on", "off"), default="on", help="whether GPU convolutions go through cuDNN")
-    add(
-        "--tf32",
-        choices=("on", "off"),
-        default="off",
-        help="whether cuDNN may round to TF32, unknown to the paper's GPUs",
-    )
-    add("--threads", type=_positive, metavar="N", help="recorded beside the number of threads that torch uses")
-    return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)
-
-
-def _run(options: argparse.Namespace) -> None:
-    device = training_device(options.device, "training SM-CNN")
+def _run(given: argparse.Namespace) -> None:
+    device = training_device(given.device, "training SM-CNN")
     import torch  # noqa: PLC0415 - there, as the device says
 
-    torch.backends.mkldnn.enabled = options.onednn == "on"
-    torch.backends.cudnn.enabled = options.cudnn == "on"
-    torch.backends.cudnn.allow_tf32 = options.tf32 == "on"
+    torch.backends.mkldnn.enabled = given.onednn == "on"
+    torch.backends.cudnn.enabled = given.cudnn == "on"
+    torch.backends.cudnn.allow_tf32 = given.tf32 == "on"
     from isorun.zoo.studies.tacl18.training.loop import train  # noqa: PLC0415 - needs torch
-    from isorun.zoo.studies.tacl18.training.preparation import prepare  # noqa: PLC0415 - needs torch
+    from isorun.zoo.studies.tacl18.training.tensors import prepare  # noqa: PLC0415 - needs torch
 
-    settings = Settings(options.seed, options.epochs, options.batch_size, options.order, options.vary, options.dropout)
-    prepared = prepare(_loaded(options), made_vectors if options.made_data else _vectors, settings, device)
-    finished = train(prepared.material, settings, _started, _report)
-    _finish(finished, prepared.idf, {"threads": torch.get_num_threads(), "threads_requested": options.threads})
+    options = Options(given.seed, given.epochs, given.batch_size, given.order, given.vary, given.dropout)
+    prepared = prepare(_loaded(given), made_vectors if given.made_data else _vectors, options, device)
+    finished = train(prepared.material, options, _started, _report)
+    _finish(finished, prepared.idf, {"threads": torch.get_num_threads(), "threads_requested": given.threads})
 
 
-def _loaded(options: argparse.Namespace) -> AnswerData:
-    if options.made_data:
+def _loaded(given: argparse.Namespace) -> AnswerData:
+    if given.made_data:
         data = made_answers()
     else:
-        data = load_answers(options.data, options.train, require(options.data.split("-")[0]))
-    if options.train_questions is None:
+        data = load_answers(given.data, given.train, require(given.data.split("-")[0]))
+    if given.train_questions is None:
         return data
-    return replace(data, train=data.train.first_questions(options.train_questions))
+    return replace(data, train=data.train.first_questions(given.train_questions))
 
 
 def _vectors(words: Collection[str]) -> WordVectors:
@@ -106,7 +67,7 @@ def _started(network: Any) -> None:
     isorun.digest("weights.initial", network)
 
 
-def _report(epoch: Epoch) -> None:
+def _report(epoch: TrainedEpoch) -> None:
     values = {
         "train_loss": epoch.train_loss,
         "dev_map": epoch.dev.mean_ap,
@@ -121,7 +82,7 @@ def _report(epoch: Epoch) -> None:
     sys.stdout.flush()
 
 
-def _finish(finished: Training, idf: Effectiveness, threads: dict[str, int | None]) -> None:
+def _finish(finished: TrainedSmCnn, idf: Effectiveness, threads: dict[str, int | None]) -> None:
     best = finished.best
     scores = {"map": best.test.mean_ap, "mrr": best.test.mean_rr, "best_dev_map": best.dev.mean_ap}
     epochs = {"best_epoch": best.number, "epochs": finished.epochs}

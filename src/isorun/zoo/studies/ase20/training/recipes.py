@@ -13,9 +13,23 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from isorun.zoo.studies.ase20.training.moves import Moves
+__all__ = ["FACTORS", "NETWORKS", "RECIPES", "Moves", "Recipe", "learning_rate"]
 
-__all__ = ["NETWORKS", "RECIPES", "Recipe", "learning_rate"]
+
+FACTORS: Final = ("weights", "order", "dropout", "augmentation")
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Shifts up to `most` of the side in both directions, and mirroring of every second image on average.
+
+    whole_pixels: shifts are whole pixels, otherwise any size, with values between pixels interpolated as Keras does.
+    edge: what lies outside of the image: "nearest" (the border goes on) or "reflect" (mirrored at the border).
+    """
+
+    most: float
+    whole_pixels: bool
+    edge: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from isorun.errors import UsageError
+from isorun.zoo.training import DEVICES, fraction, not_negative, positive, share
 
 __all__ = ["BACKBONES", "DATA", "DECAYS", "DEFAULTS", "METHODS", "OPTIMIZERS", "Options", "read_options"]
 
@@ -125,17 +126,15 @@ def _parser() -> argparse.ArgumentParser:
 def _add_task_flags(parser: argparse.ArgumentParser) -> None:
     task = parser.add_argument_group("episodes")
     task.add_argument("--data", choices=DATA, default="omniglot")
-    task.add_argument("--ways", type=_positive, default=5, help="classes an episode, at validation and test (5)")
-    task.add_argument("--shots", type=_positive, default=5, help="labelled images a class, at validation and test (5)")
-    task.add_argument("--queries", type=_positive, default=15, help="query images a class in training (15)")
-    task.add_argument("--train-ways", type=_positive, help="classes a training episode (as --ways)")
-    task.add_argument("--train-shots", type=_positive, help="labelled images a class in training (as --shots)")
-    task.add_argument("--eval-queries", type=_positive, default=15, help="query images a class at test (15)")
-    task.add_argument("--tasks-per-batch", type=_positive, help="episodes a training step (1; tadam 2)")
-    task.add_argument("--image-size", type=_not_negative, default=0, help="side in pixels (the data's own: 28, 32, 84)")
-    task.add_argument(
-        "--classes-limit", type=_not_negative, default=0, help="use only so many classes a split (0: all)"
-    )
+    task.add_argument("--ways", type=positive, default=5, help="classes an episode, at validation and test (5)")
+    task.add_argument("--shots", type=positive, default=5, help="labelled images a class, at validation and test (5)")
+    task.add_argument("--queries", type=positive, default=15, help="query images a class in training (15)")
+    task.add_argument("--train-ways", type=positive, help="classes a training episode (as --ways)")
+    task.add_argument("--train-shots", type=positive, help="labelled images a class in training (as --shots)")
+    task.add_argument("--eval-queries", type=positive, default=15, help="query images a class at test (15)")
+    task.add_argument("--tasks-per-batch", type=positive, help="episodes a training step (1; tadam 2)")
+    task.add_argument("--image-size", type=not_negative, default=0, help="side in pixels (the data's own: 28, 32, 84)")
+    task.add_argument("--classes-limit", type=not_negative, default=0, help="use only so many classes a split (0: all)")
     task.add_argument(
         "--made-data", action="store_true", help="small images made on the spot, in place of the data set"
     )
@@ -143,69 +142,37 @@ def _add_task_flags(parser: argparse.ArgumentParser) -> None:
 
 def _add_length_flags(parser: argparse.ArgumentParser) -> None:
     length = parser.add_argument_group("length")
-    length.add_argument("--episodes", type=_not_negative, default=2000, help="training steps (2000)")
-    length.add_argument("--eval-every", type=_positive, help="steps between evaluations (a tenth of the training)")
-    length.add_argument("--eval-episodes", type=_positive, default=600, help="test episodes (600)")
-    length.add_argument("--val-episodes", type=_positive, help="validation episodes (as --eval-episodes)")
+    length.add_argument("--episodes", type=not_negative, default=2000, help="training steps (2000)")
+    length.add_argument("--eval-every", type=positive, help="steps between evaluations (a tenth of the training)")
+    length.add_argument("--eval-episodes", type=positive, default=600, help="test episodes (600)")
+    length.add_argument("--val-episodes", type=positive, help="validation episodes (as --eval-episodes)")
     length.add_argument(
-        "--early-stop", type=_not_negative, default=0, help="stop after so many rounds without a gain (0: never)"
+        "--early-stop", type=not_negative, default=0, help="stop after so many rounds without a gain (0: never)"
     )
 
 
 def _add_optimizer_flags(parser: argparse.ArgumentParser) -> None:
     steps = parser.add_argument_group("optimizer")
     steps.add_argument("--optimizer", choices=OPTIMIZERS, default="adam")
-    steps.add_argument("--learning-rate", type=_fraction)
+    steps.add_argument("--learning-rate", type=fraction)
     steps.add_argument("--lr-decay", choices=DECAYS, help="what the decay rate does (depends on the method)")
-    steps.add_argument("--lr-decay-rate", type=_fraction)
-    steps.add_argument("--lr-decay-period", type=_fraction, help="training steps between two decays")
-    steps.add_argument("--momentum", type=_fraction, default=0.9, help="of sgd (0.9)")
-    steps.add_argument("--weight-decay", type=_fraction, help="L2 penalty (0; tadam 0.0005)")
+    steps.add_argument("--lr-decay-rate", type=fraction)
+    steps.add_argument("--lr-decay-period", type=fraction, help="training steps between two decays")
+    steps.add_argument("--momentum", type=fraction, default=0.9, help="of sgd (0.9)")
+    steps.add_argument("--weight-decay", type=fraction, help="L2 penalty (0; tadam 0.0005)")
 
 
 def _add_network_flags(parser: argparse.ArgumentParser) -> None:
     network = parser.add_argument_group("network")
     network.add_argument("--backbone", choices=BACKBONES, help="conv4; tadam: resnet12")
-    network.add_argument("--width", type=_positive, default=64, help="filters of the first layer (64)")
-    network.add_argument("--dropout", type=_share, help="of features, in training (0; matching 0.1)")
-    network.add_argument(
-        "--processing-steps", type=_positive, default=3, help="matching: reads of the query's LSTM (3)"
-    )
-    network.add_argument("--pretrain-batch", type=_positive, default=64, help="tadam: images an auxiliary batch (64)")
-    network.add_argument(
-        "--aux-probability", type=_share, default=0.9, help="tadam: auxiliary step, at the start (0.9)"
-    )
+    network.add_argument("--width", type=positive, default=64, help="filters of the first layer (64)")
+    network.add_argument("--dropout", type=share, help="of features, in training (0; matching 0.1)")
+    network.add_argument("--processing-steps", type=positive, default=3, help="matching: reads of the query's LSTM (3)")
+    network.add_argument("--pretrain-batch", type=positive, default=64, help="tadam: images an auxiliary batch (64)")
+    network.add_argument("--aux-probability", type=share, default=0.9, help="tadam: auxiliary step, at the start (0.9)")
 
 
 def _add_run_flags(parser: argparse.ArgumentParser) -> None:
     run = parser.add_argument_group("run")
-    run.add_argument("--seed", type=_not_negative, default=1)
-    run.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-
-
-def _positive(text: str) -> int:
-    return int(_number(text, int, 1, "a whole number from 1"))
-
-
-def _not_negative(text: str) -> int:
-    return int(_number(text, int, 0, "a whole number from 0"))
-
-
-def _fraction(text: str) -> float:
-    return _number(text, float, 0, "a number from 0")
-
-
-def _share(text: str) -> float:
-    return _number(text, float, 0, "a number from 0 to under 1", below=1.0)
-
-
-def _number(
-    text: str, kind: type[int] | type[float], least: float, allowed: str, *, below: float = float("inf")
-) -> float:
-    try:
-        value = kind(text)
-    except ValueError:
-        value = -1
-    if not least <= value < below:
-        raise argparse.ArgumentTypeError(f"found {text!r}, allowed is {allowed}")
-    return value
+    run.add_argument("--seed", type=not_negative, default=1)
+    run.add_argument("--device", choices=DEVICES, default="auto")

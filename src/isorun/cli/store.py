@@ -1,0 +1,95 @@
+"""Is a store whole, and what can be saved of one that is not? Nothing is ever deleted.
+
+isorun store verify                looks at every record; exit code 3 when something is damaged
+isorun store repair                a new database of all that is sound; what is damaged is kept beside it
+isorun store share --group lab     the group may read and write the store, too (mode 2770)
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isorun.cli import output
+from isorun.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from isorun.store.checking import Findings, Repaired
+
+__all__ = ["declare", "execute"]
+
+_SHOWN = 20
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The words this command understands."""
+    parser.add_argument("action", choices=("verify", "repair", "share"), help="what to do with the store")
+    parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun in this folder)")
+    parser.add_argument("--group", metavar="NAME", help="with share: the group (default: the one the folder has)")
+    output.declare(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Do it and print what was found."""
+    from isorun.store import checking
+
+    folder = Path(options.store or os.environ.get("ISORUN_STORE") or ".isorun")
+    if options.group and options.action != "share":
+        raise UsageError(f"--group is of no use to {options.action}", hint="isorun store share --group NAME")
+    if options.action == "verify":
+        return _tell_findings(checking.verify(folder), options)
+    if options.action == "repair":
+        return _tell_repaired(checking.repair(folder), options)
+    changed = checking.share(folder, _group_number(options.group))
+    if options.json:
+        output.print_json({"store": str(folder.absolute()), "shared": changed})
+    else:
+        print(f"{folder}: its group may work with it now ({changed:,} files and folders)")
+    return 0
+
+
+def _tell_findings(findings: Findings, options: argparse.Namespace) -> int:
+    if options.json:
+        output.print_json(findings.to_json())
+        return 3 if findings.damage else 0
+    whole = f"{findings.sound:,} {'record is' if findings.sound == 1 else 'records are'} whole"
+    if not findings.damage:
+        print(f"{findings.store}: {whole}, and nothing is damaged")
+        return 0
+    print(f"{findings.store} is damaged; {whole}")
+    for item in findings.damage[:_SHOWN]:
+        saved = "; its run's folder still has the record" if item.saved else ""
+        print(f"  {item.where}{f' (run {item.run_id})' if item.run_id else ''}: {item.what}{saved}")
+    if len(findings.damage) > _SHOWN:
+        print(f"  and {len(findings.damage) - _SHOWN:,} more (all of them with --json)")
+    print(f"next: isorun store repair{f' --store {options.store}' if options.store else ''}")
+    return 3
+
+
+def _tell_repaired(repaired: Repaired, options: argparse.Namespace) -> int:
+    if options.json:
+        output.print_json(repaired.to_json())
+        return 0
+    if not repaired.aside:
+        print(f"{repaired.store}: nothing is damaged, and nothing was done")
+        return 0
+    print(f"{repaired.store}: {repaired.kept:,} records kept, {repaired.saved:,} of them from their runs' folders")
+    if repaired.lost:
+        print(f"  lost: {', '.join(repaired.lost[:_SHOWN])}{' …' if len(repaired.lost) > _SHOWN else ''}")
+        print("  isorun run makes these runs again")
+    for path in repaired.aside:
+        print(f"  kept aside: {path}")
+    return 0
+
+
+def _group_number(name: str | None) -> int | None:
+    if name is None:
+        return None
+    import grp
+
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise InputError(f"there is no group {name!r} on this machine", hint="getent group lists them") from None

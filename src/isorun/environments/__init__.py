@@ -1,0 +1,1 @@
+"""Where a training runs: a family, prepared on the machine that carries the run out."""

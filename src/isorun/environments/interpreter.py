@@ -1,0 +1,173 @@
+"""The environment that is there: the variables of the caller and of the study, and an interpreter of this machine.
+
+A leading `python` is the one that the shell would have run, by the PATH of the caller; in an activated virtual
+environment that is its own, wherever isorun itself is installed. An environment may name another one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from isorun.environments.base import AbstractEnvironment, Prepared
+from isorun.errors import ExecutionError
+from isorun.study.design import Study
+from isorun.study.parts import FUNCTION, Environment
+from isorun.worker.levels import OWN_VARIABLES
+
+__all__ = ["InterpreterEnvironment", "Interpreters", "find_program", "interpreters_of"]
+
+_REPLACED: Final = ("python", "python3")
+_PYTHON_NAME: Final = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
+_OLDEST: Final = (3, 8)
+_QUESTION: Final = "import sys; print('isorun-probe', *sys.version_info[:2])"
+_PROBE_SECONDS: Final = 60.0
+
+
+class InterpreterEnvironment(AbstractEnvironment):
+    """An interpreter and variables.
+
+    own: what a leading `python` stands for where the study does not say; without it, what the PATH says.
+    """
+
+    def __init__(self, declared: Environment, interpreters: Interpreters, own: str = "") -> None:
+        self._declared = declared
+        self._interpreters = interpreters
+        self._own = own
+
+    def prepare(self, command: Sequence[str], working_folder: Path) -> Prepared:
+        """The variables of the process and its interpreter, which was looked at."""
+        # Those of an isorun that this one runs inside are not passed on.
+        caller = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
+        variables = {**caller, **self._declared.env}
+        name = self._name_of(command[0])
+        interpreter = self._interpreters.find(name, variables, working_folder) if name else ""
+        return Prepared((), variables, interpreter, {"python": interpreter})
+
+    def _name_of(self, program: str) -> str:
+        """What the interpreter is called; empty when the program is none."""
+        if program == FUNCTION:  # no shell would have run it: it belongs to the interpreter that it was given to
+            return self._declared.python or self._own or sys.executable
+        if program in _REPLACED:
+            return self._declared.python or self._own or program
+        return program if _PYTHON_NAME.fullmatch(program) else ""
+
+
+def interpreters_of(study: Study) -> tuple[str, ...]:
+    """The interpreters that commands of the study will start with, where they are not isorun's own.
+
+    Those that cannot be found are left out: the first run says so.
+    """
+    found: dict[str, None] = {}
+    for approach in study.approaches.values():
+        for environment in study.environments.values():
+            name = environment.python or approach.command[0]
+            if approach.command[0] in _REPLACED:
+                path = shutil.which(os.path.expanduser(name), path=environment.env.get("PATH"))  # noqa: PTH111
+                found.update({os.path.abspath(path): None} if path and not _is_own(path) else {})  # noqa: PTH100
+    return tuple(found)
+
+
+def _is_own(path: str) -> bool:
+    """Whether it is the interpreter isorun runs in, perhaps under another of its names."""
+    own, other = Path(sys.executable), Path(path).absolute()
+    return own.parent == other.parent and own.resolve() == other.resolve()
+
+
+class Interpreters:
+    """Interpreters that were looked at once: each exists, starts, and is a Python that the worker can run in."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = {sys.executable}
+        self._lock = threading.Lock()
+
+    def find(self, python: str, variables: Mapping[str, str], working_folder: Path) -> str:
+        """The absolute path of the interpreter that is called `python` in the working folder."""
+        named = os.path.expanduser(python)  # noqa: PTH111
+        path = find_program(named, variables, working_folder, what="the interpreter")
+        with self._lock:
+            if path not in self._known:
+                _probe(path, variables, working_folder)
+                self._known.add(path)
+        return path
+
+
+def find_program(program: str, env: Mapping[str, str], working_folder: Path, what: str = "the command") -> str:
+    """The absolute path of a program, found as a shell started in the working folder would find it."""
+    if "/" in program:
+        candidate = working_folder / program
+        return str(candidate) if _is_executable(candidate) else _missing(program, candidate, what)
+    found = shutil.which(program, path=env.get("PATH", os.defpath))
+    if found is None:
+        raise ExecutionError(
+            f"{what} {program!r} does not exist",
+            found=f"no program of that name in PATH ({env.get('PATH', os.defpath)})",
+            allowed="a program in PATH, or a path to one",
+            hint=_other_python(program, env),
+        )
+    return os.path.abspath(found)  # noqa: PTH100 - links must stay: a virtual environment is known by its link
+
+
+def _other_python(program: str, env: Mapping[str, str]) -> str:
+    if program not in _REPLACED:
+        return ""
+    others = [name for name in _REPLACED if shutil.which(name, path=env.get("PATH", os.defpath))]
+    instead = f"write {others[0]} instead of {program}" if others else "activate the environment it is in"
+    return f"{instead}, or name an interpreter: --python PATH (isorun's own is {sys.executable})"
+
+
+def _is_executable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def _missing(program: str, candidate: Path, what: str) -> str:
+    if not candidate.exists():
+        raise ExecutionError(f"{what} {program!r} does not exist", found=f"nothing at {candidate}")
+    raise ExecutionError(
+        f"{what} {program!r} cannot be executed",
+        found=f"{candidate} is {'a folder' if candidate.is_dir() else 'not executable'}",
+        allowed="an executable file",
+        hint=f"chmod +x {candidate}" if candidate.is_file() else "",
+    )
+
+
+def _probe(path: str, variables: Mapping[str, str], working_folder: Path) -> None:
+    """Ask as the run will be started: what `python` is may depend on the folder (pyenv) and on variables."""
+    try:
+        answer = subprocess.run(
+            [path, "-I", "-S", "-c", _QUESTION],
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
+            env=dict(variables),
+            cwd=working_folder,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _not_python(path, str(error)) from error
+    words = answer.stdout.split()
+    if answer.returncode != 0 or len(words) != 3 or words[0] != "isorun-probe":
+        raise _not_python(path, _first_line(answer.stderr or answer.stdout) or f"exit code {answer.returncode}")
+    if (int(words[1]), int(words[2])) < _OLDEST:
+        raise _not_python(path, f"Python {words[1]}.{words[2]}")
+
+
+def _not_python(path: str, found: str) -> ExecutionError:
+    return ExecutionError(
+        f"the interpreter {path} cannot be used",
+        found=found,
+        allowed=f"Python {_OLDEST[0]}.{_OLDEST[1]} or newer",
+        hint=f"{path} --version",
+    )
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0][:200] if text.strip() else ""

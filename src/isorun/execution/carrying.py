@@ -1,0 +1,367 @@
+"""Carrying out one job here: from the job to the record, in a folder of the run's own.
+
+Executors of other machines call it there: `python -m isorun.execution.carrying JOB.json FOLDER [DEVICES]` reads a
+job, prints its events as lines of JSON, and leaves the record in the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from isorun.environments.interpreter import InterpreterEnvironment, Interpreters
+from isorun.errors import ExecutionError, IsorunError, known_names
+from isorun.execution.assemble import CodeVersions, Ended, assemble, failed_to_read, keep_record, with_script
+from isorun.execution.base import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell, event_to_json
+from isorun.execution.events import EventLog, read_run_folder
+from isorun.execution.launching import LAUNCH_MODES, Launcher, ReadyRun, make_ready
+from isorun.execution.output import BoundedLog, LineSplitter, Output, Secrets, readable_tail
+from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays
+from isorun.execution.resources import Devices, Lent, Slots, check_memory
+from isorun.execution.standard_input import StandardInput
+from isorun.execution.warmserver import WarmRun
+from isorun.sources import Found, Reading
+from isorun.study.records import Note, RunRecord
+from isorun.worker.runfolder import RowTail
+
+__all__ = ["Place", "Workshop", "carry_out"]
+
+Running = KeptProcess | WarmRun
+
+_READ_BYTES: Final = 1 << 18
+# Output that a process outside our reach still writes after the end is not waited for.
+_DRAIN_BYTES: Final = 1 << 24
+# How often those who watch a run are told what it logged.
+_ROWS_SECONDS: Final = 1.0
+_NEVER_STARTED: Final = Exit(None, "", 0.0, 0.0, 0)
+
+
+class Workshop:
+    """What runs on this machine share: keepers, fork servers, interpreters that were looked at, versions of code.
+
+    launch: "fresh" starts a new interpreter for each run (the reference), "warm" forks one that has imported the
+    frameworks, "auto" is warm where that changes nothing. python: what a leading `python` stands for where neither the
+    study nor the PATH is to say. grace_seconds: how long a run may take to end after it was asked to.
+    """
+
+    def __init__(
+        self,
+        *,
+        launch: str = "auto",
+        python: str = "",
+        standard_input: StandardInput | None = None,
+        grace_seconds: float = GRACE_SECONDS,
+    ) -> None:
+        if launch not in LAUNCH_MODES:
+            raise ExecutionError(f"unknown launch mode {launch!r}", allowed=known_names(launch, LAUNCH_MODES))
+        self.standard_input = standard_input or StandardInput()
+        self.launcher = Launcher(launch, grace_seconds, self.standard_input)
+        self.code_versions = CodeVersions()
+        self._python = python
+        self._interpreters = Interpreters()
+        self._running: dict[str, Running] = {}
+        self._stopped: set[str] = set()
+        self._all_stopped = False
+        self._lock = threading.Lock()
+
+    def ready(self, job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent) -> ReadyRun:
+        """The job, ready to be started; ExecutionError when its interpreter or program does not exist."""
+        environment = InterpreterEnvironment(job.environment, self._interpreters, self._python)
+        return make_ready(job, folder, cpus, devices, environment.prepare(job.command, job.working_folder))
+
+    def is_stopped(self, run_id: str) -> bool:
+        """Whether the run was told to stop."""
+        return self._all_stopped or run_id in self._stopped
+
+    @contextmanager
+    def registered(self, run_id: str, running: Running) -> Iterator[None]:
+        """While a run is registered, `stop` reaches it; afterwards nothing of it is left."""
+        with self._lock:
+            self._running[run_id] = running
+            if self.is_stopped(run_id):
+                running.ask_to_stop()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._running[run_id]
+            running.close()
+
+    def stop(self, run_id: str | None = None) -> None:
+        """Ask one run to stop, or all, and let none start any more."""
+        with self._lock:
+            if run_id is None:
+                self._all_stopped = True
+            else:
+                self._stopped.add(run_id)
+            for name, running in self._running.items():
+                if run_id in (None, name):
+                    running.ask_to_stop()
+
+    def kill(self) -> None:
+        """End all runs now, and let none start any more."""
+        with self._lock:
+            self._all_stopped = True
+            for running in self._running.values():
+                running.kill()
+
+    def close(self) -> None:
+        """End everything that was started here."""
+        self.kill()
+        self.launcher.close()
+        self.code_versions.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What one run is given on this machine."""
+
+    workshop: Workshop
+    cpus: tuple[int, ...]
+    devices: Lent = field(default_factory=Lent)
+
+
+def carry_out(job: Job, folder: Path, place: Place, tell: Tell) -> RunRecord:
+    """Run the job to its end in the folder, which is there and empty; the record of everything it left.
+
+    `tell` hears that it started and what it logs, not that it ended. The record is also kept in the folder. A training
+    may leave anything at all: what cannot be read is a failed run, and only what prevents any run raises
+    ExecutionError.
+    """
+    check_memory(job.resources.memory_bytes)
+    _write(folder / "job.json", json.dumps(job.to_json_without_secrets()))
+    ready = place.workshop.ready(job, folder, place.cpus, place.devices)
+    ended = _not_started(ready) if place.workshop.is_stopped(job.run_id) else _run(ready, place.workshop, tell)
+    try:
+        record = assemble(ended)
+        keep_record(record, folder)
+    except Exception as error:
+        record = assemble(failed_to_read(ended, error))
+        keep_record(record, folder)
+    return record
+
+
+def _write(path: Path, text: str) -> None:
+    """A file that only the user can read. What a full disk loses here is said by what follows."""
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+    except OSError:
+        return
+
+
+class _Reader:
+    """Takes the lines of a run's output in. One that cannot be read is kept as the reason why, and ends the reading."""
+
+    def __init__(self, take: Callable[[str, float], None]) -> None:
+        self._take = take
+        self.error: Exception | None = None
+
+    def feed(self, line: str, seconds: float) -> None:
+        """Take the next line."""
+        if self.error is None:
+            try:
+                self._take(line, seconds)
+            except Exception as error:
+                self.error = error
+
+
+def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
+    job = ready.job
+    reading = Reading(job.sources)
+    reader = _Reader(reading.feed)
+    lines = LineSplitter(reader.feed)
+    secrets = Secrets.of(job.command, ready.env)
+    log = BoundedLog(ready.folder / "output.log", secrets=secrets)
+    output = Output(log, lines)
+    code = workshop.code_versions.ask(job.working_folder)
+    try:
+        began_unix = time.time()
+        launched = workshop.launcher.start(ready)
+        with workshop.registered(job.run_id, launched.running), closing(RowTail(ready.folder)) as tail:
+            tell(RunStarted(job.run_id, _where(ready)))
+            watched = watch(launched.running, output, job.time_limit_seconds, _rows_teller(tail, job.run_id, tell))
+            asked_to_stop = workshop.is_stopped(job.run_id)
+        if not watched.exit.kept:
+            end_strays(Marks(ready.folder))
+        workshop.standard_input.check()
+    finally:
+        log.close()
+    ended = Ended(
+        job=job,
+        launch=launched.mode,
+        began_unix=began_unix,
+        exit=watched.exit,
+        timed_out=watched.timed_out,
+        asked_to_stop=asked_to_stop,
+        events=EventLog(),
+        lines=Found(),
+        files=Found(),
+        log_tail=readable_tail(log.end()),
+        requested=ready.requested(),
+        where=_where(ready),
+        notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready)),
+        secrets=secrets,
+    )
+    try:
+        return _with_what_it_left(ended, ready, reading, reader, code.result())
+    except Exception as error:
+        return failed_to_read(ended, error)
+
+
+def _with_what_it_left(ended: Ended, ready: ReadyRun, reading: Reading, reader: _Reader, code: dict[str, Any]) -> Ended:
+    if reader.error is not None:
+        raise reader.error
+    events = read_run_folder(ready.folder)
+    written, printed = reading.finish(ready.job.working_folder, ended.began_unix)
+    return replace(ended, events=events, lines=printed, files=written, code=with_script(code, events.effective))
+
+
+def _where(ready: ReadyRun) -> dict[str, str]:
+    return {"host": socket.gethostname(), "folder": str(ready.folder.absolute()), "python": ready.interpreter}
+
+
+def _rows_teller(tail: RowTail, run_id: str, tell: Tell) -> Callable[[], None]:
+    def tell_rows() -> None:
+        if rows := tuple(tail.rows()):
+            tell(RowsLogged(run_id, rows))
+
+    return tell_rows
+
+
+def _not_started(ready: ReadyRun) -> Ended:
+    return Ended(
+        job=ready.job,
+        launch="none",
+        began_unix=time.time(),
+        exit=_NEVER_STARTED,
+        timed_out=False,
+        asked_to_stop=True,
+        events=EventLog(),
+        lines=Found(),
+        files=Found(),
+        log_tail="",
+        requested=ready.requested(),
+        where=_where(ready),
+    )
+
+
+def _output_notes(log: BoundedLog, lines: LineSplitter) -> list[Note]:
+    notes = []
+    if log.cut_bytes:
+        notes.append(Note("output-cut", f"{log.cut_bytes} bytes in the middle of the output were not kept"))
+    if log.failure:
+        notes.append(Note("output-lost", f"the output could not be kept: {log.failure}"))
+    if lines.cut_lines:
+        notes.append(Note("line-cut", f"{lines.cut_lines} lines were too long and were read for metrics only in part"))
+    return notes
+
+
+def _device_notes(ready: ReadyRun) -> list[Note]:
+    if not ready.devices.shared:
+        return []
+    shared = ", ".join(ready.devices.recorded)
+    return [Note("shared-device", f"other runs used {shared} at the same time")]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The end of a run, and whether its time limit ended it."""
+
+    exit: Exit
+    timed_out: bool
+
+
+def watch(running: Running, output: Output, limit: float | None, tell_rows: Callable[[], None]) -> Watched:
+    """Read the output of a run that was started just now until it has ended; stop it after `limit` seconds.
+
+    The start of a fork server, which may have come before, counts neither for the limit nor for the times of lines.
+    """
+    began = time.monotonic()
+    deadline = None if limit is None else began + limit
+    tell_at = began + _ROWS_SECONDS
+    timed_out = False
+    os.set_blocking(running.output_fd, False)
+    poll = select.poll()
+    poll.register(running.output_fd, select.POLLIN)
+    poll.register(running.status_fd, select.POLLIN)
+    while True:
+        ready = {fd for fd, _ in poll.poll(_milliseconds(min(tell_at, deadline or tell_at)))}
+        if running.output_fd in ready and _read_once(running.output_fd, output, began) == 0:
+            poll.unregister(running.output_fd)
+        if running.status_fd in ready and (ended := running.exit()):
+            _drain(running.output_fd, output, began)
+            tell_rows()
+            return Watched(ended, timed_out)
+        now = time.monotonic()
+        if deadline is not None and now >= deadline:
+            running.ask_to_stop()
+            deadline, timed_out = None, True
+        if now >= tell_at:
+            tell_rows()
+            tell_at = now + _ROWS_SECONDS
+
+
+def _milliseconds(until: float) -> float:
+    return max(until - time.monotonic(), 0.0) * 1000
+
+
+def _read_once(fd: int, output: Output, began: float) -> int | None:
+    """How many bytes were read: 0 at the end, None when there is nothing now."""
+    try:
+        data = os.read(fd, _READ_BYTES)
+    except BlockingIOError:
+        return None
+    if data:
+        output.write(data, time.monotonic() - began)
+    return len(data)
+
+
+def _drain(fd: int, output: Output, began: float) -> None:
+    left = _DRAIN_BYTES
+    while left > 0 and (count := _read_once(fd, output, began)):
+        left -= count
+    output.close(time.monotonic() - began)
+
+
+def _print_event(event: Event) -> None:
+    print(json.dumps(event_to_json(event)), flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Carry out the job of a file (`-` for standard input) in a folder; 0 when there is a record, 1 when none."""
+    source, name, *chosen = arguments
+    job = Job.from_json(json.loads(sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")))
+    folder = Path(name)
+    workshop = Workshop(launch="fresh")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: workshop.stop())
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        devices = Devices(chosen[0] if chosen else "auto")
+        lent = devices.lend(job.resources.devices, job.environment.env)
+        with Slots(1).lend(job.resources.cpus) as cpus, lent as seen:
+            record = carry_out(job, folder, Place(workshop, cpus, seen), _print_event)
+    except (IsorunError, OSError) as error:
+        shown = error if isinstance(error, IsorunError) else ExecutionError(str(error))
+        _print_event(ExecutorFailed(shown, job.run_id))
+        return 1
+    finally:
+        workshop.close()
+    _print_event(RunEnded(job.run_id, record))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,220 @@
+"""From a job to a process: what will be started, with which variables, CPUs and devices; and starting it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from isorun.environments.base import Prepared
+from isorun.environments.interpreter import find_program
+from isorun.errors import ExecutionError
+from isorun.execution.base import Job
+from isorun.execution.process import Keepers, KeptProcess
+from isorun.execution.resources import Lent
+from isorun.execution.standard_input import StandardInput
+from isorun.execution.warm import WarmServers
+from isorun.execution.warmserver import WarmRun
+from isorun.study.parts import FUNCTION
+from isorun.study.records import Note
+from isorun.worker import programs
+from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment
+
+__all__ = ["LAUNCH_MODES", "Launched", "Launcher", "ReadyRun", "make_ready"]
+
+LAUNCH_MODES: Final = ("auto", "warm", "fresh")
+PROTOCOL: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyRun:
+    """A job that can be started now: its placeholders are filled, and it has a folder, CPUs and devices.
+
+    argv: what a fresh process executes. interpreter: its Python, empty when the command does not start with one.
+    python_program: what it is asked to run, None when only a fresh interpreter can say. level_variables: what the
+    level added to env.
+    """
+
+    job: Job
+    folder: Path
+    cpus: tuple[int, ...]
+    devices: Lent
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    interpreter: str
+    python_program: programs.Program | None
+    level_variables: Mapping[str, str]
+    identity: Mapping[str, Any]
+
+    def requested(self) -> dict[str, Any]:
+        """What was asked for, as the record keeps it. The study's variables are named, not quoted: some are secret."""
+        memory, devices = self.job.resources.memory_bytes, self.devices.recorded
+        return {
+            "level": str(self.job.cell.level),
+            **self.identity,
+            "threads": self.job.resources.cpus,
+            "cpus": len(self.cpus),
+            "level_variables": dict(sorted(self.level_variables.items())),
+            "study_variables": sorted(self.job.environment.env),
+            **({"take_seeds": True} if self.job.cell.take_seeds else {}),
+            **({"devices": devices} if devices else {}),
+            **({"memory_bytes": memory} if memory is not None else {}),
+        }
+
+
+def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, prepared: Prepared) -> ReadyRun:
+    """The job with all its placeholders filled; ExecutionError when its program does not exist."""
+    job = job.filled(folder)
+    base = {**prepared.variables, **devices.variables}
+    program = _python_program(job) if prepared.interpreter else None
+    added = _level_variables(job, len(cpus), base)
+    hooked = {"PYTHONPATH": hooked_python_path(base), "ISORUN_RUN_DIR": str(folder.absolute())}
+    return ReadyRun(
+        job=job,
+        folder=folder,
+        cpus=cpus,
+        devices=devices,
+        argv=(*prepared.prefix, *_argv(job, prepared.interpreter, program, base)),
+        env={**base, **added, **hooked},
+        interpreter=prepared.interpreter,
+        python_program=program,
+        level_variables={name: value for name, value in added.items() if name not in OWN_VARIABLES},
+        identity=prepared.identity,
+    )
+
+
+def _level_variables(job: Job, cpus: int, base: Mapping[str, str]) -> dict[str, str]:
+    seed = job.seed if job.cell.level.fixes_seed else None
+    seeds = seed_environment(job.seed, take_seeds=job.cell.take_seeds)
+    return {**level_environment(str(job.cell.level), seed, cpus, base), **seeds}
+
+
+def _python_program(job: Job) -> programs.Program | None:
+    if job.command[0] == FUNCTION:
+        return programs.Program(programs.FUNCTION, job.command[1], job.command[2:])
+    _refuse_standard_input(job)
+    return programs.parse(job.command[1:])
+
+
+def _refuse_standard_input(job: Job) -> None:
+    """A run has no standard input: Python would find an empty program there and end well without training."""
+    program = next((word for word in job.command[1:] if word != "-u"), "-")
+    if program == "-":
+        raise ExecutionError(
+            f"approaches.{job.cell.approach}: python would read its program from standard input, which a run lacks",
+            found=" ".join(job.command),
+            allowed="python SCRIPT, python -m MODULE, python -c CODE",
+            hint="save the program to a file, and give that to python",
+        )
+
+
+def _argv(job: Job, interpreter: str, program: programs.Program | None, base: Mapping[str, str]) -> tuple[str, ...]:
+    if program is not None and program.kind == programs.FUNCTION:
+        return tuple(programs.fresh_command(interpreter, program))
+    return (interpreter or find_program(job.command[0], base, job.working_folder), *job.command[1:])
+
+
+def _write_request(ready: ReadyRun, launch: str) -> None:
+    """Tell the worker what it is part of."""
+    job = ready.job
+    request = {
+        "protocol": PROTOCOL,
+        "run_id": job.run_id,
+        "cell_id": job.cell.id,
+        "attempt": job.attempt,
+        "level": str(job.cell.level),
+        "repeat": job.cell.repeat,
+        "seed": job.seed,
+        "threads": len(ready.cpus),
+        "launch": launch,
+        "code_root": str(job.working_folder.absolute()),
+        "take_seeds": job.cell.take_seeds,
+        "config": dict(job.cell.config_values),
+    }
+    try:
+        (ready.folder / "request.json").write_text(json.dumps(request) + "\n", encoding="utf-8")
+    except OSError as error:
+        what = f"the run {job.run_id} cannot be started: {ready.folder} cannot be written to ({error.strerror})"
+        raise ExecutionError(what, hint="make room or choose another folder with --store, then run again") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A run in progress, how it was launched ("warm" or "fresh"), and what to note about that."""
+
+    running: KeptProcess | WarmRun
+    mode: str
+    notes: tuple[Note, ...] = ()
+
+
+class Launcher:
+    """Starts runs in one mode: "fresh", "warm" where possible, or "auto": warm where that changes nothing."""
+
+    def __init__(self, mode: str, grace_seconds: float, standard_input: StandardInput) -> None:
+        self._mode = mode
+        self._grace_seconds = grace_seconds
+        self._input = standard_input
+        self._keepers = Keepers()
+        self._servers = WarmServers(self._keepers, grace_seconds)
+
+    def start(self, ready: ReadyRun) -> Launched:
+        """Start the run."""
+        stdin = self._input.open()
+        try:
+            return self._started(ready, stdin)
+        finally:
+            if stdin is not None:
+                os.close(stdin)
+
+    def _started(self, ready: ReadyRun, stdin: int | None) -> Launched:
+        if self._mode == "fresh" or (self._mode == "auto" and not _has_fixed_hashes(ready)):
+            return self._fresh(ready, stdin)
+        if ready.python_program is None:
+            reason = "its command does not start a Python script, module or function without interpreter options"
+            return self._fresh(ready, stdin, *([_not_warm(reason)] if self._mode == "warm" else []))
+        _write_request(ready, "warm")
+        try:
+            running = self._servers.start(ready, stdin)
+        except ExecutionError as error:
+            return self._fresh(ready, stdin, _not_warm(error.found))
+        return Launched(running, "warm", () if _has_fixed_hashes(ready) else (_SHARED_HASHES,))
+
+    def _fresh(self, ready: ReadyRun, stdin: int | None, *notes: Note) -> Launched:
+        _write_request(ready, "fresh")
+        running = KeptProcess(
+            self._keepers,
+            ready.argv,
+            env=ready.env,
+            working_folder=ready.job.working_folder,
+            cpus=ready.cpus,
+            grace=self._grace_seconds,
+            input_fd=stdin,
+        )
+        return Launched(running, "fresh", notes)
+
+    def close(self) -> None:
+        """End all fork servers and what runs on them."""
+        self._servers.close()
+        self._keepers.close()
+        self._input.close()
+
+
+def _has_fixed_hashes(ready: ReadyRun) -> bool:
+    """Whether Python's hashes are the same in every process of this environment.
+
+    If they are drawn at start, forked runs would all have those of their server, and not be independent.
+    """
+    return ready.env.get("PYTHONHASHSEED", "random") != "random"
+
+
+_SHARED_HASHES: Final = Note(
+    "shared-hash-seed",
+    "this run was forked warm and shares Python's hash seed with the other warm runs of this executor",
+)
+
+
+def _not_warm(reason: str) -> Note:
+    return Note("not-warm", f"the run was started in a fresh process: {reason}")

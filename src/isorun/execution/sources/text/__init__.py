@@ -1,1 +1,0 @@
-"""Metrics in the lines that a training prints."""

@@ -1,1 +1,0 @@
-"""Metrics in the files that a training writes: JSON, JSON lines, CSV, TensorBoard events."""

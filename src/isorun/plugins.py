@@ -1,0 +1,73 @@
+"""Parts that other distributions bring: found by entry point, and loaded only when they are asked for.
+
+A distribution declares in its pyproject.toml, for example
+
+    [project.entry-points."isorun.executors"]
+    cluster = "our_package.cluster:open_cluster"
+
+Reading what is installed takes longer than everything else at the start of a command, so it happens only when a name is
+not one of isorun's own. What is broken is named by whoever asks for it; all else works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from isorun.errors import PluginError, known_names
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["EXECUTORS", "PAPERS", "SOURCES", "STORES", "brought", "load", "load_all"]
+
+STORES: Final = "isorun.stores"
+EXECUTORS: Final = "isorun.executors"
+SOURCES: Final = "isorun.sources"
+PAPERS: Final = "isorun.papers"
+
+
+@cache
+def brought(group: str) -> Mapping[str, EntryPoint]:
+    """What the installed distributions bring in this group, by name."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to load, and seldom needed
+
+    return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+
+
+def load(group: str, name: str, own: Iterable[str] = ()) -> Any:
+    """The part of this name; an error lists the known ones. own: the names that isorun itself has for such parts."""
+    points = brought(group)
+    if name not in points:
+        kind = group.rpartition(".")[2].removesuffix("s")
+        raise PluginError(
+            f"there is no {kind} {name!r}",
+            allowed=known_names(name, [*own, *(other for other in points if other not in own)]),
+            hint=f"a distribution can bring one: entry-point group {group!r}",
+        )
+    return _loaded(points[name])
+
+
+def load_all(group: str) -> tuple[dict[str, Any], tuple[PluginError, ...]]:
+    """All parts of the group by name, and what is wrong with those that cannot be loaded."""
+    parts: dict[str, Any] = {}
+    broken = []
+    for name, point in brought(group).items():
+        try:
+            parts[name] = _loaded(point)
+        except PluginError as error:
+            broken.append(error)
+    return parts, tuple(broken)
+
+
+def _loaded(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as error:  # whatever another distribution's import may raise
+        whose = f" of the distribution {point.dist.name}" if point.dist is not None else ""
+        raise PluginError(
+            f"{point.group.rpartition('.')[2].removesuffix('s')} {point.name!r}{whose} cannot be loaded",
+            found=f"{point.value}: {type(error).__name__}: {error}",
+            hint="update or remove that distribution; all else works without it",
+        ) from error

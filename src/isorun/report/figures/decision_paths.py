@@ -1,0 +1,267 @@
+"""The paths of a sequential decision: every look, its statistic, and the boundaries of a claim."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
+
+from isorun.analysis.sequential.decision import Decision, PathPoint, Verdict
+from isorun.analysis.sequential.plan import Look
+from isorun.analysis.sequential.rules import null_sd_of_u
+from isorun.errors import InputError
+from isorun.report.figures.axes import value_axis
+from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line, Shape
+from isorun.report.numbers import p_value, significant
+from isorun.report.tables import Column, Table
+
+__all__ = ["LookScale", "Pick", "equivalence_path", "look_scale", "sequential_path"]
+
+_ALONE: Final = 0.5
+"""How far a boundary reaches to either side where there is a single look."""
+
+Pick = Callable[[PathPoint], float | None]
+"""Which number of a look is meant."""
+Points = list[tuple[float, float]]
+_A, _B, _CLAIM, _PATH, _AHEAD = 0, 1, 2, 3, 5
+_STATISTIC: Final[Pick] = attrgetter("statistic")
+_LOWER: Final[Pick] = attrgetter("lower")
+_UPPER: Final[Pick] = attrgetter("upper")
+_FUTILITY: Final[Pick] = attrgetter("futility")
+_EQUIVALENCE: Final[Pick] = attrgetter("equivalence")
+_BOUNDARY: Final[Pick] = attrgetter("equivalence_boundary")
+
+
+@dataclass(frozen=True, slots=True)
+class LookScale:
+    """The looks of a path. equal_sides: both sides have as many runs at every look.
+
+    ranks: the statistic is a rank statistic, shown in its standard deviations when there is no difference.
+    """
+
+    path: tuple[PathPoint, ...]
+    equal_sides: bool
+    ranks: bool
+
+    def x(self, point: PathPoint) -> float:
+        """Runs a side, or of both sides together where they differ."""
+        return float(point.n_a if self.equal_sides else point.n_a + point.n_b)
+
+    def y(self, point: PathPoint, value: float | None) -> float | None:
+        """A statistic or boundary as shown; None where there is none, or an infinite one."""
+        if value is None or not math.isfinite(value):
+            return None
+        return value / null_sd_of_u(Look(point.n_a, point.n_b)) if self.ranks else value
+
+    def x_axis(self) -> Axis:
+        """The axis of runs, with a little room around the first and the last look."""
+        label = "runs a side" if self.equal_sides else "runs of both sides"
+        ends = [x + room for x in map(self.x, self.path) for room in (-_ALONE, _ALONE)]
+        return value_axis(label, ends, whole=True)
+
+    def farthest(self, *picks: Pick) -> float:
+        """The largest distance from 0 of these numbers; 1 where there are none."""
+        numbers = [self.y(point, pick(point)) for point in self.path for pick in picks]
+        return max((abs(number) for number in numbers if number is not None), default=1.0) or 1.0
+
+    def boundary(self, pick: Pick) -> Points:
+        """The boundary at all looks that have one; a single one as a short line."""
+        return self._through(self.path, pick)
+
+    def boundary_lines(self, pick: Pick, series: int) -> Iterator[Line]:
+        """The boundary, solid up to the last look made and dashed from there on."""
+        made = [point for point in self.path if not point.planned]
+        ahead = self.path[max(len(made) - 1, 0) :] if len(made) < len(self.path) else ()
+        seen = sum(pick(point) is not None for point in made)
+        if seen > 1 or (seen and not ahead):
+            yield Line(tuple(self._through(made, pick)), series)
+        if ahead:
+            yield Line(tuple(self._through(ahead, pick)), series, dashed=True)
+
+    def statistics(self, pick: Pick, y: Axis) -> list[tuple[PathPoint, float]]:
+        """The looks made with their statistic; one that is infinite, since no run varies, stands at the edge."""
+        found: list[tuple[PathPoint, float]] = []
+        for point in self.path:
+            value = pick(point)
+            if value is not None and not math.isnan(value):
+                edge = y.high if value > 0 else y.low
+                inside = self.y(point, value)
+                found.append((point, edge if inside is None else inside))
+        return found
+
+    def _through(self, path: Sequence[PathPoint], pick: Pick) -> Points:
+        found = [(self.x(point), self.y(point, pick(point))) for point in path]
+        points = [(x, y) for x, y in found if y is not None]
+        if len(points) == 1:
+            (x, y), *_ = points
+            return [(x - _ALONE, y), (x + _ALONE, y)]
+        return points
+
+
+def look_scale(decision: Decision, *, ranks: bool) -> LookScale:
+    """The scale of a decision's looks; an error when it has none."""
+    if not decision.path:
+        raise InputError("there is no path to draw", found="a decision without looks")
+    return LookScale(decision.path, all(point.n_a == point.n_b for point in decision.path), ranks)
+
+
+def sequential_path(
+    decision: Decision, a: str = "A", b: str = "B", *, name: str = "sequential-path", title: str = ""
+) -> Figure:
+    """The path of a decision between approaches called `a` and `b`; boundaries of looks ahead are dashed.
+
+    Rank statistics are shown in standard deviations under no difference, so that early and late looks can be compared.
+    """
+    scale = look_scale(decision, ranks=decision.test == "mann-whitney")
+    heading = title or f"{a} against {b}: the path to the verdict"
+    y = _sequential_y_axis(scale, decision)
+    made = scale.statistics(_STATISTIC, y)
+    return Figure(
+        name=name,
+        title=heading,
+        sentence=_sequential_sentence(decision, a, b),
+        x=scale.x_axis(),
+        y=y,
+        data=_sequential_data_table(name, heading, scale),
+        bands=tuple(_zones(scale, y)),
+        lines=(
+            *scale.boundary_lines(_UPPER, _A),
+            *scale.boundary_lines(_LOWER, _B),
+            Line(tuple((scale.x(point), at) for point, at in made), _PATH),
+        ),
+        dots=tuple(Dot(scale.x(point), at, Shape.CIRCLE, _PATH, _words(point, at, (a, b))) for point, at in made),
+        legend=tuple(_sequential_legend(decision.path, a, b)),
+    )
+
+
+def _sequential_y_axis(scale: LookScale, decision: Decision) -> Axis:
+    """An axis around 0 that leaves room for the zones beyond the boundaries."""
+    reach = 1.1 * scale.farthest(_UPPER, _LOWER, _STATISTIC)
+    label = "Student's t" if decision.method == "e-process" else "rank statistic, in standard deviations"
+    return value_axis(label, [-reach, reach])
+
+
+def _zones(scale: LookScale, y: Axis) -> Iterator[Band]:
+    """Where A is claimed, where B is, and where the comparison is hopeless."""
+    yield Band(tuple((x, low, y.high) for x, low in scale.boundary(_UPPER)), _A)
+    yield Band(tuple((x, y.low, high) for x, high in scale.boundary(_LOWER)), _B)
+    yield Band(tuple((x, -reach, reach) for x, reach in scale.boundary(_FUTILITY)), _AHEAD)
+
+
+def _words(point: PathPoint, at: float, names: tuple[str, str]) -> str:
+    runs = f"{point.n_a} runs of {names[0]}, {point.n_b} of {names[1]}"
+    return f"{runs}: {significant(at)}, p {p_value(point.p_value)}"
+
+
+def _sequential_legend(path: Sequence[PathPoint], a: str, b: str) -> Iterator[Legend]:
+    yield Legend("a look", Shape.CIRCLE, _PATH)
+    yield Legend(f"{a} better", Shape.SQUARE, _A)
+    yield Legend(f"{b} better", Shape.SQUARE, _B)
+    if any(point.futility for point in path):
+        yield Legend("hopeless: may be given up", Shape.SQUARE, _AHEAD)
+    if any(point.planned for point in path):
+        yield Legend("boundary of looks ahead", None, _AHEAD, dashed=True)
+
+
+def _sequential_sentence(decision: Decision, a: str, b: str) -> str:
+    names = "" if (a, b) == ("A", "B") else f" (A is {a}, B is {b})"
+    why = f"{decision.why[:1].upper()}{decision.why[1:]}{names}."
+    return f"{why} A claim is made at the first look in the zone of either side."
+
+
+def _sequential_data_table(name: str, title: str, scale: LookScale) -> Table:
+    columns = (
+        Column("runs of A", key=True),
+        Column("runs of B", key=True),
+        Column("statistic"),
+        Column("claim for B at or below"),
+        Column("claim for A at or above"),
+        Column("hopeless within ±"),
+        Column("p"),
+    )
+    rows = tuple(
+        (
+            str(point.n_a),
+            str(point.n_b),
+            *(significant(scale.y(point, pick(point))) for pick in (_STATISTIC, _LOWER, _UPPER, _FUTILITY)),
+            p_value(point.p_value),
+        )
+        for point in scale.path
+    )
+    return Table(f"data-{name}", f"Data: {title}", columns, rows, folded=True)
+
+
+def equivalence_path(
+    decision: Decision, *, name: str = "equivalence-path", title: str = "The path to equivalence"
+) -> Figure:
+    """The statistic of the two one-sided tests against its boundary, for a decision that was given a margin."""
+    if decision.margin is None:
+        raise InputError("there is no path to equivalence", found="a decision without margin", hint="state a margin")
+    scale = look_scale(decision, ranks=False)
+    y = _equivalence_y_axis(scale)
+    made = scale.statistics(_EQUIVALENCE, y)
+    return Figure(
+        name=name,
+        title=title,
+        sentence=_equivalence_sentence(decision, decision.margin),
+        x=scale.x_axis(),
+        y=y,
+        data=_equivalence_data_table(name, title, scale),
+        bands=(Band(tuple((x, low, y.high) for x, low in scale.boundary(_BOUNDARY)), _CLAIM),),
+        lines=(
+            *scale.boundary_lines(_BOUNDARY, _CLAIM),
+            Line(tuple((scale.x(point), at) for point, at in made), _PATH),
+        ),
+        dots=tuple(
+            Dot(
+                scale.x(point),
+                at,
+                Shape.CIRCLE,
+                _PATH,
+                f"{point.n_a} and {point.n_b} runs: {significant(at)}",
+            )
+            for point, at in made
+        ),
+        legend=tuple(_equivalence_legend(decision)),
+    )
+
+
+def _equivalence_y_axis(scale: LookScale) -> Axis:
+    finite = [scale.y(point, pick(point)) for point in scale.path for pick in (_EQUIVALENCE, _BOUNDARY)]
+    numbers = [number for number in finite if number is not None]
+    room = 0.1 * scale.farthest(_EQUIVALENCE, _BOUNDARY)
+    label = "(margin − difference) / standard error"
+    return value_axis(label, [0.0, *numbers, max(numbers, default=1.0) + room])
+
+
+def _equivalence_legend(decision: Decision) -> Iterator[Legend]:
+    yield Legend("a look", Shape.CIRCLE, _PATH)
+    yield Legend("equivalent", Shape.SQUARE, _CLAIM)
+    if any(point.planned for point in decision.path):
+        yield Legend("boundary of looks ahead", None, _AHEAD, dashed=True)
+
+
+def _equivalence_sentence(decision: Decision, margin: float) -> str:
+    says = "are" if decision.verdict is Verdict.EQUIVALENT else "are not shown to be"
+    sentence = f"After {decision.n_a} and {decision.n_b} runs the two {says} within ±{margin:g} of each other"
+    return f"{sentence}; equivalence is claimed at a look in the coloured zone, unless a difference was claimed before."
+
+
+def _equivalence_data_table(name: str, title: str, scale: LookScale) -> Table:
+    columns = (
+        Column("runs of A", key=True),
+        Column("runs of B", key=True),
+        Column("statistic"),
+        Column("equivalent at or above"),
+    )
+    rows = tuple(
+        (
+            str(point.n_a),
+            str(point.n_b),
+            *(significant(scale.y(point, pick(point))) for pick in (_EQUIVALENCE, _BOUNDARY)),
+        )
+        for point in scale.path
+    )
+    return Table(f"data-{name}", f"Data: {title}", columns, rows, folded=True)

@@ -1,0 +1,389 @@
+"""The tables of a study: overall spread, identical runs, levels, time, and what was run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from isorun.analysis.evidence.judged import JudgedMetric
+from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS, IdenticalRuns
+from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.studies.group_result import GroupKey, GroupResult, SelectionResult, SelectionSpread
+from isorun.analysis.studies.selection import FINAL
+from isorun.analysis.studies.study_result import LevelComparison, StudyResult
+from isorun.report.numbers import (
+    UNKNOWN,
+    NumberStyle,
+    count,
+    memory,
+    p_value,
+    percentage,
+    seconds,
+    significant,
+    style_for,
+    whole,
+)
+from isorun.report.tables import Column, Table, without_constant_columns
+from isorun.study.records import RunState
+
+__all__ = [
+    "GROUP_COLUMNS",
+    "group_cells",
+    "has_weak",
+    "identical_tables",
+    "interval_cell",
+    "named_rows",
+    "run_tables",
+    "runs_seen",
+    "spread_tables",
+    "time_tables",
+]
+
+_TITLES: Final = ("approach", "config", "environment", "level")
+GROUP_COLUMNS: Final = tuple(Column(title, key=True) for title in _TITLES)
+_INTERVAL: Final = "The 90 % interval of sd is the chi-square interval for normal values."
+
+
+def group_cells(key: GroupKey) -> tuple[str, str, str, str]:
+    """The cells that go with GROUP_COLUMNS."""
+    return (key.approach, key.config, key.environment, str(key.level))
+
+
+def interval_cell(spread: Spread, style: NumberStyle) -> str:
+    """The interval of a standard deviation; a plain 0 where nothing varies."""
+    if spread.sd_interval is None:
+        return UNKNOWN
+    return "–".join(style.difference(bound, spread.sd) for bound in spread.sd_interval) if spread.sd else "0"
+
+
+def named_rows(table: Table, groups: Iterable[GroupKey]) -> Table:
+    """The table without key columns that are the same in every row.
+
+    What they say moves below the table, unless it holds for the whole study and so needs no saying.
+    """
+    shorter = without_constant_columns(table, (*_TITLES, "judged at"))
+    gone = [place for place, column in enumerate(table.columns) if column.key and column not in shorter.columns]
+    everywhere = [set(cells) for cells in zip(*(group_cells(key) for key in groups), strict=True)]
+    said = [
+        f"{table.columns[place].title} {table.rows[0][place]}"
+        for place in gone
+        if table.columns[place].title in _TITLES and len(everywhere[_TITLES.index(table.columns[place].title)]) > 1
+    ]
+    return replace(shorter, notes=(*shorter.notes, f"All rows: {', '.join(said)}.") if said else shorter.notes)
+
+
+def has_weak(result: StudyResult) -> bool:
+    """Whether any rule finds a weak run."""
+    return any(rule.without_weak is not None for group in result.groups for rule in group.selections)
+
+
+def runs_seen(rule: SelectionResult, without_weak: bool) -> SelectionSpread:
+    """The spread of all runs, or of those that are not weak; the same for a group without weak runs."""
+    return rule.without_weak if without_weak and rule.without_weak is not None else rule.every
+
+
+def spread_tables(result: StudyResult, metric: JudgedMetric) -> Iterator[Table]:
+    """All runs; where some are weak, also the others alone."""
+    yield _overall_table(result, metric, without_weak=False)
+    if has_weak(result):
+        yield _overall_table(result, metric, without_weak=True)
+
+
+def _overall_table(result: StudyResult, metric: JudgedMetric, *, without_weak: bool) -> Table:
+    style = style_for(metric.scale)
+    columns = (
+        *GROUP_COLUMNS,
+        Column("judged at", key=True),
+        Column("n"),
+        Column("mean", style.unit),
+        Column("sd", style.difference_sign),
+        Column("90 % interval of sd", style.difference_sign),
+        Column("max diff", style.difference_sign),
+        Column("min", style.unit),
+        Column("max", style.unit),
+    )
+    rows = tuple(
+        (
+            *group_cells(group.key),
+            rule.selection.name,
+            *_spread_cells(runs_seen(rule, without_weak).metrics[metric.name].overall, metric),
+        )
+        for group in result.groups
+        for rule in group.selections
+    )
+    ending = ", without weak runs" if without_weak else ""
+    return Table(
+        name=f"overall-{metric.name}{'-without-weak' if without_weak else ''}",
+        title=f"{metric.name}: spread between runs{ending}",
+        columns=columns,
+        rows=rows,
+        notes=(_weak_counts(result),) if without_weak else tuple(_overall_notes(result, metric)),
+    )
+
+
+def _overall_notes(result: StudyResult, metric: JudgedMetric) -> Iterator[str]:
+    points = " pts: percentage points." if style_for(metric.scale).difference_sign else ""
+    yield f"sd: standard deviation over runs (n - 1). {_INTERVAL} max diff: largest minus smallest run.{points}"
+    rules = [f"{rule.name}: the epoch with the best {rule.metric}" for rule in result.selections if rule != FINAL]
+    if rules:
+        yield f"Judged at: {'; '.join(rules)}."
+    if metric == result.primary and result.weak is not None:
+        yield _weak_note(result)
+    if metric == result.primary:
+        yield from (f"{group.key.label}: {group.noise.sentence}" for group in result.groups if group.noise is not None)
+    excluded = sum(
+        rule.every.metrics[metric.name].overall.excluded for group in result.groups for rule in group.selections
+    )
+    if excluded:
+        yield f"{count(excluded, 'value')} not finite (NaN or infinite) and left out."
+
+
+def _weak_note(result: StudyResult) -> str:
+    assert result.weak is not None
+    assert result.primary is not None
+    if result.weak.below is None:
+        return f"{result.weak.reason[0].upper()}{result.weak.reason[1:]}."
+    style = style_for(result.primary.scale)
+    below = style.with_unit(significant(result.weak.below * style.factor, 3))
+    return f"Weak: {result.primary.name} below {below}, {result.weak.reason}. {_weak_counts(result)}"
+
+
+def _weak_counts(result: StudyResult) -> str:
+    weak = [group for group in result.groups if group.selections[0].weak_runs]
+    if not weak:
+        return "No run is weak."
+    parts = [
+        f"{len(group.selections[0].weak_runs)} of {len(group.selections[0].runs)} ({group.key.label})" for group in weak
+    ]
+    return f"Weak runs: {'; '.join(parts)}."
+
+
+def _spread_cells(spread: Spread, metric: JudgedMetric) -> tuple[str, ...]:
+    style = style_for(metric.scale)
+    return (
+        str(spread.n),
+        style.value(spread.mean, spread.sd),
+        style.difference(spread.sd),
+        interval_cell(spread, style),
+        style.difference(spread.max_difference, spread.sd),
+        style.value(spread.minimum, spread.sd),
+        style.value(spread.maximum, spread.sd),
+    )
+
+
+def identical_tables(result: StudyResult) -> Iterator[Table]:
+    """Distinct weights among identical runs, and Levene's test between levels."""
+    yield _identical_table(result)
+    yield _levels_table(result)
+
+
+def _identical_table(result: StudyResult) -> Table:
+    metric = result.primary
+    unit = style_for(metric.scale).difference_sign if metric else ""
+    columns = (
+        *GROUP_COLUMNS,
+        Column("seed", key=True),
+        Column("runs"),
+        Column("initial", group="distinct weights"),
+        Column("final", group="distinct weights"),
+        Column("sd", unit, metric.name if metric else ""),
+        Column("max diff", unit, metric.name if metric else ""),
+    )
+    rows = tuple(row for group in result.groups for row in _identical_rows(group, metric))
+    note = "Runs in one row had everything fixed that their level fixes. 1 distinct: bit for bit the same weights."
+    unknown = ("—: no run left such a digest.",) if any(UNKNOWN in row for row in rows) else ()
+    return Table(
+        "identical", "Identical runs: do the same seeds give the same weights?", columns, rows, (note, *unknown)
+    )
+
+
+def _identical_rows(group: GroupResult, metric: JudgedMetric | None) -> Iterator[tuple[str, ...]]:
+    spreads = group.selections[0].by_seed(metric.name) if metric else {}
+    for same in group.identical:
+        cells = _same_seed_cells(spreads.get(same.seed), metric)
+        yield (*group_cells(group.key), _seed(same), str(same.runs), *_digest_cells(same), *cells)
+
+
+def _seed(same: IdenticalRuns) -> str:
+    return "drawn anew" if same.seed is None else str(same.seed)
+
+
+def _digest_cells(same: IdenticalRuns) -> tuple[str, ...]:
+    counts = (same.digest(name) for name in (INITIAL_WEIGHTS, FINAL_WEIGHTS))
+    return tuple(UNKNOWN if item is None else _distinct(item.distinct, item.runs, same.runs) for item in counts)
+
+
+def _distinct(distinct: int, digested: int, runs: int) -> str:
+    return str(distinct) if digested == runs else f"{distinct} (of {digested})"
+
+
+def _same_seed_cells(spread: Spread | None, metric: JudgedMetric | None) -> tuple[str, str]:
+    if metric is None or spread is None:
+        return UNKNOWN, UNKNOWN
+    style = style_for(metric.scale)
+    return style.difference(spread.sd), style.difference(spread.max_difference, spread.sd)
+
+
+def _levels_table(result: StudyResult) -> Table:
+    unit = style_for(result.primary.scale).difference_sign if result.primary else ""
+    columns = (
+        *(column for column in GROUP_COLUMNS if column.title != "level"),
+        Column("levels", key=True),
+        Column("judged at", key=True),
+        Column("first", unit, "sd"),
+        Column("second", unit, "sd"),
+        Column("W"),
+        Column("p"),
+    )
+    rows = tuple(_level_cells(item, result) for item in result.levels)
+    reasons = dict.fromkeys(f"—: {item.why_not}." for item in result.levels if item.why_not)
+    note = "Levene's test, centred at medians, weak runs included: a small p says that the two levels differ in spread."
+    return Table("levels", "Does fixing more make the spread smaller?", columns, rows, (note, *reasons))
+
+
+def _level_cells(item: LevelComparison, result: StudyResult) -> tuple[str, ...]:
+    assert result.primary is not None
+    style = style_for(result.primary.scale)
+    return (
+        item.approach,
+        item.config,
+        item.environment,
+        f"{item.level_a} / {item.level_b}",
+        item.selection,
+        style.difference(item.sd_a),
+        style.difference(item.sd_b),
+        UNKNOWN if item.test is None else significant(item.test.statistic, 3),
+        UNKNOWN if item.test is None else p_value(item.test.p),
+    )
+
+
+def time_tables(result: StudyResult) -> Iterator[Table]:
+    """Seconds, also without weak runs where there are some, and epochs."""
+    yield _convergence_table(result, without_weak=False)
+    if has_weak(result):
+        yield _convergence_table(result, without_weak=True)
+    yield _epochs_table(result)
+
+
+def _convergence_table(result: StudyResult, *, without_weak: bool) -> Table:
+    titles = (("mean", "s"), ("Diff", "s"), ("RelDiff", "%"), ("RelSDev", "%"))
+    columns = [Column(title, unit, rule.name) for rule in result.selections for title, unit in titles]
+    rows = tuple(
+        (
+            *group_cells(group.key),
+            *(cell for rule in group.selections for cell in _time_cells(runs_seen(rule, without_weak))),
+        )
+        for group in result.groups
+        if group.finished
+    )
+    return Table(
+        name=f"time{'-without-weak' if without_weak else ''}",
+        title=f"Seconds to the epoch judged{', without weak runs' if without_weak else ''}",
+        columns=(*GROUP_COLUMNS, *columns),
+        rows=rows,
+        notes=(
+            "Seconds from the end of start-up on.",
+            "Diff: slowest minus fastest run. RelDiff: Diff over the fastest. RelSDev: sd over mean.",
+        ),
+    )
+
+
+def _time_cells(spread: SelectionSpread) -> tuple[str, ...]:
+    time = spread.seconds
+    return (
+        seconds(time.mean),
+        seconds(time.max_difference),
+        percentage(time.relative_difference),
+        percentage(time.relative_sd),
+    )
+
+
+def _epochs_table(result: StudyResult) -> Table:
+    titles = (("mean", ""), ("min", ""), ("max", ""), ("RelSDev", "%"))
+    columns = [Column(title, unit, rule.name) for rule in result.selections for title, unit in titles]
+    rows = tuple(
+        (*group_cells(group.key), *(cell for rule in group.selections for cell in _epoch_cells(rule.every.epochs)))
+        for group in result.groups
+        if any(rule.every.epochs.n for rule in group.selections)
+    )
+    return Table("epochs", "Epochs to the epoch judged", (*GROUP_COLUMNS, *columns), rows)
+
+
+def _epoch_cells(epochs: Spread) -> tuple[str, ...]:
+    return (
+        whole(epochs.mean),
+        whole(epochs.minimum),
+        whole(epochs.maximum),
+        percentage(epochs.relative_sd),
+    )
+
+
+def run_tables(result: StudyResult) -> Iterator[Table]:
+    """Counts and cost, and the failures."""
+    yield _cost_table(result)
+    yield _failures_table(result)
+
+
+def _cost_table(result: StudyResult) -> Table:
+    columns = (
+        *GROUP_COLUMNS,
+        Column("planned", group="runs"),
+        Column("finished", group="runs"),
+        Column("failed", group="runs"),
+        Column("start-up", "s"),
+        Column("mean", "s", "training"),
+        Column("sd", "s", "training"),
+        Column("CPU mean", "s"),
+        Column("peak memory", "MiB"),
+    )
+    rows = tuple((*group_cells(group.key), *_cost_cells(group)) for group in result.groups)
+    return Table("runs", "Runs and what they took", columns, rows, tuple(_run_notes(result)))
+
+
+def _cost_cells(group: GroupResult) -> tuple[str, ...]:
+    cost = group.cost
+    failed = sum(number for state, number in group.states.items() if state is not RunState.FINISHED)
+    return (
+        str(group.planned),
+        str(group.finished),
+        str(failed),
+        seconds(cost.startup_seconds.mean),
+        seconds(cost.training_seconds.mean),
+        seconds(cost.training_seconds.sd),
+        seconds(cost.cpu_seconds.mean),
+        memory(cost.peak_memory_bytes.maximum),
+    )
+
+
+def _run_notes(result: StudyResult) -> Iterator[str]:
+    states = [
+        f"{number} {state}" for state, number in result.states.items() if number and state is not RunState.FINISHED
+    ]
+    if states:
+        yield f"Not finished: {', '.join(states)}; failed counts attempts, also those that a retry made good."
+    yield "Start-up: interpreter and imports, on average. Training: the wall time after it. CPU: of both."
+    yield "Peak memory: the largest of all runs. Time, CPU and memory are those of finished runs."
+    unknown = sum(group.cost.wall_seconds.n - group.cost.startup_seconds.n for group in result.groups)
+    if unknown:
+        yield f"Start-up of {count(unknown, 'run')} is not known: the seconds of training hold it."
+
+
+def _failures_table(result: StudyResult) -> Table:
+    columns = (
+        *GROUP_COLUMNS,
+        Column("run", key=True),
+        Column("state", key=True),
+        Column("reason", key=True),
+        Column("last line of its log", key=True),
+    )
+    rows = tuple(
+        (*group_cells(group.key), run.run_id, str(run.state), run.reason + _later(run.finished_later), run.log_end)
+        for group in result.groups
+        for run in group.failed
+    )
+    return Table("failures", "Runs that left no result", columns, rows)
+
+
+def _later(finished_later: bool) -> str:
+    return " (a later attempt finished)" if finished_later else ""

@@ -1,0 +1,223 @@
+"""What a study found, as every report shows it: the verdict first, then its sections with figures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from isorun.analysis.evidence.judged import JudgedMetric
+from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
+from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.studies.group_result import GroupResult, SelectionResult
+from isorun.analysis.studies.study_result import StudyResult
+from isorun.report.class_tables import class_tables
+from isorun.report.figures.description import Figure
+from isorun.report.figures.study_figures import class_figures, curve_figures, overall_figures, time_figures
+from isorun.report.numbers import NumberStyle, count, style_for
+from isorun.report.study_tables import identical_tables, named_rows, run_tables, spread_tables, time_tables
+from isorun.report.tables import Table
+from isorun.report.view import View
+from isorun.study.levels import Level
+
+__all__ = ["Section", "group_sentence", "headline", "study_sections", "study_tables", "study_view", "verdict"]
+
+_MOST_GROUPS: Final = 6
+_LEVEL_WORDS: Final = {
+    Level.DEFAULT: "by default",
+    Level.FIXED_SEED: "with the seed fixed",
+    Level.DETERMINISTIC: "with deterministic kernels",
+}
+
+_TITLES: Final = {
+    "spread": "How much the results vary",
+    "classes": "How much single classes vary",
+    "identical": "What is left when everything is the same",
+    "time": "How long it takes",
+    "curves": "How it gets there",
+    "runs": "What was run",
+}
+
+
+def verdict(result: StudyResult) -> tuple[str, ...]:
+    """The headline of every approach, then one sentence a group, by the primary metric and the primary rule.
+
+    With many groups the sentences would bury the headlines, and are left to the tables.
+    """
+    metric = result.primary
+    if metric is None:
+        return (_nothing_to_judge(result),)
+    first = headline(result)
+    if first and len(result.groups) > _MOST_GROUPS:
+        return first
+    return (*first, *(group_sentence(group, metric) for group in result.groups))
+
+
+def headline(result: StudyResult) -> tuple[str, ...]:
+    """For each approach that ran at several levels: how far apart two runs can be at each of them."""
+    metric = result.primary
+    if metric is None:
+        return ()
+    families: dict[tuple[str, ...], list[GroupResult]] = {}
+    for group in result.groups:
+        if group.selections[0].every.metrics[metric.name].overall.n > 1:
+            families.setdefault((group.key.approach, group.key.config, group.key.environment), []).append(group)
+    return tuple(_family_sentence(groups, metric) for groups in families.values() if len(groups) > 1)
+
+
+def group_sentence(group: GroupResult, metric: JudgedMetric) -> str:
+    """Mean and spread of one group, what its digests say, and its weak runs."""
+    judged = group.selections[0]
+    overall = judged.every.metrics[metric.name].overall
+    if overall.n == 0:
+        return f"{group.key.label}: {_no_value(group, metric)}."
+    style = style_for(metric.scale)
+    clauses = [
+        _mean_clause(overall, metric, style),
+        *_seed_clauses(judged, metric, style),
+        *_weak_clauses(judged, metric, style),
+        *_weights_clauses(group),
+        *_units_clauses(group),
+    ]
+    return f"{group.key.label}: {'; '.join(clauses)}."
+
+
+def _units_clauses(group: GroupResult) -> Iterator[str]:
+    """What the runs count as, where that is not what they seem to be."""
+    runs, units = len(group.units.unit), group.units.count
+    if group.units.merges:
+        yield f"{count(runs, 'run')} count as {count(units, 'independent draw')}"
+    elif group.key.level.fixes_seed and 1 < units < runs:
+        yield f"{count(runs, 'run')} of {count(units, 'seed')} count as {units}"
+
+
+def _nothing_to_judge(result: StudyResult) -> str:
+    finished = sum(group.finished for group in result.groups)
+    if not finished:
+        return f"No run of the study {result.study} finished, so there is nothing to say about its spread."
+    return f"{count(finished, 'run')} finished, but none logged a metric, so there is nothing to judge them by."
+
+
+def _no_value(group: GroupResult, metric: JudgedMetric) -> str:
+    if not group.finished:
+        return "no run finished"
+    return f"{count(group.finished, 'run')} finished, none with a usable value of {metric.name}"
+
+
+def _mean_clause(overall: Spread, metric: JudgedMetric, style: NumberStyle) -> str:
+    mean = style.with_unit(style.value(overall.mean, overall.sd))
+    if overall.sd is None:
+        return f"{metric.name} {mean} in its only run, which says nothing about spread"
+    if overall.max_difference == 0:
+        return f"{metric.name} {mean} in all {overall.n} runs (sd 0)"
+    sd = style.difference(overall.sd)
+    difference = style.difference_with_unit(style.difference(overall.max_difference, overall.sd))
+    return f"{metric.name} {mean} ± {sd} (sd of {overall.n} runs), max difference {difference}"
+
+
+def _seed_clauses(judged: SelectionResult, metric: JudgedMetric, style: NumberStyle) -> Iterator[str]:
+    """With several seeds the spread above is that of seeds and repeats together; this is the part of the repeats."""
+    within = judged.within_seed_sd(metric.name)
+    seeds = len({run.seed for run in judged.runs})
+    if seeds > 1 and within is not None:
+        yield f"among runs of the same seed sd {style.difference(within)} (pooled over {seeds} seeds)"
+
+
+def _weak_clauses(judged: SelectionResult, metric: JudgedMetric, style: NumberStyle) -> Iterator[str]:
+    if judged.without_weak is None:
+        return
+    weak = f"{len(judged.weak_runs)} of {count(len(judged.runs), 'run')} weak (near chance)"
+    strong = judged.without_weak.metrics[metric.name].overall
+    if strong.sd is None:
+        yield weak
+        return
+    mean = style.with_unit(style.value(strong.mean, strong.sd))
+    yield f"{weak}, without them {mean} ± {style.difference(strong.sd)} (sd of {strong.n})"
+
+
+def _weights_clauses(group: GroupResult) -> Iterator[str]:
+    """What the digests of the final weights say about runs of the same seed."""
+    counts = [count for same in group.identical if (count := same.digest(FINAL_WEIGHTS)) and count.runs > 1]
+    if not counts:
+        return
+    runs, distinct = sum(count.runs for count in counts), sum(count.distinct for count in counts)
+    of_seeds = f" of {len(counts)} seeds" if len(counts) > 1 else ""
+    if distinct == len(counts):
+        same = "the same weights for the same seed" if of_seeds else "the same weights, bit for bit"
+        yield f"all {runs} runs{of_seeds} ended with {same}"
+    elif group.key.level is Level.DEFAULT:
+        yield f"{runs} runs gave {distinct} different weights"
+    elif group.key.level is Level.FIXED_SEED:
+        yield f"seed fixed, yet {runs} runs{of_seeds} gave {distinct} different weights"
+    else:
+        yield f"every known factor fixed, yet {runs} runs{of_seeds} gave {distinct} different weights"
+
+
+def _family_sentence(groups: Sequence[GroupResult], metric: JudgedMetric) -> str:
+    style = style_for(metric.scale)
+    name = groups[0].key.label.removesuffix(f" at level {groups[0].key.level}")
+    parts = [_reach(group, metric, style) for group in groups]
+    return f"{name}: the largest difference in {metric.name} between two runs is {_joined(parts)}."
+
+
+def _reach(group: GroupResult, metric: JudgedMetric, style: NumberStyle) -> str:
+    """The largest difference between two runs; between runs of the same seed where the level fixes one."""
+    spreads = group.selections[0].by_seed(metric.name).values()
+    largest = max((item.max_difference for item in spreads if item.max_difference is not None), default=None)
+    amount = "none" if largest == 0 else style.difference_with_unit(style.difference(largest))
+    return f"{amount} {_LEVEL_WORDS[group.key.level]}"
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the report. name: stable, for links."""
+
+    name: str
+    title: str
+    figures: tuple[Figure, ...]
+    tables: tuple[Table, ...]
+
+
+def study_view(result: StudyResult, *, figures: bool = False) -> View:
+    """The whole report of a study in one view."""
+    drawn = tuple(figure for section in study_sections(result) for figure in section.figures) if figures else ()
+    return View(verdict(result), study_tables(result), result.conditions, drawn)
+
+
+def study_sections(result: StudyResult) -> tuple[Section, ...]:
+    """The parts that have something to show."""
+    tables = {name: _named(result, made) for name, made in _tables_by_section(result).items()}
+    figures = {
+        "spread": overall_figures(result),
+        "classes": class_figures(result),
+        "time": time_figures(result),
+        "curves": curve_figures(result),
+    }
+    sections = (
+        Section(name, title, tuple(figures.get(name, ())), tables.get(name, ())) for name, title in _TITLES.items()
+    )
+    return tuple(section for section in sections if section.figures or section.tables)
+
+
+def study_tables(result: StudyResult) -> tuple[Table, ...]:
+    """All tables in reading order, for reports without figures."""
+    return tuple(table for made in _tables_by_section(result).values() for table in _named(result, made))
+
+
+def _tables_by_section(result: StudyResult) -> dict[str, Iterable[Table]]:
+    return {
+        "spread": (table for metric in result.metrics for table in spread_tables(result, metric)),
+        "classes": (table for metric in result.metrics for table in class_tables(result, metric)),
+        "identical": identical_tables(result),
+        "time": time_tables(result),
+        "runs": run_tables(result),
+    }
+
+
+def _named(result: StudyResult, tables: Iterable[Table]) -> tuple[Table, ...]:
+    keys = [group.key for group in result.groups]
+    return tuple(named_rows(table, keys) for table in tables if table.rows)

@@ -1,0 +1,403 @@
+"""Scheduling: the one loop that carries cells out.
+
+An agenda says which cells are next and hears every record: a list (isorun run), a rule (isorun decide), later a search.
+The loop claims its cells in the store, submits jobs to the executor, waits for what the runs tell, makes every record
+durable, and then tells agenda and observer. One thread does all of this, so that nothing in it needs a lock; what other
+threads have to say, and Ctrl-C, arrives in one queue.
+
+Several isoruns may work on one store at once: a cell that another one holds is left to it and looked at again when
+nothing else is left to start, in case its holder died.
+"""
+
+from __future__ import annotations
+
+import abc
+import queue
+import secrets
+import signal
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from isorun.errors import IsorunError
+from isorun.execution.base import Event, ExecutorFailed, RowsLogged, RunEnded, RunStarted, job_of
+from isorun.session import Session
+from isorun.store.base import Claim, Holder
+from isorun.study.cells import Cell
+from isorun.study.design import Study
+from isorun.study.records import Note, RunRecord, RunState
+
+__all__ = ["INTERRUPTED", "AbstractAgenda", "CellList", "Observer", "Outcome", "carry_out"]
+
+INTERRUPTED: Final = "interrupted"
+_LOOK_AGAIN_SECONDS: Final = 0.5
+_GIVE_UP_SECONDS: Final = 20.0
+"""How long runs may take to end after an error: longer than executors wait between asking and killing."""
+
+
+class AbstractAgenda(abc.ABC):
+    """Says which cells are next. The work is over when none is proposed, running, to be retried or held by others."""
+
+    @abc.abstractmethod
+    def propose(self) -> Sequence[Cell]:
+        """Cells that may start now; asked at the start and after every record.
+
+        A cell is proposed once, and again only when it was heard of for the last time without being finished.
+        """
+
+    @abc.abstractmethod
+    def hear(self, record: RunRecord, *, final: bool) -> None:
+        """A record of a proposed cell, also one that somebody else made. final: no attempt at the cell follows it."""
+
+
+class CellList(AbstractAgenda):
+    """All cells at once, and nothing depends on what comes of them."""
+
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        self._cells: tuple[Cell, ...] = tuple(cells)
+
+    def propose(self) -> Sequence[Cell]:
+        """All of them, the first time."""
+        cells, self._cells = self._cells, ()
+        return cells
+
+    def hear(self, record: RunRecord, *, final: bool) -> None:
+        """Nothing: a list does not change."""
+
+
+class Observer:
+    """Told what happens, from the thread that carries out the work; the base does nothing."""
+
+    def work_planned(self, runs: int) -> None:
+        """So many more runs are to come."""
+
+    def run_started(self, cell: Cell) -> None:
+        """A run begins."""
+
+    def rows_logged(self, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> None:
+        """A running training logged these rows, the latest last."""
+
+    def run_ended(self, record: RunRecord) -> None:
+        """A run ended and its record is durable."""
+
+    def waiting_for(self, cell: Cell, holder: Holder | None) -> None:
+        """Nothing is left to do here but cells that others hold; None when the holder cannot be told any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one call carried out. stopped: why it ended before all cells were done, empty if it did not."""
+
+    records: tuple[RunRecord, ...]
+    elsewhere: int = 0
+    stopped: str = ""
+
+    def count(self, state: RunState) -> int:
+        """How many of the records ended in this state."""
+        return sum(record.state == state for record in self.records)
+
+
+def carry_out(agenda: AbstractAgenda, session: Session, study: Study, observer: Observer | None = None) -> Outcome:
+    """Run what the agenda proposes, by the policy of the study, until each cell is done or something stops the work.
+
+    Ctrl-C, SIGTERM and SIGHUP ask the runs to stop and record them as interrupted; the second of them kills the runs.
+    """
+    return _Loop(agenda, session, study, observer or Observer()).carry_out()
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    cell: Cell
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
+class _StopAsked:
+    """A signal that asks for an end."""
+
+
+class _Loop:
+    """The state of one call of `carry_out`."""
+
+    def __init__(self, agenda: AbstractAgenda, session: Session, study: Study, observer: Observer) -> None:
+        self._agenda = agenda
+        self._session = session
+        self._store = session.store
+        self._study = study
+        self._observer = observer
+        self._told: queue.SimpleQueue[Event | _StopAsked] = queue.SimpleQueue()
+        self._ready: deque[Cell] = deque()
+        # Each with the time from which on another look is worth while; those of a long study are long due at its end.
+        self._held: deque[tuple[float, Cell]] = deque()
+        self._running: dict[str, _Running] = {}
+        # Runs that ended and are not kept yet: a disk takes its time, in which the next runs can begin.
+        self._ended: deque[tuple[_Running, RunRecord]] = deque()
+        self._tries: Counter[str] = Counter()
+        self._latest_attempts = _latest_attempts(self._store.run_ids())
+        self._known_holders: dict[str, Holder | None] = {}
+        self._records: list[RunRecord] = []
+        self._elsewhere = 0
+        self._stopped = ""
+
+    def carry_out(self) -> Outcome:
+        """The loop itself."""
+        with _signals_told_to(self._told.put):
+            try:
+                self._ask_agenda()
+                self._start_runs()
+                while self._running or self._ended or (self._held and not self._stopped):
+                    self._take_turn()
+            except BaseException:
+                self._give_up()
+                raise
+        return Outcome(tuple(self._records), self._elsewhere, self._stopped)
+
+    def _take_turn(self) -> None:
+        """Hear what was told, start what can start, and then keep one record: the disk is the slowest of the three."""
+        self._hear(self._next_told())
+        for _ in range(self._told.qsize()):
+            self._hear(self._told.get())
+        self._start_runs()
+        if self._ended:
+            self._end(*self._ended.popleft())
+            self._start_runs()
+
+    def _ask_agenda(self) -> None:
+        cells = () if self._stopped else self._agenda.propose()
+        if cells:
+            self._ready.extend(cells)
+            for cell in cells:
+                self._tries.pop(cell.id, None)
+            self._observer.work_planned(len(cells))
+
+    def _start_runs(self) -> None:
+        while not self._stopped and self._has_room() and (cell := self._next_cell()):
+            self._serve(cell)
+
+    def _has_room(self) -> bool:
+        """Whether something is left and the executor can use it; it is not even opened where nothing is left."""
+        if not self._ready and not self._held:
+            return False
+        undecided = len(self._ended) if self._study.policy.on_failure == "fail-fast" else 0
+        return len(self._running) + undecided < self._session.executor.capacity
+
+    def _next_cell(self) -> Cell | None:
+        if self._ready:
+            return self._ready.popleft()
+        if self._held and self._held[0][0] <= time.monotonic():
+            return self._held.popleft()[1]
+        return None
+
+    def _serve(self, cell: Cell) -> None:
+        """Start a run of the cell, unless somebody else has it or has done it."""
+        claim = self._store.claim(cell.id)
+        if claim is None:
+            self._look_again(cell)
+            return
+        try:
+            # An attempt that follows the last one known here says that nobody else tried the cell in between.
+            expected = self._latest_attempts.get(cell.id, 0) + 1
+            by_others = self._done_by_others(cell) if claim.attempt != expected else None
+            if by_others is None:
+                self._submit(cell, claim)
+                return
+        except BaseException:
+            self._running.pop(f"{cell.id}-{claim.attempt}", None)
+            claim.release()
+            raise
+        claim.release()
+        self._leave_to_others(by_others)
+
+    def _submit(self, cell: Cell, claim: Claim) -> None:
+        seed = secrets.randbelow(2**31) if cell.seed is None else cell.seed
+        job = job_of(self._study, cell, claim.attempt, seed)
+        self._latest_attempts[cell.id] = claim.attempt
+        self._running[job.run_id] = _Running(cell, claim)
+        self._session.executor.submit(job, self._told.put)
+
+    def _look_again(self, cell: Cell) -> None:
+        by_others = self._done_by_others(cell)
+        if by_others is None:
+            self._held.append((time.monotonic() + _LOOK_AGAIN_SECONDS, cell))
+        else:
+            self._leave_to_others(by_others)
+
+    def _done_by_others(self, cell: Cell) -> RunRecord | None:
+        """The record that leaves nothing to do here: finished, or tried since by another isorun and not interrupted."""
+        for record in reversed(self._store.records([cell.id])):
+            news = record.attempt > self._latest_attempts.get(cell.id, 0)
+            if record.state is RunState.FINISHED or (news and record.state is not RunState.INTERRUPTED):
+                return record
+        return None
+
+    def _leave_to_others(self, record: RunRecord) -> None:
+        self._elsewhere += 1
+        self._agenda.hear(record, final=True)
+        self._ask_agenda()
+
+    def _next_told(self) -> Event | _StopAsked | None:
+        """What is told next; None when there are records to keep, or it is time to look at cells that others hold."""
+        if self._ended:
+            return None
+        if self._stopped or self._ready or not self._held or not self._has_room():
+            return self._told.get()
+        if not self._running:
+            self._tell_whom_we_wait_for()
+        with suppress(queue.Empty):
+            return self._told.get(timeout=max(self._held[0][0] - time.monotonic(), 0.0))
+        return None
+
+    def _tell_whom_we_wait_for(self) -> None:
+        holders = {holder.cell_id: holder for holder in self._store.holders()}
+        for _, cell in self._held:
+            holder = holders.get(cell.id)
+            if cell.id not in self._known_holders or holder != self._known_holders[cell.id]:
+                self._known_holders[cell.id] = holder
+                self._observer.waiting_for(cell, holder)
+
+    def _hear(self, told: Event | _StopAsked | None) -> None:
+        match told:
+            case RunStarted(run_id) if run_id in self._running:
+                self._observer.run_started(self._running[run_id].cell)
+            case RowsLogged(run_id, rows) if run_id in self._running:
+                self._observer.rows_logged(self._running[run_id].cell, rows)
+            case RunEnded(run_id, record) if run_id in self._running:
+                self._ended.append((self._running.pop(run_id), record))
+            case ExecutorFailed(error, run_id):
+                self._free(run_id)
+                raise error
+            case _StopAsked():
+                if self._stopped == INTERRUPTED:
+                    self._session.executor.close()
+                self._halt(INTERRUPTED)
+            case _:
+                pass
+
+    def _end(self, running: _Running, record: RunRecord) -> None:
+        try:
+            record = self._keep(record)
+        finally:
+            running.claim.release()
+        self._records.append(record)
+        self._observer.run_ended(record)
+        final = not self._tries_again(running.cell, record)
+        self._agenda.hear(record, final=final)
+        self._ask_agenda()
+
+    def _keep(self, record: RunRecord) -> RunRecord:
+        """Make the record durable; one whose content cannot be kept becomes a failed run, and stops nobody else."""
+        try:
+            self._store.finish(record)
+        except IsorunError:
+            raise  # the store itself is in trouble
+        except (ValueError, TypeError, OverflowError, RecursionError, AttributeError, LookupError) as error:
+            record = _unkeepable(record, error)
+            self._store.finish(record)
+        return record
+
+    def _tries_again(self, cell: Cell, record: RunRecord) -> bool:
+        if record.state in (RunState.FINISHED, RunState.INTERRUPTED):
+            return False
+        self._tries[cell.id] += 1
+        if self._tries[cell.id] <= self._study.policy.retries:
+            self._ready.append(cell)
+            return True
+        if self._study.policy.on_failure == "fail-fast":
+            self._halt(f"{cell.label} failed ({record.reason}) and the policy is fail-fast")
+        return False
+
+    def _halt(self, reason: str) -> None:
+        self._stopped = self._stopped or reason
+        self._session.executor.stop()
+
+    def _give_up(self) -> None:
+        """After an error: end the runs, keep what they left as far as that is still possible, and free their cells."""
+        with suppress(Exception):
+            self._session.executor.stop()
+            self._keep_what_ended()
+            until = time.monotonic() + _GIVE_UP_SECONDS
+            while self._running and (left := until - time.monotonic()) > 0:
+                told = self._told.get(timeout=left)
+                if isinstance(told, RunEnded) and told.run_id in self._running:
+                    self._ended.append((self._running.pop(told.run_id), told.record))
+                    self._keep_what_ended()
+                if isinstance(told, ExecutorFailed):
+                    self._free(told.run_id)
+        for run_id in tuple(self._running):
+            with suppress(Exception):
+                self._free(run_id)
+
+    def _keep_what_ended(self) -> None:
+        while self._ended:
+            running, record = self._ended.popleft()
+            with suppress(Exception):
+                self._keep(record)
+            with suppress(Exception):
+                running.claim.release()
+
+    def _free(self, run_id: str) -> None:
+        running = self._running.pop(run_id, None)
+        if running is not None:
+            running.claim.release()
+
+
+def _unkeepable(record: RunRecord, error: Exception) -> RunRecord:
+    what = f"what the run left cannot be kept ({type(error).__name__}: {error})"[:300]
+    return RunRecord(
+        cell=record.cell,
+        attempt=record.attempt,
+        state=RunState.FAILED,
+        exit_code=record.exit_code,
+        signal=record.signal,
+        reason=what,
+        launch=record.launch,
+        seed_used=record.seed_used,
+        started_at=record.started_at,
+        wall_seconds=record.wall_seconds,
+        cpu_seconds=record.cpu_seconds,
+        peak_memory_bytes=record.peak_memory_bytes,
+        notes=(Note("record-not-kept", what),),
+    )
+
+
+def _latest_attempts(run_ids: Iterable[str]) -> dict[str, int]:
+    latest: dict[str, int] = {}
+    for run_id in run_ids:
+        cell_id, _, attempt = run_id.rpartition("-")
+        if attempt.isdecimal():
+            latest[cell_id] = max(latest.get(cell_id, 0), int(attempt))
+    return latest
+
+
+@contextmanager
+def _signals_told_to(tell: Callable[[_StopAsked], None]) -> Iterator[None]:
+    """While the work goes on, signals that ask for an end only say so: a run is recorded before this process ends.
+
+    One that is ignored (nohup) stays ignored. From the third on Ctrl-C is what it always is, in case we are stuck.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked = 0
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 2:
+            raise KeyboardInterrupt
+        tell(_StopAsked())
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    taken = [number for number in numbers if before[number] not in (signal.SIG_IGN, None)]
+    for number in taken:
+        signal.signal(number, ask)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, before[number])

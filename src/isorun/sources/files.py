@@ -1,0 +1,403 @@
+"""Metrics from files that a training wrote: which files belong to this run, and what they hold.
+
+JSON, JSON lines and CSV. Rows of a file go in and series come out: which column is the clock, which are metrics, and
+what was no number. A bad file gives notes, never an exception.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from isorun.sources.base import AbstractSource, Found, merged
+from isorun.sources.numbers import read_number
+from isorun.sources.objects import EPOCH_KEYS, STEP_KEYS, flattened, number_in
+from isorun.sources.tensorboard import read_event_folder
+from isorun.study.records import Note, Series
+
+__all__ = ["LARGEST_FILE", "MOST_ROWS", "Columns", "DataFiles", "EventFiles", "FileTimes", "read_data_file"]
+
+
+class DataFiles(AbstractSource):
+    """The JSON, JSON lines and CSV files that the study names, as far as they were written since the run began.
+
+    Paths and patterns ("logs/*.csv", "**/metrics.json") start at the working folder unless they are absolute. A file
+    that was last changed before the run began belongs to another run: it is left out, and a note says so.
+    """
+
+    def finish(self, working_folder: Path, since_unix: float) -> Found:
+        """The metrics in all of them."""
+        return merged(*(_read_pattern(pattern, working_folder, since_unix) for pattern in self.sources.files))
+
+
+class EventFiles(AbstractSource):
+    """The TensorBoard folders that the study names, as far as they were written since the run began."""
+
+    def finish(self, working_folder: Path, since_unix: float) -> Found:
+        """The scalars in all of them."""
+        return merged(*(_read_folders(pattern, working_folder, since_unix) for pattern in self.sources.tensorboard))
+
+
+def _read_pattern(pattern: str, folder: Path, since: float) -> Found:
+    paths = [path for path in _matches(pattern, folder) if path.is_file()]
+    fresh = [path for path in paths if _is_fresh(path, since)]
+    if not fresh:
+        return Found(notes=(_nothing_note("files", pattern, paths),))
+    parts = [_read_one(path, folder, since) for path in fresh]
+    return merged(*(_told_apart(parts, fresh, folder) if len(parts) > 1 else parts))
+
+
+def _read_one(path: Path, folder: Path, since: float) -> Found:
+    modified = path.stat().st_mtime if path.exists() else since
+    return read_data_file(path, _shown(path, folder), FileTimes(since, modified))
+
+
+def _read_folders(pattern: str, folder: Path, since: float) -> Found:
+    matches = _matches(pattern, folder)
+    events = sorted({path for match in matches for path in _event_files(match)})
+    fresh = [path for path in events if _is_fresh(path, since)]
+    if not fresh:
+        return Found(notes=(_nothing_note("tensorboard", pattern, events),))
+    return read_event_folder(fresh, since, lambda path: _shown(path, folder))
+
+
+def _event_files(path: Path) -> Iterable[Path]:
+    return [path] if path.is_file() else (item for item in path.rglob("*tfevents*") if item.is_file())
+
+
+def _matches(pattern: str, folder: Path) -> list[Path]:
+    literal = folder / pattern
+    if literal.exists():
+        return [literal]
+    anchor = Path(pattern).anchor
+    start, rest = (Path(anchor), pattern[len(anchor) :]) if anchor else (folder, pattern)
+    try:
+        return sorted(start.glob(rest))
+    except (ValueError, IndexError, NotImplementedError, OSError):
+        return []  # what cannot be a pattern matches nothing, which the caller notes
+
+
+def _is_fresh(path: Path, since: float) -> bool:
+    """Whether the file was changed since. Clocks of file systems are coarse: some give whole seconds, ours some ms."""
+    try:
+        modified = path.stat().st_mtime
+    except OSError:
+        return False
+    return modified >= (math.floor(since) if modified.is_integer() else since - 0.02)
+
+
+def _shown(path: Path, folder: Path) -> str:
+    return os.path.relpath(path, folder) if path.is_relative_to(folder) else str(path)
+
+
+def _nothing_note(kind: str, pattern: str, stale: list[Path]) -> Note:
+    if stale:
+        message = f"{pattern!r}: {len(stale)} files are there, none of them changed since the run began; not read"
+        return Note(f"{kind}.stale", message)
+    return Note(f"{kind}.missing", f"{pattern!r}: no such file in the working folder")
+
+
+def _told_apart(parts: list[Found], paths: list[Path], folder: Path) -> list[Found]:
+    """Several files of one pattern may hold the same names: those are prefixed with their file's name."""
+    counts: dict[str, int] = {}
+    for part in parts:
+        for name in part.origins:
+            counts[name] = counts.get(name, 0) + 1
+    doubled = {name for name, count in counts.items() if count > 1}
+    return [
+        _prefixed(part, doubled, _shown(path.with_suffix(""), folder)) for part, path in zip(parts, paths, strict=True)
+    ]
+
+
+def _prefixed(part: Found, doubled: set[str], prefix: str) -> Found:
+    def rename(name: str) -> str:
+        return f"{prefix}/{name}" if name in doubled else name
+
+    return Found(
+        {rename(name): series for name, series in part.series.items()},
+        {rename(name): value for name, value in part.results.items()},
+        {rename(name): origin for name, origin in part.origins.items()},
+        {rename(name): example for name, example in part.examples.items()},
+        part.notes,
+    )
+
+
+LARGEST_FILE = 256 * 1024 * 1024
+MOST_ROWS = 1_000_000
+_TABLE_SUFFIXES = frozenset([".csv", ".tsv"])
+_LINES_SUFFIXES = frozenset([".jsonl", ".ndjson"])
+
+
+def read_data_file(path: Path, shown: str, times: FileTimes) -> Found:
+    """The metrics in a file. shown: its name as the user knows it, for origins and notes."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            return _noted("files.too-large", f"{shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        return _noted("files.unreadable", f"{shown} cannot be read: {error.strerror or error}")
+    if not text.strip():
+        return _noted("files.empty", f"{shown} is empty")
+    return _read_text(text, path.suffix.lower(), shown, times)
+
+
+def _read_text(text: str, suffix: str, shown: str, times: FileTimes) -> Found:
+    if suffix in _TABLE_SUFFIXES or (suffix not in _LINES_SUFFIXES and text.lstrip()[0] not in "{["):
+        return _read_table(text, shown, times)
+    if suffix not in _LINES_SUFFIXES:
+        try:
+            return _read_json(json.loads(text), shown, times)
+        except (ValueError, RecursionError):
+            pass  # many files named .json hold one object a line
+    return _read_json_lines(text, shown, times)
+
+
+def _read_json(data: Any, shown: str, times: FileTimes) -> Found:
+    columns = Columns(shown, times)
+    if isinstance(data, list):
+        notes = _add_objects(columns, data, shown)
+        return _with_notes(columns.found(), notes)
+    if not isinstance(data, Mapping):
+        return _noted("files.no-metrics", f"{shown} holds a single {type(data).__name__}, no named values")
+    notes = []
+    scalars = {}
+    for name, value in flattened(data):
+        if not isinstance(value, list):
+            scalars[name] = value
+        elif value and all(isinstance(item, Mapping) for item in value):
+            notes += _add_objects(columns, value, shown)
+        elif value and not any(isinstance(item, list | Mapping) for item in value):
+            columns.add_values(name, value)
+    columns.add_row(1, scalars)
+    return _with_notes(columns.found(always_results=True), notes)
+
+
+def _add_objects(columns: Columns, items: list[Any], shown: str) -> list[Note]:
+    others = 0
+    for number, item in enumerate(items[:MOST_ROWS], start=1):
+        if isinstance(item, Mapping):
+            columns.add_row(number, dict(flattened(item)))
+        else:
+            others += 1
+    notes = [Note("files.not-a-row", f"{shown}: {others} entries are no objects; left out")] if others else []
+    return notes + _limit_note(len(items), shown)
+
+
+def _read_json_lines(text: str, shown: str, times: FileTimes) -> Found:
+    columns = Columns(shown, times)
+    bad: list[tuple[int, str]] = []
+    lines = text.split("\n")
+    for number, line in enumerate(lines[:MOST_ROWS], start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            bad.append((number, str(error)[:80]))
+            continue
+        if isinstance(row, Mapping):
+            columns.add_row(number, dict(flattened(row)))
+        else:
+            bad.append((number, f"a {type(row).__name__}, no object"))
+    return _with_notes(columns.found(), _bad_lines_note(bad, shown) + _limit_note(len(lines), shown))
+
+
+def _bad_lines_note(bad: list[tuple[int, str]], shown: str) -> list[Note]:
+    if not bad:
+        return []
+    line, reason = bad[0]
+    return [Note("files.bad-line", f"{shown}, line {line}: {reason}; {len(bad)} such lines left out")]
+
+
+def _read_table(text: str, shown: str, times: FileTimes) -> Found:
+    rows = csv.reader(text.replace("\0", "").splitlines(), delimiter=_delimiter(text))
+    columns = Columns(shown, times)
+    notes: list[Note] = []
+    try:
+        header = [cell.strip() for cell in next(rows)]
+        if all(read_number(cell) is not None for cell in header if cell):
+            return _noted("files.no-header", f"{shown}, line 1: numbers instead of the names of columns; not read")
+        notes = _add_table_rows(columns, header, rows, shown)
+    except (csv.Error, StopIteration) as error:
+        notes.append(
+            Note("files.bad-line", f"{shown}, line {rows.line_num}: {str(error) or 'no line'}; the rest is not read")
+        )
+    return _with_notes(columns.found(), notes)
+
+
+def _add_table_rows(columns: Columns, header: list[str], rows: Iterator[list[str]], shown: str) -> list[Note]:
+    uneven = []
+    count = 1
+    for count, row in enumerate(itertools.islice(rows, MOST_ROWS), start=2):
+        if row and len(row) != len(header):
+            uneven.append((count, f"{len(row)} cells under {len(header)} names"))
+        elif row:
+            columns.add_row(count, {name: cell.strip() for name, cell in zip(header, row, strict=True)})
+    more = sum(1 for _ in rows)
+    return _bad_lines_note(uneven, shown) + _limit_note(count - 1 + more, shown)
+
+
+def _delimiter(text: str) -> str:
+    first = text.lstrip().split("\n", 1)[0]
+    return max(",;\t", key=first.count)
+
+
+def _limit_note(rows: int, shown: str) -> list[Note]:
+    return [Note("files.limit", f"{shown}: only the first {MOST_ROWS:,} rows were read")] if rows > MOST_ROWS else []
+
+
+def _noted(code: str, message: str) -> Found:
+    return Found(notes=(Note(code, message),))
+
+
+def _with_notes(found: Found, notes: list[Note]) -> Found:
+    return Found(found.series, found.results, found.origins, found.examples, (*notes, *found.notes))
+
+
+_UNIX_TIMES = frozenset(["wall_time", "timestamp", "_timestamp", "unix_time", "unix"])
+_SECONDS = frozenset(["seconds", "elapsed", "elapsed_seconds", "elapsed_time", "time_elapsed", "_runtime"])
+_EARLIEST_UNIX_TIME = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class FileTimes:
+    """When the run began and when the file was last written, in seconds since 1970."""
+
+    since: float
+    modified: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    line: int
+    epoch: float | None
+    step: float | None
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Column:
+    """A column's numbers with their moments, and the first lines at which it held something else."""
+
+    moments: list[_Moment] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    example: str = ""
+    texts: int = 0
+    first_text: tuple[int, str] = (0, "")
+    first_not_finite: int = 0
+
+
+class Columns:
+    """Takes the rows of one file in order. Empty cells are allowed anywhere; nothing that is no number is guessed."""
+
+    def __init__(self, shown: str, times: FileTimes) -> None:
+        self._shown = shown
+        self._times = times
+        self._columns: dict[str, _Column] = {}
+        self._rows = 0
+        self._has_times = False
+        self._has_clock = False
+
+    def add_row(self, line: int, cells: Mapping[str, Any]) -> None:
+        """Take in one row; line: where it stands in the file."""
+        self._rows += 1
+        clock = {str(name).lower(): number_in(cell) for name, cell in cells.items() if _is_clock(name)}
+        moment = _Moment(line, _first(clock, EPOCH_KEYS), _first(clock, STEP_KEYS), self._seconds(clock))
+        self._has_clock = self._has_clock or moment.epoch is not None or moment.step is not None
+        for name, cell in cells.items():
+            if name not in (None, "") and not _is_clock(name) and cell not in (None, ""):
+                self._add_cell(str(name), cell, moment)
+
+    def add_values(self, name: str, values: list[Any]) -> None:
+        """Take in a whole metric given as one list of numbers."""
+        for index, cell in enumerate(values):
+            self._add_cell(name, cell, _Moment(1, None, float(index), self._seconds({})))
+        self._has_clock = True
+
+    def found(self, *, always_results: bool = False) -> Found:
+        """The metrics of the file. always_results: single values are final ones, whatever clock stands beside them."""
+        columns = {name: column for name, column in self._columns.items() if column.values}
+        is_final = always_results or (self._rows == 1 and not self._has_clock)
+        return Found(
+            series={name: _series(column) for name, column in columns.items()},
+            results={name: c.values[0] for name, c in columns.items() if is_final and len(c.values) == 1},
+            origins=dict.fromkeys(columns, f"file: {self._shown}"),
+            examples={name: column.example for name, column in columns.items()},
+            notes=tuple(self._notes()),
+        )
+
+    def _add_cell(self, name: str, cell: Any, moment: _Moment) -> None:
+        column = self._columns.setdefault(name, _Column())
+        number = number_in(cell)
+        if number is None:
+            column.texts += 1
+            column.first_text = column.first_text if column.first_text[0] else (moment.line, str(cell)[:40])
+            return
+        if not math.isfinite(number) and not column.first_not_finite:
+            column.first_not_finite = moment.line
+        column.example = column.example or f"line {moment.line}: {name} {cell}"
+        column.moments.append(moment)
+        column.values.append(number)
+
+    def _seconds(self, clock: Mapping[str, float | None]) -> float:
+        unix, seconds = _first(clock, _UNIX_TIMES), _first(clock, _SECONDS)
+        if unix is not None and unix > _EARLIEST_UNIX_TIME:
+            self._has_times = True
+            return unix - self._times.since
+        if seconds is not None:
+            self._has_times = True
+            return seconds
+        return self._times.modified - self._times.since
+
+    def _notes(self) -> list[Note]:
+        notes = [note for name, column in self._columns.items() for note in self._column_notes(name, column)]
+        texts = [name for name, column in self._columns.items() if not column.values]
+        if texts:
+            notes.append(Note("files.text", f"{self._shown}: not read, no numbers: {', '.join(texts)}"))
+        if self._rows > 1 and not self._has_times and len(texts) < len(self._columns):
+            message = f"{self._shown} has no column of times: its rows all got the time of the file's last change"
+            notes.append(Note("files.no-times", message))
+        return notes
+
+    def _column_notes(self, name: str, column: _Column) -> list[Note]:
+        notes = []
+        if column.values and column.texts:
+            line, text = column.first_text
+            message = f"{self._shown}, line {line}: {name!r} is {text!r}, no number; {column.texts} such cells left out"
+            notes.append(Note("files.not-a-number", message))
+        if column.first_not_finite:
+            message = f"{self._shown}, line {column.first_not_finite}: {name!r} is not finite; kept as it is"
+            notes.append(Note("files.not-finite", message))
+        return notes
+
+
+def _is_clock(name: object) -> bool:
+    lowered = str(name).lower()
+    return lowered in EPOCH_KEYS or lowered in STEP_KEYS or lowered in _UNIX_TIMES or lowered in _SECONDS
+
+
+def _first(clock: Mapping[str, float | None], names: frozenset[str]) -> float | None:
+    given = (value for name, value in clock.items() if name in names and value is not None)
+    return next(filter(math.isfinite, given), None)
+
+
+def _series(column: _Column) -> Series:
+    return Series(_steps(column.moments), tuple(moment.seconds for moment in column.moments), tuple(column.values))
+
+
+def _steps(moments: list[_Moment]) -> tuple[float, ...]:
+    """Epochs if each stands for one value, else the steps, else the repeated epochs, else 0, 1, 2, …"""
+    epochs = [moment.epoch for moment in moments if moment.epoch is not None]
+    steps = [moment.step for moment in moments if moment.step is not None]
+    if len(epochs) == len(moments) == len(set(epochs)):
+        return tuple(epochs)
+    if len(steps) == len(moments):
+        return tuple(steps)
+    return tuple(epochs) if len(epochs) == len(moments) else tuple(map(float, range(len(moments))))

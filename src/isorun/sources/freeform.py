@@ -1,0 +1,360 @@
+"""A free-form line of output: every number in it, judged by the text before it.
+
+Rules, in the order they are applied to a number:
+- "Epoch 3/50", "epoch=3", "Epoch: [3]" give the epoch, "step 500", "iter: 10", "[10] " give the step; a line about the
+  best epoch does not ("best val acc 0.9 at epoch 7").
+- "97.4%" and "Accuracy (%): 97.4" are 0.974; "Accuracy: 9908/10000 (99%)" is 0.9908. Other counts ("100/390") are
+  progress.
+- On a progress line the average of "Loss: 0.5 (0.6)" is taken, 0.6; on any other line the number before the brackets.
+- A word for a split of the data prefixes the names after it: "Test set: Average loss: 0.03, Accuracy: 97%" gives
+  `test_loss` and `test_accuracy`; a name that has a split of its own is left alone.
+
+A label is the text before a number: it ends where the number starts and begins where the number before it ended.
+Labels repeat from line to line (" - accuracy: "), so that each is parsed once and remembered. Sentences, which have
+words or numbers between the name and the value, are tried first:
+
+Accuracy of the network on the 10000 test images: 54 %     test_accuracy
+Accuracy for class: plane is 55.4 %                        accuracy[plane]
+8.0 perplexity estimate based on a held-out corpus         perplexity
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import re
+from dataclasses import dataclass
+
+from isorun.sources.names import (
+    SPLITS,
+    VOCABULARY,
+    has_split,
+    is_metric,
+    is_never,
+    keeps_no_prefix,
+    name_of,
+    split_in,
+    word_set,
+)
+from isorun.sources.numbers import TOKEN, count_of, percentage, read_number, written_number
+from isorun.sources.rows import COUNT, EPOCH, STEP, TOTAL, LeftOut, Place, Row, Value
+
+__all__ = ["Label", "Role", "label_of", "may_be_a_sentence", "read_sentence", "read_text"]
+
+_EPOCH = re.compile(r"(?:^|[^a-z])(?:epoch|ep)(?:\s*\([a-z]+\))?[\s:=#\[('\"]*$")
+_EPOCHS = re.compile(r"(?:^|[^a-z])epochs?\s*:?\s*$")
+_STEP = re.compile(r"(?:^|[^a-z])(?:global_step|step|iteration|iter|round|episode)[\s:=#\[('\"]*$")
+_SEPARATOR = re.compile(r"\s*(?P<sign>[:=]|->|=>|\bis\b)?(?P<space>\s*)[\"']?$")
+_AVERAGE = re.compile(r"\s*\((micro|macro|weighted|samples)(?: avg)?\)\s*$", re.IGNORECASE)
+_PERCENT_UNIT = re.compile(r"\s*[(\[]\s*(?:%|in %|percent)\s*[)\]]\s*$")
+_BREAK = re.compile(r"[,;|(){}\[\]\"'<>│┃┆•·*#\t!?]|\s[-–—]+\s|^[-–—]+\s|[:=]|\s{2,}|\.\s|[━─█▏▎▍▌▋▊▉╸╺]+")
+_STOP_WORDS = word_set(
+    """with at of the is was got reached and to in on for from by after before than over improved decreased increased
+    saved saving until since per into achieved had has"""
+)
+_MOST_WORDS = 4
+
+
+class Role(enum.Enum):
+    """What a number is, going by the text before it."""
+
+    NOTHING = "nothing"
+    EPOCH = "epoch"
+    STEP = "step"
+    METRIC = "metric"
+    DOUBTFUL = "doubtful"
+    IN_BRACKETS = "in brackets"
+    OPENING = "opening"
+    SPLIT = "split"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """role and name of the number; form: how the two were written; split: the part of the data the text names.
+
+    percent: the text says that the number is a percentage. tight: a colon stands right before the number ("gpu:0").
+    plural_epochs: the text is a bar's description that counts epochs ("Epochs: 40%|").
+    """
+
+    role: Role
+    name: str = ""
+    form: str = ""
+    split: str = ""
+    percent: bool = False
+    tight: bool = False
+    plural_epochs: bool = False
+
+
+@functools.lru_cache(maxsize=4096)
+def label_of(text: str) -> Label:
+    """What the text says about the number that follows it."""
+    lowered = text.lower()
+    split = split_in(lowered)
+    stripped = lowered.strip()
+    if stripped in {"(", "["}:
+        return Label(Role.IN_BRACKETS if stripped == "(" else Role.OPENING, split=split)
+    if "ep" in lowered and _EPOCH.search(lowered):
+        return Label(Role.NOTHING if "best" in lowered else Role.EPOCH, split=split, plural_epochs=True)
+    if _STEP.search(lowered):
+        return Label(Role.NOTHING if "best" in lowered else Role.STEP, split=split)
+    return _named(text, split)
+
+
+def _named(text: str, split: str) -> Label:
+    separator = _SEPARATOR.search(text)
+    assert separator is not None
+    sign = separator["sign"] or ""
+    body = text[: separator.start()].replace("'s ", " ").replace("Adj. ", "Adj ")
+    without_unit = _PERCENT_UNIT.sub("", body)
+    average = _AVERAGE.search(without_unit)
+    without_unit = without_unit[: average.start()] if average else without_unit
+    words = _words(_BREAK.split(without_unit.strip().strip("\"'"))[-1], separated=bool(sign))
+    if not words or all(word.lower() in SPLITS for word in words):
+        counts_epochs = _EPOCHS.search(text.lower()) is not None
+        return Label(Role.SPLIT if words else Role.NOTHING, split=split, plural_epochs=counts_epochs)
+    name = name_of(words) + (f"_{average[1].lower()}" if average else "")
+    return Label(
+        role=_role(name, sign),
+        name=name,
+        form=_form(sign),
+        split=split,
+        percent=average is None and without_unit != body,
+        tight=sign == ":" and not separator["space"],
+        plural_epochs=_EPOCHS.search(text.lower()) is not None,
+    )
+
+
+def _role(name: str, sign: str) -> Role:
+    if is_metric(name):
+        return Role.METRIC
+    return Role.DOUBTFUL if sign and sign != "is" and not is_never(name) else Role.NOTHING
+
+
+def _form(sign: str) -> str:
+    return {"": "name value", ":": "name: value", "=": "name=value"}.get(sign, f"name {sign} value")
+
+
+def _words(chunk: str, *, separated: bool) -> list[str]:
+    """The words at the end of the chunk that make a name: without a separator only words known from metrics.
+
+    "from score 0.69" tells where something began, which is no result.
+    """
+    words: list[str] = []
+    for word in reversed(chunk.split()):
+        cleaned = word.strip(".~+-&^`")
+        lowered = cleaned.lower()
+        if lowered == "from" and not separated:
+            return []
+        if not lowered or lowered in _STOP_WORDS or not _starts_a_name(lowered):
+            break
+        if not separated and lowered not in VOCABULARY and not is_metric(lowered):
+            break
+        words.insert(0, cleaned)
+    return words[-_MOST_WORDS:]
+
+
+def _starts_a_name(word: str) -> bool:
+    return (word[0].isalpha() or word[0] == "_") and not word.endswith((".py", ".log", ".txt", ".json", ".csv", ".pt"))
+
+
+_LEADING_PAIR = re.compile(r"\s*\[\s*(\d+)\s*,\s+(\d+)\s*\]")
+_LEADING_STEP = re.compile(r"\s*\[(\d{1,3}(?:,\d{3})+|\d+)\]")
+_FINAL = re.compile(r"\b(?:final|test|best)")
+_DIGITS = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?%?"
+# What may follow a number that is not the whole value: further numbers ("0.9, 0.8", "0.9 0.8", "0.5 / 0.6", also "0,25"
+# with a decimal comma) or an arrow to the next one.
+_GOES_ON = re.compile(
+    rf"\s*,\s*{_DIGITS}\s*(?:$|[,;\])|])|\s+[-+]?\d*\.\d+(?:[eE][-+]?\d+)?%?(?:\s|$)|\s*/\s*{_DIGITS}|\s*(?:-+>|=>|→)"
+)
+_RANGE_IN_NAME = re.compile(r"(?P<start>@\s?\[?[\d.]+):(?=[\d.]+\]?)")
+
+
+def read_text(line: str, *, split: str = "", epochs_are_named: bool = False) -> Row:
+    """The values of a line. split: the split that a heading above the line named.
+
+    epochs_are_named: the output has said "epoch" before, so that "[12/50]" at the start of a line is progress.
+    """
+    if "@" in line:
+        line = _RANGE_IN_NAME.sub(r"\g<start>-", line)  # "mAP@0.5:0.95" is one name
+    reader = _Reader(line, split, epochs_are_named)
+    end = 0
+    numbers = []
+    for token in TOKEN.finditer(line):
+        reader.take(token, label_of(line[end : token.start()]))
+        end = token.end()
+        numbers.append(token.span())
+    row = reader.finished()
+    row.numbers = numbers
+    return row
+
+
+class _Reader:
+    """Goes through the numbers of a line from left to right; `split` is the last one that was named."""
+
+    def __init__(self, line: str, split: str, epochs_are_named: bool) -> None:
+        self._line = line
+        self._split = split
+        self._epochs_are_named = epochs_are_named
+        self._row = Row()
+        self._bar_counts_epochs = False
+        self._averages: dict[int, tuple[float, Place]] = {}
+        self._last_was_value = False
+
+    def take(self, token: re.Match[str], label: Label) -> None:
+        if label.split:
+            self._split = label.split
+        after_value, self._last_was_value = self._last_was_value, False
+        kind = token.lastgroup
+        if kind == "total":
+            self._take_count(token, label)
+        elif kind == "percent" and token["bar"] is not None:
+            self._bar_counts_epochs = label.plural_epochs
+        elif label.role is Role.IN_BRACKETS:
+            self._take_average(token, after_value)
+        elif kind != "junk" and label.role is not Role.NOTHING:
+            self._take_number(token, label)
+
+    def finished(self) -> Row:
+        row = self._row
+        self._take_leading_brackets()
+        if row.total and self._averages:
+            row.values = [self._averaged(index, value) for index, value in enumerate(row.values)]
+        row.split = self._split
+        row.final = self._split == "test" or _says_final(self._line.lower())
+        row.settle()
+        return row
+
+    def _take_count(self, token: re.Match[str], label: Label) -> None:
+        count, total = count_of(token)
+        self._row.by_value = self._row.by_value or label.role is Role.METRIC
+        if label.role is Role.METRIC and total and count <= total:
+            self._add(label, count / total, "name: count/total", fraction=True)
+        elif label.role is Role.EPOCH or self._bar_counts_epochs or self._opens_with_epoch(token, label):
+            self._row.epoch = float(count)
+            self._row.places[EPOCH] = (token.start(), token.end("count"))
+        elif label.role is Role.STEP:
+            self._row.step = float(count)
+            self._row.places[STEP] = (token.start(), token.end("count"))
+        else:
+            self._row.count, self._row.total = count, total
+            self._row.places[COUNT], self._row.places[TOTAL] = (token.start(), token.end("count")), token.span("total")
+
+    def _opens_with_epoch(self, token: re.Match[str], label: Label) -> bool:
+        opens = label.role is Role.OPENING and not self._line[: token.start()].strip(" \t[")
+        return opens and self._row.epoch is None and not self._epochs_are_named
+
+    def _take_average(self, token: re.Match[str], after_value: bool) -> None:
+        if after_value and token["number"] is not None and not token["percent"]:
+            place = (token.start(), token.end("number"))
+            self._averages[len(self._row.values) - 1] = (float(written_number(token)), place)
+
+    def _take_number(self, token: re.Match[str], label: Label) -> None:
+        written = written_number(token)
+        if label.role is Role.EPOCH:
+            self._take_epoch(written, token)
+        elif label.role is Role.STEP:
+            self._row.step = float(written)
+            self._row.places[STEP] = (token.start(), token.start() + len(written))
+        elif label.role is Role.SPLIT:
+            self._take_epoch_after_split(token, written)
+        elif label.role in {Role.METRIC, Role.DOUBTFUL}:
+            self._take_value(token, label, written)
+
+    def _take_epoch(self, written: str, token: re.Match[str]) -> None:
+        looks_back = self._row.values and "best" in self._line.lower()
+        if self._row.epoch is None and not looks_back:
+            self._row.epoch = float(written)
+            self._row.places[EPOCH] = (token.start(), token.start() + len(written))
+
+    def _take_epoch_after_split(self, token: re.Match[str], written: str) -> None:
+        """The form "Train: 3 [ 100/390 ( 26%)]", where the word epoch is left out."""
+        if written.isdigit() and self._line[token.end() :].lstrip().startswith("["):
+            self._take_epoch(written, token)
+
+    def _take_value(self, token: re.Match[str], label: Label, written: str) -> None:
+        is_percent = token["percent"] is not None or label.percent
+        whole = written.lstrip("+-").isdigit() and not is_percent
+        if whole and (label.name.endswith("error") or (label.tight and label.role is Role.DOUBTFUL)):
+            return
+        if _GOES_ON.match(self._line, token.end()):
+            self._row.left_out.append(LeftOut(self._prefixed(label.name), "several numbers follow its name"))
+            return
+        value = percentage(written) if is_percent else float(written)
+        self._row.places[self._prefixed(label.name)] = (token.start(), token.start() + len(written))
+        self._add(label, value, label.form + ("%" if is_percent else ""), fraction=is_percent)
+
+    def _add(self, label: Label, value: float, form: str, *, fraction: bool) -> None:
+        found = Value(self._prefixed(label.name), value, form, fraction)
+        if label.role is Role.METRIC:
+            self._row.values.append(found)
+            self._last_was_value = True
+        else:
+            self._row.doubtful.append(found)
+
+    def _prefixed(self, name: str) -> str:
+        if not self._split or keeps_no_prefix(name) or has_split(name):
+            return name
+        return f"{self._split}_{name}"
+
+    def _take_leading_brackets(self) -> None:
+        """The forms "[1,  2000] loss: 2.2" (epoch and batch) and "[10] valid-logloss:0.2" (round, also "[1,200]")."""
+        if self._row.has_clock or not self._line.lstrip().startswith("["):
+            return
+        if pair := _LEADING_PAIR.match(self._line):
+            self._row.epoch, self._row.places[EPOCH] = float(pair[1]), pair.span(1)
+        elif lone := _LEADING_STEP.match(self._line):
+            self._row.step, self._row.places[STEP] = float(lone[1].replace(",", "")), lone.span(1)
+
+    def _averaged(self, index: int, value: Value) -> Value:
+        if index not in self._averages:
+            return value
+        average, self._row.places[value.name] = self._averages[index]
+        return Value(value.name, average, "name: value (average)", value.fraction)
+
+
+def _says_final(lowered: str) -> bool:
+    """Whether a word of the line starts with final, test or best; looked at closely only if one could."""
+    return ("est" in lowered or "final" in lowered) and _FINAL.search(lowered) is not None
+
+
+_METRIC = r"(?P<metric>accuracy|loss|error|precision|recall|f1|perplexity|auc)"
+_VALUE = r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*\.?\s*$"
+_CLASS = re.compile(
+    rf"^\s*{_METRIC} (?:(?:for|of) class\s*:?\s*|of\s+)(?P<class>\w[\w\-]*)\s*(?:is|:|=)\s*{_VALUE}", re.IGNORECASE
+)
+_WHOLE = word_set("model network net classifier ensemble test train training validation val data dataset system")
+_COCO = re.compile(
+    r"^\s*Average (?:Precision|Recall)\s+\((?P<metric>AP|AR)\) @\[ IoU=(?P<iou>[\d.:]+)\s*\| area=\s*(?P<area>\w+)\s*"
+    r"\| maxDets=\s*(?P<most>\d+)\s*\] = (?P<value>-?[\d.]+)\s*$"
+)
+_ABOUT = re.compile(
+    rf"^\s*(?P<before>[\w ]{{0,40}}?)\b{_METRIC} (?:of|on|for|over)\b(?P<about>[^:=]*)(?:[:=]|\bis\b)\s*{_VALUE}",
+    re.IGNORECASE,
+)
+_ESTIMATE = re.compile(rf"(?P<value>[-+]?[\d.]+) {_METRIC} estimate based on ", re.IGNORECASE)
+
+
+def may_be_a_sentence(line: str) -> bool:
+    """Whether it is worth trying `read_sentence`; cheap."""
+    return " of " in line or " on " in line or " for " in line or "maxDets" in line
+
+
+def read_sentence(line: str) -> Row | None:
+    """The value told in a sentence; None for any other line."""
+    if (found := _COCO.match(line)) is not None:
+        name = f"{found['metric']}@{found['iou']}/{found['area']}/{found['most']}"
+    elif (found := _CLASS.match(line)) is not None and found["class"].lower() not in _WHOLE:
+        name = f"{found['metric'].lower()}[{found['class']}]"
+    elif (found := _ABOUT.match(line)) is not None:
+        split = split_in(found["before"]) or split_in(found["about"])
+        name = "_".join(filter(None, [split, found["metric"].lower()]))
+    elif (found := _ESTIMATE.search(line)) is not None:
+        name = found["metric"].lower()
+    else:
+        return None
+    value = read_number(found["value"])
+    is_a_code = name.endswith("error") and found["value"].isdigit()
+    if value is None or is_a_code:
+        return None
+    is_percent = "%" in found["value"]
+    return Row([Value(name, value, "sentence" + ("%" if is_percent else ""), is_percent)], final="test" in name)

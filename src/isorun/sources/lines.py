@@ -1,0 +1,295 @@
+"""Metrics from what a training prints, line by line, while it prints.
+
+A training may print hundreds of megabytes, so that most lines must be turned away after a glance: a line is read
+only if it has a number and a sign or word that could name it. What surrounds a message in a log line (colours, cursor
+movements, dates, levels, the names of loggers) is taken off first.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from isorun.sources.base import AbstractSource, Found
+from isorun.sources.freeform import may_be_a_sentence, read_sentence, read_text
+from isorun.sources.names import split_in
+from isorun.sources.objects import Objects, may_begin_an_object, pieces_of_an_object, read_structured, unwrapped
+from isorun.sources.patterns import Patterns
+from isorun.sources.rows import EPOCH, Row, Template, shape_of
+from isorun.sources.tables import Tables, may_head_a_table, read_catboost
+from isorun.sources.timeline import Timeline
+from isorun.study.design import Sources
+from isorun.study.records import Note
+
+__all__ = ["LONGEST_LINE", "LineMetrics", "message_of", "plain", "scan_text"]
+
+LONGEST_LINE = 2_000
+LONGEST_STRUCTURED_LINE = 100_000
+LONGEST_HEADING = 60
+LONGEST_TEMPLATE = 500
+MOST_SHAPES = 2_000
+
+_DIGIT = re.compile(r"[0-9]")
+_WORDS = (
+    "loss", "acc", "epoch", "error", "score", "│", "step", "iter", "f1", "auc", "reward", "mse", "mae", "iou", "bleu",
+    "recall", "precision", "perplex", "dice",
+)  # fmt: skip
+_SETTINGS = re.compile(r"\s*(?:\w*Namespace|\w*Config|\w*Arguments|args|hparams|params|parameters)\b\s*[:=]?\s*[({]")
+_SET = re.compile(r"=(?:True|False|None)\b")
+_SETTINGS_AT_LEAST = 3
+
+
+class LineMetrics(AbstractSource):
+    """Reads the metrics from the lines of one run's output.
+
+    `feed` takes the lines in order, split at line feeds and carriage returns; it never raises. What the user's
+    patterns name is read by them alone; the rest is found by itself unless `sources.stdout` is off.
+    """
+
+    def __init__(self, sources: Sources, settings: tuple[str, ...] = ()) -> None:
+        super().__init__(sources, settings)
+        self._patterns = Patterns(sources.patterns)
+        self._finds_by_itself = sources.stdout
+        self._timeline = Timeline()
+        self._tables = Tables()
+        self._objects = Objects()
+        self._heading = ""
+        self._last_split = ""
+        self._cut_lines = 0
+        self._epochs_are_named = False
+        self._shapes: dict[bytes, Template | None] = {}
+        self._shapes_hold = True
+        self._shapes_hold_for: tuple[bool, int] = (False, 0)
+
+    def feed(self, line: str, seconds: float) -> None:
+        """Take in one line. seconds: since the run began."""
+        if self._patterns:
+            self._feed_patterns(line, seconds)
+        if not self._finds_by_itself:
+            return
+        shape = shape_of(line) if self._shapes_hold else b""
+        if shape and self._is_of_a_known_shape(line, shape, seconds):
+            return
+        self._feed_itself(line, seconds, shape)
+        self._look_whether_shapes_hold()
+
+    def _is_of_a_known_shape(self, line: str, shape: bytes, seconds: float) -> bool:
+        """Whether a line was read as others of its shape were: several times faster than reading it by itself."""
+        template = self._shapes.get(shape)
+        row = template.row(line) if template is not None else None
+        if row is None:
+            return False
+        self._tables.forget()
+        if row.values or row.has_clock or row.total:
+            self._timeline.add(row, seconds, line, "stdout")
+            self._last_split = row.split if row.values else self._last_split
+        return True
+
+    def _look_whether_shapes_hold(self) -> None:
+        """A line that depends on those just above it is read by itself; what a heading changes is learned anew."""
+        self._shapes_hold = not (self._heading or self._objects.open or self._tables.is_waiting)
+        state = (self._epochs_are_named, self._tables.headings)
+        if state != self._shapes_hold_for:
+            self._shapes.clear()
+            self._shapes_hold_for = state
+
+    def _learn(self, line: str, shape: bytes, row: Row | None) -> None:
+        """Learn a shape when it is seen for the second time; what was printed once is not worth it."""
+        if shape not in self._shapes:
+            if len(self._shapes) >= MOST_SHAPES:
+                self._shapes.clear()
+            self._shapes[shape] = None
+        elif not (self._heading or self._objects.open or self._tables.is_waiting):
+            self._shapes[shape] = Template.learned(line, row or _nothing_in(line))
+
+    def _feed_itself(self, line: str, seconds: float, shape: bytes) -> None:
+        if self._objects.open and self._belongs_to_an_object(line, seconds):
+            return
+        if self._tables.has_unread and _DIGIT.search(line):
+            self._timeline.add(self._tables.unread(), seconds, line, "stdout")
+        if _is_promising(line):
+            row = self._read(plain(line), seconds)
+            if shape and len(line) <= LONGEST_TEMPLATE and line.isprintable():
+                self._learn(line, shape, row)
+        elif self._tables.open or self._heading or ":" in line or may_begin_an_object(line) or may_head_a_table(line):
+            self._read_around(plain(line), seconds)
+        else:
+            self._tables.remember(line)
+            if shape and len(line) <= LONGEST_TEMPLATE and _DIGIT.search(line):
+                self._learn(line, shape, None)
+
+    def finish(self, working_folder: Path | None = None, since_unix: float = 0.0) -> Found:  # noqa: ARG002 - no files
+        """All metrics of the run; the object can be fed on after it."""
+        return self._timeline.found((*self._patterns.notes(), *self._notes()))
+
+    def _belongs_to_an_object(self, line: str, seconds: float) -> bool:
+        """Whether the line goes on with an object over several lines; what breaks one off is read by itself."""
+        rows = self._objects.take(plain(line))
+        shown = self._objects.shown
+        if rows is None:
+            self._timeline.add(self._objects.close(), seconds, shown, "stdout")
+            return False
+        for row in rows:
+            self._timeline.add(row, seconds, shown, "stdout")
+        if rows:
+            self._objects.clear()
+        return True
+
+    def _feed_patterns(self, line: str, seconds: float) -> None:
+        if len(line) > LONGEST_LINE:
+            self._cut_lines += 1
+        cleaned = plain(line[:LONGEST_LINE])
+        for row, pattern in self._patterns.rows(cleaned):
+            self._timeline.add(row, seconds, cleaned, f"pattern {pattern}")
+
+    def _read(self, line: str, seconds: float) -> Row | None:
+        if (row := self._row_of(line)) is None:
+            return None
+        self._epochs_are_named = self._epochs_are_named or (row.epoch is not None and "poch" in line)
+        self._timeline.add(row, seconds, row.lines or line, "stdout")
+        self._heading = self._heading_after(line, row)
+        self._last_split = row.split if row.values else self._last_split
+        return row
+
+    def _heading_after(self, line: str, row: Row) -> str:
+        """A heading holds for the line below it, and on while lines are indented."""
+        if not row.values and line.rstrip()[-1:] == ":":
+            return split_in(line)
+        return self._heading if line[:1] in " \t" else ""
+
+    def _row_of(self, line: str) -> Row | None:
+        if "{" in line and (row := self._structured(line)) is not None:
+            return row
+        if may_begin_an_object(line) and self._objects.begin(line):
+            return None
+        as_printed = line
+        line = unwrapped(self._shortened(line))
+        if left_out := pieces_of_an_object(line):
+            return Row(left_out=left_out)
+        if _SETTINGS.match(line) or _lists_settings(line):
+            return None
+        if ":\tlearn: " in line and (row := read_catboost(line)) is not None:
+            return row
+        if (self._tables.open or may_head_a_table(line)) and (row := self._tables.read(line)) is not None:
+            return row
+        message = message_of(line)
+        if may_be_a_sentence(message) and (row := read_sentence(message)) is not None:
+            return row
+        goes_on = message.startswith((" * ", "* "))
+        split = self._last_split if goes_on else self._heading
+        row = read_text(message, split=split, epochs_are_named=self._epochs_are_named)
+        row.shift(len(line) - len(message))
+        row.by_value = row.by_value or goes_on or line != as_printed
+        return row
+
+    def _structured(self, line: str) -> Row | None:
+        if len(line) > LONGEST_STRUCTURED_LINE:
+            return None
+        row = read_structured(line)
+        if row is None or not (row.values or row.has_clock or row.doubtful):
+            return None
+        before = line[: line.find("{")]
+        if not row.has_clock and before.strip():
+            message = message_of(self._shortened(before))
+            around = read_text(message)
+            around.shift(len(before) - len(message))
+            row.epoch = around.epoch
+            row.places.update({EPOCH: around.places[EPOCH]} if EPOCH in around.places else {})
+            row.numbers += around.numbers
+            row.settle()
+        return row
+
+    def _read_around(self, line: str, seconds: float) -> None:
+        """A line that has no metric in it may still head a table or a block ("Test Error:"), or end one."""
+        row = None
+        if (self._tables.open or may_head_a_table(line)) and len(line) < LONGEST_LINE:
+            row = self._tables.read(line)
+        if row is not None:
+            self._timeline.add(row, seconds, row.lines or line, "stdout")
+        else:
+            self._tables.remember(line)
+        stripped = line.rstrip()
+        if may_begin_an_object(line):
+            self._objects.begin(line)
+        if stripped:
+            is_heading = stripped[-1] == ":" and len(stripped) < LONGEST_HEADING
+            self._heading = split_in(stripped) if is_heading else ""
+
+    def _shortened(self, line: str) -> str:
+        if len(line) <= LONGEST_LINE:
+            return line
+        self._cut_lines += 1
+        return line[:LONGEST_LINE]
+
+    def _notes(self) -> list[Note]:
+        if not self._cut_lines:
+            return []
+        message = f"{self._cut_lines} lines were longer than {LONGEST_LINE:,} characters; only their start was read"
+        return [Note("stdout.long-lines", message)]
+
+
+def _nothing_in(line: str) -> Row:
+    """The row of a line that says nothing: all its digits are free."""
+    return Row(numbers=[(0, len(line))])
+
+
+def scan_text(text: str, sources: Sources | None = None) -> Found:
+    """The metrics in a whole log, to see what would be found before a study relies on it; times are unknown, so 0."""
+    metrics = LineMetrics(sources or Sources())
+    for line in re.split(r"[\r\n]+", text):
+        metrics.feed(line, 0.0)
+    return metrics.finish()
+
+
+def _lists_settings(line: str) -> bool:
+    """Whether the line prints what was set ("amp=False, augment=False, iou=0.7, save=True"), not what came out."""
+    return "=" in line and len(_SET.findall(line)) >= _SETTINGS_AT_LEAST
+
+
+def _is_promising(line: str) -> bool:
+    if _DIGIT.search(line) is None:
+        lowered = line.lower()
+        return ("nan" in lowered or "inf" in lowered) and (":" in line or "=" in line)
+    if ":" in line or "=" in line or "@" in line or "{" in line:
+        return True
+    lowered = line.lower()
+    return any(word in lowered for word in _WORDS)
+
+
+# Colours and cursor movements, then titles and links (a text up to its end mark), then single characters.
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+_LEVEL = re.compile(
+    r"""^[^{}=]{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL)\b[\])]*\s*
+        (?:[|:\-]\s*)?
+        (?:\[?[\w.<>]+(?::[\w.<>]+)*\]?(?:\s+[-|]\s+|\]\s*:?\s*|:(?=[A-Za-z_{\[])))?""",
+    re.VERBOSE,
+)
+_ABSL = re.compile(r"^[IWEF]\d{4} [\d:.]+\s+\d+ [\w./-]+:\d+\] ")
+_RANK = re.compile(r"^\s*(?:\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\)|\[(?:rank|default)\s?\d+\]:?)\s*")
+_DATED_LOGGER = re.compile(r"^\[?\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*(?:[-|]\s+)?(?:[\w.]+\s+-\s+)?")
+
+_PREFIX_STARTS = frozenset("[( TDINWECF")
+_DATE_SIGNS = frozenset("-/:.")
+
+
+def plain(line: str) -> str:
+    """The line without colour codes, backspaces and other control characters (tabs stay)."""
+    return line if line.isprintable() else _CONTROL.sub("", line)
+
+
+def message_of(line: str) -> str:
+    """The message of a log line, without date, level, logger, process or rank; other lines as they are."""
+    if not _may_have_a_prefix(line):
+        return line
+    line = _RANK.sub("", line, count=1) if line[:1] in "([" or "pid=" in line[:40] else line
+    if (level := _LEVEL.match(line)) or (level := _ABSL.match(line)) or (level := _DATED_LOGGER.match(line)):
+        return line[level.end() :]
+    return line
+
+
+def _may_have_a_prefix(line: str) -> bool:
+    """Whether the line starts like a date, a time, a bracket or a level; cheap, since it is asked for every line."""
+    first = line[:1]
+    return first in _PREFIX_STARTS or (first.isdigit() and (line[4:5] in _DATE_SIGNS or line[2:3] in _DATE_SIGNS))

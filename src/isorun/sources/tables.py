@@ -1,0 +1,408 @@
+"""Tables printed over several lines: a heading names the columns or the metrics, and rows follow.
+
+A table of epochs is read when one of its columns counts epochs, steps or rounds: as fastai, skorch, scikit-learn,
+spaCy and Ultralytics print it, as a pandas or Polars frame, in Markdown, or in a box. A cell belongs to the name it
+stands under: a printed frame has a column of indices with no name over it, so that counting cells is one column off.
+Other tables are read where each row is one metric: Lightning's list after `test`, "metric | value", the boxes of
+Stable-Baselines3, the averages of scikit-learn's classification report, the row "all" of Ultralytics. The rounds of
+CatBoost are a table without a heading: their values have the name of a split, and which metric it is is not said.
+
+A table whose rows are models, folds or seeds gives nothing: which of them is the result is for the reader to say.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from isorun.sources.names import SPLITS, is_metric, is_never, name_of, word_set
+from isorun.sources.numbers import read_number
+from isorun.sources.rows import LeftOut, Row, Value
+
+__all__ = ["Tables", "may_head_a_table", "read_catboost"]
+
+_RULE = re.compile(r"^[\s\-=+|:─━═┄┈┆┏┓┡┩┳╇┃│┗┛┴└┘├┤┼┬╰╯╭╮╒╤╕╞╪╡╘╧╛┌┐]*$")
+_BORDER = re.compile(r"[│┃┆|]")
+_PHRASE = re.compile(r"\S+(?: \S+)*")
+_WORD = re.compile(r"\S+")
+_COUNT = re.compile(r"^([0-9]{1,9})(?:/[0-9]{1,9})?$")
+_COLUMN = re.compile(r"^[A-Za-z_][\w@./\-]*$")
+_CLOCK_WORD = re.compile(r"\b(?:epochs?|step|global_step|iter|iteration|round)\b", re.IGNORECASE)
+_STARTS = frozenset(["epoc", "Epoc", "EPOC", "iter", "Iter", "ITER", "E   ", "clas", "Clas", "metr", "Metr", "prec"])
+_CLOCKS = word_set("epoch iter iteration step global_step round")
+_FIRST_ONLY_CLOCKS = frozenset(["e"])
+_SPLIT_COLUMNS = word_set("split phase set mode subset")
+_OTHER_ROWS = word_set("seed fold trial run model name task dataset experiment method config configuration variant")
+_AFTER_TRAINING = frozenset(["eval", "test", "final"])
+
+
+def may_head_a_table(line: str) -> bool:
+    """Whether a line is worth a look as the heading of a table: cheap, since it is asked for nearly every line."""
+    if line.lstrip(" |█┃│")[:4] in _STARTS or " metric" in line or _is_section(line):
+        return True
+    return ":" not in line and "=" not in line and _CLOCK_WORD.search(line) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A piece of a line, and the characters of the line that it takes up."""
+
+    text: str
+    start: int
+    end: int
+
+    def meets(self, other: _Cell) -> bool:
+        return self.start < other.end and other.start < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    """The columns of a table of epochs. boxed: borders part the cells. delimiter: what does so otherwise, "" for gaps.
+
+    clock, split: which column counts and which names the split of the data (-1 without one).
+    """
+
+    cells: tuple[_Cell, ...]
+    names: tuple[str, ...]
+    clock: int
+    split: int
+    boxed: bool
+    delimiter: str = ""
+
+
+class Tables:
+    """Remembers the heading of the table that the output is in, if it is in one. headings: how many there have been."""
+
+    def __init__(self) -> None:
+        self._heading: _Heading | None = None
+        self._lists = _MetricLists()
+        self._box = _SectionedBox()
+        self._classes: list[str] = []
+        self._before = ""
+        self._unread: list[str] = []
+        self.headings = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether what the next line says depends on the lines just above it; a heading of columns holds on."""
+        return bool(self._unread or self._classes or self._lists.open or self._box.open)
+
+    @property
+    def open(self) -> bool:
+        """Whether the next line may be a row."""
+        return bool(self._heading or self._classes or self._lists.open or self._box.open)
+
+    def remember(self, line: str) -> None:
+        """Keep a line without metrics: it may name the columns of a frame whose index is named in the line below."""
+        self._before = line
+        if not line.strip() or _RULE.match(line):
+            return
+        self._unread = _metric_columns(line) if "  " in line or _BORDER.search(line) else []
+
+    def forget(self) -> None:
+        """A line with numbers that is no row came between."""
+        self._before = ""
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether the line above headed a table that is not read."""
+        return bool(self._unread)
+
+    def unread(self) -> Row:
+        """What is not read of the table whose first row comes now."""
+        names, self._unread = self._unread, []
+        return Row(left_out=[LeftOut(name, "a column of a table without epochs or steps") for name in names])
+
+    def read(self, line: str) -> Row | None:
+        """The row this line is, an empty row for a heading or a rule, None when the line is no part of a table."""
+        for part in (self._lists.read, self._box.read, self._class_line):
+            if (row := part(line)) is not None:
+                return row
+        heading = _heading_of(line) or _heading_over_index(line, self._before)
+        if heading is not None:
+            self._unread = []
+            self.headings += 1
+            return self._begin(heading)
+        if self._heading is None:
+            return None
+        if _RULE.match(line) and line.strip():
+            return Row(table=True)
+        if _metric_columns(line):
+            self._heading = None
+            self.headings += 1
+            return None
+        return _row_under(self._heading, line)
+
+    def _begin(self, heading: _Heading) -> Row:
+        others = [name for name in heading.names if name.lower() in _OTHER_ROWS]
+        if not others:
+            self._heading = heading
+            return Row(table=True)
+        self._heading = None
+        metrics = [name for name in heading.names if is_metric(name)]
+        why = f"the rows of its table differ by {others[0]}, not only by epoch"
+        return Row(table=True, left_out=[LeftOut(name, why) for name in metrics])
+
+    def _class_line(self, line: str) -> Row | None:
+        """The row "all" of a table of classes; its heading ends in a bar ("classes top1_acc: 100% ━━━")."""
+        if "lass" in line and (heading := _CLASSES.match(line)):
+            self._classes = ["class", *heading["names"].replace("(", " ").replace(")", " ").split()]
+            return Row(table=True)
+        cells = line.split() if self._classes else []
+        if cells[:1] != ["all"]:
+            return None
+        names, self._classes = self._classes, []
+        numbers = {name: read_number(cell) for name, cell in zip(reversed(names), reversed(cells), strict=False)}
+        found = {name: value for name, value in numbers.items() if value is not None and is_metric(name)}
+        return Row([Value(name, value, "table column") for name, value in reversed(found.items())])
+
+
+_CLASSES = re.compile(r"^\s*class(?:es)?\s+(?P<names>[^:]*):", re.IGNORECASE)
+
+
+def _heading_of(line: str) -> _Heading | None:
+    """The heading that a line is: names, one of which counts epochs, steps or rounds."""
+    if ":" in line or "=" in line or (_CLOCK_WORD.search(line) is None and line.lstrip(" |█")[:2].lower() != "e "):
+        return None
+    boxed = _BORDER.search(line) is not None
+    if not boxed and "," in line and " " not in line.strip():
+        return _heading_from([_Cell(word, 0, 0) for word in line.strip().split(",")], boxed=False, delimiter=",")
+    cells = _boxed_cells(line) if boxed else _phrases(line.replace("█", " "))
+    heading = _heading_from(cells, boxed=boxed)
+    if heading is None and not boxed:
+        return _heading_from(
+            [_Cell(m[0], m.start(), m.end()) for m in _WORD.finditer(line)], boxed=False, only_words=True
+        )
+    return heading
+
+
+def _heading_from(cells: list[_Cell], *, boxed: bool, delimiter: str = "", only_words: bool = False) -> _Heading | None:
+    texts = [cell.text for cell in cells]
+    lowered = [text.lower() for text in texts]
+    at = next((place for place, text in enumerate(lowered) if text in _CLOCKS), -1)
+    at = 0 if at < 0 and lowered[:1] and lowered[0] in _FIRST_ONLY_CLOCKS else at
+    if (
+        at < 0
+        or len([text for text in texts if text]) < 2
+        or any(read_number(text.strip("[]()")) is not None for text in texts)
+    ):
+        return None
+    if only_words and not (at == 0 and lowered[0] == "epoch" and all(_COLUMN.match(text) for text in texts)):
+        return None
+    has_phrases = any(" " in text for text in texts)
+    names = tuple(name_of(text.split()) if has_phrases and text else text for text in texts)
+    has_metric = any(is_metric(name) for name in names)
+    certain = has_metric or (at == 0 and lowered[0] == "epoch" and not only_words and len(texts) >= 3)
+    split = next((place for place, text in enumerate(lowered) if text in _SPLIT_COLUMNS), -1)
+    return _Heading(tuple(cells), names, at, split, boxed, delimiter) if certain else None
+
+
+def _heading_over_index(line: str, before: str) -> _Heading | None:
+    """The heading of a frame whose index counts the epochs: the columns' names, and below them the index's."""
+    name = line.strip()
+    if name.lower() not in _CLOCKS or not before[:1].isspace() or _BORDER.search(before) or ":" in before:
+        return None
+    start = line.index(name)
+    return _heading_from([_Cell(name, start, start + len(name)), *_phrases(before)], boxed=False)
+
+
+def _metric_columns(line: str) -> list[str]:
+    """The metrics that a line names as columns: two or more names with gaps or borders between them, and no number."""
+    if any(character.isdigit() for character in line):
+        return []
+    cells = _boxed_cells(line) if _BORDER.search(line) else _phrases(line)
+    names = [cell.text.replace(" ", "_") for cell in cells if cell.text]
+    if len(names) + line[:1].isspace() < 2 or not all(map(_COLUMN.match, names)):
+        return []
+    return [name for name in names if is_metric(name)]
+
+
+def _row_under(heading: _Heading, line: str) -> Row | None:
+    texts = _texts_under(heading, line)
+    count = _COUNT.match(texts[heading.clock]) if texts else None
+    is_last = heading.boxed and bool(texts) and texts[heading.clock].lower() in _AFTER_TRAINING
+    if count is None and not is_last:
+        return None
+    row = Row(table=True, epoch=float(count[1]) if count else None, final=is_last)
+    prefix = SPLITS.get(texts[heading.split].lower(), "") if heading.split >= 0 else ""
+    if heading.split >= 0 and not prefix:
+        return None
+    for place, name in enumerate(heading.names):
+        value = read_number(texts[place].rstrip(":")) if place not in (heading.clock, heading.split) else None
+        if value is not None and name and (is_metric(name) or not is_never(name)):
+            row.values.append(Value(f"{prefix}_{name}" if prefix else name, value, "table column"))
+    return row
+
+
+def _texts_under(heading: _Heading, line: str) -> list[str]:
+    """What stands under each name, "" where nothing does; [] when the line is no row of this table."""
+    if heading.boxed:
+        cells = [cell.text for cell in _boxed_cells(line)] if _BORDER.search(line) else []
+        return cells if len(cells) == len(heading.cells) else []
+    if heading.delimiter:
+        cells = line.strip().split(heading.delimiter)
+        return cells if len(cells) == len(heading.cells) else []
+    words = [_Cell(match[0], match.start(), match.end()) for match in _WORD.finditer(line)]
+    return _aligned(heading, words) or _counted(heading, words)
+
+
+def _aligned(heading: _Heading, words: list[_Cell]) -> list[str]:
+    """Each word under the one name that it meets; only an index, a whole number, may stand before the first name."""
+    texts = [""] * len(heading.cells)
+    for place, word in enumerate(words):
+        met = [column for column, cell in enumerate(heading.cells) if word.meets(cell)]
+        if not met and place == 0 and word.end <= heading.cells[0].start and word.text.isdigit():
+            continue
+        if len(met) != 1 or texts[met[0]]:
+            return []
+        texts[met[0]] = word.text
+    return texts
+
+
+def _counted(heading: _Heading, words: list[_Cell]) -> list[str]:
+    """As many words as names, in their order; not where the first word stands left of all names, as an index does.
+
+    A bar may follow the last column ("1/3  0G  0.70  4  32: 100% ━━━ 3/3").
+    """
+    texts = [word.text for word in words]
+    columns = len(heading.cells)
+    if len(texts) > columns and texts[columns - 1].endswith(":"):
+        return texts[:columns]
+    is_index = bool(words) and words[0].end < heading.cells[0].start
+    return texts if len(texts) == columns and not is_index else []
+
+
+def _boxed_cells(line: str) -> list[_Cell]:
+    """The cells between borders, blank ones too; what stands before the first and after the last border if anything."""
+    cells = []
+    start = 0
+    for border in [*_BORDER.finditer(line), None]:
+        end = border.start() if border else len(line)
+        cells.append(_Cell(line[start:end].strip(), start, end))
+        start = border.end() if border else end
+    cells = cells[1:] if cells and not cells[0].text else cells
+    return cells[:-1] if cells and not cells[-1].text else cells
+
+
+def _phrases(line: str) -> list[_Cell]:
+    """Words with gaps of two or more blanks between them ("Iter   Train Loss   OOB Improve")."""
+    return [_Cell(match[0], match.start(), match.end()) for match in _PHRASE.finditer(line.replace("\t", "  "))]
+
+
+class _MetricLists:
+    """Tables with a row for each metric: a list of names and values, or a classification report."""
+
+    def __init__(self) -> None:
+        self._in_list = False
+        self._columns: list[str] = []
+
+    @property
+    def open(self) -> bool:
+        return self._in_list or bool(self._columns)
+
+    def read(self, line: str) -> Row | None:
+        if _LIST_HEADING.search(line) or _VALUE_HEADING.match(line):
+            self._in_list = True
+            return Row(table=True)
+        if _REPORT_HEADING.match(line):
+            self._columns = line.split()
+            return Row(table=True)
+        if self._in_list:
+            return self._list_line(line)
+        return self._report_line(line) if self._columns else None
+
+    def _list_line(self, line: str) -> Row | None:
+        if _RULE.match(line):
+            return Row(table=True)
+        cells = [cell.strip() for cell in _BORDER.sub("  ", line).split("  ") if cell.strip()]
+        value = read_number(cells[1]) if len(cells) == 2 else None
+        if value is None:
+            self._in_list = False
+            return None
+        if is_never(cells[0]) and not is_metric(cells[0]):
+            return Row(table=True)
+        return Row([Value(cells[0], value, "table of metrics", "%" in cells[1])], final=True)
+
+    def _report_line(self, line: str) -> Row | None:
+        """A line of a classification report: of its rows the accuracy and the averages are metrics of the whole."""
+        cells = line.split()
+        if not cells:
+            return Row(table=True)
+        numbers = [number for number in map(read_number, cells) if number is not None]
+        if cells[0] == "accuracy" and len(cells) == 3 and len(numbers) == 2:
+            return Row([Value("accuracy", numbers[0], "classification report")])
+        if len(numbers) < len(self._columns):
+            self._columns = []
+            return None
+        if cells[1:2] == ["avg"] and len(cells) == len(self._columns) + 2:
+            pairs = zip(self._columns[:-1], numbers, strict=False)
+            return Row([Value(f"{name}_{cells[0]}", value, "classification report") for name, value in pairs])
+        return Row(table=True)
+
+
+_LIST_HEADING = re.compile(r"\b(?:Test|Validate|Runningstage\.\w+) metric\b", re.IGNORECASE)
+_VALUE_HEADING = re.compile(
+    r"^[\s│┃|]*(?:metrics?|measure)\s*[│┃┆|\s]\s*(?:values?|scores?|results?)[\s│┃|]*$", re.IGNORECASE
+)
+_REPORT_HEADING = re.compile(r"^\s+precision\s+recall\s+f1-score\s+support\s*$")
+
+
+class _SectionedBox:
+    """The boxes of Stable-Baselines3: names under sections, and the rule that ends the box gives all that was in it."""
+
+    def __init__(self) -> None:
+        self._section = ""
+        self._values: dict[str, float] = {}
+        self._lines: list[str] = []
+
+    @property
+    def open(self) -> bool:
+        return bool(self._section)
+
+    def read(self, line: str) -> Row | None:
+        if not (self._section or _is_section(line)):
+            return None
+        line = line.strip()
+        self._lines.append(line)
+        if len(self._lines) > _LONGEST_BOX:
+            return self._closed()
+        if (section := _SECTION.match(line)) is not None:
+            self._section = section["section"]
+            return Row(table=True)
+        if (boxed := _BOXED.match(line)) is not None:
+            value = read_number(boxed["value"])
+            if value is not None:
+                self._values[self._section + boxed["name"]] = value
+            return Row(table=True)
+        return self._closed()
+
+    def _closed(self) -> Row:
+        box, lines = self._values, " ".join(self._lines)
+        self._values, self._lines, self._section = {}, [], ""
+        taken = {name: value for name, value in box.items() if not name.startswith("time/") and not is_never(name)}
+        values = [Value(name, value, "boxed table") for name, value in taken.items()]
+        return Row(values, step=box.get(_BOX_STEP), lines=lines)
+
+
+_SECTION = re.compile(r"^\|\s*(?P<section>[\w.\- ]+/)\s*\|\s*\|$")
+_BOXED = re.compile(r"^\|\s+(?P<name>[\w@.\-/]+)\s*\|\s*(?P<value>\S+)\s*\|$")
+_BOX_STEP = "time/total_timesteps"
+_LONGEST_BOX = 200
+
+
+def _is_section(line: str) -> bool:
+    return line[:2] == "| " and "/ " in line
+
+
+_CATBOOST = re.compile(r"\s*(?P<round>\d{1,9}):\t(?P<values>learn: .*?)\s*(?:total: .*)?$")
+_CATBOOST_VALUE = re.compile(r"(?P<name>learn|test\d*|best): (?P<value>\S+)")
+
+
+def read_catboost(line: str) -> Row | None:
+    r"""The values of one round of CatBoost ("0:\tlearn: 0.90\ttest: 0.94\tbest: 0.94 (0)\ttotal: 52.7ms"), or None."""
+    found = _CATBOOST.match(line)
+    if found is None:
+        return None
+    numbers = {part["name"]: read_number(part["value"]) for part in _CATBOOST_VALUE.finditer(found["values"])}
+    values = [Value(name, value, "name: value") for name, value in numbers.items() if value is not None]
+    return Row(values, step=float(found["round"]))

@@ -1,0 +1,372 @@
+"""The store of one machine: a folder with a database, an inbox and small documents."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from isorun.errors import StoreBusy, StoreDamaged, StoreError
+from isorun.store.base import AbstractDocuments, AbstractStore, Claim, Holder
+from isorun.store.claims import ByteLocks, Claims
+from isorun.store.content import KnownAttempt, is_known, stored_form
+from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, reading
+from isorun.store.documents import FolderDocuments
+from isorun.store.files import Files, is_shared, reported
+from isorun.store.inbox import Inbox, pack_inbox
+from isorun.store.rows import RecordReader, RunRow, read_run_rows
+from isorun.study.envelope import sealed
+from isorun.study.records import Note, RunRecord, RunState
+
+__all__ = ["KEY_BYTES", "FolderStore", "open_store"]
+
+_WRITER_SECONDS: Final = 60.0
+_PACK_AFTER: Final = 64
+KEY_BYTES: Final = 32
+_INNER_FOLDERS: Final = ("inbox", "claims", "runs", "studies", "plans")
+_STATES: Final = frozenset(map(str, RunState))
+_OWN_FILES: Final = ("store.sqlite", "key", "writer.lock", "claims.lock")
+
+
+def open_store(folder: Path, *, create: bool = True) -> FolderStore:
+    """The store in the folder, made there when it is missing and `create` says so."""
+    return FolderStore(folder, create=create)
+
+
+class _Catalogue:
+    """Which runs are in the database, read from the table itself and kept in memory.
+
+    A unique index keeps a cell from being finished twice only as long as the index is whole, so what is known does not
+    rest on one; an index that lost rows is noticed here.
+    """
+
+    def __init__(self) -> None:
+        self.finished: set[str] = set()
+        self._attempts: dict[str, list[KnownAttempt]] = {}
+        self._rows: dict[str, list[int]] = {}
+        self._latest = 0
+
+    def catch_up(self, connection: sqlite3.Connection) -> None:
+        """Take in what was packed since the last time; to be called within a transaction."""
+        new = read_run_rows(connection, self._latest)
+        if new and not self._latest:
+            self._compare_with_indexes(connection, new)
+        for row in new:
+            if row.state not in _STATES:
+                raise StoreDamaged(
+                    f"the record of run {row.cell}-{row.attempt} is damaged", found=f"state {row.state!r}"
+                )
+            finished = row.state == RunState.FINISHED
+            if finished and row.cell in self.finished:
+                raise StoreDamaged(f"cell {row.cell} was finished twice", found=f"a second time by run {row.attempt}")
+            self._attempts.setdefault(row.cell, []).append(KnownAttempt(row.attempt, finished, row.digest))
+            self._rows.setdefault(row.cell, []).append(row.id)
+            if finished:
+                self.finished.add(row.cell)
+            self._latest = row.id
+
+    def attempts(self, cell_id: str) -> list[KnownAttempt]:
+        """The attempts at the cell that are in the database."""
+        return self._attempts.get(cell_id, [])
+
+    def rows(self, cell_ids: Iterable[str]) -> list[int]:
+        """The rows of these cells' runs."""
+        return [row for cell_id in cell_ids for row in self._rows.get(cell_id, ())]
+
+    def run_ids(self) -> set[str]:
+        """The ids of all runs in the database."""
+        return {f"{cell}-{item.attempt}" for cell, items in self._attempts.items() for item in items}
+
+    @staticmethod
+    def _compare_with_indexes(connection: sqlite3.Connection, rows: Sequence[RunRow]) -> None:
+        expected = {
+            "finished_runs": ("state = 'finished'", {(row.cell, row.id) for row in rows if row.state == "finished"}),
+            "other_runs": ("state <> 'finished'", {(row.cell, row.id) for row in rows if row.state != "finished"}),
+        }
+        for index, (where, in_table) in expected.items():
+            asked = f"SELECT cell, id FROM runs INDEXED BY {index} WHERE {where}"  # noqa: S608 - all of it ours
+            missing = len(in_table.symmetric_difference(connection.execute(asked).fetchall()))
+            if missing:
+                found = f"{missing:,} of {len(in_table):,} runs are in only one of the two"
+                raise StoreDamaged(f"the index {index} and its table do not agree", found=found)
+
+
+class FolderStore(AbstractStore):
+    """Keeps records in a folder.
+
+    Any number of processes and threads may use it at once. `finish` puts the record into the inbox; `pack` moves the
+    inbox into the database, one process at a time, when the store is opened and closed and now and then in between.
+    Whatever is read comes from both, so a record is seen as soon as it is acknowledged. A process that forks opens the
+    store anew in its child.
+
+    files: the file operations to use, which tests replace.
+    """
+
+    def __init__(self, folder: Path, *, create: bool = True, files: Files | None = None) -> None:
+        self.folder = Path(folder).absolute()
+        self._files = files or Files()
+        self._database = self.folder / "store.sqlite"
+        self._guard = threading.RLock()
+        self._claims: Claims | None = None
+        self._writer: ByteLocks | None = None
+        self._unpacked = 0
+        self._not_packed = ""
+        self._looked_over = False
+        self._closed = False
+        self._inbox = Inbox(self.folder / "inbox", self._files)
+        if create:
+            self._make_folders()
+        self._open_database(create=create)
+        try:
+            self.key = self._own_key()
+            self._pack_what_waits()
+        except BaseException:
+            self._let_go()
+            raise
+
+    def claim(self, cell_id: str) -> Claim | None:
+        """The right to execute the cell, as a new attempt; a database that is damaged is found before any work."""
+        with self._guard:
+            self._look_over_once(self._connection)
+            return self._open_claims().take(cell_id, self._recorded_attempts)
+
+    def holders(self) -> Sequence[Holder]:
+        """Who holds a claim now."""
+        with self._guard:
+            return self._open_claims().holders() if (self.folder / "claims").is_dir() else []
+
+    def finish(self, record: RunRecord) -> None:
+        """Put the record into the inbox; when this returns it is on the disk."""
+        kept = stored_form(record)
+        envelope, digest = sealed(kept)
+        with self._guard:
+            waiting = self._waiting_attempts(kept.cell.id)
+            packed = is_known(kept, digest, self._packed_attempts(kept.cell.id))
+        if not packed:
+            is_known(kept, digest, waiting)
+            self._inbox.put(kept, envelope)
+        with self._guard:
+            if self._claims is not None:
+                self._claims.record_kept(record.cell.id, record.attempt)
+            self._unpacked += not packed
+            due = self._unpacked >= _PACK_AFTER
+        if due:
+            self._pack_what_waits()
+
+    def finished(self) -> set[str]:
+        """The cells with a finished record in the inbox or in the database."""
+        waiting = {item.record.cell.id for item in self._inbox.read_all() if item.record.state is RunState.FINISHED}
+        with self._reading():
+            return waiting | self._catalogue.finished
+
+    def records(self, cell_ids: Iterable[str] | None = None) -> Sequence[RunRecord]:
+        """All records of the inbox and the database, or those of the given cells; each is checked."""
+        wanted = None if cell_ids is None else set(cell_ids)
+        found = {item.record.run_id: item.record for item in self._inbox.read_all(wanted)}
+        with self._reading() as connection:
+            rows = None if wanted is None else self._catalogue.rows(wanted)
+            found |= {record.run_id: record for record in RecordReader(connection, rows).records()}
+        return sorted(found.values(), key=lambda record: (record.cell.id, record.attempt))
+
+    def run_ids(self) -> set[str]:
+        """The runs of the inbox and the database."""
+        waiting = {item.record.run_id for item in self._inbox.read_all()}
+        with self._reading():
+            return waiting | self._catalogue.run_ids()
+
+    def documents(self, kind: str) -> AbstractDocuments:
+        """The documents of one kind, in a folder of their own."""
+        return FolderDocuments(self.folder, kind, self._files)
+
+    def notes(self) -> tuple[Note, ...]:
+        """One note for each file of the inbox that is, or should be, set aside, and one when packing failed."""
+        aside = [Note("store-record-set-aside", problem) for problem in self._inbox.problems()]
+        return (*aside, *([Note("store-not-packed", self._not_packed)] if self._not_packed else ()))
+
+    def pack(self) -> int:
+        """Move the inbox into the database; how many records were moved. Waits for another process that is doing so.
+
+        A record that is damaged or contradicts a finished one is set aside, never deleted; everything else is moved,
+        and then StoreError or StoreConflict names what was set aside.
+        """
+        with self._writing() as connection:
+            self._unpacked = 0
+            self._look_over_once(connection)
+            try:
+                return pack_inbox(self._inbox, connection, self._database, self._attempts_known_now)
+            except BaseException:
+                self._catalogue = _Catalogue()  # it may have seen rows that were rolled back
+                raise
+
+    def close(self) -> None:
+        """Pack, give back all claims and let go of the files; closing twice is nothing."""
+        with self._guard:
+            if self._closed:
+                return
+            self._closed = True
+        with suppress(StoreError):  # all that was acknowledged is in the inbox, and said again when it is opened
+            self._pack_what_waits()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        with self._guard:
+            for part in (self._claims, self._writer, self._connection):
+                if part is not None:
+                    part.close()
+
+    def _pack_what_waits(self) -> None:
+        """Pack when something waits; what cannot be packed stays in the inbox, and `notes` tells why."""
+        if not self._inbox.run_ids():
+            return
+        try:
+            self.pack()
+            self._forget_old_claims()
+        except StoreDamaged:
+            raise
+        except StoreError as error:
+            self._not_packed = "" if self._inbox.has_aside() else error.what
+
+    def _forget_old_claims(self) -> None:
+        with self._guard:
+            if (self.folder / "claims").is_dir():
+                self._open_claims().forget(self._catalogue.finished)
+
+    def _open_claims(self) -> Claims:
+        if self._claims is None:
+            self._claims = Claims(self.folder, self._files)
+        return self._claims
+
+    def _own_key(self) -> bytes:
+        """The store's key, made when it has none; one that cannot be kept serves until the store is closed."""
+        path = self.folder / "key"
+        with suppress(FileNotFoundError):
+            return _checked_key(path, self._files)
+        key = secrets.token_bytes(KEY_BYTES)
+        with suppress(OSError, StoreError), self._writing():
+            if path.exists():
+                return _checked_key(path, self._files)
+            self._files.write_whole(path, key)
+        return key
+
+    def _recorded_attempts(self, cell_id: str) -> list[int] | None:
+        """The attempts at the cell that left a record; None when one of them finished it.
+
+        The inbox is read first: a record that leaves it in between is then found in the database.
+        """
+        known = [*self._waiting_attempts(cell_id), *self._packed_attempts(cell_id)]
+        return None if any(item.finished for item in known) else [item.attempt for item in known]
+
+    def _waiting_attempts(self, cell_id: str) -> list[KnownAttempt]:
+        return [
+            KnownAttempt(item.record.attempt, item.record.state is RunState.FINISHED, item.digest)
+            for item in self._inbox.read_all({cell_id})
+        ]
+
+    def _packed_attempts(self, cell_id: str) -> list[KnownAttempt]:
+        with self._reading():
+            return self._catalogue.attempts(cell_id)
+
+    def _attempts_known_now(self, cell_id: str) -> list[KnownAttempt]:
+        """Within the transaction of the writer, with what it wrote."""
+        self._catalogue.catch_up(self._connection)
+        return self._catalogue.attempts(cell_id)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view of the database, with the catalogue of it."""
+        with self._guard:
+            self._reopen_if_replaced()
+            with reading(self._connection, self._database):
+                self._catalogue.catch_up(self._connection)
+                yield self._connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Be the only writer among all processes and threads; waiting for the turn blocks no reader here."""
+        with self._guard:
+            if self._writer is None:
+                with reported("opening the writer's lock", self.folder):
+                    self._writer = ByteLocks(self.folder / "writer.lock")
+            writer = self._writer
+        if not writer.acquire(0, timeout_seconds=_WRITER_SECONDS):
+            raise StoreBusy(
+                f"the store at {self.folder} cannot be written",
+                found=f"another process has been writing for more than {_WRITER_SECONDS:.0f} seconds",
+                hint="wait for it to end, and run the same command again",
+            )
+        try:
+            with self._guard:
+                self._reopen_if_replaced()
+                yield self._connection
+        finally:
+            writer.release(0)
+
+    def _look_over_once(self, connection: sqlite3.Connection) -> None:
+        if not self._looked_over:
+            look_over(connection, self._database)
+            self._looked_over = True
+
+    def _make_folders(self) -> None:
+        with reported("making the store's folders", self.folder):
+            self._files.ensure_folder(self.folder)
+            self._files.ensure_inner_folder(self._inbox.folder)
+        if not is_shared(self.folder):
+            self._files.close_to_others([self.folder / name for name in (*_INNER_FOLDERS, *_OWN_FILES)])
+
+    def _open_database(self, *, create: bool) -> None:
+        if create and not self._database.exists():
+            with reported("opening the writer's lock", self.folder):
+                self._writer = ByteLocks(self.folder / "writer.lock")
+            if self._writer.acquire(0, timeout_seconds=_WRITER_SECONDS):
+                try:
+                    create_database(self._database, self._files)
+                finally:
+                    self._writer.release(0)
+        if not self._database.exists():
+            raise StoreError(
+                f"there is no store at {self.folder}",
+                found="no store.sqlite" if self.folder.is_dir() else "no such folder",
+                hint="run a study first, or name the right folder with --store",
+            )
+        self._connect()
+        try:
+            if needs_migration(self._connection, self._database):
+                with self._writing() as connection:
+                    self._look_over_once(connection)
+                    migrate(connection, self._database)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _connect(self) -> None:
+        self._connection = connect(self._database)
+        self._inode = self._database.stat().st_ino
+        self._catalogue = _Catalogue()
+        self._looked_over = False
+
+    def _reopen_if_replaced(self) -> None:
+        """After a repair another file has the database's name; what is written to the old one would be lost."""
+        with reported("opening the store", self._database):
+            replaced = self._database.stat().st_ino != self._inode
+        if replaced:
+            self._connection.close()
+            self._connect()
+
+
+def _checked_key(path: Path, files: Files) -> bytes:
+    if not path.exists():
+        raise FileNotFoundError(path)
+    with reported("reading the store's key", path):
+        key = files.read(path)
+    if len(key) != KEY_BYTES:
+        raise StoreDamaged(
+            f"{path} is no key",
+            found=f"{len(key)} bytes",
+            allowed=f"the {KEY_BYTES} bytes that were made with the store",
+            hint=f"put {path.name} back from a copy; or remove it, and runs whose commands hold secrets are made again",
+        )
+    return key

@@ -1,0 +1,8 @@
+"""For those who write a store, an executor, a source or a paper, and for tests.
+
+memory_store, instant_executor      a store in memory, and an executor that runs nothing
+store_contract, executor_contract,  what every member of a family promises, as tests: subclass one, say how yours is
+source_contract, paper_contract     made, and pytest runs its promises over it
+
+The contract classes need pytest. Nothing of isorun imports this.
+"""

@@ -1,0 +1,140 @@
+"""A store in memory, with the same promises as the others except that it ends with its process."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from isorun.store.base import AbstractDocuments, AbstractStore, Claim, Holder
+from isorun.store.content import KnownAttempt, is_known, stored_form
+from isorun.study.envelope import open_envelope, sealed
+from isorun.study.records import Note, RunRecord, RunState
+
+__all__ = ["MemoryStore"]
+
+
+@dataclass(frozen=True, slots=True)
+class _MemoryClaim(Claim):
+    """The right to execute one cell in this process."""
+
+    cell_id: str
+    attempt: int
+    store: MemoryStore
+
+    def release(self) -> None:
+        """Give the right back; giving it back twice is nothing."""
+        self.store.release(self.cell_id, self.attempt)
+
+
+class _MemoryDocuments(AbstractDocuments):
+    """Documents as text, so that what is read is not what somebody goes on changing."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._texts: dict[str, str] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """The names, the latest first."""
+        return tuple(reversed(self._texts))
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """The document; None where there is none."""
+        document: dict[str, Any] | None = json.loads(self._texts.get(name, "null"))
+        return document
+
+    def write(self, name: str, document: dict[str, Any]) -> None:
+        """Keep the document as the latest."""
+        self._texts.pop(name, None)
+        self._texts[name] = json.dumps(document)
+
+    def place(self, name: str) -> str:
+        """A name for messages."""
+        return f"memory: {self._kind}/{name}"
+
+
+class MemoryStore(AbstractStore):
+    """Keeps records in dictionaries."""
+
+    def __init__(self) -> None:
+        self.key = secrets.token_bytes(32)
+        self._guard = threading.RLock()
+        self._records: dict[tuple[str, int], RunRecord] = {}
+        self._digests: dict[tuple[str, int], bytes] = {}
+        self._attempts: dict[str, int] = {}
+        self._held: dict[str, Holder] = {}
+        self._documents: dict[str, _MemoryDocuments] = {}
+
+    def claim(self, cell_id: str) -> Claim | None:
+        """The right to execute the cell, as a new attempt."""
+        with self._guard:
+            known = self._known(cell_id)
+            if cell_id in self._held or any(item.finished for item in known):
+                return None
+            attempt = max([self._attempts.get(cell_id, 0), *(item.attempt for item in known)]) + 1
+            since = datetime.now(UTC).isoformat(timespec="seconds")
+            self._attempts[cell_id] = attempt
+            self._held[cell_id] = Holder(cell_id, attempt, socket.gethostname(), os.getpid(), since)
+            return _MemoryClaim(cell_id, attempt, self)
+
+    def release(self, cell_id: str, attempt: int) -> None:
+        """Take a claim back, unless it has passed to a later attempt."""
+        with self._guard:
+            if cell_id in self._held and self._held[cell_id].attempt == attempt:
+                del self._held[cell_id]
+
+    def holders(self) -> Sequence[Holder]:
+        """Who holds a claim: this process."""
+        with self._guard:
+            return [self._held[cell_id] for cell_id in sorted(self._held)]
+
+    def finish(self, record: RunRecord) -> None:
+        """Keep the record for as long as this store lives."""
+        envelope, digest = sealed(stored_form(record))
+        place = (record.cell.id, record.attempt)
+        with self._guard:
+            if is_known(record, digest, self._known(record.cell.id)):
+                return
+            self._records[place] = open_envelope(b"".join(envelope)).record
+            self._digests[place] = digest
+
+    def finished(self) -> set[str]:
+        """The cells with a finished record."""
+        return {record.cell.id for record in self.records() if record.state is RunState.FINISHED}
+
+    def records(self, cell_ids: Iterable[str] | None = None) -> Sequence[RunRecord]:
+        """All records, or those of the given cells."""
+        wanted = None if cell_ids is None else set(cell_ids)
+        with self._guard:
+            return [self._records[place] for place in sorted(self._records) if wanted is None or place[0] in wanted]
+
+    def run_ids(self) -> set[str]:
+        """The runs of all records."""
+        return {record.run_id for record in self.records()}
+
+    def documents(self, kind: str) -> AbstractDocuments:
+        """The documents of one kind."""
+        with self._guard:
+            return self._documents.setdefault(kind, _MemoryDocuments(kind))
+
+    def notes(self) -> tuple[Note, ...]:
+        """None: nothing in memory can be damaged or contradict."""
+        return ()
+
+    def close(self) -> None:
+        """Give back all claims."""
+        with self._guard:
+            self._held.clear()
+
+    def _known(self, cell_id: str) -> list[KnownAttempt]:
+        return [
+            KnownAttempt(attempt, record.state is RunState.FINISHED, self._digests[cell, attempt])
+            for (cell, attempt), record in self._records.items()
+            if cell == cell_id
+        ]

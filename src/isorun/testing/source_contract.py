@@ -1,0 +1,134 @@
+"""What every source of metrics promises, as tests: subclass `SourceContract`, say how yours is made and what it reads.
+
+class TestMySource(SourceContract):
+    def make_source(self):
+        return MySource(Sources(), ("run.mylog",))
+
+    def leave(self, folder):
+        (folder / "run.mylog").write_text("loss 0.5")
+        return ["a line that the run prints"], {"loss": 0.5}
+"""
+
+from __future__ import annotations
+
+import abc
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from isorun.sources.base import AbstractSource, Found
+
+__all__ = ["SourceContract"]
+
+_BEGAN: Final = 1_700_000_000.5
+_ODD_LINES: Final = [
+    "",
+    " ",
+    "\0",
+    "\x1b[2K\x1b[1G",
+    "loss: " + "9" * 5_000,
+    "loss: 1e999999",
+    "{" * 2_000,
+    "[" * 2_000,
+    '{"loss": ' + "9" * 5_000 + "}",
+    "caf\u00e9 \udce9 \U0001f600",
+    "epoch: nan loss: nan",
+    "x" * 200_000,
+    "| " * 5_000,
+]
+
+
+class SourceContract(abc.ABC):
+    """The promises of `AbstractSource`."""
+
+    @abc.abstractmethod
+    def make_source(self) -> AbstractSource:
+        """A source of the kind that is tested, for one run."""
+
+    @abc.abstractmethod
+    def leave(self, folder: Path) -> tuple[Sequence[str], dict[str, float]]:
+        """Write into the folder what a run would, and say which lines it prints and the last value of each metric."""
+
+    def read(self, folder: Path, lines: Sequence[str], began: float = _BEGAN) -> Found:
+        """What a new source finds in a run that printed these lines."""
+        source = self.make_source()
+        for number, line in enumerate(lines):
+            source.feed(line, float(number))
+        return source.finish(folder, began)
+
+    def lines_of_a_run(self, folder: Path, modified: float = _BEGAN + 10.5) -> tuple[Sequence[str], dict[str, float]]:
+        """A run that left its files at the given time."""
+        lines, expected = self.leave(folder)
+        for path in folder.rglob("*"):
+            os.utime(path, (modified, modified))
+        return lines, expected
+
+    def test_every_metric_of_a_run_is_found_with_its_value(self, tmp_path: Path) -> None:
+        """And no other."""
+        lines, expected = self.lines_of_a_run(tmp_path)
+        found = self.read(tmp_path, lines)
+        assert {name: series.values[-1] for name, series in found.series.items()} == pytest.approx(expected)
+
+    def test_series_origins_and_results_belong_together(self, tmp_path: Path) -> None:
+        """Every metric has a series and an origin, and a series as many steps and times as values."""
+        lines, _ = self.lines_of_a_run(tmp_path)
+        found = self.read(tmp_path, lines)
+        assert set(found.series) == set(found.origins)
+        assert set(found.results) <= set(found.series)
+        assert all(found.origins.values())
+        for series in found.series.values():
+            assert len(series.steps) == len(series.seconds) == len(series.values) > 0
+
+    def test_the_same_run_gives_the_same_metrics(self, tmp_path: Path) -> None:
+        """Two sources know nothing of each other, and nothing is drawn."""
+        lines, _ = self.lines_of_a_run(tmp_path)
+        assert self.read(tmp_path, lines) == self.read(tmp_path, lines)
+
+    def test_a_run_that_left_nothing_has_no_metrics(self, tmp_path: Path) -> None:
+        """Not even when it printed something that has none."""
+        found = self.read(tmp_path, ["starting", "done"])
+        assert dict(found.series) == {}
+        assert dict(found.results) == {}
+
+    def test_files_of_an_earlier_run_are_not_read(self, tmp_path: Path) -> None:
+        """What is only in files last changed before the run began is another run's."""
+        self.lines_of_a_run(tmp_path, modified=_BEGAN - 100)
+        assert dict(self.read(tmp_path, []).series) == {}
+
+    @pytest.mark.parametrize("number", range(len(_ODD_LINES)))
+    def test_no_line_makes_it_raise(self, tmp_path: Path, number: int) -> None:
+        """Whatever a training prints, also in the middle of what the source knows."""
+        lines, expected = self.lines_of_a_run(tmp_path)
+        middle = len(lines) // 2
+        found = self.read(tmp_path, [*lines[:middle], _ODD_LINES[number], *lines[middle:]])
+        assert set(found.series) == set(found.origins)
+        assert set(found.series) <= {*expected, "loss"}
+
+    def test_torn_files_make_notes_and_not_exceptions(self, tmp_path: Path) -> None:
+        """A run may be killed while it writes: each file is cut at every eighth of its length."""
+        for eighth in range(8):
+            folder = tmp_path / str(eighth)
+            folder.mkdir()
+            lines, expected = self.leave(folder)
+            for path in [path for path in folder.rglob("*") if path.is_file()]:
+                path.write_bytes(path.read_bytes()[: path.stat().st_size * eighth // 8])
+            assert set(self.read(folder, lines, began=0.0).series) <= set(expected)
+
+    def test_a_folder_that_is_gone_is_no_error(self, tmp_path: Path) -> None:
+        """A training may remove its own working folder."""
+        self.read(tmp_path / "gone", [])
+
+    def test_it_can_be_used_in_another_thread(self, tmp_path: Path) -> None:
+        """Executors read the output of several runs in threads, each with a source of its own."""
+        lines, expected = self.lines_of_a_run(tmp_path)
+        found: list[Found] = []
+        threads = [threading.Thread(target=lambda: found.append(self.read(tmp_path, lines))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [set(one.series) for one in found] == [set(expected)] * 4

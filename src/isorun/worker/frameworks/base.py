@@ -1,0 +1,219 @@
+"""What the worker knows of a framework, and how it learns that one was imported.
+
+A framework is a file in this folder and a line in `__init__`. Everything that is particular to it is said there, once:
+the variables it reads, how its seeds and levels are set, what took effect, what a fork server may import ahead, which
+calls seed it, which of its settings a level answers, and how weights are found and digested.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping, Sequence
+
+if TYPE_CHECKING:
+    from ..levels import Settings
+    from ..recorder import Recorder
+
+Hash = Callable[[bytes], None]
+
+
+class Watch:
+    """What looks after a framework from its import to the end of the training."""
+
+    def finish(self) -> None:
+        """Record what can only be known at the end, such as the final weights."""
+
+    def seed_set(self) -> int | None:
+        """The seed that the training gave by itself to the generator this watch looks at; None for none."""
+        return None
+
+
+class Framework:
+    """One framework. Every member may stay as it is here: then there is nothing of its kind to say.
+
+    name: as it is told and imported. packages: top-level modules that belong to it; the time their import takes is
+    start-up and not training. watched: modules after whose import `prepare` is called, each with its own name.
+    """
+
+    name = ""
+    packages: tuple[str, ...] = ()
+    watched: tuple[str, ...] = ()
+
+    # Packages that survive a fork after their import (they start no threads and open no device), and modules that are
+    # imported ahead with them because they would otherwise be imported at the first training step.
+    safe_to_preload: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ()
+
+    # Calls that seed a generator of the whole process, and those whose seeds a watch sees without the source's help.
+    global_seed_calls: tuple[str, ...] = ()
+    watched_seed_call = ""
+
+    # Last part of a called name to what it is told as: with a constant first argument it makes a fixed generator.
+    # native: beginnings of names that draw their random numbers in code of their own, where no call is seen.
+    seeding_names: ClassVar[Mapping[str, str]] = {}
+    native: tuple[str, ...] = ()
+
+    # Traces on disk: loaded libraries worth a hash (a pattern), and Python that a compiler writes as it goes.
+    libraries = ""
+    generated_files: tuple[str, ...] = ()
+    generated_folders: tuple[str, ...] = ()
+    cache_folders: tuple[str, ...] = ()
+    cache_variables: tuple[str, ...] = ()
+
+    def variables(self, cpu_flags: FrozenSet[str]) -> dict[str, str]:  # noqa: ARG002  for those that need them
+        """Variables that `deterministic` sets where the user's environment does not."""
+        return {}
+
+    def flags(self, base_env: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
+        """Variables that `deterministic` adds to what the user's environment has in them."""
+        return {}
+
+    def take_seeds(self, name: str, module: ModuleType) -> None:
+        """Wrap, in memory, the functions of a watched module that start a stream of random numbers."""
+
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:
+        """Set what the level says, right after a watched module was imported."""
+
+    def effective(self, module: ModuleType) -> dict[str, Any] | None:  # noqa: ARG002
+        """How it computes, as it says itself; None where there is nothing to ask."""
+        return None
+
+    def devices(self, module: ModuleType) -> dict[str, Any]:  # noqa: ARG002
+        """The accelerators it has started, with their libraries."""
+        return {}
+
+    def left_open(self, module: ModuleType) -> list[str]:  # noqa: ARG002
+        """What `deterministic` does not hold in it, as far as can be seen at the end of the training."""
+        return []
+
+    def constant_seed(self, called: str) -> str | None:
+        """What a call in the training's source is told as if it is given a constant; None if it seeds nothing."""
+        return self.seeding_names.get(called.rpartition(".")[2])
+
+    def children(self, value: Any) -> dict[Any, Any] | None:  # noqa: ARG002
+        """The parts of a model that hold its weights, by name; None for what is no model of this framework."""
+        return None
+
+    def array(self, value: Any) -> Any | None:  # noqa: ARG002
+        """A NumPy array of an array of this framework's own; None for anything else."""
+        return None
+
+    def hash_array(self, update: Hash, name: str, value: Any) -> bool:  # noqa: ARG002
+        """Hash type, shape and bits of an array of this framework; False for what is none."""
+        return False
+
+
+def framed(update: Hash, *parts: str) -> None:
+    """Hash each part with its length, so that no two sequences of parts look alike."""
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        update(b"%d:" % len(encoded))
+        update(encoded)
+
+
+AfterImport = Callable[[ModuleType], None]
+
+
+class ImportWatcher:
+    """Leads `sys.meta_path` and lets the other finders find; a watched module gets a callback after it has run.
+
+    The module keeps its own loader and spec: ours is gone before the module's first line. An import that fails does
+    not count, so the next attempt is watched again. (The base classes of `importlib.abc` are left out: importing them
+    takes longer than all the rest of the worker.)
+
+    packages, spent: `spent(seconds)` is called for each import of a module of these packages that is no part of
+    another such import.
+    """
+
+    def __init__(self, packages: FrozenSet[str] = frozenset(), spent: Callable[[float], None] | None = None) -> None:
+        self._callbacks: dict[str, AfterImport] = {}
+        self._searching: set[str] = set()
+        self._packages = packages
+        self._spent = spent
+        self._thread = threading.local()
+
+    def watch(self, name: str, callback: AfterImport) -> None:
+        """Call `callback(module)` after `name` is imported; at once if it already is."""
+        if name in sys.modules:
+            callback(sys.modules[name])
+            return
+        self._callbacks[name] = callback
+
+    def install(self) -> None:
+        """Lead the path of finders."""
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec that the other finders give, its loader wrapped, for a watched or timed module only."""
+        if fullname not in self._callbacks and not self._begins_import(fullname):
+            return None
+        if fullname in self._searching:
+            return None  # another watcher may lead the path, too, and ask this one while this one asks it
+        self._searching.add(fullname)
+        try:
+            spec = self._spec_of_others(fullname, path, target)
+        finally:
+            self._searching.discard(fullname)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _NotifyingLoader(spec.loader, self)  # type: ignore[assignment]
+        return spec
+
+    def _begins_import(self, fullname: str) -> bool:
+        return fullname.partition(".")[0] in self._packages and not getattr(self._thread, "importing", False)
+
+    def _spec_of_others(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find(fullname, path, target) if find and finder is not self else None
+            if spec is not None:
+                return spec
+        return None
+
+    def execute(self, module: ModuleType, run: Callable[[ModuleType], None]) -> None:
+        """Run a module, count the time if this is where an import of a framework begins, and tell."""
+        if self._begins_import(module.__name__):
+            self._thread.importing = True
+            began = time.monotonic()
+            try:
+                run(module)
+            finally:
+                self._thread.importing = False
+                if self._spent is not None:
+                    self._spent(time.monotonic() - began)
+        else:
+            run(module)
+        callback = self._callbacks.pop(module.__name__, None)
+        if callback is not None:
+            callback(module)
+
+
+class _NotifyingLoader:
+    """Stands in for a loader until the module runs; everything else is the original's."""
+
+    def __init__(self, original: Any, watcher: ImportWatcher) -> None:
+        self._original = original
+        self._watcher = watcher
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """As the original does."""
+        module: ModuleType | None = self._original.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the original back, run the module, and tell."""
+        module.__loader__ = self._original
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._original
+        self._watcher.execute(module, self._original.exec_module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)

@@ -1,0 +1,89 @@
+"""Estimators: scikit-learn, which draws from NumPy, and the boosters, which draw in compiled code of their own."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from .base import Framework
+
+
+class ScikitLearn(Framework):
+    """Without a `random_state` its estimators draw from NumPy's global generator, which the level has seeded."""
+
+    name = "sklearn"
+    packages = ("sklearn",)
+    safe_to_preload = ("sklearn",)
+
+    def children(self, value: Any) -> dict[Any, Any] | None:
+        """What fitting has left in an estimator: attributes whose names end in an underscore; the parts of a tree."""
+        module = sys.modules.get("sklearn.base")
+        if module is not None and isinstance(value, module.BaseEstimator):
+            fitted = {key: held for key, held in vars(value).items() if key.endswith("_") and not key.startswith("_")}
+            return {key: fitted[key] for key in sorted(fitted)}
+        if type(value).__module__ == "sklearn.tree._tree":
+            state: dict[Any, Any] = value.__getstate__()
+            return state
+        return None
+
+
+class Booster(Framework):
+    """A booster: its random numbers come from settings such as `seed`, which only its own code reads."""
+
+    def left_open(self, module: ModuleType) -> list[str]:  # noqa: ARG002
+        """Sums over threads, and seeds that no call shows."""
+        return [f"{self.name}: it draws and sums in code of its own, which the level does not reach"]
+
+    def children(self, value: Any) -> dict[Any, Any] | None:
+        """The trees as the library writes them; None for what is no fitted model of it."""
+        if type(value).__module__.partition(".")[0] != self.name:
+            return None
+        text = self.written(value)
+        return None if text is None else {"model": text}
+
+    def written(self, model: Any) -> Any:
+        """The model as text or bytes; None where it cannot be had."""
+        raise NotImplementedError
+
+
+class XGBoost(Booster):
+    """XGBoost."""
+
+    name = "xgboost"
+    packages = ("xgboost",)
+    native = ("xgb",)
+
+    def written(self, model: Any) -> Any:
+        """The booster, of whichever interface."""
+        booster = model.get_booster() if hasattr(model, "get_booster") else model
+        return bytes(booster.save_raw()) if hasattr(booster, "save_raw") else None
+
+
+class LightGBM(Booster):
+    """LightGBM."""
+
+    name = "lightgbm"
+    packages = ("lightgbm",)
+    native = ("lgb", "lightgbm")
+
+    def written(self, model: Any) -> Any:
+        """The booster, of whichever interface."""
+        booster = getattr(model, "booster_", model)
+        return booster.model_to_string() if hasattr(booster, "model_to_string") else None
+
+
+class CatBoost(Booster):
+    """CatBoost."""
+
+    name = "catboost"
+    packages = ("catboost",)
+    native = ("catboost",)
+
+    def written(self, model: Any) -> Any:
+        """The trees; names and times that the file format adds are left out."""
+        leaves = getattr(model, "get_leaf_values", None)
+        return [leaves(), model.get_leaf_weights()] if leaves is not None else None
+
+
+FRAMEWORKS = (ScikitLearn(), XGBoost(), LightGBM(), CatBoost())

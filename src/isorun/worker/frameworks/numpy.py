@@ -1,0 +1,113 @@
+"""NumPy: its global generator, the generators that are made of seeds, and the arrays that most frameworks turn into."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any, ClassVar, Mapping
+
+from .. import seeding
+from ..levels import Settings
+from ..recorder import Recorder
+from .base import Framework, Hash, framed
+
+_BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+_WORD = 2**32
+
+
+class NumPy(Framework):
+    """The array library, and those that stand on it and survive a fork as it does."""
+
+    name = "numpy"
+    packages = ("numpy", "scipy", "pandas", "matplotlib")
+    watched = ("numpy.random",)
+    safe_to_preload = ("numpy", "scipy", "pandas", "matplotlib")
+    global_seed_calls = ("numpy.random.seed",)
+    seeding_names: ClassVar[Mapping[str, str]] = {
+        name: f"numpy.random.{name}" for name in ("default_rng", "RandomState", "SeedSequence", *_BIT_GENERATORS)
+    }
+
+    def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
+        """Reach either family of generators; within each, one constant starts one stream."""
+        old, new = seeding.Kind("numpy.random.RandomState", legacy), seeding.Kind("numpy.random", entropy)
+        seeding.take_calls(module, "seed", "numpy.random.seed", old, may_lack=True)
+        seeding.stand_in(module.RandomState, module, _random_state(module.RandomState, old))
+        seeding.take_calls(module, "default_rng", "numpy.random.default_rng", new, may_lack=True)
+        seeding.stand_in_maker(module.SeedSequence, module, new, keyword="entropy")
+        for generator in _BIT_GENERATORS:
+            original = getattr(module, generator, None)
+            if original is not None:
+                seeding.stand_in_maker(original, module, new)
+
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> None:  # noqa: ARG002
+        """Seed the global generator as the level says (NumPy takes 32 bits), and notice when the training does."""
+        if settings.seed is not None:
+            module.seed(settings.seed % _WORD)
+        elif settings.warm:
+            module.seed()
+        if not settings.takes_seeds:
+            seeding.watch_calls(module, "seed", "numpy.random.seed", recorder)
+
+    def array(self, value: Any) -> Any | None:
+        """Whatever says how to become an array: JAX's and TensorFlow's do."""
+        numpy = sys.modules.get("numpy")
+        return numpy.asarray(value) if numpy is not None and hasattr(value, "__array__") else None
+
+    def hash_array(self, update: Hash, name: str, value: Any) -> bool:
+        """Hash type, shape and bits; TypeError for an array of Python objects."""
+        numpy = sys.modules.get("numpy")
+        if numpy is None or not hasattr(value, "__array__"):
+            return False
+        array = numpy.ascontiguousarray(value)
+        if array.dtype.hasobject:
+            raise TypeError(f"{name or 'the array'} holds Python objects; arrays of numbers have a digest")
+        framed(update, name, str(array.dtype), str(tuple(numpy.shape(value))))
+        update(array.reshape(-1).view(numpy.uint8) if array.size else b"")
+        return True
+
+
+def _random_state(original: type, kind: seeding.Kind) -> dict[str, Any]:
+    """Members of a RandomState whose seeds are reached; NumPy pickles it as its own, whatever its class."""
+
+    def initialise(self: Any, seed: Any = None) -> None:
+        original.__init__(self, seeding.taken(kind, "numpy.random.RandomState", seed))  # type: ignore[misc]
+
+    def reseed(self: Any, seed: Any = None) -> None:
+        original.seed(self, seeding.taken(kind, "numpy.random.RandomState", seed))  # type: ignore[attr-defined]
+
+    return {"__init__": initialise, "seed": reseed}
+
+
+def legacy(value: Any) -> Any:
+    """A number of 32 bits, or several: one number alone starts another stream than a list of it."""
+    number = seeding.whole_number(value)
+    if number is not None:
+        return number if 0 <= number < _WORD else None
+    numbers = _numbers(value)
+    return tuple(numbers) if numbers and all(0 <= each < _WORD for each in numbers) else None
+
+
+def entropy(value: Any) -> int | None:
+    """Entropy as one number of any size: NumPy joins the words of a list and fills up with zeros."""
+    number = seeding.whole_number(value)
+    if number is not None:
+        return number if number >= 0 else None
+    joined, width = 0, 0
+    numbers = _numbers(value)
+    if not numbers or min(numbers) < 0:
+        return None
+    for each in numbers:
+        joined |= each << width
+        width += 32 * max(1, -(-each.bit_length() // 32))
+    return joined
+
+
+def _numbers(value: Any) -> list[int]:
+    """The whole numbers of a list or array; none for anything else."""
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
+        return []
+    numbers = [seeding.whole_number(each) for each in value]
+    return [] if None in numbers else [number for number in numbers if number is not None]
+
+
+FRAMEWORKS = (NumPy(),)

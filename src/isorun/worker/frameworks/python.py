@@ -1,0 +1,52 @@
+"""Python's own generators: the one of the module `random`, and those that a training makes of `Random`."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from types import ModuleType
+from typing import Any, ClassVar, Mapping
+
+from .. import seeding
+from ..levels import Settings
+from ..recorder import Recorder
+from .base import Framework
+
+
+class Python(Framework):
+    """The module `random`."""
+
+    name = "random"
+    watched = ("random",)
+    global_seed_calls = ("random.seed",)
+    seeding_names: ClassVar[Mapping[str, str]] = {"Random": "random.Random"}
+
+    def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
+        """Reach the module's generator, and generators of one's own, which `Random.seed` seeds."""
+        kind = seeding.Kind("random", constant)
+        seeding.take_calls(module, "seed", "random.seed", kind, keyword="a", may_lack=True)
+        seeding.take_calls(module.Random, "seed", "random.Random", kind, keyword="a", position=1, may_lack=True)
+
+    def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> None:  # noqa: ARG002
+        """Seed it as the level says, and notice when the training does."""
+        if settings.seed is not None:
+            module.seed(settings.seed)
+        elif settings.warm:
+            module.seed()  # a forked child would otherwise share its parent's stream with all its siblings
+        if not settings.takes_seeds:
+            seeding.watch_calls(module, "seed", "random.seed", recorder)
+
+
+def constant(value: Any) -> Any:
+    """What Python makes of a seed: the size of a number, the hash of a fraction, the bytes of a text."""
+    if isinstance(value, int):
+        return abs(int(value))
+    if isinstance(value, float):
+        return hash(value) % 2**64
+    if isinstance(value, (str, bytes, bytearray)):
+        return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value)
+    is_refused = sys.version_info >= (3, 11)
+    return None if is_refused or not hasattr(value, "__index__") else abs(operator.index(value))
+
+
+FRAMEWORKS = (Python(),)

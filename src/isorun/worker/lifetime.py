@@ -1,0 +1,237 @@
+"""The worker's life in a training process: it records, seeds, watches imports, and closes at the interpreter's end."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import signal
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Callable
+
+from . import api, frameworks, levels
+from .frameworks.base import ImportWatcher, Watch
+from .recorder import Recorder, activate, guarded
+from .usercode import main_script, started_in, users_sources
+
+if TYPE_CHECKING:
+    from ast import Module
+
+    from .levels import Settings
+    from .seeding import SeedTaker
+    from .seedsource import SourceSeed
+
+_MAX_SCANNED_FILES = 200
+_DRAWN_FROM = 2**32
+
+
+def start(warm: bool = False) -> None:
+    """Start the worker; nothing at all outside isorun. An error is written down and does not stop the training.
+
+    warm: the process was forked from a server that has imported frameworks already.
+    """
+    folder = os.environ.get("ISORUN_RUN_DIR")
+    if folder:
+        guarded(Path(folder), "start of the worker", _start)(warm)
+
+
+def _start(warm: bool) -> None:
+    asked = levels.read_settings(os.environ, warm)
+    # A training that was given `{seed}` fixes none by itself. Seeds of the fixed levels are few and small numbers: a
+    # training may well have chosen the same, and their runs share them anyway, so there all are told.
+    drawn = asked.run_seed if asked.seed is None else None
+    recorder = Recorder(asked.folder, drawn_seed=drawn)
+    activate(recorder)
+    api.install_stand_in()
+    guarded(asked.folder, "claim of the run folder", recorder.begin)()
+    _die_of_interrupt_at_exit()
+    closer = Closer(recorder, asked)
+    atexit.register(guarded(asked.folder, "end of the worker", closer.close))
+    if levels.reaches_generators(os.environ):
+        guarded(asked.folder, "reaching generators", _reach_generators)(asked, recorder, closer)
+    _watch_frameworks(asked, recorder, closer)
+    if warm and asked.seed is None and sys.flags.hash_randomization and not os.environ.get("PYTHONHASHSEED"):
+        recorder.note(
+            "shared-hash-seed", "the order of sets of strings is the same in all runs of one warm fork server"
+        )
+
+
+def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> None:
+    from . import seeding  # runs at `default` do without
+
+    run_seed = asked.run_seed if asked.run_seed is not None else asked.seed
+    if run_seed is not None:
+        fixes_seed = asked.seed is not None
+        taker = seeding.SeedTaker(run_seed, recorder, takes_constants=asked.takes_seeds, answers_fresh=fixes_seed)
+        closer.taker = taker
+        seeding.activate(taker)
+
+
+def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> None:
+    watcher = ImportWatcher(frameworks.PACKAGES, recorder.imported)
+    reached = levels.reaches_generators(os.environ)
+    for name in frameworks.WATCHED:
+        if reached:
+            prepare = functools.partial(_reach_and_prepare, name, asked, recorder, closer)
+        else:
+            prepare = functools.partial(_prepare, name, asked, recorder, closer)
+        watcher.watch(name, guarded(asked.folder, f"preparing {name}", prepare))
+    watcher.install()
+
+
+def _prepare(name: str, asked: Settings, recorder: Recorder, closer: Closer, module: ModuleType) -> None:
+    watch = frameworks.of_module(name).prepare(name, module, asked, recorder)
+    if watch is not None:
+        closer.watches.append(watch)
+
+
+def _reach_and_prepare(name: str, asked: Settings, recorder: Recorder, closer: Closer, module: ModuleType) -> None:
+    from . import seeding
+
+    reach(name, module)
+    with seeding.suspended():  # the level's own seeds are not the training's
+        _prepare(name, asked, recorder, closer, module)
+
+
+_reached: set[str] = set()
+
+
+def reach(name: str, module: ModuleType) -> None:
+    """Wrap what starts streams of random numbers in a module, once a process; a forked child has its server's."""
+    from . import seeding
+
+    if name in _reached:
+        return
+    _reached.add(name)
+    try:
+        frameworks.of_module(name).take_seeds(name, module)
+    except Exception as error:  # a version of a framework that looks different must not stop the training
+        seeding.report(f"reaching the generators of {name}", error)
+
+
+def reach_when_imported() -> None:
+    """In a fork server: wrap each framework as soon as it is imported, because libraries take names from it."""
+    watcher = ImportWatcher()
+    for name in frameworks.WATCHED:
+        watcher.watch(name, functools.partial(reach, name))
+    watcher.install()
+
+
+class Closer:
+    """The worker's last work, after the training's own exit handlers: digests, seeds, environment, end.
+
+    It runs once, when the interpreter shuts down in an orderly way, in every process that has something to record.
+    """
+
+    def __init__(self, recorder: Recorder, asked: Settings) -> None:
+        self.watches: list[Watch] = []
+        self.taker: SeedTaker | None = None
+        self._recorder = recorder
+        self._asked = asked
+        # Asked now: Python takes `__file__` from the main module before exit handlers run.
+        self._script = main_script()
+        self._folder = started_in()
+        self._seed_option = ""
+
+    def close(self) -> None:
+        """Record what can only be known at the end. `closing` says how long this took: it is not the training's."""
+        if self._recorder.is_forked_child:
+            return
+        ended = self._recorder.seconds
+        for watch in self.watches:
+            self._attempt("digest of the final weights", watch.finish)
+        if not self._recorder.is_writing:
+            return
+        self._attempt("search for seeds in the source", self._record_seeds)
+        self._attempt("fingerprint of the environment", self._record_environment)
+        closing = round(self._recorder.seconds - ended, 6)
+        self._recorder.finish({"kind": "end", "t": ended, "closing": closing})
+
+    def _attempt(self, doing: str, work: Callable[[], None]) -> None:
+        guarded(self._recorder.folder, doing, work)()
+
+    def _record_seeds(self) -> None:
+        from . import seedsource  # parsing costs helpers that only start and end too much
+
+        trees = {path: tree for path in self._sources() for tree in [seedsource.parsed(path)] if tree is not None}
+        self._seed_option = seedsource.seed_option(self._script_first(trees))
+        found = [(path, seed) for path, tree in trees.items() for seed in seedsource.find_in_tree(tree)]
+        seen = {framework.watched_seed_call for framework in frameworks.every()} - {""}
+        if not self._takes_constants:
+            for call in seen:
+                self._record_seed_set([item for item in found if item[1].call == call], call)
+        for path, seed in found:
+            if seed.call not in seen and not self._was_taken(path, seed):
+                self._record_source_seed(path, seed)
+
+    @property
+    def _takes_constants(self) -> bool:
+        return self.taker is not None and self.taker.takes_constants
+
+    def _record_seed_set(self, constants: list[tuple[Path, SourceSeed]], call: str) -> None:
+        """Tell the seed that a generator ended with; one as wide as fresh ones are drawn counts if it was written."""
+        seed = next((seed for watch in self.watches for seed in [watch.seed_set()] if seed is not None), None)
+        if seed is not None and (seed < _DRAWN_FROM or any(item.value == str(seed) for _, item in constants)):
+            where = f"{constants[0][0]}:{constants[0][1].line}" if constants else ""
+            self._recorder.seeded(call, str(seed), where)
+
+    def _was_taken(self, path: Path, seed: SourceSeed) -> bool:
+        places = {f"{path}:{line}" for line in range(seed.line, seed.last_line + 1)}
+        passed_on = seed.is_setting and not seed.is_native
+        return self.taker is not None and self.taker.took(seed.value, places, passed_on=passed_on)
+
+    def _record_source_seed(self, path: Path, seed: SourceSeed) -> None:
+        place = f"{path}:{seed.line}"
+        self._recorder.seeded(f"{seed.call} (in source)", seed.value, place)
+        if self._takes_constants and seed.is_setting:
+            told = f"{seed.call} {seed.value} at {place}"
+            self._recorder.note("seed-not-taken", f"{told} was not taken over: no generator was seen to get it")
+
+    def _script_first(self, trees: dict[Path, Module]) -> list[Module]:
+        return [trees[path] for path in sorted(trees, key=lambda path: path != self._script)]
+
+    def _record_environment(self) -> None:
+        from . import fingerprint, usercode
+
+        effective = fingerprint.effective_environment(self._script)
+        effective["sources_sha256"] = usercode.sources_digest(self._sources())
+        if self._seed_option:
+            effective["seed_option"] = self._seed_option
+        if self._asked.fixes_kernels:
+            effective["open"] = self._left_open()
+        self._recorder.write({"kind": "environment", "t": self._recorder.seconds, "effective": effective})
+
+    def _left_open(self) -> list[str]:
+        """What the level could not hold, as far as was seen: where to look if runs differ all the same."""
+        asked = self._asked
+        wanted = levels.level_environment(asked.level, asked.seed, asked.threads, {})
+        changed = [
+            f"{name} is {os.environ.get(name, 'not set')!r}, not {value!r}"
+            for name, value in sorted(wanted.items())
+            if name not in levels.OWN_VARIABLES and not set(value.split()) <= set(os.environ.get(name, "").split())
+        ]
+        held = [what for framework, module in frameworks.imported() for what in framework.left_open(module)]
+        forked = self._recorder.forks
+        children = [f"{forked} processes were forked, which may take turns"] if forked else []
+        return [*self._recorder.open_ends, *changed, *held, *children]
+
+    def _sources(self) -> list[Path]:
+        return users_sources(sys.modules, self._script, self._folder, os.environ)[:_MAX_SCANNED_FILES]
+
+
+def _die_of_interrupt_at_exit() -> None:
+    """Register, before other exit handlers and so to run after them, what makes an interrupted program die of SIGINT.
+
+    Python does so by itself, but forgets it when an exit handler evaluates source, as named tuples do when defined.
+    """
+    atexit.register(_die_if_interrupted)
+
+
+def _die_if_interrupted() -> None:
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)

@@ -1,0 +1,442 @@
+"""Seeds and settings of the training's own: noticed, taken over, or answered with those of the run.
+
+Three things may happen where a training starts a stream of random numbers:
+- It gives a constant. That is told; where seeds are taken over it is replaced by a number that follows the run's seed.
+  The replacement is a function of the run's seed, the kind of generator and the constant, so streams that were equal
+  stay equal and different ones different, in whatever process, thread or order the calls are made. The line of a call
+  is recorded and takes no part: a constant that stands at two lines to make one split twice must still make it twice.
+- It gives none, and asks for fresh entropy. At the levels that fix the seed it gets a number that follows the run's
+  seed, the kind of generator, the process, and how many of its kind were made there before.
+- It is the worker itself that seeds: nothing happens (`suspended`).
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import operator
+import os
+import sys
+import threading
+from contextlib import contextmanager
+from types import FrameType, ModuleType
+from typing import Any, Callable, Iterator, Mapping, NamedTuple
+
+from . import recorder as recording
+from .recorder import Recorder, shortened
+from .usercode import ISORUN, STANDARD_LIBRARY, is_library_file, is_users_file
+
+# `Random(1)` makes its calls in this file; who called that is asked for.
+_RANDOM = STANDARD_LIBRARY + "random.py"
+_PASSED_OVER = (ISORUN, _RANDOM, "<frozen")
+_IMPORT_SYSTEM = "<frozen importlib"
+# A wider number that a library passes on was drawn from another generator, which follows the run's seed already.
+_WIDE = 2**32
+_MOST_REMEMBERED = 65_536
+
+
+class Caller(NamedTuple):
+    """Who made a call.
+
+    where: file:line of the nearest caller that is the user's own code; the nearest library line where there is none.
+    library: the library file that made the call, whoever asked for it; empty where the user's code did. importing:
+    while it was imported, so nobody asked.
+    """
+
+    where: str
+    library: str
+    importing: bool
+
+
+def calling() -> Caller:
+    """Who made the call that is being carried out."""
+    library, place, importing = "", "", False
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  `traceback.walk_stack` differs between versions
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if is_users_file(file) or (frame.f_globals.get("__name__") == "__main__" and not file.startswith(ISORUN)):
+            return Caller(f"{file}:{frame.f_lineno}", library, importing)
+        importing = importing or file.startswith(_IMPORT_SYSTEM)
+        if not library and not file.startswith(_PASSED_OVER):
+            library, place = file, f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return Caller(place, library or "<nobody>", importing)
+
+
+def watch_calls(module: ModuleType, function: str, call: str, recorder: Recorder) -> None:
+    """Record calls of `module.function` with a value; the function itself is called unchanged."""
+    original: Callable[..., Any] = getattr(module, function)
+
+    @functools.wraps(original)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        value = args[0] if args else next(iter(kwargs.values()), None)
+        if value is not None:
+            recorder.seeded(call, shown_seed(value), calling().where)
+        return original(*args, **kwargs)
+
+    setattr(module, function, watched)
+
+
+def shown_seed(value: Any) -> str:
+    """How a seed is told: a whole number of whatever library as a plain one."""
+    number = whole_number(value)
+    return shortened(value) if number is None else str(number)
+
+
+def whole_number(value: Any) -> int | None:
+    """A number that can stand for an index, of whatever library; None for all else."""
+    try:
+        return operator.index(value)
+    except Exception:  # a traced array of JAX raises errors of its own
+        return None
+
+
+class Kind(NamedTuple):
+    """A family of generators in which equal constants start equal streams.
+
+    constant: the same for all ways to write a seed that start one stream; None for what is no constant (a generator,
+    fresh entropy) or would be refused.
+    """
+
+    name: str
+    constant: Callable[[Any], Any]
+
+
+def replacement(run_seed: int, kind: str, constant: Any) -> int:
+    """What a constant is replaced by: 31 bits, which every library takes."""
+    from hashlib import sha256  # every child Python starts a worker, and few take seeds over
+
+    text = "\0".join((str(run_seed), kind, repr(constant)))
+    return int.from_bytes(sha256(text.encode("utf-8", "backslashreplace")).digest()[:4], "big") >> 1
+
+
+class SeedTaker:
+    """Replaces constants, or answers requests for fresh entropy, in one process, and tells the record.
+
+    takes_constants, answers_fresh: which of the two.
+    """
+
+    def __init__(self, run_seed: int, recorder: Recorder, *, takes_constants: bool, answers_fresh: bool) -> None:
+        self.folder = recorder.folder
+        self.takes_constants = takes_constants
+        self._answers_fresh = answers_fresh
+        self._run_seed = run_seed
+        self._recorder = recorder
+        self._given: dict[Any, Any] = {}
+        self._places: set[str] = set()
+        self._passed_on: set[str] = set()
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, str], int] = {}
+        self._forks: tuple[int, ...] = ()
+        if answers_fresh:
+            os.register_at_fork(after_in_child=self._become_child)
+
+    def take(self, kind: Kind, call: str, value: Any) -> Any:
+        """What to seed with instead of `value`; itself where it is no constant, or the run's own seed."""
+        original = self._original(value)
+        constant = kind.constant(original)
+        if constant is None:
+            return value
+        caller = calling()
+        if caller.importing or (caller.library and _is_wide(constant)):
+            return value
+        new = self._replaced(kind, constant, original)
+        self._places.add(caller.where)
+        if caller.library:
+            self._passed_on.add(shown_seed(original))
+        self._recorder.seeded(call, shown_seed(original), caller.where, str(new))
+        return new
+
+    def fresh(self, kind: Kind, call: str) -> int | None:
+        """What to seed with instead of fresh entropy; None where it stays fresh.
+
+        Python's own library draws names of temporary files and the like, which must not be the same in two runs. What
+        a library makes while it is imported is its own, and a fork server has made it already.
+        """
+        if not self._answers_fresh:
+            return None
+        caller = calling()
+        if caller.importing:
+            self._recorder.left_open(f"{caller.library} made a generator without a seed while it was imported")
+            return None
+        if caller.library.startswith(STANDARD_LIBRARY) and not is_library_file(caller.library):
+            return None
+        thread = threading.current_thread()
+        name = "" if thread is threading.main_thread() else thread.name
+        with self._lock:
+            number = self._made.get((kind.name, name), 0)
+            self._made[kind.name, name] = number + 1
+        new = replacement(self._run_seed, kind.name, ("fresh", *self._process(), name, number))
+        self._recorder.note_at(
+            "generator-seeded", (call, caller.where), f"{call} at {caller.where} had no seed and was given {new}"
+        )
+        return new
+
+    def _process(self) -> tuple[Any, ...]:
+        """What tells this process from the others of the run, the same in every run of one command."""
+        if self._recorder.is_main_process:
+            return self._forks
+        multiprocessing = sys.modules.get("multiprocessing.process")
+        identity = multiprocessing.current_process()._identity if multiprocessing is not None else ()  # noqa: SLF001
+        arguments = () if identity else tuple(word.replace(str(self.folder), "") for word in sys.argv)
+        return (*self._forks, self._recorder.rank, *identity, *arguments)
+
+    def _become_child(self) -> None:
+        """After a fork: the same requests must not give what the parent, or another of its children, gets."""
+        self._forks = (*self._forks, self._recorder.forks)
+        self._made, self._lock = {}, threading.Lock()
+
+    def _original(self, value: Any) -> Any:
+        """The constant behind a number that was handed out here and now comes back, as `torch.initial_seed()` does."""
+        number = whole_number(value)
+        return self._given.get(number, value) if number is not None else value
+
+    def _replaced(self, kind: Kind, constant: Any, original: Any) -> int:
+        if constant in (self._run_seed, self._run_seed % _WIDE):
+            return int(constant)  # the training was given the run's seed and uses it
+        new = replacement(self._run_seed, kind.name, constant)
+        if len(self._given) < _MOST_REMEMBERED:
+            self._given[new] = original
+        return new
+
+    def took(self, value: str, places: set[str], *, passed_on: bool) -> bool:
+        """Whether a constant in the source was replaced: at one of these lines, or by a library it was passed to."""
+        return not places.isdisjoint(self._places) or (passed_on and value in self._passed_on)
+
+
+_active: SeedTaker | None = None
+_thread = threading.local()
+_failures: list[tuple[str, Exception]] = []
+
+
+def activate(taker: SeedTaker | None) -> None:
+    """From now on `taker` is asked; None for nobody."""
+    global _active  # noqa: PLW0603  wrapped functions of a fork server find the run's taker here
+    _active = taker
+    while taker is not None and _failures:
+        report(*_failures.pop())
+
+
+def report(doing: str, error: Exception) -> None:
+    """Write down what went wrong; in a fork server keep it for each run to write down."""
+    if _active is None:
+        _failures.append((doing, error))
+    else:
+        recording.report(_active.folder, doing, error)
+
+
+def taken(kind: Kind, call: str, value: Any, *, may_lack: bool = True) -> Any:
+    """What to seed with instead of `value`; called where a generator is seeded. may_lack: None asks for entropy."""
+    taker = _active
+    if taker is None or getattr(_thread, "suspended", False):
+        return value
+    try:
+        if value is None:
+            return taker.fresh(kind, call) if may_lack else None
+        return taker.take(kind, call, value) if taker.takes_constants else value
+    except Exception as error:  # this is the border between the worker and the training
+        report(f"taking over {call}", error)
+        return value
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Take nothing over meanwhile: the worker seeds by itself, or a seeding function calls others."""
+    before = getattr(_thread, "suspended", False)
+    _thread.suspended = True
+    try:
+        yield
+    finally:
+        _thread.suspended = before
+
+
+def take_calls(
+    owner: Any, name: str, call: str, kind: Kind, *, keyword: str = "seed", position: int = 0, may_lack: bool = False
+) -> None:
+    """Replace the seed in calls of `owner.name`, which a module or class has; nothing where it has not.
+
+    keyword, position: where the seed stands among the arguments. may_lack: without one it asks for fresh entropy.
+    """
+    original: Callable[..., Any] | None = getattr(owner, name, None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def seeded(*args: Any, **kwargs: Any) -> Any:
+        place = {"keyword": keyword, "position": position}
+        given, named = with_seed_taken(kind, call, args, kwargs, may_lack=may_lack, **place)  # type: ignore[arg-type]
+        with suspended():
+            return original(*given, **named)
+
+    is_class_method = isinstance(owner, type) and getattr(original, "__self__", None) is owner
+    setattr(owner, name, staticmethod(seeded) if is_class_method else seeded)
+
+
+def with_seed_taken(
+    kind: Kind,
+    call: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    keyword: str = "seed",
+    position: int = 0,
+    may_lack: bool = False,
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call with the seed among them replaced, or added where it lacked and is answered."""
+    if len(args) > position:
+        new = taken(kind, call, args[position], may_lack=may_lack)
+        return (*args[:position], new, *args[position + 1 :]), kwargs
+    if keyword in kwargs:
+        return args, {**kwargs, keyword: taken(kind, call, kwargs[keyword], may_lack=may_lack)}
+    answer = taken(kind, call, None, may_lack=may_lack)
+    return args, kwargs if answer is None else {**kwargs, keyword: answer}
+
+
+def take_fresh(owner: Any, name: str, call: str, kind: Kind, reseed: Callable[[int], Any] | None) -> None:
+    """Answer calls of `owner.name`, which seed from fresh entropy and take nothing: `reseed` is called instead."""
+    original: Callable[..., Any] | None = getattr(owner, name, None)
+    if original is None or reseed is None:
+        return
+
+    @functools.wraps(original)
+    def seeded(*args: Any, **kwargs: Any) -> Any:
+        answer = taken(kind, call, None)
+        if answer is None:
+            return original(*args, **kwargs)
+        with suspended():
+            made = reseed(answer)
+        return answer if call.endswith(".seed") else made
+
+    is_class_method = isinstance(owner, type) and getattr(original, "__self__", None) is owner
+    setattr(owner, name, staticmethod(seeded) if is_class_method else seeded)
+
+
+def take_method(owner: type, name: str, call: str, kind: Kind) -> None:
+    """Replace the seed in calls of a method of a type that is written in C and must stay the very type it is."""
+    original: Callable[..., Any] = _methods(owner)[name]
+
+    @functools.wraps(original)
+    def seeded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given, named = with_seed_taken(kind, call, args, kwargs)
+        return original(self, *given, **named)
+
+    _exchange(owner, name, seeded)
+
+
+def take_fresh_method(owner: type, name: str, call: str, kind: Kind, reseed: str) -> None:
+    """Answer calls of a method of such a type that seeds from fresh entropy, by calling its method `reseed`."""
+    original: Callable[..., Any] = _methods(owner)[name]
+
+    @functools.wraps(original)
+    def seeded(self: Any) -> Any:
+        answer = taken(kind, call, None)
+        if answer is None:
+            return original(self)
+        with suspended():
+            getattr(self, reseed)(answer)
+        return answer
+
+    _exchange(owner, name, seeded)
+
+
+def _methods(owner: type) -> dict[str, Any]:
+    """The table of methods of a type written in C: the type has no setter, but the table is an ordinary dictionary."""
+    methods: dict[str, Any] = gc.get_referents(owner.__dict__)[0]
+    return methods
+
+
+def _exchange(owner: type, name: str, method: Callable[..., Any]) -> None:
+    """Exchange a method in that table, and tell CPython of the change as its own setter would.
+
+    torch's compiler knows generators by their type, so no other may stand in for it.
+    """
+    import ctypes
+
+    _methods(owner)[name] = method
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(owner))
+
+
+def stand_in(original: type, namespace: ModuleType, members: Mapping[str, Any]) -> None:
+    """Put a class in the place of `original` in a namespace, with these members of its own.
+
+    Types written in C cannot be changed. What is an instance or a subclass of the original is one of the stand-in.
+    """
+    setattr(namespace, original.__name__, _derived(original, namespace, members, _standing_for(original)))
+
+
+def stand_in_maker(original: type, namespace: ModuleType, kind: Kind, keyword: str = "seed") -> None:
+    """Put a class in the place of `original` that replaces the seed and makes an instance of the original itself.
+
+    For types that are pickled by name: what is pickled here must be readable where nothing is taken over.
+    """
+    call = f"{namespace.__name__}.{original.__name__}"
+
+    class Maker(_standing_for(original)):  # type: ignore[misc]
+        """Makes originals; for classes that a training derives from the stand-in, an ordinary type."""
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # noqa: N805  a type of classes
+            if cls.__bases__[0] is not original:
+                return super().__call__(*args, **kwargs)
+            args, kwargs = with_seed_taken(kind, call, args, kwargs, keyword=keyword, may_lack=True)
+            return original(*args, **kwargs)
+
+    def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
+        args, kwargs = with_seed_taken(kind, call, args, kwargs, keyword=keyword, may_lack=True)
+        original.__init__(self, *args, **kwargs)  # type: ignore[misc]
+
+    setattr(namespace, original.__name__, _derived(original, namespace, {"__init__": initialise}, Maker))
+
+
+def _derived(original: type, namespace: ModuleType, members: Mapping[str, Any], kind_of_class: type) -> type:
+    name = original.__name__
+    known = {"__doc__": original.__doc__, "__module__": namespace.__name__, "__qualname__": name}
+    made: type = kind_of_class(name, (original,), {**known, **members})
+    return made
+
+
+def _standing_for(original: type) -> type:
+    """A type of classes: one that derives straight from `original` has all instances and subclasses of it."""
+
+    class StandIn(type(original)):  # type: ignore[misc]
+        def __instancecheck__(cls, instance: Any) -> bool:
+            if cls.__bases__[0] is original:
+                return isinstance(instance, original)
+            return bool(super().__instancecheck__(instance))
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            if cls.__bases__[0] is original:
+                return issubclass(subclass, original)
+            return bool(super().__subclasscheck__(subclass))
+
+    return StandIn
+
+
+def _is_wide(constant: Any) -> bool:
+    return isinstance(constant, tuple) or (isinstance(constant, int) and constant >= _WIDE)
+
+
+class Answers:
+    """Settings of the training's own that are against the level, answered with the level's, and told."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def answer(self, owner: Any, name: str, told: str, wanted: Any, **also: Any) -> None:
+        """From now on `owner.name(value)` sets `wanted`, whatever it is given; nothing where there is no such call.
+
+        also: what else the call is given then.
+        """
+        original: Callable[..., Any] | None = getattr(owner, name, None)
+        if original is None:
+            return
+
+        @functools.wraps(original)
+        def answered(value: Any, *args: Any, **kwargs: Any) -> Any:
+            if value != wanted and not getattr(_thread, "suspended", False):
+                where = calling().where
+                message = f"{told} was to be {shortened(value)} at {where}; the level answered with {wanted}"
+                self._recorder.note_at("setting-answered", (told, where), message)
+                return original(wanted, **also)
+            return original(value, *args, **kwargs)
+
+        setattr(owner, name, answered)

@@ -1,0 +1,218 @@
+"""The user's own code: which source files it is, and which version of it trained.
+
+Not Python's, not an installed library's, and written by no program: compilers of frameworks write Python as they go,
+each run under names of its own, and as the training's source they would make every run another version of the code.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Iterable, Mapping, Sequence
+
+from . import frameworks
+
+ISORUN = str(Path(__file__).resolve().parents[1]) + os.sep
+_LIBRARY_PARTS = ("/site-packages/", "/dist-packages/")
+# Where the standard library lies, asked of one of its modules: `sysconfig` takes milliseconds to say the same.
+STANDARD_LIBRARY = str(Path(os.__file__).parent) + os.sep
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  nothing is written there: `tempfile` would import half a library
+_CACHE_FOLDERS = (".cache", ".triton", "__pycache__", ".isorun")
+_CACHE_VARIABLES = ("TRITON_CACHE_DIR", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HF_HOME", "ISORUN_RUN_DIR")
+_GENERATED_FOLDERS = ("ipykernel_",)
+
+_GIT_SECONDS = 20
+_BLOCK = 1 << 20
+# Untracked files that are code or settings; checkpoints and logs of the training itself must not change its version.
+_SOURCE_SUFFIXES = frozenset(
+    (".py", ".pyi", ".pyx", ".ipynb", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".sh", ".toml", ".yaml", ".yml")
+)
+# Where tools leave settings and copies of the code, anew for each run.
+_OUTPUT_FOLDERS = frozenset(
+    (".hydra", ".ipynb_checkpoints", ".isorun", "__pycache__", "lightning_logs", "mlruns", "wandb", "work_dirs")
+)
+
+
+class _Traces:
+    """What the compilers of all frameworks leave on disk."""
+
+    def __init__(self) -> None:
+        every = frameworks.every()
+        self.files = tuple(name for framework in every for name in framework.generated_files)
+        self.folders = (*_GENERATED_FOLDERS, *(name for each in every for name in each.generated_folders))
+        self.debug_folders = frozenset(name for framework in every for name in framework.cache_folders)
+        self.caches = frozenset((*_CACHE_FOLDERS, *self.debug_folders))
+        self.variables = (*_CACHE_VARIABLES, *(name for each in every for name in each.cache_variables))
+
+
+@functools.lru_cache(maxsize=None)
+def _traces() -> _Traces:
+    return _Traces()
+
+
+def is_users_file(filename: str) -> bool:
+    """Whether a source file belongs to the user rather than to Python, an installed library, a compiler or isorun."""
+    if filename.startswith(ISORUN):
+        return bool(_training_room()) and filename.startswith(_training_room())
+    return _is_outside_libraries(filename)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_outside_libraries(filename: str) -> bool:
+    if filename.startswith("<") or is_library_file(filename):
+        return False
+    return not filename.startswith(STANDARD_LIBRARY) and not is_generated(filename)
+
+
+def _training_room() -> str:
+    """Where a training that comes with isorun lies: it is what is run and recorded, so it counts as the user's."""
+    main = sys.modules.get("__main__")
+    origin = getattr(getattr(main, "__spec__", None), "origin", None) or getattr(main, "__file__", None)
+    started = str(origin or (sys.argv[0] if getattr(sys, "argv", None) else ""))
+    room = started[len(ISORUN) :].partition(os.sep)[0] if started.startswith(ISORUN) else ""
+    return "" if room in ("", "worker") else ISORUN + room + os.sep
+
+
+def is_library_file(filename: str) -> bool:
+    """Whether a file belongs to an installed library, which may lie among Python's own."""
+    return any(part in filename for part in _LIBRARY_PARTS)
+
+
+def is_generated(filename: str) -> bool:
+    """Whether a file's name or a folder around it says that a program wrote it."""
+    *folders, name = Path(filename).parts
+    traces = _traces()
+    return name.startswith(traces.files) or any(folder.startswith(traces.folders) for folder in folders)
+
+
+def users_sources(
+    modules: Mapping[str, ModuleType], script: Path | None, folder: Path | None, environ: Mapping[str, str]
+) -> list[Path]:
+    """The main script and the source files of the user's modules among those that are loaded, by name.
+
+    Files among temporary or cached things count only where the script, or the folder it was started in, lies there,
+    too. folder: where the training was started, if that is known.
+    """
+    found = {str(script)} if script is not None else set()
+    for name, module in list(modules.items()):
+        file = str(getattr(module, "__file__", None) or "")
+        if file.endswith(".py") and is_users_file(file) and not _is_part_of_library(name, modules):
+            found.add(file)
+    homes = [str(home) for home in (folder, script.parent if script is not None else None) if home is not None]
+    return [Path(file) for file in sorted(found) if _is_kept(file, homes, environ)]
+
+
+def _is_part_of_library(name: str, modules: Mapping[str, ModuleType]) -> bool:
+    """Whether the module stands below one of an installed library, as what torch's compiler loads does."""
+    parent = name.partition(".")[0]
+    file = str(getattr(modules.get(parent), "__file__", None) or "")
+    return parent != name and bool(file) and not is_users_file(file)
+
+
+def _is_kept(file: str, homes: Sequence[str], environ: Mapping[str, str]) -> bool:
+    caches = [environ[name] for name in _traces().variables if environ.get(name)]
+    temporary = [*_TEMPORARY, *(environ[name] for name in ("TMPDIR", "TEMP", "TMP") if environ.get(name))]
+    if _is_below(file, caches):
+        return False
+    if any(_is_near(file, home, temporary) for home in homes):
+        return True
+    return not _is_below(file, temporary) and _traces().caches.isdisjoint(Path(file).parts)
+
+
+def _is_near(file: str, home: str, temporary: Sequence[str]) -> bool:
+    """Whether a file is one of a project's folder; where that is the folder for all temporary files, no deeper."""
+    if not _is_below(file, [home]):
+        return False
+    folders = Path(file).relative_to(home).parts[:-1]
+    return not folders or (home not in temporary and _traces().caches.isdisjoint(folders))
+
+
+def _is_below(file: str, folders: Iterable[str]) -> bool:
+    return any(file.startswith(os.path.join(os.path.abspath(folder), "")) for folder in folders)  # noqa: PTH100, PTH118
+
+
+def started_in() -> Path | None:
+    """The folder that the process works in; None where there is none any more, or it is the root of all files."""
+    try:
+        folder = Path.cwd()
+    except OSError:
+        return None
+    return folder if folder != folder.parent else None
+
+
+def main_script() -> Path | None:
+    """The script that Python was started with; None for `-m`, `-c` and programs of the worker's own."""
+    script = Path(sys.argv[0]) if getattr(sys, "argv", None) else None
+    return script.absolute() if script is not None and script.is_file() and is_users_file(str(script)) else None
+
+
+def code_version(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """commit, dirty and diff_sha256 (empty when clean) of the repository around `folder`; {} where there is none."""
+    root = _git(folder, "rev-parse", "--show-toplevel")
+    commit = _git(folder, "rev-parse", "--verify", "HEAD")
+    if root is None or commit is None:
+        return {}
+    from hashlib import sha256
+
+    difference = _difference(root.decode(errors="surrogateescape").rstrip("\n"))
+    return {
+        "commit": commit.decode().strip(),
+        "dirty": bool(difference),
+        "diff_sha256": sha256(difference).hexdigest() if difference else "",
+    }
+
+
+def _difference(root: str) -> bytes:
+    changed = _git(root, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color") or b""
+    listed = _git(root, "ls-files", "--others", "--exclude-standard", "-z") or b""
+    untracked = sorted(name.decode(errors="surrogateescape") for name in listed.split(b"\0") if name)
+    return changed + b"".join(_untracked_line(root, name) for name in untracked if _is_source(name))
+
+
+def _is_source(name: str) -> bool:
+    path = Path(name)
+    is_output = not (_OUTPUT_FOLDERS | _traces().debug_folders).isdisjoint(path.parts)
+    return path.suffix in _SOURCE_SUFFIXES and not is_output and not is_generated(name)
+
+
+def _untracked_line(root: str, name: str) -> bytes:
+    path = Path(root) / name
+    content = hash_of_file(path) if path.is_file() else ""
+    return f"{name}\0{content}\n".encode(errors="surrogateescape")
+
+
+def _git(folder: str | os.PathLike[str], *arguments: str) -> bytes | None:
+    import subprocess  # only executors ask for the version, and every child Python starts a worker
+
+    # A repository may name programs to run in its settings: none of them is needed here.
+    command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, timeout=_GIT_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def hash_of_file(path: Path) -> str:
+    """SHA-256 of a file, read in blocks."""
+    from hashlib import sha256
+
+    hasher = sha256()
+    with path.open("rb") as file:
+        for block in iter(lambda: file.read(_BLOCK), b""):
+            hasher.update(block)
+    return hasher.hexdigest()
+
+
+def sources_digest(paths: Sequence[Path]) -> str:
+    """One hash of the training's own source files, wherever they lie: a changed module is a changed training."""
+    from hashlib import sha256
+
+    hashes = sorted(f"{path.name} {hash_of_file(path)}" for path in paths if path.is_file())
+    return sha256("\n".join(hashes).encode()).hexdigest() if hashes else ""

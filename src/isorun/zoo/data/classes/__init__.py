@@ -1,1 +1,0 @@
-"""Images by class for few-shot learning: Omniglot, CIFAR-FS, FC100, miniImageNet, and classes made on the spot."""

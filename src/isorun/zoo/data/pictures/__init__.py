@@ -1,1 +1,0 @@
-"""Images with labels: MNIST and its kin, digits, CIFAR, prepared stand-ins, and images made on the spot."""

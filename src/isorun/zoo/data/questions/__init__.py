@@ -1,1 +1,0 @@
-"""Questions and candidate answers, word vectors, and the seeds of the paper that asks them."""

@@ -1,1 +1,0 @@
-"""Published logs of AutoML searches, as tables or as the authors left them."""

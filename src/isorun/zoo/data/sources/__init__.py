@@ -1,1 +1,0 @@
-"""Where each data set comes from: addresses, sizes, checksums, licences."""

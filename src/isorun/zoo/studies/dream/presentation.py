@@ -1,0 +1,194 @@
+"""What the replay says, in sentences, tables and figures, and as plain JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from isorun.analysis.evidence.condition import Condition
+from isorun.report.figures.description import Figure
+from isorun.report.numbers import fixed, significant
+from isorun.report.tables import Table
+from isorun.zoo.data.search_logs import Search, SearchLogs, load_search_logs
+from isorun.zoo.paper import Presentation
+from isorun.zoo.studies.dream.figures import best_by_time, best_by_trial
+from isorun.zoo.studies.dream.findings import (
+    DAY,
+    HOUR,
+    KNOWN,
+    TARGET,
+    TRIALS,
+    CheckedStatement,
+    check_running,
+    check_statements,
+    made_logs,
+)
+from isorun.zoo.studies.dream.measured import SearchProgress, replay
+from isorun.zoo.studies.dream.published import PUBLISHED, SECTION, TUNERS
+from isorun.zoo.studies.dream.tables import label, running_table, searches_table, stated_and_found, statements_table
+
+__all__ = ["case_sentences", "numbers", "presented", "summary_sentence", "warnings"]
+
+
+_TITLES: Final = {"I": "Case I: searches for a score of 75 %", "II": "Case II: searches of 25 trials"}
+_MADE: Final = "the search logs are not at hand: four small searches made on the spot stand in for the eight real ones"
+_NOT_HAD: Final = (
+    "The searches are replayed from their logs, not carried out again: that took AutoKeras and 298 hours of GPU.",
+)
+
+
+def presented(cases: Sequence[str], folder: Path | None) -> Presentation:
+    """The searches of these cases replayed. folder: of the published logs; None for small ones made on the spot."""
+    made = folder is None
+    logs = made_logs() if folder is None else load_search_logs(folder)
+    statements = [item for item in (KNOWN if made else PUBLISHED) if item.case in cases]
+    findings = check_statements(logs, statements)
+    return Presentation(
+        verdict=_verdict(findings, logs, cases, made),
+        tables=tuple(_tables(findings, logs, cases, made)),
+        figures=tuple(_figures(logs, cases, made)),
+        scaled_down=(_MADE,) if made else (),
+        not_had=_NOT_HAD,
+        warnings=() if made else warnings(logs),
+        numbers={"made": made, **numbers(findings, logs, cases)},
+    )
+
+
+def _verdict(
+    findings: Sequence[CheckedStatement], logs: SearchLogs, cases: Sequence[str], made: bool
+) -> tuple[str, ...]:
+    if made:
+        known = summary_sentence(findings, "that were worked out by hand")
+        return ("Nothing of the paper is reproduced: its search logs are not at hand.", f"Made logs replayed: {known}")
+    stated = f"the paper states in {SECTION}"
+    return (summary_sentence(findings, stated), *(line for case in cases for line in case_sentences(logs, case)))
+
+
+def _ordered(logs: SearchLogs, case: str) -> dict[str, Search]:
+    found = logs.of_case(case)
+    known = [tuner for tuner in TUNERS if tuner in found]
+    return {tuner: found[tuner] for tuner in (*known, *(name for name in found if name not in known))}
+
+
+def _tables(findings: Sequence[CheckedStatement], logs: SearchLogs, cases: Sequence[str], made: bool) -> list[Table]:
+    stated = statements_table(findings, "known" if made else "paper")
+    sides = [searches_table(case, _ordered(logs, case), _title(case, made)) for case in cases]
+    running = [agreement for case in cases for agreement in check_running(logs, case)]
+    return [stated, *sides, *([running_table(running)] if running else [])]
+
+
+def _figures(logs: SearchLogs, cases: Sequence[str], made: bool) -> list[Figure]:
+    drawn = {"I": (best_by_time, "Figure 2"), "II": (best_by_trial, "Figure 3")}
+    there = [case for case in cases if logs.of_case(case)]
+    return [drawn[case][0](_ordered(logs, case), f"{drawn[case][1]}. {_title(case, made)}") for case in there]
+
+
+def _title(case: str, made: bool) -> str:
+    return f"{_TITLES[case]} (made logs)" if made else _TITLES[case]
+
+
+def summary_sentence(findings: Sequence[CheckedStatement], stated: str) -> str:
+    """How many of the stated numbers the logs give, and which they do not."""
+    checked = [finding for finding in findings if finding.present]
+    differing = [finding for finding in checked if not finding.agrees]
+    sentence = f"{len(checked) - len(differing)} of {len(checked)} numbers {stated} come out of the search logs"
+    if not differing:
+        return f"{sentence}."
+    return f"{sentence}; these do not: {'; '.join(map(_difference, differing))}."
+
+
+def _difference(finding: CheckedStatement) -> str:
+    statement = finding.statement
+    stated, found = stated_and_found(finding)
+    unit = f" {statement.quantity.unit}" if statement.quantity.unit else ""
+    written = f"{stated} stated, {found}{unit} found"
+    return f"{label(statement.tuner)}'s {statement.quantity.name} in case {statement.case} ({written})"
+
+
+def case_sentences(logs: SearchLogs, case: str) -> tuple[str, ...]:
+    """Who was first to the target, and who was best over equal trials and over equal time."""
+    searches = logs.of_case(case).items()
+    whole = {label(tuner): replay(search, None) for tuner, search in searches}
+    start = {label(tuner): replay(search, TRIALS) for tuner, search in searches}
+    by_trial = _ranked((name, run.best) for name, run in start.items())
+    by_time = _ranked((name, run.best_within(DAY)) for name, run in whole.items())
+    took = f"its {TRIALS} trials took {significant(start[by_trial[0][0]].elapsed_s / HOUR)} h" if by_trial else ""
+    found = (
+        _first_to_target(case, whole),
+        f"Case {case}, {TRIALS} trials: {_best_of(by_trial)}; {took}." if by_trial else "",
+        f"Case {case}, 24 hours: {_best_of(by_time)}." if by_time else "",
+    )
+    return tuple(sentence for sentence in found if sentence)
+
+
+def _first_to_target(case: str, runs: dict[str, SearchProgress]) -> str:
+    hits = ((name, run.reached(TARGET)) for name, run in runs.items())
+    order = sorted((point.elapsed_s / HOUR, name) for name, point in hits if point is not None)
+    reached = ", ".join(f"{name} after {significant(hours)} h" for hours, name in order)
+    return f"Case {case}, target {100 * TARGET:g} %: {reached or 'reached by none'}." if runs else ""
+
+
+def _ranked(scores: Iterable[tuple[str, float | None]]) -> list[tuple[str, float]]:
+    known = [(name, score) for name, score in scores if score is not None]
+    return sorted(known, key=lambda pair: -pair[1])
+
+
+def _best_of(ranked: Sequence[tuple[str, float]]) -> str:
+    name, best = ranked[0]
+    sentence = f"{name} is best with {fixed(100 * best, 2)} %"
+    if len(ranked) == 1:
+        return sentence
+    return f"{sentence}, {significant(100 * (best - ranked[1][1]))} points above {ranked[1][0]}"
+
+
+def warnings(logs: SearchLogs) -> tuple[Condition, ...]:
+    """One search for each strategy is no sample."""
+    message = (
+        f"Of each strategy there is one search a case, {len(logs.searches)} in all: the logs show what happened once, "
+        "not that one strategy is better."
+    )
+    return (Condition("single-searches", message, "Repeat the searches with other seeds before you rank them."),)
+
+
+def numbers(findings: Sequence[CheckedStatement], logs: SearchLogs, cases: Sequence[str]) -> dict[str, Any]:
+    """The statements and the searches as plain JSON."""
+    return {
+        "origin": logs.origin,
+        "claims": [_statement_json(finding) for finding in findings],
+        "searches": [
+            {"case": search.case, "tuner": search.tuner, **_run_json(replay(search, TRIALS), replay(search, None))}
+            for search in logs.searches
+            if search.case in cases
+        ],
+    }
+
+
+def _statement_json(finding: CheckedStatement) -> dict[str, Any]:
+    statement = finding.statement
+    return {
+        "case": statement.case,
+        "tuner": statement.tuner,
+        "quantity": statement.quantity.name,
+        "unit": statement.quantity.unit,
+        "stated": statement.value,
+        "found": finding.measured,
+        "has_log": finding.present,
+        "same": finding.agrees,
+        "remark": "" if finding.agrees else statement.remark,
+    }
+
+
+def _run_json(start: SearchProgress, whole: SearchProgress) -> dict[str, Any]:
+    hit = whole.reached(TARGET)
+    return {
+        "first": start.start,
+        f"best_of_{TRIALS}": start.best,
+        f"improving_of_{TRIALS}": list(start.improving),
+        f"seconds_of_{TRIALS}": start.elapsed_s,
+        "best_within_24_hours": whole.best_within(DAY),
+        "seconds_to_target": None if hit is None else hit.elapsed_s,
+        "best": whole.best,
+        "trials": len(whole.curve),
+        "seconds": whole.elapsed_s,
+    }

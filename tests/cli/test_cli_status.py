@@ -1,0 +1,179 @@
+"""Runs watched from another terminal, names that clash, and signals, as people meet them."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from isorun import workflow
+from isorun.cli.progress import Progress
+from isorun.scheduling import Observer
+from isorun.store.base import Holder
+from isorun.study.design import Study
+
+SLOW = """
+import time
+import isorun
+for epoch in range(1, 400):
+    isorun.log(epoch=epoch, loss=1 / epoch)
+    time.sleep(0.1)
+"""
+
+
+def started(shell, *words):
+    return subprocess.Popen(
+        [sys.executable, "-m", "isorun", *map(str, words)],
+        cwd=shell.folder,
+        env={**os.environ, "COLUMNS": "80"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(look, seconds=60):
+    """The first answer that is true."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if answer := look():
+            return answer
+        time.sleep(0.2)
+    raise AssertionError("it did not happen")
+
+
+@pytest.fixture
+def running(shell):
+    """A study whose only run goes on for long."""
+    shell.write("slow.py", SLOW)
+    shell.write("study.toml", '[approaches.slow]\ncommand = "python slow.py"\n')
+    process = started(shell, "run", "study.toml")
+    yield shell, process
+    process.kill()
+    process.communicate()
+
+
+def status(shell, *words):
+    done = shell("status", *words, "--json")
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def test_a_run_is_watched_from_another_terminal_and_whoever_waits_is_told_whose_it_is(running):
+    shell, process = running
+
+    def with_rows():
+        told = status(shell, "study.toml")
+        return told if told and told["running"] and told["running"][0]["row"].get("values") else None
+
+    told = wait_for(with_rows)
+    assert (told["study"], told["runs"], told["finished"], told["missing"]) == ("study", 1, 0, 0)
+    (run,) = told["running"]
+    assert (run["label"], run["pid"], run["host"]) == ("slow default #0", process.pid, os.uname().nodename)
+    assert run["row"]["values"]["loss"] <= 1
+    whole = shell("status").stdout
+    assert whole.startswith("this store: 0 finished, 1 running")
+    assert "slow default #0, for " in whole
+    text = shell("status", "study.toml").stdout
+    assert "slow default #0, for " in text
+    assert f"by process {process.pid}" in text
+    second = started(shell, "run", "study.toml")
+    try:
+        line = wait_for(lambda: next((line for line in second.stderr if "waiting" in line), None))
+        assert f"waiting for slow default #0: process {process.pid} on" in line
+    finally:
+        second.send_signal(signal.SIGINT)
+        second.communicate(timeout=60)
+    assert second.returncode == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_a_study_as_ctrl_c_does(running, number):
+    shell, process = running
+    wait_for(lambda: (status(shell, "study.toml") or {}).get("running"))
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "stopped: interrupted" in out
+    told = status(shell, "study.toml")
+    assert (told["running"], told["missing"], told["failed"]) == ([], 1, 1)
+
+
+def test_status_says_when_there_is_nothing_to_say(shell):
+    done = shell("status")
+    assert done.returncode == 1
+    assert "there is no store" in done.stderr
+    shell("run", "--name", "quick", "--", "true")
+    assert shell("status", "quick", "--watch").stdout.splitlines() == ["quick: 1 of 1 finished, 0 running"]
+
+
+def test_a_kept_study_wins_over_a_folder_of_its_name(shell):
+    (shell.folder / "exp1").mkdir()
+    shell.write("train.py", "import random, isorun; isorun.result(acc=random.random())")
+    done = shell("run", "-n", 6, "--name", "exp1", "--metric", "acc:higher", "--", "python", "train.py")
+    assert done.stdout.endswith("next: isorun report exp1\n")
+    assert "acc" in shell("report", "exp1").stdout
+    assert json.loads(shell("summarize", "exp1", "--json").stdout)[0]["n"] == 6
+
+
+@pytest.mark.parametrize("words", [("",), (" ",), ("", "x")])
+def test_an_empty_command_is_refused_in_words(shell, words):
+    done = shell("run", "--", *words)
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr
+    assert "the command is empty" in done.stderr
+
+
+def test_compare_says_that_a_decision_made_runs_beyond_the_study(shell):
+    shell.write("two.py", "import random, sys, isorun; isorun.result(acc=random.gauss(float(sys.argv[1]), 0.01))")
+    approaches = "".join(
+        f'[approaches.{name}]\ncommand = "python two.py {mean}"\n' for name, mean in (("a", 0.5), ("b", 0.9))
+    )
+    shell.write("study.toml", f'{approaches}[metrics.acc]\ndirection = "higher"\n')
+    assert shell("decide", "study.toml").returncode == 0
+    told = json.loads(shell("compare", "study.toml", "--json").stdout)
+    beyond = next(item for item in told["warnings"] if item["code"] == "beyond-the-study")
+    assert "repeats = " in beyond["message"]
+    assert "isorun decide" in beyond["next"]
+
+
+def test_rows_reach_observers_while_the_training_runs(tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW.replace("400", "12"))
+    told = []
+
+    class Listening(Observer):
+        def rows_logged(self, cell, rows):
+            told.append(("rows", len(rows)))
+
+        def run_ended(self, record):
+            told.append(("ended", len(record.series["loss"].values)))
+
+    study = Study("live", approaches={"slow": "python slow.py"}, folder=tmp_path)
+    workflow.run(study, observer=Listening())
+    assert told[-1] == ("ended", 11)
+    assert len(told) > 2
+    assert sum(number for what, number in told if what == "rows") == 11
+
+
+def test_a_terminal_shows_the_latest_row_and_whom_one_waits_for():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    study = Study("live", approaches={"slow": "python slow.py"})
+    (cell,) = workflow.plan(study)
+    terminal = Terminal()
+    with Progress(study, terminal) as progress:
+        progress.work_planned(1)
+        progress.rows_logged(cell, [{"step": 2.0, "values": {"loss": 0.25, "note": "NaN"}}])
+        holder = Holder(cell.id, 1, "elsewhere", 12, "2026-01-02T03:04:05+00:00")
+        progress.waiting_for(cell, holder)
+        progress.waiting_for(cell, holder)
+        progress.waiting_for(cell, None)
+    shown = terminal.getvalue()
+    assert "slow default #0: at 2: loss 0.25, note NaN …" in shown
+    assert shown.count("process 12 on elsewhere has been running it since 2026-01-02 03:04:05 UTC") == 1
+    assert "another isorun has been running it" in shown

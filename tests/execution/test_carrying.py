@@ -1,0 +1,214 @@
+"""Carrying out one job here, as other executors do on other machines."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isorun.errors import ExecutionError
+from isorun.execution import carrying
+from isorun.execution.assemble import read_record
+from isorun.execution.base import Job, Resources, RowsLogged, RunEnded, RunStarted
+from isorun.execution.carrying import Place, Workshop, carry_out
+from isorun.study.cells import Cell
+from isorun.study.levels import Level
+from isorun.study.parts import Environment, Sources
+from isorun.study.records import RunState
+from isorun.testing.executor_contract import carried_out, execute
+
+CPUS = tuple(sorted(os.sched_getaffinity(0)))
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
+
+
+@pytest.fixture
+def workshop():
+    made = Workshop(launch="fresh", grace_seconds=0.5)
+    yield made
+    made.close()
+
+
+@given(
+    command=st.lists(NAMES, min_size=1, max_size=5),
+    env=st.dictionaries(NAMES, NAMES, max_size=3),
+    numbers=st.tuples(*[st.none() | st.integers(0, 2**40)] * 3),
+    limit=st.none() | st.floats(0.1, 1e6),
+)
+def test_a_job_travels_as_json(command, env, numbers, limit):
+    cell = Cell("a", tuple(command), "default", {"lr": 0.1}, "e", {}, Level.FIXED_SEED, 1, 0)
+    environment = Environment("e", env=env, threads=numbers[0], devices_per_run=numbers[1], memory_bytes=numbers[2])
+    sources = Sources(files=("{run_dir}/m.json",), patterns=("x",))
+    job = Job(cell, 3, tuple(command), carrying.Path("/w"), 1, environment, Resources(*numbers), limit, sources)
+    assert Job.from_json(json.loads(json.dumps(job.to_json()))) == job
+
+
+def test_what_is_kept_of_a_job_has_no_secrets(make_job, run_folder, local):
+    plain = make_job(("true", "--password", "<redacted>"), env={"MY_TOKEN": "s3cr3t-value"})
+    job = replace(plain, command=("true", "--password", "hunter2-hunter2"))
+    execute(local(), job)
+    kept = (run_folder(job) / "job.json").read_text()
+    assert json.loads(kept)["cell"]["id"] == job.cell.id
+    assert "hunter2" not in kept
+    assert "s3cr3t" not in kept
+    assert "hunter2" in json.dumps(job.to_json())
+
+
+def test_placeholders_are_filled_where_the_run_is(make_job, run_folder, local):
+    script = "import sys; print(*sys.argv[1:])"
+    job = make_job(script=script, level="fixed-seed", seed=7, config={"lr": 0.5})
+    words = ("{seed}", "{level}", "{run_dir}/x", "{config.lr}", "{{seed}}")
+    job = Job(job.cell, 1, (*job.command, *words), job.working_folder, 7)
+    record = execute(local(), job)
+    assert record.log_tail == f"7 fixed-seed {run_folder(job)}/x 0.5 {{seed}}"
+
+
+def test_the_folder_of_a_run_keeps_its_record_and_only_the_user_can_read_it(make_job, run_folder, local):
+    job = make_job(script="import isorun; isorun.log(epoch=1, acc=0.5)")
+    record = execute(local(), job)
+    assert read_record(run_folder(job)) == record
+    assert stat.S_IMODE(run_folder(job).stat().st_mode) == 0o700
+    for name in ("job.json", "record.json.gz"):
+        assert stat.S_IMODE((run_folder(job) / name).stat().st_mode) == 0o600
+    assert record.where == {
+        "host": os.uname().nodename,
+        "folder": str(run_folder(job)),
+        "python": record.environment["requested"]["python"],
+    }
+
+
+def test_a_record_that_was_altered_in_its_folder_is_refused(make_job, run_folder, local):
+    job = make_job(("true",))
+    execute(local(), job)
+    path = run_folder(job) / "record.json.gz"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ExecutionError, match="cannot be read"):
+        read_record(run_folder(job))
+
+
+def test_rows_are_told_while_the_training_runs(make_job, local):
+    script = "import isorun, time\nfor e in (1, 2, 3):\n    isorun.log(epoch=e, acc=e / 4)\n    time.sleep(1.1)\n"
+    events = carried_out(local(launch="fresh"), [make_job(script=script)])
+    assert isinstance(events[0], RunStarted)
+    assert events[0].where["folder"].endswith(events[0].run_id)
+    rows = [event.rows for event in events if isinstance(event, RowsLogged)]
+    assert len(rows) >= 2
+    assert [(row["step"], row["values"]) for some in rows for row in some] == [
+        (1, {"acc": 0.25}),
+        (2, {"acc": 0.5}),
+        (3, {"acc": 0.75}),
+    ]
+    assert isinstance(events[-1], RunEnded)
+
+
+def test_what_nobody_can_read_is_a_failed_run_that_says_so(make_job, tmp_path, workshop, monkeypatch):
+    def broken(_folder):
+        raise OverflowError("int too large to convert to float")
+
+    monkeypatch.setattr(carrying, "read_run_folder", broken)
+    (tmp_path / "run").mkdir()
+    record = carry_out(make_job(("echo", "words")), tmp_path / "run", Place(workshop, CPUS), lambda _event: None)
+    assert record.state is RunState.FAILED
+    assert record.reason == "what the run left cannot be read (OverflowError: int too large to convert to float)"
+    assert record.log_tail == "words"
+    assert read_record(tmp_path / "run") == record
+
+
+def test_a_record_that_cannot_be_written_as_json_is_a_failed_run(make_job, tmp_path, workshop, monkeypatch):
+    def odd(_folder):
+        log = carrying.EventLog()
+        log.effective = {"odd": {1, 2}}
+        return log
+
+    monkeypatch.setattr(carrying, "read_run_folder", odd)
+    (tmp_path / "run").mkdir()
+    record = carry_out(make_job(("true",)), tmp_path / "run", Place(workshop, CPUS), lambda _event: None)
+    assert record.state is RunState.FAILED
+    assert "cannot be read (TypeError" in record.reason
+
+
+def test_a_module_that_is_missing_names_the_interpreter_and_the_remedy(make_job, local):
+    record = execute(local(), make_job(script="import no_such_module_at_all"))
+    python = record.environment["requested"]["python"]
+    assert record.reason.startswith("exit code 1: ModuleNotFoundError: No module named 'no_such_module_at_all' in ")
+    assert f"`{python} -m pip install`" in record.reason
+    assert "--python" in record.reason
+
+
+def test_another_error_has_no_remedy(make_job, local):
+    record = execute(local(), make_job(script="raise ValueError('No module named x')"))
+    assert record.reason == "exit code 1: ValueError: No module named x"
+
+
+def carry_by_command(job, folder, *words, **options):
+    text = json.dumps(job.to_json())
+    command = [sys.executable, "-m", "isorun.execution.carrying", "-", str(folder), *words]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=60, **options)
+
+
+def test_a_job_is_carried_out_by_a_command_that_prints_its_events(make_job, tmp_path):
+    job = make_job(script="import isorun; isorun.log(epoch=1, acc=0.5)", level="fixed-seed", seed=5)
+    done = carry_by_command(job, tmp_path / "there")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [event["event"] for event in events] == ["started", "rows", "ended"]
+    assert events[-1] == {"event": "ended", "run_id": job.run_id, "state": "finished"}
+    record = read_record(tmp_path / "there")
+    assert (record.cell, record.seed_used, list(record.series["acc"].values)) == (job.cell, 5, [0.5])
+
+
+def test_a_job_that_cannot_be_run_there_says_why(make_job, tmp_path):
+    done = carry_by_command(make_job(("no-such-program",)), tmp_path / "there")
+    assert done.returncode == 1
+    assert "no-such-program" in json.loads(done.stdout.splitlines()[-1])["error"]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_job_that_is_told_to_stop_there_leaves_a_record(make_job, tmp_path):
+    job = make_job(("sleep", "60"))
+    (tmp_path / "job.json").write_text(json.dumps(job.to_json()))
+    command = [sys.executable, "-m", "isorun.execution.carrying", str(tmp_path / "job.json"), str(tmp_path / "there")]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert json.loads(running.stdout.readline())["event"] == "started"
+    began = time.monotonic()
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=20)
+    assert time.monotonic() - began < 10
+    assert read_record(tmp_path / "there").state is RunState.INTERRUPTED
+
+
+def test_devices_are_lent_recorded_and_shared_with_a_note(make_job, tmp_path, local, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,7")
+    if len(CPUS) < 2:
+        pytest.skip("needs two CPUs")
+    script = "import os, time; print(os.environ['CUDA_VISIBLE_DEVICES'], flush=True); time.sleep(0.7)"
+    alone = carried_out(local(2, launch="fresh"), [make_job(script=script) for _ in range(2)])
+    records = [event.record for event in alone if isinstance(event, RunEnded)]
+    assert {(record.log_tail, record.devices) for record in records} == {("5", ("cuda:5",)), ("7", ("cuda:7",))}
+    assert not any(note.code == "shared-device" for record in records for note in record.notes)
+    shared = carried_out(local(2, launch="fresh", devices="7"), [make_job(script=script) for _ in range(2)])
+    records = [event.record for event in shared if isinstance(event, RunEnded)]
+    assert [record.log_tail for record in records] == ["7", "7"]
+    assert all("shared-device" in {note.code for note in record.notes} for record in records)
+
+
+@pytest.mark.parametrize("launch", ["fresh", "warm"])
+def test_every_run_gets_a_copy_of_standard_input(make_job, local, tmp_path, launch):
+    from isorun.execution.standard_input import StandardInput
+
+    (tmp_path / "in").write_text("0.25\n")
+    fd = os.open(tmp_path / "in", os.O_RDONLY)
+    executor = local(launch=launch, standard_input=StandardInput(fd))
+    jobs = [make_job(script="print('acc:', input())", level="fixed-seed") for _ in range(3)]
+    ended = [event.record for event in carried_out(executor, jobs) if isinstance(event, RunEnded)]
+    assert [list(record.series["acc"].values) for record in ended] == [[0.25]] * 3
+    assert {record.launch for record in ended} == {launch}
+    os.close(fd)

@@ -1,0 +1,143 @@
+"""Standard input: every run gets the whole of it, and none is held up by it."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from isorun.errors import ExecutionError
+from isorun.execution.standard_input import StandardInput
+
+
+@pytest.fixture
+def copied():
+    """A function that makes copies of standard input; they are closed when the test is over."""
+    made = []
+
+    def make(fd, **options):
+        made.append(StandardInput(fd, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def read_all(fd):
+    pieces = []
+    while piece := os.read(fd, 65536):
+        pieces.append(piece)
+    os.close(fd)
+    return b"".join(pieces)
+
+
+@pytest.fixture
+def file_with(tmp_path):
+    opened = []
+
+    def make(content):
+        (tmp_path / "in").write_bytes(content)
+        opened.append(os.open(tmp_path / "in", os.O_RDONLY))
+        return opened[-1]
+
+    yield make
+    for fd in opened:
+        os.close(fd)
+
+
+@pytest.fixture
+def pipe():
+    reading, writing = os.pipe()
+    yield reading, writing
+    os.close(reading)
+
+
+def test_every_reader_of_a_file_gets_all_of_it_and_the_file_stays_where_it_stands(file_with, copied):
+    content = os.urandom(300_000)
+    fd = file_with(content)
+    os.read(fd, 10)
+    given = copied(fd)
+    readers = [given.open() for _ in range(3)]
+    assert [read_all(reader) for reader in readers] == [content[10:]] * 3
+    assert os.lseek(fd, 0, os.SEEK_CUR) == 10
+
+
+def test_a_copy_does_not_change_with_the_file(file_with, tmp_path, copied):
+    given = copied(file_with(b"before"))
+    first = given.open()
+    (tmp_path / "in").write_bytes(b"after and longer")
+    assert [read_all(first), read_all(given.open())] == [b"before", b"before"]
+
+
+def test_every_reader_of_a_pipe_gets_all_of_it_whenever_it_comes(pipe, copied):
+    reading, writing = pipe
+    content = os.urandom(500_000)
+    given = copied(reading)
+    early = given.open()
+
+    def write():
+        for start in range(0, len(content), 100_000):
+            os.write(writing, content[start : start + 100_000])
+            time.sleep(0.01)
+        os.close(writing)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert read_all(early) == content
+    writer.join()
+    assert read_all(given.open()) == content
+
+
+@pytest.mark.alone
+def test_a_pipe_that_never_ends_holds_nobody_up(pipe, copied):
+    reading, writing = pipe
+    given = copied(reading)
+    began = time.monotonic()
+    fd = given.open()
+    os.write(writing, b"first")
+    assert os.read(fd, 100) == b"first"
+    assert time.monotonic() - began < 2
+    os.close(fd)
+    given.close()
+    os.close(writing)
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "/dev/zero", "/"])
+def test_devices_and_folders_are_not_copied(path, copied):
+    fd = os.open(path, os.O_RDONLY)
+    given = copied(fd)
+    assert given.open() is None
+    os.close(fd)
+
+
+def test_a_terminal_and_a_closed_input_are_not_copied(copied):
+    terminal, other = os.openpty()
+    assert copied(terminal).open() is None
+    os.close(terminal)
+    os.close(other)
+    assert copied(terminal).open() is None
+
+
+def test_a_pipe_that_brings_nothing_is_not_copied(pipe, copied):
+    reading, writing = pipe
+    os.close(writing)
+    assert copied(reading).open() is None
+
+
+def test_a_file_that_is_too_large_is_refused_before_anything_runs(file_with, copied):
+    given = copied(file_with(b"x" * 1000), most_bytes=999)
+    with pytest.raises(ExecutionError, match="too large") as caught:
+        given.open()
+    assert "save it to a file" in caught.value.hint
+
+
+def test_a_pipe_that_brings_too_much_is_an_error_too(pipe, copied):
+    reading, writing = pipe
+    given = copied(reading, most_bytes=10)
+    fd = given.open()
+    os.write(writing, b"x" * 11)
+    os.close(writing)
+    read_all(fd)
+    with pytest.raises(ExecutionError, match="too large"):
+        given.check()

@@ -1,0 +1,1 @@
+"""Parts that isorun finds by entry point."""

@@ -1,0 +1,174 @@
+"""Many lines: epochs, passes, final values, limits and notes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isorun.sources import Found, LineMetrics, describe, merged, scan_text, timeline
+from isorun.study.design import Sources
+from isorun.study.records import Note, Series
+
+
+def codes(found: Found) -> list[str]:
+    return [note.code for note in found.notes]
+
+
+def test_values_printed_below_an_epoch_heading_belong_to_that_epoch() -> None:
+    found = scan_text("Epoch 1\nloss: 3  [ 64/600]\nloss: 2.5 [128/600]\nEpoch 2\nloss: 2 [ 64/600]")
+    assert found.series["loss"] == Series((1.0, 2.0), (0.0, 0.0), (2.5, 2.0))
+
+
+def test_a_heading_that_names_a_split_prefixes_the_block_below_it() -> None:
+    found = scan_text("Epoch 1\nTest Error: \n Accuracy: 44.4%, Avg loss: 2.157\n\nDone!")
+    assert found.results == {"test_accuracy": 0.444, "test_loss": 2.157}
+
+
+def test_a_heading_with_an_epoch_prefixes_the_line_below_it() -> None:
+    found = scan_text("Validation after epoch 3:\nloss: 0.25\nloss: 0.5")
+    assert found.series["val_loss"] == Series((3.0,), (0.0,), (0.25,))
+    assert found.series["loss"].values == (0.5,)
+
+
+@pytest.mark.parametrize("epoch", ["nan", "inf", "1" * 400])
+def test_an_epoch_that_is_not_finite_is_none(epoch: str) -> None:
+    assert scan_text(f"epoch: {epoch} loss: 0.5").series["loss"].steps == (0.0,)
+    assert scan_text(f"epoch  loss\n{epoch} 0.5").series == {}
+
+
+def test_the_last_test_row_is_a_result_when_no_epoch_follows() -> None:
+    text = "Train Epoch: 1 [0/9 (0%)]\tLoss: 2\nTest set: Accuracy: 1/2 (50%)\n"
+    assert scan_text(text).results == {"test_accuracy": 0.5}
+    assert scan_text(text + "Train Epoch: 2 [0/9 (0%)]\tLoss: 1\n").results == {}
+
+
+def test_a_single_value_of_a_training_without_epochs_is_a_result() -> None:
+    assert scan_text("accuracy: 0.97").results == {"accuracy": 0.97}
+    assert scan_text("accuracy: 0.96\naccuracy: 0.97").results == {}
+
+
+def test_seconds_are_those_of_the_last_value_of_the_epoch() -> None:
+    metrics = LineMetrics(Sources())
+    for seconds, line in enumerate(["Epoch 1", "loss: 3", "loss: 2", "Epoch 2", "loss: 1"]):
+        metrics.feed(line, float(seconds))
+    assert metrics.finish().series["loss"].seconds == (2.0, 4.0)
+
+
+def test_lines_without_any_clock_count_from_zero() -> None:
+    assert scan_text("loss: 3\nloss: 2\nloss: 1").series["loss"].steps == (0.0, 1.0, 2.0)
+
+
+def test_epochs_that_begin_again_are_kept_and_noted() -> None:
+    found = scan_text("\n".join(f"Epoch {epoch} loss: 0.{epoch}" for epoch in [1, 2, 1, 2]))
+    assert found.series["loss"].steps == (1.0, 2.0, 1.0, 2.0)
+    assert codes(found) == ["stdout.restart"]
+
+
+def test_names_that_count_only_in_company_are_noted_when_alone() -> None:
+    found = scan_text("sharpness: 0.25")
+    assert found.series == {}
+    assert codes(found) == ["stdout.not-taken"]
+    assert "sharpness" in found.notes[0].message
+
+
+def test_a_metric_printed_on_two_scales_is_noted() -> None:
+    assert codes(scan_text("acc: 97.4%\nacc: 0.974")) == ["stdout.scale"]
+
+
+def test_a_long_line_is_read_at_its_start_and_noted() -> None:
+    found = scan_text("loss: 0.5 " + "x" * 5000 + " acc: 0.9")
+    assert set(found.series) == {"loss"}
+    assert codes(found) == ["stdout.long-lines"]
+
+
+def test_points_and_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline, "MOST_POINTS", 10)
+    monkeypatch.setattr(timeline, "MOST_METRICS", 3)
+    lines = [f"loss: {value}" for value in range(100)] + [f"loss_{name}: 1" for name in range(100)]
+    found = scan_text("\n".join(lines))
+    assert len(found.series) == 3
+    assert len(found.series["loss"].values) == 10
+    assert found.series["loss"].values[-1] == 99
+    assert codes(found) == ["stdout.limit", "stdout.names"]
+
+
+def test_describe_shows_what_was_found_and_in_which_line() -> None:
+    lines = describe(scan_text("Epoch 1 loss: 0.5\nEpoch 2 loss: 0.25\nTest accuracy: 90%"))
+    assert lines[0].split("  ")[0] == "metric"
+    assert "0.5 .. 0.25" in lines[1]
+    assert "Epoch 1 loss: 0.5" in lines[1]
+    assert "test_accuracy" in lines[2]
+    assert "(final)" in lines[2]
+    assert describe(Found()) == []
+
+
+def test_describe_has_a_column_for_the_better_direction_when_it_is_told() -> None:
+    lines = describe(scan_text("Epoch 1 loss: 0.5 foo: 0.25"), {"loss": "lower"})
+    assert [line.split()[:3] for line in lines] == [
+        ["metric", "better", "values"],
+        ["foo", "1", "0.25"],
+        ["loss", "lower", "1"],
+    ]
+
+
+def test_merging_keeps_the_first_and_says_so() -> None:
+    first = Found({"a": Series((0.0,), (0.0,), (1.0,))}, {}, {"a": "stdout: x"}, {}, (Note("x", "y"),))
+    second = Found({"a": Series((0.0,), (0.0,), (2.0,))}, {"a": 2.0}, {"a": "file: y"})
+    both = merged(first, second)
+    assert both.series["a"].values == (1.0,)
+    assert both.results == {}
+    assert codes(both) == ["x", "sources.doubled"]
+
+
+def test_output_is_left_alone_when_the_study_says_so() -> None:
+    metrics = LineMetrics(Sources(stdout=False))
+    metrics.feed("loss: 0.5", 0.0)
+    assert metrics.finish() == Found()
+
+
+signs = st.sampled_from(list(":=|{}[]()'\"\t│,é٣² "))
+words = st.sampled_from(
+    [
+        "Epoch ",
+        "loss",
+        "0.5",
+        "97%",
+        "3/50",
+        "nan",
+        "-1e5",
+        "Test metric",
+        "epoch  loss",
+        "\x1b[0m",
+        "| a/ | |",
+        "|  loss | 1 |",
+        "classes acc:",
+        "all 1",
+    ]
+)
+fragments = st.one_of(signs, words, st.just("1" * 400), st.just("Accuracy of the "))
+
+
+@given(st.lists(st.one_of(st.text(), st.lists(fragments).map("".join)), max_size=20))
+def test_no_text_makes_reading_fail_and_series_stay_equally_long(lines: list[str]) -> None:
+    found = scan_text("\n".join(lines))
+    describe(found)
+    assert set(found.results) <= set(found.series) == set(found.origins) == set(found.examples)
+    for series in found.series.values():
+        assert len(series.steps) == len(series.seconds) == len(series.values) > 0
+
+
+@given(
+    st.from_regex(r"(train|val|test)_(loss|acc|f1)", fullmatch=True),
+    st.lists(st.floats(allow_nan=False), min_size=1, max_size=5),
+    st.sampled_from(
+        ["Epoch {e}: {n}={v!r}", "epoch={e} {n}: {v!r}", '{{"epoch": {e}, "{n}": {v!r}}}', "[{e}/99] {n} {v!r}"]
+    ),
+)
+def test_any_number_survives_the_way_through_a_line(name: str, values: list[float], form: str) -> None:
+    written = "\n".join(form.format(e=e, n=name, v=value) for e, value in enumerate(values, start=1))
+    if "Infinity" not in written and '"' in form:
+        written = written.replace("inf", "Infinity")
+    series = scan_text(written).series[name]
+    assert series.values == tuple(values)
+    assert series.steps == tuple(float(e) for e in range(1, len(values) + 1))

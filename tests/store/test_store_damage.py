@@ -1,0 +1,380 @@
+"""Databases that were altered behind our back: no traceback, no hang, no changed value; what is sound can be saved."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from isorun.cli.main import main
+from isorun.errors import StoreDamaged, StoreError
+from isorun.store.base import STUDIES
+from isorun.store.checking import repair, verify
+from isorun.store.content import stored_form
+from isorun.store.files import Files
+from isorun.store.folder import open_store
+from isorun.store.inbox import Inbox
+from isorun.study.envelope import sealed_and_gzipped
+from isorun.study.records import RunState
+from isorun.testing.made_records import content, make_cell, make_record
+
+PAGE = 16_384
+
+
+def filled(folder: Path, runs: int = 6) -> dict[str, str]:
+    """A store with finished and failed runs; the content of each."""
+    truth = {}
+    with open_store(folder) as store:
+        for number in range(runs):
+            for attempt, state in ((1, RunState.FAILED), (2, RunState.FINISHED)):
+                record = make_record(make_cell(number), attempt=attempt, state=state, accuracy=number / 8, points=40)
+                store.finish(record)
+                truth[record.run_id] = content(stored_form(record))
+    return truth
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    filled(tmp_path / "store")
+    return tmp_path / "store"
+
+
+def alter(folder: Path, change: Callable[[bytearray], bytearray | None]) -> None:
+    path = folder / "store.sqlite"
+    data = bytearray(path.read_bytes())
+    path.write_bytes(change(data) or data)
+
+
+def change_a_value(data: bytearray) -> bytearray:
+    assert data.count(b'"accuracy":0.375') == 2
+    return data.replace(b'"accuracy":0.375', b'"accuracy":0.975')
+
+
+def empty_index(folder: Path, index: str) -> None:
+    """Make the page of an index one that has no entries, which is a valid page."""
+    with sqlite3.connect(folder / "store.sqlite") as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (index,)).fetchone()
+    connection.close()
+
+    def change(data: bytearray) -> None:
+        start = (root - 1) * PAGE
+        data[start : start + 8] = b"\x0a\0\0\0\0" + (PAGE % 65_536).to_bytes(2, "big") + b"\0"
+
+    alter(folder, change)
+
+
+def test_a_changed_byte_is_told_and_the_other_records_are_still_read(folder: Path):
+    alter(folder, change_a_value)
+    with open_store(folder) as store:
+        with pytest.raises(StoreDamaged, match=make_cell(3).id) as raised:
+            store.records()
+        assert "isorun store repair" in raised.value.hint
+        assert len(store.records([make_cell(1).id, make_cell(2).id])) == 4
+
+
+@pytest.mark.parametrize("index", ["finished_runs", "other_runs"])
+def test_an_emptied_index_lets_no_cell_be_run_again(folder: Path, index: str):
+    empty_index(folder, index)
+    with open_store(folder) as store:
+        for action in (store.finished, store.run_ids, store.records, lambda: store.claim(make_cell(1).id)):
+            with pytest.raises(StoreDamaged):
+                action()
+    assert repair(folder).lost == ()
+    with open_store(folder) as store:
+        assert len(store.finished()) == 6
+        assert store.claim(make_cell(1).id) is None
+
+
+@pytest.mark.parametrize("index", ["series_of_run", "predictions_of_run", "sqlite_autoindex_documents_1"])
+def test_a_damaged_index_is_found_before_anything_is_written(folder: Path, index: str):
+    empty_index(folder, index)
+    before = (folder / "store.sqlite").read_bytes()
+    assert verify(folder).damage
+    if index == "series_of_run":
+        with open_store(folder) as store, pytest.raises(StoreDamaged):
+            store.records([make_cell(1).id])
+    assert (folder / "store.sqlite").read_bytes() == before
+    repaired = repair(folder)
+    assert (repaired.kept, repaired.lost) == (12, ())
+
+
+def test_an_unknown_state_is_told(folder: Path):
+    alter(folder, lambda data: data.replace(b"finished", b"finishex"))
+    with open_store(folder) as store, pytest.raises(StoreError):
+        store.finished()
+
+
+def test_rows_that_were_doubled_are_told_and_the_first_is_kept(folder: Path):
+    truth = filled(folder)
+    connection = sqlite3.connect(folder / "store.sqlite")
+    connection.execute("DROP INDEX finished_runs")
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(runs)") if row[1] not in {"id", "attempt"}]
+    names = ", ".join(columns)
+    connection.execute(f"INSERT INTO runs (attempt, {names}) SELECT 9, {names} FROM runs WHERE state = 'finished'")
+    connection.commit()
+    connection.close()
+    with open_store(folder) as store, pytest.raises(StoreDamaged):
+        store.finished()
+    repaired = repair(folder)
+    assert repaired.kept == 12
+    with open_store(folder) as store:
+        assert {record.run_id: content(record) for record in store.records()} == truth
+
+
+def test_what_is_damaged_is_saved_from_the_folders_of_the_runs(folder: Path):
+    record = make_record(make_cell(3), attempt=2, accuracy=3 / 8, points=40)
+    (folder / "runs" / record.run_id).mkdir(parents=True)
+    (folder / "runs" / record.run_id / "record.json.gz").write_bytes(sealed_and_gzipped(record))
+    alter(folder, change_a_value)
+    findings = verify(folder)
+    assert [(item.run_id, item.saved) for item in findings.damage] == [
+        (f"{make_cell(3).id}-1", False),
+        (f"{make_cell(3).id}-2", True),
+    ]
+    repaired = repair(folder)
+    assert (repaired.kept, repaired.saved, repaired.lost) == (11, 1, (f"{make_cell(3).id}-1",))
+    assert verify(folder).damage == ()
+    with open_store(folder) as store:
+        (found,) = store.records([make_cell(3).id])
+        assert content(found) == content(stored_form(record))
+    assert [path.name for path in folder.glob("store.sqlite.damaged-*")]
+
+
+def test_a_lost_run_is_made_again_as_a_later_attempt(folder: Path):
+    alter(folder, change_a_value)
+    assert len(repair(folder).lost) == 2
+    with open_store(folder) as store:
+        claim = store.claim(make_cell(3).id)
+        assert claim is not None
+        assert claim.attempt == 3
+
+
+@pytest.mark.parametrize("copy", [b"", b"\x1f\x8b", gzip.compress(b"{}", mtime=0), gzip.compress(b"[" * 100_000)])
+def test_a_copy_that_is_no_record_saves_nothing(folder: Path, copy: bytes):
+    run_id = f"{make_cell(3).id}-2"
+    (folder / "runs" / run_id).mkdir(parents=True)
+    (folder / "runs" / run_id / "record.json.gz").write_bytes(copy)
+    alter(folder, change_a_value)
+    assert run_id in repair(folder).lost
+
+
+def test_a_store_whose_database_is_gone_is_rebuilt_from_the_folders_of_the_runs(folder: Path):
+    for number in range(6):
+        record = make_record(make_cell(number), attempt=2, accuracy=number / 8, points=40)
+        (folder / "runs" / record.run_id).mkdir(parents=True)
+        (folder / "runs" / record.run_id / "record.json.gz").write_bytes(sealed_and_gzipped(record))
+    (folder / "store.sqlite").write_bytes(b"not a database any more")
+    assert repair(folder).saved == 6
+    with open_store(folder) as store:
+        assert len(store.finished()) == 6
+
+
+def test_damaged_documents_keys_and_waiting_files_are_set_aside(folder: Path):
+    with open_store(folder) as store:
+        store.documents(STUDIES).write("mine", {"a": 1})
+    (folder / "studies" / "mine.json").write_text("[" * 100_000)
+    (folder / "key").write_bytes(b"short")
+    (folder / "inbox" / f"{make_cell(9).id}-1.json").write_text('{"format":1,"digest":"00","record":' + "[" * 100_000)
+    assert len(verify(folder).damage) == 3
+    with pytest.raises(StoreDamaged, match="key"):
+        open_store(folder)
+    assert len(repair(folder).aside) == 3
+    assert verify(folder).damage == ()
+    with open_store(folder) as store:
+        assert len(store.records()) == 12
+
+
+def test_a_process_that_has_the_store_open_goes_on_with_the_repaired_database(folder: Path):
+    with open_store(folder) as store:
+        assert len(store.finished()) == 6
+        alter(folder, change_a_value)
+        repair(folder)
+        store.finish(make_record(make_cell(50)))
+        store.pack()
+    with open_store(folder) as store:
+        assert len(store.records()) == 11
+
+
+def test_a_waiting_record_nested_too_deeply_is_damaged_and_the_others_are_packed(tmp_path: Path):
+    with open_store(tmp_path) as store:
+        store.finish(make_record(make_cell(1)))
+        (tmp_path / "inbox" / f"{make_cell(2).id}-1.json").write_text("[" * 200_000)
+        assert store.finished() == {make_cell(1).id}
+    with open_store(tmp_path) as store:
+        assert [note.code for note in store.notes()] == ["store-record-set-aside"]
+
+
+class TestCommands:
+    def test_a_sound_store_is_verified(self, folder: Path, capsys):
+        assert main(["store", "verify", "--store", str(folder)]) == 0
+        assert "12 records are whole" in capsys.readouterr().out
+        assert main(["store", "repair", "--store", str(folder)]) == 0
+        assert "nothing was done" in capsys.readouterr().out
+
+    def test_damage_is_told_repaired_and_gone(self, folder: Path, capsys):
+        alter(folder, change_a_value)
+        assert main(["store", "verify", "--store", str(folder), "--json"]) == 3
+        told = json.loads(capsys.readouterr().out)
+        assert (told["sound_records"], len(told["damage"])) == (10, 2)
+        assert main(["store", "verify", "--store", str(folder)]) == 3
+        assert "next: isorun store repair --store" in capsys.readouterr().out
+        assert main(["store", "repair", "--store", str(folder), "--json"]) == 0
+        assert len(json.loads(capsys.readouterr().out)["lost"]) == 2
+        assert main(["store", "verify", "--store", str(folder)]) == 0
+
+    def test_a_store_that_is_not_there_is_said(self, tmp_path: Path, capsys):
+        assert main(["store", "verify", "--store", str(tmp_path / "none")]) == 1
+        assert "there is no store" in capsys.readouterr().err
+        assert main(["store", "repair", "--group", "x", "--store", str(tmp_path)]) == 2
+        assert main(["store", "share", "--group", "no such group", "--store", str(tmp_path)]) == 1
+
+
+class TestWhoMayRead:
+    MAKING = """
+import os, sys
+os.umask(int(sys.argv[2], 8))
+from pathlib import Path
+from isorun.store.folder import open_store
+from isorun.testing.made_records import make_record
+with open_store(Path(sys.argv[1])) as store:
+    claim = store.claim("a")
+    store.documents("studies").write("mine", {})
+    store.finish(make_record())
+    if len(sys.argv) > 3:
+        os.kill(os.getpid(), 9)
+"""
+
+    def made(self, folder: Path, umask: str, *more: str) -> dict[str, int]:
+        subprocess.run([sys.executable, "-c", self.MAKING, folder, umask, *more], check=not more)
+        paths = [folder, *folder.rglob("*")]
+        return {str(path.relative_to(folder)): path.stat().st_mode & 0o7777 for path in paths}
+
+    @pytest.mark.parametrize("umask", ["0", "022", "077"])
+    @pytest.mark.parametrize("more", [(), ("killed",)])
+    def test_only_the_owner_whatever_the_umask(self, tmp_path: Path, umask: str, more: tuple[str, ...]):
+        modes = self.made(tmp_path / "store", umask, *more)
+        assert len(modes) > 8
+        for name, mode in modes.items():
+            assert mode == (0o700 if (tmp_path / "store" / name).is_dir() else 0o600), name
+
+    def test_an_older_store_that_others_could_read_is_closed_to_them(self, folder: Path):
+        for path in folder.rglob("*"):
+            path.chmod(0o777 if path.is_dir() else 0o666)
+        open_store(folder).close()
+        for name in ("inbox", "store.sqlite", "key"):
+            assert (folder / name).stat().st_mode & 0o077 == 0
+
+    @pytest.mark.parametrize("umask", ["0", "077"])
+    def test_the_group_too_where_the_store_is_shared(self, folder: Path, umask: str):
+        assert main(["store", "share", "--store", str(folder)]) == 0
+        for name, mode in self.made(folder, umask, "killed").items():
+            assert mode == (0o2770 if (folder / name).is_dir() else 0o660), name
+
+
+@contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """A hang is a failure, not a wait."""
+
+    def ring(*_: object) -> None:
+        raise AssertionError(f"no answer in {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def corrupted(data: bytes, chance: random.Random) -> bytes:
+    """One of the ways in which a file comes back wrong; bits are flipped mostly where something is written."""
+    changed = bytearray(data)
+    kind = chance.choice(["bit", "bit", "bit", "bits", "cut", "zero page", "swap pages", "noise", "old page"])
+    written = [place for place in range(len(data)) if data[place]]
+    if kind in {"bit", "bits"}:
+        for _ in range(1 if kind == "bit" else 20):
+            changed[chance.choice(written)] ^= 1 << chance.randrange(8)
+    elif kind == "cut":
+        del changed[chance.randrange(len(data)) :]
+    else:
+        pages = len(data) // PAGE
+        one, other = chance.randrange(pages) * PAGE, chance.randrange(pages) * PAGE
+        if kind == "zero page":
+            changed[one : one + PAGE] = bytes(PAGE)
+        elif kind == "noise":
+            changed[one : one + 512] = chance.randbytes(512)
+        else:
+            changed[one : one + PAGE] = data[other : other + PAGE]
+            if kind == "swap pages":
+                changed[other : other + PAGE] = data[one : one + PAGE]
+    return bytes(changed)
+
+
+def read_or_refused(folder: Path, truth: dict[str, str]) -> bool:
+    """Whether the store was read; what it then says must be true and whole, and claims must be those of the truth."""
+    try:
+        with open_store(folder, create=False) as store:
+            records = {record.run_id: content(record) for record in store.records()}
+            finished, run_ids = store.finished(), store.run_ids()
+            claim = store.claim(make_cell(0).id)
+    except StoreError:
+        return False
+    assert records == truth
+    assert run_ids == set(truth)
+    assert len(finished) == 6
+    assert claim is None
+    return True
+
+
+@pytest.mark.parametrize("times", [15, pytest.param(300, marks=pytest.mark.slow)])
+def test_any_corruption_is_refused_or_harmless_and_what_is_sound_is_saved(tmp_path: Path, times: int):
+    base = tmp_path / "base"
+    truth = filled(base)
+    data = (base / "store.sqlite").read_bytes()
+    chance = random.Random(20_261)
+    refused = kept = 0
+    for number in range(times):
+        folder = tmp_path / "copy"
+        shutil.copytree(base, folder)
+        (folder / "store.sqlite").write_bytes(corrupted(data, chance))
+        with time_limit(60):
+            was_read = read_or_refused(folder, truth)
+            findings = verify(folder)
+            assert was_read or findings.damage, number
+            repaired = repair(folder)
+            assert verify(folder).damage == (), number
+            with open_store(folder) as store:
+                saved = {record.run_id: content(record) for record in store.records()}
+        assert saved.items() <= truth.items(), number
+        assert len(saved) == repaired.kept
+        refused += not was_read
+        kept += len(saved)
+        shutil.rmtree(folder)
+    assert refused > times / 10
+    assert kept > times * len(truth) / 4
+
+
+def test_an_inbox_that_was_altered_changes_no_value(tmp_path: Path):
+    chance = random.Random(7)
+    record = stored_form(make_record())
+    inbox = Inbox(tmp_path, Files())
+    inbox.put(record)
+    file = tmp_path / f"{record.run_id}.json"
+    whole = file.read_bytes()
+    for _ in range(400):
+        changed = bytearray(whole)
+        changed[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+        file.write_bytes(changed)
+        found = [content(item.record) for item in inbox.read_all()]
+        assert found in ([], [content(record)])

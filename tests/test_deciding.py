@@ -1,0 +1,202 @@
+"""Deciding without processes: one session for all looks, and the rule says how many runs are made."""
+
+import random
+
+import pytest
+
+from isorun import workflow
+from isorun.analysis.sequential.plan import Plan
+from isorun.deciding import KeptPlan, StudyDecision, decide
+from isorun.errors import InputError, NothingRecorded
+from isorun.scheduling import Observer
+from isorun.study.design import Study
+from isorun.study.records import RunState
+from isorun.testing.instant_executor import Computed, InstantExecutor
+from isorun.testing.memory_store import MemoryStore
+
+
+def two(gain=0.1, **changes):
+    given = {
+        "approaches": {"base": "python two.py 0", "new": f"python two.py {gain}"},
+        "metrics": {"acc": {"direction": "higher"}},
+    }
+    return Study("two", **(given | changes))
+
+
+def drawn(job):
+    generator = random.Random(f"{job.cell.approach} {job.cell.seed} {job.cell.repeat}")
+    return Computed({"acc": generator.gauss(0.9 + float(job.command[-1]), 0.01)})
+
+
+@pytest.fixture
+def store():
+    with MemoryStore() as opened:
+        yield opened
+
+
+def decided(study=None, store=None, compute=drawn, capacity=2, **options):
+    executor = InstantExecutor(compute, capacity)
+    try:
+        result = decide(study or two(), store=store or MemoryStore(), executor=executor, **options)
+    finally:
+        executor.close()
+    assert isinstance(result, StudyDecision)
+    return result
+
+
+def test_runs_are_made_until_the_verdict_is_in_and_no_longer(store):
+    result = decided(store=store)
+    assert (result.a, result.b, str(result.verdict)) == ("base", "new", "B better")
+    assert 10 <= result.runs_made <= 24
+    again = decided(store=store)
+    assert (again.runs_made, str(again.verdict)) == (0, "B better")
+
+
+def test_six_looks_open_one_store_and_one_executor(tmp_path, monkeypatch):
+    from isorun import session
+
+    opened, looks = [], []
+    open_store = session.open_store
+
+    def counted_store(*arguments, **options):
+        opened.append("store")
+        return open_store(*arguments, **options)
+
+    def counted_executor(*_):
+        opened.append("executor")
+        return InstantExecutor(drawn, 2)
+
+    monkeypatch.setattr(session, "open_store", counted_store)
+    monkeypatch.setattr(session, "open_executor", counted_executor)
+    decide(two(0.0, folder=tmp_path), max_runs=10, looks=1, futility=False, on_look=looks.append)
+    assert len(looks) >= 6
+    assert opened == ["store", "executor"]
+
+
+def test_the_budget_is_kept(store):
+    result = decided(two(0.0), store, max_runs=6)
+    assert len(result.units["base"].runs) <= 6
+    assert len(store.finished()) <= 12
+
+
+def test_looks_come_after_all_runs_up_to_them(store):
+    sizes = []
+    decided(
+        two(0.0), store, capacity=3, max_runs=8, futility=False, on_look=lambda look: sizes.append((look.n_a, look.n_b))
+    )
+    assert sizes == [(number, number) for number in (2, 5, 6, 7, 8)]
+
+
+def test_copies_of_one_run_decide_nothing_and_few_are_made(store):
+    result = decided(
+        store=store, compute=lambda job: Computed({"acc": float(job.command[-1])}, digests={"weights.final": "ab"})
+    )
+    assert str(result.verdict) == "undecided"
+    assert result.runs_made == 4
+
+
+def test_when_all_runs_fail_no_more_are_made(store):
+    with pytest.raises(NothingRecorded, match="no run of 'base' has finished"):
+        decided(store=store, compute=lambda _: Computed(exit_code=1))
+    assert len(store.run_ids()) == 4
+
+
+def test_a_run_that_failed_is_tried_again_with_those_of_the_next_look(store):
+    tried = []
+
+    def second_time(job):
+        tried.append(job.attempt)
+        first = job.cell.approach == "base" and job.cell.repeat == 0 and job.attempt == 1
+        return Computed(exit_code=1) if first else drawn(job)
+
+    result = decided(store=store, compute=second_time)
+    assert str(result.verdict) == "B better"
+    assert max(tried) == 2
+    assert len({record.cell.id for record in store.records() if record.state is RunState.FAILED}) == 1
+
+
+def test_a_failed_run_gets_the_retries_of_the_policy_at_every_look(store):
+    def never_the_first(job):
+        stuck = job.cell.approach == "base" and job.cell.repeat == 0
+        return Computed(exit_code=1) if stuck else drawn(job)
+
+    looks = []
+    decided(two(0.0, policy={"retries": 1}), store, never_the_first, max_runs=6, futility=False, on_look=looks.append)
+    stuck = [record for record in store.records() if record.state is RunState.FAILED]
+    assert len(looks) >= 2
+    assert len(stuck) == 2 * len(looks)
+
+
+def test_an_interrupt_ends_with_what_is_known_and_says_so(store):
+    class Interrupting(Observer):
+        ended = 0
+
+        def run_ended(self, record):
+            self.ended += 1
+            if self.ended == 11:
+                import _thread
+
+                _thread.interrupt_main()
+
+    result = decided(two(0.0), store, capacity=1, max_runs=20, observer=Interrupting())
+    assert result.stopped == "interrupted"
+    assert str(result.verdict) == "undecided"
+    assert result.runs_made in (11, 12)
+
+
+def test_a_metric_that_no_run_left_is_named_after_the_first_runs(store):
+    with pytest.raises(InputError, match="no run left the metric 'f1'"):
+        decided(store=store, value="f1")
+    assert len(store.run_ids()) == 4
+
+
+def test_what_cannot_be_decided_is_refused_before_anything_is_made(tmp_path):
+    study = two(folder=tmp_path)
+    for wrong in (
+        {"unit": "week"},
+        {"pair": "seed"},
+        {"selection": "nonsense"},
+        {"where": {"config": "x"}},
+        {"alpha": 2.0},
+    ):
+        with pytest.raises(InputError):
+            decide(study, **wrong)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_plan_is_kept_and_a_larger_budget_is_refused_later(store):
+    decided(two(0.0), store, max_runs=6)
+    with pytest.raises(InputError, match="cannot be raised after the first look"):
+        decided(two(0.0), store, max_runs=60)
+
+
+def test_before_the_first_look_any_plan_will_do_and_then_the_kept_one(store):
+    study = two()
+    kept = KeptPlan.of(store.documents("plans"), workflow.plan(study)[:2])
+    assert kept.allows(Plan(max_runs=90, alpha=0.01)) == Plan(max_runs=90, alpha=0.01)
+    kept.keep(Plan(), study)
+    assert kept.allows(Plan(max_runs=20)) == Plan()
+    with pytest.raises(InputError, match="declared before the first look"):
+        kept.allows(Plan(alpha=0.01))
+
+
+def test_pairs_run_with_the_same_seeds(store):
+    study = two(levels=["fixed-seed"])
+    result = decided(study, store, pair="seed", max_runs=12)
+    assert result.decision.paired
+    seeds = {(record.cell.approach, record.cell.seed) for record in store.records()}
+    assert {seed for side, seed in seeds if side == "base"} == {seed for side, seed in seeds if side == "new"}
+
+
+def test_a_report_says_that_a_decision_made_runs_beyond_the_study(store):
+    study = two()
+    result = decided(study, store)
+    told = {condition.code: condition for condition in workflow.analyse(study, store=store).conditions}
+    assert result.to_keep in told["beyond-the-study"].message
+    assert "beyond-the-study" not in {one.code for one in workflow.analyse(result.study, store=store).conditions}
+
+
+def test_lists_are_decided_without_any_store():
+    a, b = [0.9 + number / 1000 for number in range(12)], [0.1 + number / 1000 for number in range(12)]
+    decision = decide(a, b, direction="higher")
+    assert str(decision.verdict) == "A better"

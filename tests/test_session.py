@@ -1,0 +1,172 @@
+"""Sessions: a store and an executor, opened once, by name or URL; parts of other distributions work as isorun's own."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from isorun import plugins, session
+from isorun.errors import PluginError
+from isorun.session import ExecutorOptions, open_executor, open_session, open_store, runs_folder, store_place
+from isorun.store.folder import FolderStore
+from isorun.testing.instant_executor import Computed, InstantExecutor
+from isorun.testing.memory_store import MemoryStore
+
+DISTRIBUTION = Path(__file__).parent / "plugin_distribution"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The example distribution as an installer leaves it, made from its own pyproject.toml; folders for PYTHONPATH."""
+    site = tmp_path_factory.mktemp("site")
+    project = tomllib.loads((DISTRIBUTION / "pyproject.toml").read_text())["project"]
+    info = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    metadata = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    (info / "METADATA").write_text(metadata)
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items()), ""]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    return site, DISTRIBUTION
+
+
+@pytest.fixture
+def isorun(installed, tmp_path):
+    """The command line where the example distribution is installed."""
+
+    def call(*words):
+        paths = [*map(str, installed), os.environ.get("PYTHONPATH", "")]
+        return subprocess.run(
+            [sys.executable, "-m", "isorun", *map(str, words)],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "COLUMNS": "80"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return call
+
+
+def test_an_executor_and_a_store_of_another_distribution_work_through_the_command_line(isorun, tmp_path):
+    words = ("run", "-n", 4, "--executor", "coins", "--store", "shelf://box", "--name", "tosses", "--json")
+    done = isorun(*words, "--", "python", "no_such_file.py")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["finished"], {run["launch"] for run in told["runs"]}) == (4, {"instant"})
+    assert [warning["code"] for warning in told["warnings"]] == ["on-a-shelf"]
+    assert (tmp_path / "box" / "store.sqlite").is_file()
+    again = isorun(*words, "--", "python", "no_such_file.py")
+    assert json.loads(again.stdout)["reused"] == 4
+    report = isorun("report", "tosses", "--store", "shelf://box")
+    assert "heads" in report.stdout
+    assert "these records lie on a shelf" in report.stdout
+    status = json.loads(isorun("status", "tosses", "--store", "shelf://box", "--json").stdout)
+    assert (status["finished"], status["missing"], status["running"]) == (4, 0, [])
+
+
+def test_decide_takes_the_executor_and_the_store_too(isorun):
+    words = ("decide", "--executor", "coins", "--store", "shelf://box", "--max-runs", 5, "--metric", "heads:higher")
+    done = isorun(*words, "--json", "--", "python", "a.py", "--vs-", "python", "b.py")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs_made"] >= 10
+
+
+def test_a_source_of_another_distribution_reads_what_isoruns_own_do_not(isorun, tmp_path):
+    (tmp_path / "train.py").write_text("print('gauge pressure 1.5')\nprint('gauge other 9')\n")
+    sources = '[approaches.a.sources.installed]\ngauge = ["pressure"]\n'
+    (tmp_path / "study.toml").write_text(f'[approaches.a]\ncommand = "python train.py"\n{sources}')
+    done = isorun("run", "study.toml", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"][0]["values"] == {"pressure": 1.5}
+
+
+def test_a_paper_of_another_distribution_is_listed_and_reproduced(isorun):
+    assert "On the tossing of coins" in " ".join(isorun("reproduce").stdout.split())
+    done = isorun("reproduce", "coin-paper", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["numbers"] == {"tosses": 2}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--executor", "coin"), ["no executor 'coin'", "local, coins, torn", "did you mean 'coins'"]),
+        (("--executor", "torn"), ["executor 'torn' of the distribution isorun-example cannot be loaded", "nowhere"]),
+        (("--store", "box://here"), ["no store 'box'", "folder, shelf"]),
+    ],
+)
+def test_a_wrong_name_lists_the_known_ones_and_a_broken_part_is_named(isorun, tmp_path, words, said):
+    done = isorun("run", *words, "--", "true")
+    assert done.returncode == 1
+    assert all(text in done.stderr for text in said), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / ".isorun").exists()
+
+
+def test_everything_else_works_beside_a_broken_part(isorun):
+    assert isorun("run", "--", "true").returncode == 0
+
+
+def test_a_store_is_opened_by_its_folder(tmp_path):
+    with open_store(str(tmp_path / "runs")) as store:
+        assert isinstance(store, FolderStore)
+
+
+def test_where_the_store_lies(tmp_path, monkeypatch):
+    monkeypatch.delenv("ISORUN_STORE", raising=False)
+    assert store_place(None, tmp_path) == str(tmp_path / ".isorun")
+    assert store_place("here", tmp_path) == "here"
+    monkeypatch.setenv("ISORUN_STORE", "everywhere")
+    assert store_place(None, tmp_path) == "everywhere"
+    assert store_place("here", tmp_path) == "here"
+    assert runs_folder("here") == Path("here/runs")
+    assert runs_folder("postgresql://host/base", tmp_path) == tmp_path / ".isorun" / "runs"
+
+
+def test_a_session_opens_each_once_and_closes_what_it_opened(tmp_path, monkeypatch):
+    told = []
+
+    class Telling(InstantExecutor):
+        def close(self):
+            told.append("closed")
+            super().close()
+
+    monkeypatch.setattr(session, "open_executor", lambda *_: told.append("opened") or Telling(lambda _: Computed()))
+    with open_session(str(tmp_path)) as opened:
+        assert opened.executor is opened.executor
+    assert told == ["opened", "closed"]
+
+
+def test_a_session_leaves_open_what_others_opened():
+    executor = InstantExecutor(lambda _: Computed())
+    closed = []
+    store = MemoryStore()
+    store.close = lambda: closed.append("store")
+    executor.close = lambda: closed.append("executor")
+    with open_session(store, executor) as opened:
+        assert (opened.store, opened.executor) == (store, executor)
+    assert not closed
+
+
+@pytest.mark.parametrize(
+    ("factory", "said"),
+    [(lambda _: "no executor", "subclass of AbstractExecutor"), (lambda: None, "TypeError"), (3, "TypeError")],
+)
+def test_a_factory_that_makes_no_executor_is_told(monkeypatch, tmp_path, factory, said):
+    monkeypatch.setattr(plugins, "load", lambda *_, **__: factory)
+    with pytest.raises(PluginError, match=said):
+        open_executor("odd", ExecutorOptions(tmp_path))
+
+
+def test_asking_what_is_installed_waits_until_a_name_is_not_known():
+    run = "import sys, isorun.cli.main as m; m.main(['run', '--dry-run', '--', 'true'])"
+    code = f"{run}; print('importlib.metadata' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"

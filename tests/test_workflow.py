@@ -1,0 +1,203 @@
+"""The pipeline without processes: a store in memory, an executor that runs nothing."""
+
+import json
+
+import pytest
+
+from isorun import workflow
+from isorun.errors import NothingRecorded, StudyError
+from isorun.store.folder import FolderStore
+from isorun.study.design import Study, adhoc_study
+from isorun.study.records import Note, RunState
+from isorun.testing.instant_executor import Computed, InstantExecutor
+from isorun.testing.memory_store import MemoryStore
+from record_builder import make_record
+
+
+def study_of(folder=".", repeats=4, **changes):
+    given = {"approaches": {"a": "python a.py"}, "metrics": {"acc": {"direction": "higher"}}}
+    return Study("s", repeats=repeats, folder=folder, **(given | changes))
+
+
+def accuracy(job):
+    return Computed({"acc": 0.9 + job.cell.repeat / 100})
+
+
+@pytest.fixture
+def store():
+    with MemoryStore() as opened:
+        yield opened
+
+
+@pytest.fixture
+def instant():
+    executor = InstantExecutor(accuracy, 2)
+    yield executor
+    executor.close()
+
+
+def test_what_is_missing_is_run_and_what_is_there_is_not_run_again(store, instant):
+    first = workflow.run(study_of(repeats=3), store=store, executor=instant)
+    assert first.count(RunState.FINISHED) == 3
+    more = workflow.run(study_of(repeats=5), store=store, executor=instant)
+    assert more.count(RunState.FINISHED) == 2
+    assert not workflow.missing(study_of(repeats=5), store=store)
+
+
+def test_only_some_cells_are_run_when_asked(store, instant):
+    outcome = workflow.run(study_of(), store=store, executor=instant, only=lambda cell: cell.repeat == 2)
+    assert [record.cell.repeat for record in outcome.records] == [2]
+
+
+def test_records_and_analysis_come_from_the_same_store(store, instant):
+    workflow.run(study_of(), store=store, executor=instant)
+    assert sorted(record.results["acc"] for record in workflow.records(study_of(), store=store)) == [
+        0.9,
+        0.91,
+        0.92,
+        0.93,
+    ]
+    result = workflow.analyse(study_of(), store=store)
+    assert result.primary.name == "acc"
+    assert result.groups[0].finished == 4
+
+
+def test_nothing_is_opened_or_made_to_say_that_nothing_was_recorded(tmp_path):
+    study = study_of(tmp_path)
+    assert len(workflow.missing(study)) == 4
+    with pytest.raises(NothingRecorded, match="no store"):
+        workflow.records(study)
+    with pytest.raises(NothingRecorded, match="no store"):
+        workflow.status(study)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_store_that_was_opened_by_others_stays_open(store, instant):
+    workflow.run(study_of(), store=store, executor=instant)
+    assert instant.submit is not None
+    assert workflow.run(study_of(repeats=6), store=store, executor=instant).count(RunState.FINISHED) == 2
+
+
+def test_one_run_opens_one_store_and_one_executor(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(FolderStore, "__init__", _counting(opened, "store", FolderStore.__init__))
+    executor = InstantExecutor(accuracy)
+    monkeypatch.setattr("isorun.session.open_executor", lambda *_: opened.append("executor") or executor)
+    workflow.run(study_of(tmp_path))
+    assert opened == ["store", "executor"]
+    workflow.run(study_of(tmp_path))
+    assert opened == ["store", "executor", "store"]  # nothing was missing, so nothing was needed to run it
+
+
+def _counting(opened, what, original):
+    def counted(self, *arguments, **options):
+        opened.append(what)
+        original(self, *arguments, **options)
+
+    return counted
+
+
+def test_a_kept_study_wins_over_a_folder_or_file_of_its_name(tmp_path, monkeypatch, instant):
+    monkeypatch.chdir(tmp_path)
+    study = adhoc_study([("python", "a.py")], name="exp1", folder=tmp_path)
+    workflow.remember(study)
+    (tmp_path / "exp1").mkdir()
+    assert workflow.load("exp1").approaches.keys() == study.approaches.keys()
+    (tmp_path / "exp1").rmdir()
+    (tmp_path / "exp1").write_text("not a study")
+    assert workflow.load("exp1").name == "exp1"
+    assert workflow.recent() == ("exp1",)
+
+
+@pytest.mark.parametrize("variables", [{"EPOCHS": "3"}, {"HF_TOKEN": "hidden-value"}, {"URL": "postgres://u:p@h/x"}])
+def test_a_kept_study_has_the_same_cells_without_the_values_of_its_variables(tmp_path, store, variables):
+    environment = {"env": {"OMP_NUM_THREADS": "1", **variables}}
+    study = adhoc_study([("python", "t.py")], name="kept", environment=environment, folder=tmp_path)
+    workflow.remember(study, store=store)
+    kept = workflow.load("kept", store=store)
+    (value,) = variables.values()
+    document = store.documents("studies").read("kept")
+    assert f'"{value}"' not in str(document).replace("'", '"')
+    assert kept.environments["default"].env["OMP_NUM_THREADS"] == "1"
+    ids = [cell.id for cell in workflow.plan(study, store=store)]
+    assert [cell.id for cell in workflow.plan(kept, store=store)] == ids
+
+
+def test_two_commands_that_differ_in_a_secret_alone_are_two_cells(tmp_path, store, instant):
+    for value in ("5", "10"):
+        study = adhoc_study([("python", "t.py", "--salt", value)], folder=tmp_path)
+        assert workflow.run(study, store=store, executor=instant).count(RunState.FINISHED) == 1
+        assert not workflow.missing(study, store=store)
+
+
+def test_a_study_file_wins_over_a_kept_study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    workflow.remember(adhoc_study([("python", "a.py")], name="x.toml", folder=tmp_path))
+    (tmp_path / "x.toml").write_text('[approaches.other]\ncommand = "python b.py"\n')
+    assert list(workflow.load("x.toml").approaches) == ["other"]
+    (tmp_path / "x.toml").unlink()
+    assert list(workflow.load("x.toml").approaches) == ["a"]
+
+
+def test_a_name_that_nothing_has_lists_what_there_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StudyError, match="neither a study file nor"):
+        workflow.load("exp1")
+    workflow.remember(adhoc_study([("python", "a.py")], name="exp1", folder=tmp_path))
+    with pytest.raises(StudyError, match="did you mean 'exp1'"):
+        workflow.load("exp2")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StudyError, match="is a folder"):
+        workflow.load("folder")
+
+
+def test_what_the_store_has_to_say_is_a_warning_of_the_report(instant):
+    class Telling(MemoryStore):
+        def notes(self):
+            return (Note("store-record-set-aside", "one file was set aside"),)
+
+    store = Telling()
+    workflow.run(study_of(), store=store, executor=instant)
+    assert workflow.analyse(study_of(), store=store).conditions[-1].code == "store-record-set-aside"
+
+
+def test_status_counts_what_is_finished_failed_running_and_missing(store):
+    study = study_of(repeats=6)
+    cells = workflow.plan(study)
+    for cell in cells[:2]:
+        store.finish(make_record(cell))
+    store.finish(make_record(cells[2], state=RunState.FAILED))
+    claim = store.claim(cells[3].id)
+    told = workflow.status(study, store=store)
+    assert (told.total, told.finished, told.failed, told.missing) == (6, 2, 1, 3)
+    (running,) = told.running
+    assert (running.label, running.holder.attempt) == (cells[3].label, claim.attempt)
+    whole = workflow.status(store=store)
+    assert (whole.total, whole.finished, whole.failed, whole.missing) == (None, 2, 1, None)
+    assert json.loads(json.dumps(told.to_json()))["running"][0]["run"] == f"{cells[3].id}-1"
+
+
+@pytest.mark.parametrize(("changed", "codes"), [(False, []), (True, ["code-changed"])])
+def test_an_edited_script_is_told_before_its_runs_serve_again(tmp_path, changed, codes):
+    (tmp_path / "a.py").write_text("print(1)")
+    study = study_of(tmp_path)
+    from isorun.worker.usercode import hash_of_file
+
+    store = MemoryStore()
+    store.finish(make_record(workflow.plan(study)[0], code={"script_sha256": hash_of_file(tmp_path / "a.py")}))
+    if changed:
+        (tmp_path / "a.py").write_text("print(2)")
+    told = workflow.reuse_conditions(study, store, adhoc=False)
+    assert [condition.code for condition in told] == codes
+
+
+def test_runs_of_another_study_and_a_taken_name_are_told(tmp_path, store):
+    first = adhoc_study([("python", "a.py")], name="one", folder=tmp_path)
+    store.finish(make_record(workflow.plan(first)[0], code={}))
+    workflow.remember(first, store=store)
+    same = adhoc_study([("python", "a.py")], name="two", folder=tmp_path)
+    told = workflow.reuse_conditions(same, store, adhoc=True)
+    assert [condition.code for condition in told] == ["runs-reused"]
+    assert "the study one" in told[0].message
+    other = adhoc_study([("python", "b.py")], name="one", folder=tmp_path)
+    assert [condition.code for condition in workflow.reuse_conditions(other, store, adhoc=True)] == ["name-taken"]

@@ -1,0 +1,125 @@
+"""A framework is a file: the registry knows them all, and nothing else in isorun names one."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import isorun
+from isorun.worker import frameworks, levels
+
+ROOT = Path(isorun.__file__).parent
+NAMED = re.compile(
+    r"\b(torch|tensorflow|keras|jax|sklearn|xgboost|lightgbm|catboost)\b|libtorch|TORCH|\bTF_|\bXLA_FLAGS|torchinductor"
+)
+# The papers train with frameworks, formats of printed lines are known by who prints them, and made records are made.
+MAY_NAME = (ROOT / "worker" / "frameworks", ROOT / "zoo", ROOT / "sources", ROOT / "testing")
+# Names of variables that may be recorded are a list of names, whoever reads them.
+LISTS_OF_VARIABLES = {ROOT / "worker" / "redaction.py"}
+MODULES = [
+    path
+    for path in sorted(ROOT.rglob("*.py"))
+    if path not in LISTS_OF_VARIABLES and not any(folder in path.parents for folder in MAY_NAME)
+]
+
+
+def words_of(path: Path) -> list[str]:
+    """All names and texts of a module's code; comments and documentation may name what they explain."""
+    tree = ast.parse(path.read_text())
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    told = {
+        id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node)
+    }
+    words = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            words.append(node.value)
+        elif isinstance(node, (ast.Name, ast.Attribute, ast.alias, ast.ImportFrom, ast.keyword)):
+            words += [str(value) for _, value in ast.iter_fields(node) if isinstance(value, str)]
+    return words
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_else_names_a_framework(path):
+    assert [word for word in words_of(path) if NAMED.search(word)] == []
+
+
+def test_the_test_would_see_one(tmp_path):
+    (tmp_path / "x.py").write_text('"""torch"""\nimport torch.nn\nx = sys.modules.get("keras")\n# jax\n')
+    assert [word for word in words_of(tmp_path / "x.py") if NAMED.search(word)] == ["torch.nn", "keras"]
+
+
+def test_every_framework_is_in_the_registry_with_what_it_watches():
+    every = frameworks.every()
+    files = {path.stem for path in (ROOT / "worker" / "frameworks").glob("*.py")} - {"__init__", "base"}
+    assert {type(framework).__module__.rpartition(".")[2] for framework in every} == files
+    watched = [name for framework in every for name in framework.watched]
+    assert sorted(watched) == sorted(frameworks.WATCHED)
+    assert all(frameworks.of_module(name).name for name in watched)
+    assert {package for framework in every for package in framework.packages} == frameworks.PACKAGES
+    assert len({framework.name for framework in every}) == len(every)
+
+
+def test_what_may_be_preloaded_belongs_to_a_framework():
+    assert frameworks.safe_to_preload() <= frameworks.PACKAGES
+    assert not frameworks.safe_to_preload() & {"tensorflow", "jax", "keras"}
+    assert frameworks.preload_with("torch")[2:4] == ("torch", "torch.optim")
+    assert frameworks.preload_with("no-such-package") == ()
+
+
+def test_global_seed_calls_are_those_of_all_frameworks():
+    assert frameworks.global_seed_calls() == {
+        "random.seed",
+        "numpy.random.seed",
+        "torch.manual_seed",
+        "torch.cuda.manual_seed",
+        "torch.cuda.manual_seed_all",
+        "tensorflow.random.set_seed",
+    }
+
+
+def test_variables_of_all_frameworks_are_set_at_deterministic_only():
+    added = levels.level_environment("deterministic", 1, 2, {}, cpu_flags=frozenset({"avx2"}))
+    expected = {"CUBLAS_WORKSPACE_CONFIG", "TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC", "XLA_FLAGS"}
+    assert expected < set(added)
+    assert not expected & set(levels.level_environment("fixed-seed", 1, 2, {}))
+
+
+def test_asking_for_frameworks_imports_none(train):
+    code = "import sys; import isorun_worker.frameworks as f; f.every(); "
+    code += "print(sorted({'numpy', 'torch', 'sklearn', 'tensorflow'} & set(sys.modules)))"
+    assert train("-c", code).stdout == "[]\n"
+
+
+ESTIMATORS = """
+import numpy as np, isorun
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+x, y = np.arange(120.0).reshape(60, 2) % 7, np.arange(60) % 3 % 2
+for name, model in (("forest", RandomForestClassifier(5)), ("line", LogisticRegression())):
+    isorun.digest(name, model.fit(x, y))
+isorun.digest("other", RandomForestClassifier(5, random_state=9).fit(x, y))
+"""
+
+
+def test_estimators_are_digested_by_what_fitting_left(train, tmp_path):
+    (tmp_path / "train.py").write_text(ESTIMATORS)
+    first, again = (train("train.py", level="fixed-seed", seed=3) for _ in range(2))
+    assert first.of_kind("note") == [], first.stderr
+    names = ("forest", "line", "other")
+    assert [first.digest(name) for name in names] == [again.digest(name) for name in names]
+    assert len({first.digest(name) for name in names}) == 3
+
+
+def test_the_registry_needs_nothing_beyond_the_standard_library():
+    for path in (ROOT / "worker").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            absolute = isinstance(node, ast.ImportFrom) and node.level == 0
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in [node.module] if absolute else names:
+                assert name.partition(".")[0] in sys.stdlib_module_names, f"{path} imports {name}"

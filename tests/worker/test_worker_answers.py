@@ -1,0 +1,178 @@
+"""What a training leaves open is answered at the fixed levels: generators without seed, settings against the level."""
+
+from __future__ import annotations
+
+import pytest
+
+FRESH = """
+import random
+import numpy as np
+from local_part import theirs
+
+print(np.random.default_rng().random(), np.random.default_rng(None).random(), np.random.RandomState().rand())
+print(random.Random().random(), np.random.Generator(np.random.PCG64()).random(), np.random.PCG64().random_raw())
+print(np.random.SeedSequence().generate_state(1)[0], np.random.SeedSequence(entropy=None).generate_state(1)[0])
+again = np.random.RandomState(5); again.seed(); print(again.rand())
+np.random.seed(); random.seed(); print(np.random.rand(), random.random())
+print(theirs.random())
+print(*(np.random.default_rng().random() for _ in range(3)))
+"""
+
+
+@pytest.fixture
+def fresh(tmp_path) -> str:
+    (tmp_path / "local_part.py").write_text("import numpy as np\ntheirs = np.random.default_rng()\n")
+    (tmp_path / "train.py").write_text(FRESH)
+    return "train.py"
+
+
+@pytest.mark.parametrize("level", ["fixed-seed", "deterministic"])
+def test_generators_without_a_seed_follow_the_runs_seed_and_are_told(train, tmp_path, fresh, level):
+    first, again, other = (train(fresh, level=level, seed=seed) for seed in (3, 3, 4))
+    assert first.returncode == 0, first.stderr
+    numbers = first.stdout.split()
+    assert first.stdout == again.stdout
+    assert len(set(numbers)) == len(numbers) == 15
+    assert set(numbers).isdisjoint(other.stdout.split())
+    told = [note["message"] for note in first.of_kind("note") if note["code"] == "generator-seeded"]
+    assert any(f"numpy.random.default_rng at {tmp_path}/local_part.py:2 had no seed" in message for message in told)
+    assert any(f"numpy.random.RandomState at {tmp_path}/train.py:6 " in message for message in told)
+    assert len(told) == len(set(told)) < 20
+    assert not any(event["call"] == "numpy.random.default_rng" for event in first.of_kind("seeded"))
+
+
+def test_at_default_they_stay_fresh_and_untouched(train, fresh):
+    first, again = train(fresh), train(fresh)
+    assert set(first.stdout.split()).isdisjoint(again.stdout.split())
+    assert first.of_kind("note") == []
+    code = "import numpy as np; print(type(np.random.RandomState).__name__)"
+    assert train("-c", code).stdout == "type\n"
+
+
+def test_a_comment_and_a_constant_elsewhere_change_nothing(train, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("import numpy as np\nprint(np.random.default_rng().random())\n")
+    before = train("train.py", level="fixed-seed", seed=3).stdout
+    script.write_text("# more\nimport numpy as np\nnp.random.default_rng(1)\nprint(np.random.default_rng().random())\n")
+    assert train("train.py", level="fixed-seed", seed=3).stdout == before
+
+
+def test_pythons_own_library_still_draws_what_nobody_foresees(train):
+    code = "import random, tempfile, uuid, secrets; print(tempfile.mktemp(), uuid.uuid4(), secrets.token_hex(4)); "
+    code += "print(random.SystemRandom().random())"
+    runs = [train("-c", code, level="deterministic", seed=3) for _ in range(2)]
+    assert set(runs[0].stdout.split()).isdisjoint(runs[1].stdout.split())
+    assert runs[0].of_kind("note") == []
+
+
+CHILDREN = """
+import multiprocessing as mp, os, subprocess, sys, threading
+import numpy as np
+
+def drawn(_=None):
+    return np.random.default_rng().random()
+
+if __name__ == "__main__":
+    print("here", drawn())
+    for method in ("fork", "spawn"):
+        context = mp.get_context(method)
+        for _ in range(2):
+            with context.Pool(1) as pool:
+                print(method, *pool.map(drawn, range(2)))
+    found = []
+    thread = threading.Thread(target=lambda: found.append(drawn()))
+    thread.start(); thread.join()
+    print("thread", *found)
+    for number in (1, 2):
+        code = "import sys, numpy as np; print('started', np.random.default_rng().random())"
+        subprocess.run([sys.executable, "-c", code, str(number)], check=True)
+"""
+
+
+def test_processes_and_threads_of_a_run_draw_apart_and_each_the_same_in_every_run(train, tmp_path):
+    (tmp_path / "train.py").write_text(CHILDREN)
+    first, again = (train("train.py", level="fixed-seed", seed=3) for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    assert sorted(first.stdout.splitlines()) == sorted(again.stdout.splitlines())
+    numbers = [word for word in first.stdout.split() if word[0].isdigit()]
+    assert len(set(numbers)) == len(numbers) == 12
+
+
+def test_what_a_library_makes_while_it_is_imported_is_left_to_it_and_told_as_open(train, tmp_path):
+    folder = tmp_path / "lib" / "site-packages"
+    folder.mkdir(parents=True)
+    (folder / "somelib.py").write_text(
+        "import numpy as np\nRNG = np.random.default_rng()\ndef later():\n    return np.random.default_rng().random()\n"
+    )
+    code = "import somelib; print(somelib.RNG.random(), somelib.later())"
+    extra = {"PYTHONPATH": str(folder)}
+    runs = [train("-c", code, level="deterministic", seed=3, extra=extra) for _ in range(2)]
+    (one, later), (other, later_again) = (run.stdout.split() for run in runs)
+    assert one != other
+    assert later == later_again
+    (environment,) = runs[0].of_kind("environment")
+    assert any("somelib.py made a generator" in item for item in environment["effective"]["open"])
+
+
+SETTINGS = """
+import torch
+
+torch.backends.cudnn.benchmark = True
+torch.backends.cudnn.deterministic = False
+with torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False):
+    print(torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic)
+torch.use_deterministic_algorithms(False)
+torch.set_deterministic_debug_mode("default")
+torch.set_num_threads(3)
+import torch._inductor.config as inductor
+print(torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic, torch.get_num_threads())
+print(torch.are_deterministic_algorithms_enabled(), inductor.deterministic)
+torch.backends.cudnn.benchmark = False
+torch.use_deterministic_algorithms(True)
+print(torch.is_deterministic_algorithms_warn_only_enabled())
+generator = torch.Generator()
+print(torch.seed(), generator.seed(), generator.initial_seed(), torch.initial_seed(), torch.rand(1).item())
+"""
+
+
+def test_settings_of_torch_against_deterministic_are_answered_with_file_and_line(train, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(SETTINGS)
+    trained = train("train.py", level="deterministic", seed=3)
+    assert trained.returncode == 0, trained.stderr
+    inside, after, algorithms, warns, fresh = trained.stdout.splitlines()
+    assert (inside, after, algorithms) == ("False True", "False True 1", "True True")
+    assert warns == "False"  # stricter than the level is not against it
+    notes = [note["message"] for note in trained.of_kind("note") if note["code"] == "setting-answered"]
+    expected = {
+        ("torch.backends.cudnn.benchmark was to be True", 4, "False"),
+        ("torch.backends.cudnn.deterministic was to be False", 5, "True"),
+        ("torch.backends.cudnn.benchmark was to be True", 6, "False"),
+        ("torch.backends.cudnn.deterministic was to be False", 6, "True"),
+        ("torch.use_deterministic_algorithms was to be False", 8, "True"),
+        ("torch.use_deterministic_algorithms was to be False", 9, "True"),
+        ("torch.set_num_threads was to be 3", 10, "1"),
+    }
+    assert set(notes) == {f"{what} at {script}:{line}; the level answered with {to}" for what, line, to in expected}
+    assert fresh == train("train.py", level="deterministic", seed=3).stdout.splitlines()[-1]
+    seeds = fresh.split()
+    assert (seeds[0], seeds[1]) == (seeds[3], seeds[2])
+    assert trained.of_kind("environment")[0]["effective"]["open"] == []
+
+
+def test_below_deterministic_settings_are_the_trainings_own(train, tmp_path):
+    (tmp_path / "train.py").write_text(SETTINGS)
+    trained = train("train.py", level="fixed-seed", seed=3)
+    assert trained.returncode == 0, trained.stderr
+    assert trained.stdout.splitlines()[:2] == ["True False", "True False 3"]
+    codes = {note["code"] for note in trained.of_kind("note")}
+    assert codes == {"generator-seeded"}
+    assert "open" not in trained.of_kind("environment")[0]["effective"]
+
+
+def test_variables_that_the_environment_or_the_training_sets_otherwise_are_told_as_open(train):
+    code = "import os; os.environ['OMP_NUM_THREADS'] = '7'"
+    trained = train("-c", code, level="deterministic", seed=1, extra={"MKL_CBWR": "AUTO"})
+    found = trained.of_kind("environment")[0]["effective"]["open"]
+    assert any(item.startswith("MKL_CBWR is 'AUTO', not") for item in found)
+    assert any(item.startswith("OMP_NUM_THREADS is '7', not") for item in found)

@@ -1,0 +1,203 @@
+"""The training's own source files: what compilers and libraries leave is none of it; and the version of the code."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from isorun.worker import usercode
+from isorun.worker.usercode import code_version, is_users_file, users_sources
+
+SITE = "/opt/env/lib/python3.11/site-packages"
+
+
+def modules(**files: str) -> dict[str, ModuleType]:
+    found = {}
+    for name, file in files.items():
+        module = ModuleType(name.replace("__", "."))
+        module.__file__ = file
+        found[module.__name__] = module
+    return found
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "/home/me/project/train.py",
+        "/home/me/editable/library/part.py",
+        "/tmp/project/train.py",
+        "/home/me/torch_extensions/train.py",
+    ],
+)
+def test_what_people_write_is_theirs(file):
+    assert is_users_file(file)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        f"{SITE}/torch/random.py",
+        "<string>",
+        "<ipython-input-3-abc>",
+        "/tmp/torchinductor_me/ab/cabcdef.py",
+        "/home/me/project/torchinductor_cache/ab/cabcdef.py",
+        "/tmp/__autograph_generated_file7rx9.py",
+        "/tmp/ipykernel_4711/123.py",
+        str(Path(usercode.__file__)),
+    ],
+)
+def test_what_programs_write_is_not(file):
+    assert not is_users_file(file)
+
+
+def sources(script: str, loaded: dict[str, ModuleType], started_in: str = "/home/me", **environ: str) -> set[str]:
+    return {str(path) for path in users_sources(loaded, Path(script), Path(started_in), environ)}
+
+
+def test_the_script_its_modules_and_editable_installs_count():
+    loaded = modules(
+        torch=f"{SITE}/torch/__init__.py", part="/home/me/p/part.py", mine="/srv/editable/mine/__init__.py"
+    )
+    found = sources("/home/me/p/train.py", loaded)
+    assert found == {"/home/me/p/train.py", "/home/me/p/part.py", "/srv/editable/mine/__init__.py"}
+
+
+def test_modules_that_a_compiler_loaded_do_not_count_wherever_they_lie():
+    loaded = modules(
+        torch=f"{SITE}/torch/__init__.py",
+        torch___inductor__runtime__compile_tasks__cab="/home/me/p/inductor/ab/cab.py",
+        generated="/tmp/tmpx3y/generated.py",
+        autograph="/tmp/__autograph_generated_filex.py",
+        remote="/home/me/.cache/huggingface/modules/remote.py",
+        kernel="/home/me/.triton/cache/abc/kernel.py",
+        cached="/home/me/p/kept/cached.py",
+        native="/home/me/p/native.so",
+    )
+    found = sources("/home/me/p/train.py", loaded, TRITON_CACHE_DIR="/home/me/p/kept")
+    assert found == {"/home/me/p/train.py"}
+
+
+@pytest.mark.parametrize("started_in", ["/tmp/p", "/tmp", "/home/me"])
+def test_a_project_among_temporary_files_has_its_own_and_no_others(started_in):
+    loaded = modules(
+        part="/tmp/p/part.py", package="/tmp/p/package/__init__.py", other="/tmp/q/other.py", beside="/tmp/beside.py"
+    )
+    found = sources("/tmp/p/train.py", loaded, started_in)
+    assert found - {"/tmp/beside.py"} == {"/tmp/p/train.py", "/tmp/p/part.py", "/tmp/p/package/__init__.py"}
+    assert ("/tmp/beside.py" in found) == (started_in == "/tmp")
+
+
+def test_another_folder_for_temporary_files_is_known_by_its_variable():
+    loaded = modules(made="/scratch/me/tmp/made.py")
+    assert sources("/home/me/train.py", loaded, TMPDIR="/scratch/me/tmp") == {"/home/me/train.py"}
+    assert "/scratch/me/tmp/made.py" in sources("/home/me/train.py", loaded)
+
+
+def test_nothing_is_asked_of_a_training_without_script_or_folder():
+    assert users_sources(modules(part="/srv/part.py"), None, None, {}) == [Path("/srv/part.py")]
+
+
+def test_generated_modules_do_not_change_the_version_of_the_code(train, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import importlib.util, os, sys, tempfile, uuid\n"
+        "folder = tempfile.mkdtemp(prefix='torchinductor_')\n"
+        "path = os.path.join(folder, f'c{uuid.uuid4().hex}.py')\n"
+        "open(path, 'w').write(f'x = {uuid.uuid4().int}\\n')\n"
+        "spec = importlib.util.spec_from_file_location('made', path)\n"
+        "sys.modules['made'] = module = importlib.util.module_from_spec(spec)\n"
+        "spec.loader.exec_module(module)\n"
+    )
+    versions = [train("train.py").of_kind("environment")[0]["effective"]["sources_sha256"] for _ in range(2)]
+    assert versions[0] == versions[1]
+    script.write_text(script.read_text() + "# another line\n")
+    assert train("train.py").of_kind("environment")[0]["effective"]["sources_sha256"] != versions[0]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = tmp_path / "repository"
+    root.mkdir()
+    git(root, "init", "-q")
+    (root / "train.py").write_text("print(1)\n")
+    git(root, "add", "train.py")
+    git(root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "first")
+    return root
+
+
+def git(root: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_clean_repository_is_its_commit(repository):
+    version = code_version(repository)
+    assert version == {"commit": git(repository, "rev-parse", "HEAD"), "dirty": False, "diff_sha256": ""}
+
+
+def test_a_change_shows_and_its_undoing_too(repository):
+    clean = code_version(repository)
+    (repository / "train.py").write_text("print(2)\n")
+    changed = code_version(repository)
+    assert changed["dirty"]
+    assert changed["commit"] == clean["commit"]
+    (repository / "train.py").write_text("print(3)\n")
+    assert code_version(repository)["diff_sha256"] != changed["diff_sha256"]
+    (repository / "train.py").write_text("print(1)\n")
+    assert code_version(repository) == clean
+
+
+def test_new_source_files_count_and_results_of_runs_do_not(repository):
+    clean = code_version(repository)
+    (repository / "model.pt").write_bytes(b"weights")
+    (repository / ".isorun").mkdir()
+    (repository / ".isorun" / "study.toml").write_text("x")
+    assert code_version(repository) == clean
+    (repository / "model.py").write_text("x = 1\n")
+    first = code_version(repository)
+    (repository / "model.py").write_text("x = 2\n")
+    assert first["dirty"]
+    assert code_version(repository)["diff_sha256"] != first["diff_sha256"]
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "outputs/2024-01-01/12-00-00/.hydra/config.yaml",
+        "lightning_logs/version_3/hparams.yaml",
+        "wandb/run-3/files/code/train.py",
+        "mlruns/0/meta.yaml",
+        "torchinductor_me/ab/cab.py",
+        "work_dirs/run/config.py",
+    ],
+)
+def test_settings_and_code_that_tools_leave_do_not_count(repository, left):
+    clean = code_version(repository)
+    file = repository / left
+    file.parent.mkdir(parents=True)
+    file.write_text("x: 1\n")
+    assert code_version(repository) == clean
+
+
+def test_a_folder_inside_has_the_version_of_its_repository(repository):
+    (repository / "inner").mkdir()
+    assert code_version(repository / "inner") == code_version(repository)
+
+
+def test_without_a_repository_there_is_no_version(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert code_version(tmp_path) == {}
+    assert code_version(tmp_path / "missing") == {}
+
+
+def test_programs_named_in_the_repository_settings_are_not_run(repository):
+    trap = repository / "trap.sh"
+    trap.write_text(f"#!/bin/sh\ntouch {repository}/sprung\n")
+    trap.chmod(0o755)
+    git(repository, "config", "core.fsmonitor", str(trap))
+    git(repository, "config", "diff.external", str(trap))
+    (repository / "train.py").write_text("print(2)\n")
+    assert code_version(repository)["dirty"]
+    assert not (repository / "sprung").exists()

@@ -1,0 +1,143 @@
+"""Papers that other distributions bring: found by entry point, listed, run, and no trouble to anybody when broken."""
+
+import json
+import sys
+
+import pytest
+
+from isorun import plugins
+from isorun.cli.main import main
+from isorun.errors import InputError, PluginError
+from isorun.testing.paper_contract import PaperContract
+from isorun.zoo.papers import NAMES, brought_papers, paper
+
+MODULE = """
+from pathlib import Path
+
+from isorun.study.design import Study
+from isorun.zoo.paper import AbstractPaper, Exhibit, Presentation, Scale, smoke_verdict
+from isorun.report.tables import Column, Table
+
+SCRIPT = str(Path(__file__).with_name("shelf_train.py"))
+
+
+class Shelf(AbstractPaper):
+    name = "shelf"
+    title = "On Shelves"
+    reference = "nobody, 2020"
+    exhibits = (Exhibit("Table 1", "a number"),)
+    not_attempted = ()
+    networks = ()
+    data = ()
+    parts = ()
+    scales = {"smoke": Scale("smoke", "a second")}
+
+    def studies(self, request):
+        approaches = {"one": {"command": ("python", SCRIPT, "--seed", "{seed}")}}
+        metrics = {"acc": {"direction": "higher"}}
+        return (Study("shelf-smoke", approaches=approaches, repeats=2, metrics=metrics, folder=request.folder),)
+
+    def present(self, request, records):
+        found = [record.results["acc"] for kept in records.values() for record in kept]
+        table = Table("table-1", "Table 1", (Column("acc"),), tuple((str(value),) for value in found))
+        return Presentation(smoke_verdict(len(found)), (table,), numbers={"acc": found})
+
+
+PAPER = Shelf()
+NO_PAPER = "a text"
+
+
+class Unfinished(Shelf):
+    name = "unfinished"
+    title = "kept in a drawer"
+
+
+class Silent(AbstractPaper):
+    name = "silent"
+    studies = Shelf.studies
+    present = Shelf.present
+
+
+class Refusing(Shelf):
+    name = "refusing"
+
+    def __init__(self):
+        raise RuntimeError("not today")
+"""
+POINTS = """
+[isorun.papers]
+shelf = shelf_papers:PAPER
+unfinished = shelf_papers:Unfinished
+text = shelf_papers:NO_PAPER
+silent = shelf_papers:Silent
+refusing = shelf_papers:Refusing
+other-name = shelf_papers:PAPER
+dream = shelf_papers:PAPER
+absent = no_such_package:PAPER
+"""
+BROKEN = ("absent", "dream", "other-name", "refusing", "silent", "text")
+
+
+@pytest.fixture(autouse=True)
+def shelf(tmp_path, monkeypatch):
+    """An installed distribution that brings two papers that work, and six that do not."""
+    (tmp_path / "shelf_papers.py").write_text(MODULE)
+    (tmp_path / "shelf_train.py").write_text("import isorun\n\nisorun.result(acc=0.5)\n")
+    info = tmp_path / "shelf-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shelf\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(POINTS)
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins.brought.cache_clear()
+    yield tmp_path
+    plugins.brought.cache_clear()
+    sys.modules.pop("shelf_papers", None)
+
+
+class TestBrought(PaperContract):
+    """It keeps the promises that isorun's own papers keep, a smoke run through the command line among them."""
+
+    def paper(self):
+        return paper("shelf")
+
+
+def test_a_class_serves_as_well_as_a_paper():
+    assert paper("unfinished").title == "kept in a drawer"
+
+
+def test_it_is_listed_beside_isoruns_own_and_broken_ones_are_named(capsys):
+    assert main(["reproduce", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [item["name"] for item in told["papers"]] == [*NAMES, "shelf", "unfinished"]
+    assert len(told["broken"]) == len(BROKEN)
+    assert main(["reproduce"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "6 papers can be reproduced" in shown
+    assert all(f"'{name}'" in shown for name in BROKEN)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("text", "str"),
+        ("silent", "no title, reference"),
+        ("refusing", "not today"),
+        ("other-name", "a paper named shelf"),
+        ("absent", "no_such_package"),
+    ],
+)
+def test_a_broken_paper_says_what_is_wrong_with_it(name, why, capsys):
+    with pytest.raises(PluginError, match=why):
+        paper(name)
+    assert main(["reproduce", name]) == 1
+    assert f"'{name}'" in capsys.readouterr().err
+
+
+def test_isoruns_own_paper_is_never_replaced():
+    assert type(paper("dream")).__module__ == "isorun.zoo.studies.dream.paper"
+    assert [found.name for found in brought_papers()[0]] == ["shelf", "unfinished"]
+
+
+def test_an_unknown_paper_lists_those_that_were_brought():
+    with pytest.raises(InputError, match="did you mean 'shelf'"):
+        paper("shelv")
