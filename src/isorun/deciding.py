@@ -6,11 +6,12 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from isorun import workflow
+from isorun.analysis import Told
 from isorun.analysis.comparison import REAL_RUNS
 from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.evidence.judged import ASSUMED
@@ -129,12 +130,14 @@ def _decide_lists(first: Any, second: Any, plan: Plan, direction: str | None) ->
 
 
 @dataclass(frozen=True, slots=True)
-class StudyDecision:
+class StudyDecision(Told):
     """A decision on a study: the names of both sides, what their runs count as, and what weakens them.
 
     stopped: why the work ended before the rule said so. study: with all runs that were made; to_keep: what to write
     into the study's file so that its reports show those beyond it.
     """
+
+    told_as: ClassVar[str] = "study-decision"
 
     decision: Decision
     a: str
@@ -142,7 +145,7 @@ class StudyDecision:
     units: Mapping[str, Units]
     runs_made: int
     study: Study
-    warnings: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     stopped: str = ""
     to_keep: str = ""
 
@@ -159,7 +162,7 @@ class StudyDecision:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: the sides and what they count as, then the decision's own keys."""
         first, second = self.units[self.a], self.units[self.b]
-        warnings = (*self.warnings, *self.decision.conditions)
+        warnings = (*self.conditions, *self.decision.conditions)
         return {
             "a": self.a,
             "b": self.b,
@@ -356,7 +359,7 @@ class _Rule(AbstractAgenda):
             units=dict(zip((sides.a, sides.b), self._last.units, strict=True)),
             runs_made=runs_made,
             study=self.larger,
-            warnings=self._last.conditions,
+            conditions=self._last.conditions,
             stopped=self._stopped,
             to_keep=_beyond(self._study, self.larger),
         )

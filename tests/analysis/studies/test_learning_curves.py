@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from isorun.study.plan import cells_of
 
 from isorun.analysis.studies.class_values import value_at
 from isorun.analysis.studies.selection import BAND, best_place, learning_curves
 from isorun.analysis.studies.study_result import analyse_study
+from isorun.study.cells import cells_of
 from isorun.study.records import Series
 from record_builder import make_record, make_series, make_study
 
@@ -74,6 +74,7 @@ def test_the_last_value_at_a_step_counts():
     assert value_at(Series((0.0,), (0.0,), (5.0,)), 3.0) is None
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("rows", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_series_of_any_length_are_analysed_in_a_moment(rows):
     """No Python loop over points: by CPU time, since other work may share the machine."""
