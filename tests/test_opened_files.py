@@ -8,7 +8,7 @@ import pytest
 # What is loaded today; the aim is 40 and 20. Lower a number when a room got fuller, never raise it.
 CEILINGS = {
     ("run", "--", "true"): 77,
-    ("compare", "runs.csv", "--value", "acc", "--by", "model"): 43,
+    ("compare", "runs.csv", "--value", "acc", "--by", "model"): 40,
     ("--help",): 5,
 }
 

@@ -74,6 +74,14 @@ def _decision(result: Decision) -> View:
     return decision_view(result, "A", "B")
 
 
+def _study_decision(result: Any) -> View:
+    """Of a `deciding.StudyDecision`, which lies above."""
+    from isorun.report.statistics.comparisons import decision_view
+
+    known = {"units": result.units, "warnings": result.conditions, "to_keep": result.to_keep}
+    return decision_view(result.decision, result.a, result.b, **known)
+
+
 def _power(result: PowerResult) -> View:
     from isorun.report.statistics.comparisons import power_view
 
@@ -120,6 +128,7 @@ VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "mixed": _mixed,
     "power": _power,
     "study": _study,
+    "study-decision": _study_decision,
     "summaries": _summaries,
 }
 """A kind of result, as `told_as` names it, to its view; what lies above adds its own."""

@@ -8,8 +8,8 @@ Seeds and repeats: nested_variance, nested_disagreement
 Classes and examples: class_gaps, correctness, noise_shares
 Many approaches: compare_many, kruskal, friedman, aggregate, rank_intervals, improvement_across_tasks,
     performance_profile, expected_best_of_k, expected_best_curve; adjusted p
-Order: agreement, tau_interval, tau_difference_interval, rank_changes, supported_digits
-Verdicts and planning: decide, next_action; power_of, runs_needed, detectable_difference
+Order: agreement, agreements of every pair, tau_interval, tau_difference_interval, rank_changes, supported_digits
+Verdicts and planning: decide, next_action, against_stored looks; power_of, runs_needed, detectable_difference
 Models: mixed_model, variance_shares, hypotheses, joint_test
 
 Each is where its textbook noun is (`help(isorun.stats.levene)` tells) and loads when it is first used. Paths below
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from isorun import showing
 
 if TYPE_CHECKING:
-    from isorun.analysis.agreements.agreement import agreement, tau_difference_interval, tau_interval
+    from isorun.analysis.agreements.agreement import agreement, agreements, tau_difference_interval, tau_interval
     from isorun.analysis.agreements.shared_runs import rank_changes, supported_digits
     from isorun.analysis.leaderboards.across_tasks import (
         expected_best_curve,
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from isorun.analysis.planning.power import detectable_difference, power_of, runs_needed
     from isorun.analysis.samples import Pairs, adjusted
     from isorun.analysis.sequential.decision import next_action
+    from isorun.analysis.sequential.plan import against_stored
     from isorun.analysis.sequential.verdict import decide
     from isorun.analysis.spreads.class_gaps import class_gaps
     from isorun.analysis.spreads.nested import nested_disagreement, nested_variance
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from isorun.analysis.spreads.test_noise import correctness, noise_shares
 
 _HOMES: Final = {
-    "agreements.agreement": ("agreement", "tau_difference_interval", "tau_interval"),
+    "agreements.agreement": ("agreement", "agreements", "tau_difference_interval", "tau_interval"),
     "agreements.shared_runs": ("rank_changes", "supported_digits"),
     "leaderboards.across_tasks": (
         "expected_best_curve",
@@ -82,6 +83,7 @@ _HOMES: Final = {
     "planning.power": ("detectable_difference", "power_of", "runs_needed"),
     "samples": ("Pairs", "adjusted"),
     "sequential.decision": ("next_action",),
+    "sequential.plan": ("against_stored",),
     "sequential.verdict": ("decide",),
     "spreads.class_gaps": ("class_gaps",),
     "spreads.nested": ("nested_disagreement", "nested_variance"),
@@ -93,8 +95,10 @@ _HOME: Final = {name: f"isorun.analysis.{home}" for home, names in _HOMES.items(
 __all__ = [
     "Pairs",
     "adjusted",
+    "against_stored",
     "aggregate",
     "agreement",
+    "agreements",
     "almost_stochastic_order",
     "bayesian_correlated_t",
     "bayesian_signed_rank",

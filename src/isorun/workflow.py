@@ -142,7 +142,7 @@ def session_of(
 
 
 def records(study: Study | str | Path, *, store: Store = None) -> Records:
-    """The records of the study's cells, failed attempts included; `.to_pandas()` makes a table of them."""
+    """The records of the study's cells, failed attempts included; `.to_pandas()` gives a row a run."""
     from isorun.analysis.studies.record_table import Records
 
     study = load(study, store=store)

@@ -74,6 +74,7 @@ def test_the_last_value_at_a_step_counts():
     assert value_at(Series((0.0,), (0.0,), (5.0,)), 3.0) is None
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("rows", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_series_of_any_length_are_analysed_in_a_moment(rows):
     """No Python loop over points: by CPU time, since other work may share the machine."""

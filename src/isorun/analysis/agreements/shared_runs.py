@@ -1,4 +1,6 @@
-"""Rounding: how many digits the noise supports, and which ranks change when results are rounded as published.
+"""Agreement out of a table, and how many digits the noise supports.
+
+Rounding: how many digits the noise supports, and which ranks change when results are rounded as published.
 
 Rounding 0.7484 and 0.7486 to three digits makes a difference five times as large as it was; giving a fourth digit that
 the next repetition would change is no better (Crane, TACL 2018, section 4.6).

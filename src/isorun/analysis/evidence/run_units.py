@@ -1,4 +1,6 @@
-"""Identical runs: how many different weights came out of runs that had everything in common.
+"""Recorded runs as evidence: which of them are identical, and which were drawn independently.
+
+Identical runs: how many different weights came out of runs that had everything in common.
 
 At the levels that fix a seed, runs of one group with the same seed are identical; at level `default` all runs of a
 group are, and their weights are expected to differ.

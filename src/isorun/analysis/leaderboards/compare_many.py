@@ -1,4 +1,6 @@
-"""Tests of whether any of several approaches differs: Kruskal-Wallis for independent runs, Friedman for blocks.
+"""Tests of several approaches: whether any differs, which pairs do, and where each stands.
+
+Tests of whether any of several approaches differs: Kruskal-Wallis for independent runs, Friedman for blocks.
 
 Which pairs of approaches differ, after a test of all of them.
 

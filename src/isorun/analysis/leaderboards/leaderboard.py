@@ -1,4 +1,6 @@
-"""Scores of many approaches out of a table: by approach, and by task or by what pairs their runs.
+"""The leaderboard of many approaches, from the scores in a table to their places.
+
+Scores of many approaches out of a table: by approach, and by task or by what pairs their runs.
 
 The leaderboard: many approaches at once, over one task or many, with all that says how firm their places are.
 """

@@ -224,21 +224,6 @@ class MixedResult(Told):
             "warnings": [condition.to_json() for condition in self.conditions],
         }
 
-    def details(self) -> dict[str, Any]:
-        """What `to_json` leaves out, as JSON."""
-        return {
-            "formula": self.formula,
-            "reml": self.reml,
-            "ddf": self.ddf,
-            "adjust": self.adjust,
-            "control": self.control,
-            "level": self.level,
-            "rows": self.rows,
-            "se_kenward_roger": {row.name: row.se_kenward_roger for row in self.fixed},
-            "p_boundary": {row.term: row.p_boundary for row in self.ranova},
-            "notes": list(self.notes),
-        }
-
 
 def _mean_json(row: Mean, several: bool) -> dict[str, Any]:
     plain = _plain(row, leave_out=("factor",))

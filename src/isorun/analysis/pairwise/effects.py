@@ -1,4 +1,6 @@
-"""Effect sizes: the difference of two means in units of their common standard deviation.
+"""How large a difference is: effect sizes, the shift, the probability of improvement, and what pairing gained.
+
+Effect sizes: the difference of two means in units of their common standard deviation.
 
 Cohen's d divides by the pooled sd; its interval inverts the noncentral t law (Steiger and Fouladi 1997) and is exact
 for normal values with equal spread. Hedges' g takes the small-sample bias out of d with the exact gamma factor (Hedges

@@ -1,4 +1,6 @@
-"""Tests and intervals of means: Welch for two independent samples, Student for paired differences.
+"""Tests of means and of spreads: Welch and paired t; Levene, Fligner-Killeen and F.
+
+Tests and intervals of means: Welch for two independent samples, Student for paired differences.
 
 Tests of equal spread: Levene (median- or mean-centred), Fligner-Killeen, and the F test of two variances.
 

@@ -1,4 +1,6 @@
-"""The Mann-Whitney test of two approaches, exact for small samples, with ties too.
+"""Rank tests of two approaches: Mann-Whitney, Brunner-Munzel and Wilcoxon's signed ranks, with their null laws.
+
+The Mann-Whitney test of two approaches, exact for small samples, with ties too.
 
 U counts the pairs of runs in which the first approach has the larger value, a tied pair as one half. Its exact law is
 the permutation law of the mid-ranks (Streitberg and Röhmel 1986; R's `coin::wilcox_test(distribution = "exact")`),

@@ -1,4 +1,6 @@
-"""Questions about power: a design and a source of runs, and the search for the number that was asked for.
+"""Power and planning: the number of runs, the difference, or the chance to see it.
+
+Questions about power: a design and a source of runs, and the search for the number that was asked for.
 
 Power and planning: how many runs for a difference of this size, and what difference these runs could see.
 

@@ -1,4 +1,6 @@
-"""Looks: the moments at which the runs made so far are compared.
+"""Plans: what is declared before the runs are made; its looks, and how it spends its error rate.
+
+Looks: the moments at which the runs made so far are compared.
 
 A schedule of looks is declared before the runs are made and says how many runs each side has at each look. Which runs
 those are is the order in which they are given, never their values: that is all the error rates rest on. The

@@ -1,4 +1,6 @@
-"""Per-class values of one run at one epoch, from wherever the run left them.
+"""Classes and examples of a group's runs: their values, their gaps, and the noise of the test set.
+
+Per-class values of one run at one epoch, from wherever the run left them.
 
 Per-class gaps of a group beside what chance alone gives, where the runs kept their labels.
 

@@ -1,4 +1,6 @@
-"""Were the runs of a group what they claim to be: independent at `default`, identical at the other levels?
+"""Conditions of a study: whether its runs are what they claim to be, and what else a reader has to know.
+
+Were the runs of a group what they claim to be: independent at `default`, identical at the other levels?
 
 Each rule looks at the finished runs of one group.
 

@@ -1,4 +1,6 @@
-"""Do two levels differ in spread? Levene's test with medians as centres (Brown and Forsythe 1974).
+"""A study's result, the table of its runs, and the sides that a verdict on it is about.
+
+Do two levels differ in spread? Levene's test with medians as centres (Brown and Forsythe 1974).
 
 The paper uses it to ask whether fixing the seed makes the spread smaller (section 5.2).
 
