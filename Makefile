@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 demo: $(STAMP)
-	$(BIN)/isorun run examples/digits/study.toml
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/isorun run examples/digits/study.toml
 	$(BIN)/isorun report examples/digits/study.toml --html report.html
 
 test: lint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -54,12 +55,15 @@ def make_job(folder: Path, number: int, epochs: int, *, threads: int | None = No
     script.write_text(TRAINING, encoding="utf-8")
     command = ("python", "train.py", f"first-step-{number}", str(epochs))
     cell = Cell("training", command, "default", {}, "default", {}, Level.FIXED_SEED, seed=1, repeat=number)
-    environment = Environment("default", env=ONE_THREAD, threads=threads)
+    environment = Environment("default", python=sys.executable, env=ONE_THREAD, threads=threads)
     return Job(cell, 1, command, folder, seed=1, environment=environment, resources=Resources(cpus=threads))
 
 
-def run_plain(job: Job) -> None:
-    """The same training without isorun."""
+def run_plain(job: Job) -> float:
+    """The same training without isorun; the CPU time it took."""
     command = [sys.executable, *job.command[1:]]
     env = {**os.environ, **ONE_THREAD}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, cwd=job.working_folder, env=env, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -24,6 +24,7 @@ NAMES: Final = (
     "withheld_secrets",
     "store",
     "command_line",
+    "large_studies",
     "mixed",
     "bootstrap",
     "sequential",

@@ -4,14 +4,18 @@ import random
 
 import pytest
 
+import isorun.showing
 from isorun import workflow
-from isorun.deciding import StudyDecision, decide
+from isorun.analysis.sequential.plan import Plan
+from isorun.deciding import KeptPlan, StudyDecision, decide
 from isorun.errors import InputError, NothingRecorded
 from isorun.scheduling import Observer
 from isorun.study.design import Study
 from isorun.study.records import RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
+
+isorun.showing.install()
 
 
 def two(gain=0.1, **changes):
@@ -151,7 +155,13 @@ def test_a_metric_that_no_run_left_is_named_after_the_first_runs(store):
 
 def test_what_cannot_be_decided_is_refused_before_anything_is_made(tmp_path):
     study = two(folder=tmp_path)
-    for wrong in ({"unit": "week"}, {"pair": "seed"}, {"rule": "nonsense"}, {"where": {"config": "x"}}, {"alpha": 2.0}):
+    for wrong in (
+        {"unit": "week"},
+        {"pair": "seed"},
+        {"selection": "nonsense"},
+        {"where": {"config": "x"}},
+        {"alpha": 2.0},
+    ):
         with pytest.raises(InputError):
             decide(study, **wrong)
     assert not list(tmp_path.iterdir())
@@ -161,6 +171,16 @@ def test_the_plan_is_kept_and_a_larger_budget_is_refused_later(store):
     decided(two(0.0), store, max_runs=6)
     with pytest.raises(InputError, match="cannot be raised after the first look"):
         decided(two(0.0), store, max_runs=60)
+
+
+def test_before_the_first_look_any_plan_will_do_and_then_the_kept_one(store):
+    study = two()
+    kept = KeptPlan.of(store.documents("plans"), workflow.plan(study)[:2])
+    assert kept.allows(Plan(max_runs=90, alpha=0.01)) == Plan(max_runs=90, alpha=0.01)
+    kept.keep(Plan(), study)
+    assert kept.allows(Plan(max_runs=20)) == Plan()
+    with pytest.raises(InputError, match="declared before the first look"):
+        kept.allows(Plan(alpha=0.01))
 
 
 def test_pairs_run_with_the_same_seeds(store):
@@ -174,9 +194,17 @@ def test_pairs_run_with_the_same_seeds(store):
 def test_a_report_says_that_a_decision_made_runs_beyond_the_study(store):
     study = two()
     result = decided(study, store)
-    told = {condition.code: condition for condition in workflow.analyse(study, store=store).warnings}
+    told = {condition.code: condition for condition in workflow.analyse(study, store=store).conditions}
     assert result.to_keep in told["beyond-the-study"].message
-    assert "beyond-the-study" not in {one.code for one in workflow.analyse(result.study, store=store).warnings}
+    assert "beyond-the-study" not in {one.code for one in workflow.analyse(result.study, store=store).conditions}
+
+
+def test_a_decision_tells_itself_in_a_few_lines(store):
+    result = decided(store=store)
+    said = str(result)
+    assert said.startswith("new is better")
+    assert len(said) < 4000
+    assert "<strong>new is better" in result._repr_html_()
 
 
 def test_lists_are_decided_without_any_store():

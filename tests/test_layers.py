@@ -13,10 +13,11 @@ LAYERS = [
     {"__main__", "testing"},
     {"cli"},
     {"deciding", "reproducing"},
-    {"questions"},
+    {"questions", "stats"},
     {"workflow"},
     {"scheduling"},
     {"session"},
+    {"showing"},
     {"registry", "repair", "zoo"},
     {"report", "diagnose"},
     {"execution", "store", "analysis"},
@@ -61,7 +62,11 @@ def imported_parts(path):
 
 def imported_rooms(path):
     """Which rooms of analysis a module imports."""
-    return {parts[2] for parts in imported_names(path) if parts[1] == "analysis" and len(parts) > 2}
+    return {
+        parts[2]
+        for parts in imported_names(path)
+        if len(parts) > 2 and parts[1] == "analysis" and parts[2] in ANALYSIS_RANK
+    }
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

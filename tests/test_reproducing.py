@@ -4,7 +4,7 @@ from types import MappingProxyType
 
 import pytest
 
-from isorun import reproducing
+from isorun import reproducing, session
 from isorun.errors import NothingRecorded, UsageError
 from isorun.report.tables import Column, Table
 from isorun.study.design import Study
@@ -61,6 +61,24 @@ def test_what_is_missing_is_run_and_presented_and_never_run_twice(tmp_path):
     more = reproducing.reproduce("tiny", folder=tmp_path, runs=3)
     assert more.presentation.tables[0].rows == (("tiny-works", "3"),)
     assert sorted(path.stem for path in (tmp_path / ".isorun" / "studies").glob("*.json")) == ["tiny-works"]
+
+
+def test_all_studies_of_a_paper_share_one_store_and_one_executor(tmp_path, monkeypatch):
+    opened = []
+    for name in ("open_store", "open_executor"):
+        original = getattr(session, name)
+        monkeypatch.setattr(session, name, _counted(opened, name, original))
+    done = reproducing.reproduce("tiny", folder=tmp_path, only=("works", "fails"), runs=1)
+    assert (done.finished, done.failed) == (1, 1)
+    assert opened == ["open_store", "open_executor"]
+
+
+def _counted(opened, name, original):
+    def counted(*arguments, **options):
+        opened.append(name)
+        return original(*arguments, **options)
+
+    return counted
 
 
 def test_failed_runs_are_counted_and_warned_of(tmp_path):

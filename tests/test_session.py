@@ -9,10 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from isorun import plugins, session
-from isorun.errors import PluginError
-from isorun.session import ExecutorOptions, open_executor, open_session, open_store, runs_folder, store_place
+from isorun import plugins, session, workflow
+from isorun.errors import NothingRecorded, PluginError, StudyError
+from isorun.session import (
+    ExecutorOptions,
+    is_there,
+    open_executor,
+    open_session,
+    open_store,
+    runs_folder,
+    store_place,
+)
 from isorun.store.folder import FolderStore
+from isorun.study.design import Study
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 
@@ -128,6 +137,18 @@ def test_where_the_store_lies(tmp_path, monkeypatch):
     assert store_place("here", tmp_path) == "here"
     assert runs_folder("here") == Path("here/runs")
     assert runs_folder("postgresql://host/base", tmp_path) == tmp_path / ".isorun" / "runs"
+
+
+def test_a_folder_that_is_no_store_does_not_become_one_by_being_read(tmp_path):
+    (tmp_path / "functions").mkdir()
+    assert not is_there(str(tmp_path))
+    with pytest.raises(NothingRecorded, match="there is no store"):
+        workflow.records(Study("s", approaches={"a": "true"}), store=tmp_path)
+    with pytest.raises(StudyError, match="neither"):
+        workflow.load("s", store=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["functions"]
+    open_store(str(tmp_path)).close()
+    assert is_there(str(tmp_path))
 
 
 def test_a_session_opens_each_once_and_closes_what_it_opened(tmp_path, monkeypatch):

@@ -158,7 +158,7 @@ def test_what_the_store_has_to_say_is_a_warning_of_the_report(instant):
 
     store = Telling()
     workflow.run(study_of(), store=store, executor=instant)
-    assert workflow.analyse(study_of(), store=store).warnings[-1].code == "store-record-set-aside"
+    assert workflow.analyse(study_of(), store=store).conditions[-1].code == "store-record-set-aside"
 
 
 def test_status_counts_what_is_finished_failed_running_and_missing(store):

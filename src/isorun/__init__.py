@@ -11,17 +11,43 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isorun.deciding import decide
+    from isorun import stats
+    from isorun.analysis.agreements.shared_runs import AgreementTable
+    from isorun.analysis.comparison import Comparison
+    from isorun.analysis.evidence.condition import Condition
+    from isorun.analysis.leaderboards.leaderboard import Leaderboard
+    from isorun.analysis.mixed.result import MixedResult
+    from isorun.analysis.planning.power import PowerResult
+    from isorun.analysis.sequential.decision import Decision, Verdict
+    from isorun.analysis.spreads.spread import GroupSummary, Summaries
+    from isorun.analysis.studies.record_table import Records
+    from isorun.analysis.studies.study_result import StudyResult
+    from isorun.deciding import StudyDecision, decide
     from isorun.errors import IsorunError
     from isorun.questions import agree, compare, mixed_model, power, rank, summarize
     from isorun.reproducing import reproduce
     from isorun.study.design import Study
+    from isorun.study.records import RunRecord
     from isorun.workflow import analyse, plan, records, run
 
 __version__ = "0.1.0.dev0"
 __all__ = [
+    "AgreementTable",
+    "Comparison",
+    "Condition",
+    "Decision",
+    "GroupSummary",
     "IsorunError",
+    "Leaderboard",
+    "MixedResult",
+    "PowerResult",
+    "Records",
+    "RunRecord",
     "Study",
+    "StudyDecision",
+    "StudyResult",
+    "Summaries",
+    "Verdict",
     "agree",
     "analyse",
     "compare",
@@ -36,25 +62,41 @@ __all__ = [
     "reproduce",
     "result",
     "run",
+    "stats",
     "summarize",
 ]
 
 _LAZY = {
+    "AgreementTable": "isorun.analysis.agreements.shared_runs",
+    "Comparison": "isorun.analysis.comparison",
+    "Condition": "isorun.analysis.evidence.condition",
+    "Decision": "isorun.analysis.sequential.decision",
+    "GroupSummary": "isorun.analysis.spreads.spread",
+    "IsorunError": "isorun.errors",
+    "Leaderboard": "isorun.analysis.leaderboards.leaderboard",
+    "MixedResult": "isorun.analysis.mixed.result",
+    "PowerResult": "isorun.analysis.planning.power",
+    "Records": "isorun.analysis.studies.record_table",
+    "RunRecord": "isorun.study.records",
+    "Study": "isorun.study.design",
+    "StudyDecision": "isorun.deciding",
+    "StudyResult": "isorun.analysis.studies.study_result",
+    "Summaries": "isorun.analysis.spreads.spread",
+    "Verdict": "isorun.analysis.sequential.decision",
     "agree": "isorun.questions",
+    "analyse": "isorun.workflow",
     "compare": "isorun.questions",
     "decide": "isorun.deciding",
     "mixed_model": "isorun.questions",
+    "plan": "isorun.workflow",
     "power": "isorun.questions",
     "rank": "isorun.questions",
-    "summarize": "isorun.questions",
-    "reproduce": "isorun.reproducing",
-    "IsorunError": "isorun.errors",
-    "Study": "isorun.study.design",
-    "analyse": "isorun.workflow",
-    "plan": "isorun.workflow",
     "records": "isorun.workflow",
+    "reproduce": "isorun.reproducing",
     "run": "isorun.workflow",
+    "summarize": "isorun.questions",
 }
+"""A name to the module it is in."""
 
 
 def log(
@@ -93,7 +135,10 @@ def _worker() -> Any:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "stats":
+        return importlib.import_module("isorun.stats")
     if name in _LAZY:
+        importlib.import_module("isorun.showing").install()  # results tell themselves
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'isorun' has no attribute {name!r}; it has: {', '.join(__all__)}")
 

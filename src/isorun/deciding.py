@@ -6,12 +6,12 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from isorun import workflow
+from isorun.analysis import Told
 from isorun.analysis.comparison import REAL_RUNS
 from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.evidence.judged import ASSUMED
@@ -37,6 +37,8 @@ from isorun.errors import InputError, IsorunError, NothingRecorded, known_names
 from isorun.execution.base import AbstractExecutor
 from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, study_results
 from isorun.scheduling import AbstractAgenda, Observer, carry_out
+from isorun.session import Session
+from isorun.showing import VIEWS
 from isorun.store.base import PLANS, AbstractDocuments, AbstractStore
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
@@ -44,7 +46,10 @@ from isorun.study.document import extended, with_key
 from isorun.study.levels import Level
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["Sides", "StudyDecision", "decide", "decide_study"]
+if TYPE_CHECKING:
+    from isorun.report.view import View
+
+__all__ = ["Sides", "StudyDecision", "decide"]
 
 
 def decide(
@@ -88,7 +93,8 @@ def decide(
 
     margin: a difference that does not matter, which allows "equivalent". max_runs, stages, min_runs, looks, spending,
     alpha, futility, method, test: the plan, declared before the first look. by, a, b, where, value, selection, unit,
-    pair: what of a study is asked about, as in `decide_study`; store, executor, jobs, launch, devices: as in `run`.
+    pair: what of a study is asked about: unit="repeat" asks about one seed alone, pair="seed" runs both sides with the
+    same seeds and judges the differences. store, executor, jobs, launch, devices: as in `run`.
     """
     plan = plan_of(
         method=method,
@@ -105,26 +111,12 @@ def decide(
     )
     if second is not None:
         return _decide_lists(data, second, plan, direction)
-    return decide_study(
-        data,
-        plan,
-        by=by,
-        a=a,
-        b=b,
-        where=where,
-        value=value,
-        direction=direction,
-        selection=selection,
-        unit=unit,
-        pair=pair,
-        store=store,
-        executor=executor,
-        jobs=jobs,
-        launch=launch,
-        devices=devices,
-        observer=observer,
-        on_look=on_look,
-    )
+    study = workflow.load(data, store=store)
+    question = _Question(sides_of(study, by, a, b, where), value, direction, unit, pair, selection, plan)
+    question.check(study)
+    session = workflow.session_of(study, store=store, executor=executor, jobs=jobs, launch=launch, devices=devices)
+    with session as opened:
+        return _decide_in(opened, study, question, observer, on_look)
 
 
 def _decide_lists(first: Any, second: Any, plan: Plan, direction: str | None) -> Decision:
@@ -142,12 +134,14 @@ def _decide_lists(first: Any, second: Any, plan: Plan, direction: str | None) ->
 
 
 @dataclass(frozen=True, slots=True)
-class StudyDecision:
+class StudyDecision(Told):
     """A decision on a study: the names of both sides, what their runs count as, and what weakens them.
 
     stopped: why the work ended before the rule said so. study: with all runs that were made; to_keep: what to write
     into the study's file so that its reports show those beyond it.
     """
+
+    told_as: ClassVar[str] = "study-decision"
 
     decision: Decision
     a: str
@@ -155,7 +149,7 @@ class StudyDecision:
     units: Mapping[str, Units]
     runs_made: int
     study: Study
-    warnings: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     stopped: str = ""
     to_keep: str = ""
 
@@ -172,7 +166,7 @@ class StudyDecision:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: the sides and what they count as, then the decision's own keys."""
         first, second = self.units[self.a], self.units[self.b]
-        warnings = (*self.warnings, *self.decision.conditions)
+        warnings = (*self.conditions, *self.decision.conditions)
         return {
             "a": self.a,
             "b": self.b,
@@ -186,6 +180,22 @@ class StudyDecision:
             "stopped": self.stopped,
             "warnings": [warning.to_json() for warning in warnings],
         }
+
+
+def _view(result: StudyDecision) -> View:
+    from isorun.report.statistics.comparisons import decision_view  # noqa: PLC0415 - loads when one is shown
+
+    return decision_view(
+        result.decision,
+        result.a,
+        result.b,
+        units=result.units,
+        warnings=result.conditions,
+        to_keep=result.to_keep,
+    )
+
+
+VIEWS["study-decision"] = _view
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,48 +256,20 @@ def sides_of(study: Study, by: str | None, a: str | None, b: str | None, where: 
     return Sides(factor, first, second, {name: labels[name][0] for name in GROUP_FACTORS if name != factor})
 
 
-def decide_study(
-    study: Study | str | Path,
-    plan: Plan | None = None,
-    *,
-    by: str | None = None,
-    a: str | None = None,
-    b: str | None = None,
-    where: Mapping[str, str] | None = None,
-    value: str | None = None,
-    direction: str | None = None,
-    selection: str | None = None,
-    unit: str | None = None,
-    pair: str | None = None,
-    store: workflow.Store = None,
-    executor: str | AbstractExecutor = "local",
-    jobs: int = 1,
-    launch: str = "auto",
-    devices: str = "auto",
-    observer: Observer | None = None,
-    on_look: Callable[[Decision], None] | None = None,
+def _decide_in(
+    session: Session,
+    study: Study,
+    question: _Question,
+    observer: Observer | None,
+    on_look: Callable[[Decision], None] | None,
 ) -> StudyDecision:
-    """Make runs of the two sides until the rule says to stop.
-
-    unit: "repeat" to ask about one seed alone; otherwise every seed, or at level default every run, is drawn anew.
-    pair: "seed": both sides run with the same seeds, and the differences are judged.
-    """
-    study = workflow.load(study, store=store)
-    sides = sides_of(study, by, a, b, where)
-    _check_pairing(sides, pair)
-    _check_unit(unit)
-    _check_selection(study, selection)
-    asked = plan or Plan(paired=pair is not None)
-    planned_rule(asked, np.empty(0), np.empty(0))  # a plan that cannot be carried out is refused before a store is made
-    session = workflow.session_of(study, store=store, executor=executor, jobs=jobs, launch=launch, devices=devices)
-    with session as opened:
-        study = with_key(study, opened.store.key)
-        kept = KeptPlan.of(opened.store.documents(PLANS), sides.first_cells(study))
-        question = _Question(sides, value, direction, unit, pair, selection, kept.allows(asked))
-        agenda = _Rule(study, question, opened.store, kept, on_look)
-        outcome = carry_out(agenda, opened, study, observer)
-        if not agenda.over:
-            agenda.look(stopped=outcome.stopped)
+    """Make runs of the two sides until the rule says to stop."""
+    study = with_key(study, session.store.key)
+    kept = KeptPlan.of(session.store.documents(PLANS), question.sides.first_cells(study))
+    agenda = _Rule(study, replace(question, plan=kept.allows(question.plan)), session.store, kept, on_look)
+    outcome = carry_out(agenda, session, study, observer)
+    if not agenda.over:
+        agenda.look(stopped=outcome.stopped)
     return agenda.decision(len(outcome.records))
 
 
@@ -397,7 +379,7 @@ class _Rule(AbstractAgenda):
             units=dict(zip((sides.a, sides.b), self._last.units, strict=True)),
             runs_made=runs_made,
             study=self.larger,
-            warnings=self._last.conditions,
+            conditions=self._last.conditions,
             stopped=self._stopped,
             to_keep=_beyond(self._study, self.larger),
         )
@@ -428,7 +410,7 @@ class KeptPlan:
             what = f"the plan kept in {self.documents.place(self._name)} cannot be read: {error}"
             hint = "decide in a new --store: no error rate can be held without the plan of the earlier looks"
             raise InputError(what, hint=hint) from None
-        return asked if kept is None else continued(kept, asked, looks_made=1)
+        return asked if kept is None else continued(kept, asked)
 
     def keep(self, plan: Plan, made: Study) -> None:
         """Keep the plan at its first look, its stage as it goes on, and which runs were made for it."""
@@ -438,31 +420,6 @@ class KeptPlan:
     @property
     def _name(self) -> str:
         return hashlib.sha256(json.dumps(self.cells).encode()).hexdigest()[:16]
-
-
-def _check_unit(unit: str | None) -> None:
-    if unit not in {None, REPEAT}:
-        allowed = f"{REPEAT} (about one seed alone); without it every seed, or at level default every run, counts"
-        raise InputError("a study's runs are counted by what was drawn", found=f"unit {unit!r}", allowed=allowed)
-
-
-def _check_selection(study: Study, selection: str | None) -> None:
-    """Before runs are made for a selection that the study does not have."""
-    known = tuple(study.selections) or ("best-loss", "best-accuracy", "final")
-    if selection is not None and selection not in known:
-        raise InputError(f"the study has no selection {selection!r}", allowed=known_names(selection, known))
-
-
-def _check_pairing(sides: Sides, pair: str | None) -> None:
-    if pair is None:
-        return
-    if pair != "seed":
-        raise InputError("a study's runs are paired by their seed", found=f"pair {pair!r}", allowed="seed")
-    if sides.level is Level.DEFAULT:
-        raise InputError(
-            "at level default every run draws its own seed, so that no two runs share one",
-            hint="pair at level fixed-seed or deterministic (--where level=fixed-seed, or --level fixed-seed)",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,6 +443,26 @@ class _Question:
     pair: str | None
     selection: str | None
     plan: Plan
+
+    def check(self, study: Study) -> None:
+        """Refuse what cannot be asked of the study, before a store or a run is made for it."""
+        if self.unit not in {None, REPEAT}:
+            allowed = f"{REPEAT} (about one seed alone); without it every seed, or at level default every run, counts"
+            raise InputError(
+                "a study's runs are counted by what was drawn", found=f"unit {self.unit!r}", allowed=allowed
+            )
+        known = tuple(study.selections) or ("best-loss", "best-accuracy", "final")
+        if self.selection is not None and self.selection not in known:
+            allowed = known_names(self.selection, known)
+            raise InputError(f"the study has no selection {self.selection!r}", allowed=allowed)
+        if self.pair not in {None, "seed"}:
+            raise InputError("a study's runs are paired by their seed", found=f"pair {self.pair!r}", allowed="seed")
+        if self.pair is not None and self.sides.level is Level.DEFAULT:
+            raise InputError(
+                "at level default every run draws its own seed, so that no two runs share one",
+                hint="pair at level fixed-seed or deterministic (--where level=fixed-seed, or --level fixed-seed)",
+            )
+        planned_rule(self.plan, np.empty(0), np.empty(0))
 
     def look(self, analysed: StudyResult) -> _Look:
         """The decision on the runs made so far, with the conditions it stands under."""

@@ -9,13 +9,15 @@
 
 A study stands for the table of its finished runs; its declared metric, direction and varying factor are the defaults.
 Here evidence meets statistics: runs are counted in units, and what weakens them goes with every answer. The parts that
-answer a question load when it is asked, so that a small table does not wait for what it does not use.
+answer a question load when it is asked, so that a small table does not wait for what it does not use. Every answer
+tells itself: `print(compare(…))` says what the command prints, and a notebook shows it as HTML.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -40,11 +42,13 @@ if TYPE_CHECKING:
     from isorun.analysis.leaderboards.leaderboard import BoardScores, Leaderboard
     from isorun.analysis.mixed.result import DegreesOfFreedom, MixedResult
     from isorun.analysis.planning.power import PowerResult
-    from isorun.analysis.spreads.spread import GroupSummary
+    from isorun.analysis.samples import FloatArray
+    from isorun.analysis.spreads.spread import Summaries
     from isorun.analysis.studies.study_result import StudyResult, StudySides
 
 __all__ = [
     "GROUP_FACTORS",
+    "Asked",
     "Results",
     "agree",
     "board_of",
@@ -151,6 +155,66 @@ def study_results(analysed: StudyResult, selection: str | None = None) -> Result
     return Results(replace(table, source=f"the study {analysed.study}", in_order=frozenset(GROUP_FACTORS)), analysed)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which runs a question is about, and how they are counted and judged; the same words in every question.
+
+    value: the column with the results. by: the column that tells the sides apart. where: only runs with these labels.
+    unit: the column that says what was drawn independently. drop_missing: leave out values that are not finite, and
+    say so. pair: the column whose labels say which runs belong together. task: that of the tasks, where there are many.
+    direction: "higher" or "lower" is better.
+    """
+
+    value: str | None = None
+    by: str | None = None
+    where: Mapping[str, str] | None = None
+    unit: str | None = None
+    drop_missing: bool = False
+    pair: str | None = None
+    task: str | None = None
+    direction: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The part of the results that is asked about, and what their study says about it, looked up once."""
+
+    found: Results
+    asked: Asked
+    table: Measurements
+    factor: str
+    sides: StudySides | None
+    counting: Counting
+
+    @property
+    def metric(self) -> JudgedMetric:
+        """What is judged, with its direction."""
+        return self.found.metric(self.asked.value, self.asked.direction)
+
+    @property
+    def real_runs(self) -> str:
+        """The next step towards more independent units."""
+        from isorun.analysis.comparison import REAL_RUNS
+
+        return self.sides.real_runs if self.sides else REAL_RUNS
+
+    def conditions(self, metric: JudgedMetric | None = None) -> tuple[Condition, ...]:
+        """What is known against an answer before its runs are counted."""
+        return self.found.conditions(metric, self.sides)
+
+    def groups(self, columns: Sequence[str]) -> tuple[Group, ...]:
+        """The values of each group."""
+        return self.table.groups(self.found.value(self.asked.value), columns, drop_missing=self.asked.drop_missing)
+
+
+def _part(data: Any, asked: Asked, factor: str = "", labels: Sequence[str | None] = ()) -> _Part:
+    """factor: what tells the sides apart, "" where all runs are one. labels: the sides asked about; all without any."""
+    found = results(data)
+    sides = found.sides(factor, [label for label in labels if label], asked.where)
+    table = found.table.where(asked.where or {})
+    return _Part(found, asked, table, factor, sides, found.counting(asked.unit, sides))
+
+
 def summarize(
     data: Any,
     *,
@@ -159,36 +223,26 @@ def summarize(
     where: Mapping[str, str] | None = None,
     drop_missing: bool = False,
     unit: str | None = None,
-) -> tuple[GroupSummary, ...]:
+) -> Summaries:
     """How the runs of each group look: runs and units, mean, sd with its interval, median, IQM, extremes."""
     from isorun.analysis.spreads.spread import summarize as summarize_table
 
-    found = results(data)
+    part = _part(data, Asked(value, where=where, drop_missing=drop_missing, unit=unit))
     return summarize_table(
-        found.table,
-        value=found.value(value),
-        by=_grouping(found, by),
-        where=where,
+        part.table,
+        value=part.found.value(value),
+        by=_grouping(part.found, by),
         drop_missing=drop_missing,
-        unit=found.counting(unit, found.sides(where=where)),
+        unit=part.counting,
     )
 
 
-def groups_of(
-    data: Any,
-    value: str | None = None,
-    by: str | Sequence[str] | None = None,
-    *,
-    where: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
-) -> tuple[Group, ...]:
+def groups_of(data: Any, asked: Asked, by: str | Sequence[str] | None = None) -> tuple[Group, ...]:
     """The values of each group, for figures."""
     from isorun.analysis.spreads.spread import column_names
 
-    found = results(data)
-    table = found.table.where(where or {})
-    columns = column_names(_grouping(found, by), tuple(table.columns))
-    return table.groups(found.value(value), columns, drop_missing=drop_missing)
+    part = _part(data, asked)
+    return part.groups(column_names(_grouping(part.found, by), tuple(part.table.columns)))
 
 
 def _grouping(found: Results, by: str | Sequence[str] | None) -> str | Sequence[str]:
@@ -225,36 +279,46 @@ def compare(
     "signed-rank". also: further analyses by name, beside the verdict: "aso", and of pairs "bayesian-signed-rank" and
     "bayesian-correlated-t", with rope (a difference that does not matter) and correlation (of folds: 1 / folds).
     """
-    from isorun.analysis.comparison import compare as compare_table
+    from isorun.analysis.comparison import Extras
+    from isorun.analysis.comparison import compare as compare_sides
 
-    options: dict[str, Any] = {"a": a, "b": b, "margin": margin, "test": test}
-    options |= {"also": also, "rope": rope, "correlation": correlation}
+    extras = Extras(tuple(also), rope, correlation)
     if second is not None:
         from isorun.analysis.evidence.judged import ASSUMED
 
-        assumed = () if direction else (ASSUMED,)
-        return compare_table(
-            data, second, direction=direction or "higher", paired=paired, conditions=assumed, **options
+        return compare_sides(
+            data,
+            second,
+            a=a,
+            b=b,
+            paired=paired,
+            direction=direction or "higher",
+            margin=margin,
+            test=test,
+            conditions=() if direction else (ASSUMED,),
+            extras=extras,
         )
     found = results(data)
-    factor = found.factor(by)
+    asked = Asked(value, by, where, unit, drop_missing, pair, direction=direction)
+    part = _part(found, asked, found.factor(by), (a, b))
     if found.study is not None:
-        part = found.table.where(where or {})
-        refuse_pooling({name: part.labels(name) for name in GROUP_FACTORS}, factor)
-    sides = found.sides(factor, [label for label in (a, b) if label], where)
-    metric = found.metric(value, direction)
-    return compare_table(
-        found.table,
+        refuse_pooling({name: part.table.labels(name) for name in GROUP_FACTORS}, part.factor)
+    metric = part.metric
+    return compare_sides(
+        part.table,
         value=metric.name,
-        by=factor,
+        by=part.factor,
+        a=a,
+        b=b,
         pair=pair,
         direction=metric.direction or "higher",
-        where=where,
         drop_missing=drop_missing,
-        unit=found.counting(unit, sides),
-        conditions=found.conditions(metric, sides),
-        real_runs=_real_runs(sides),
-        **options,
+        margin=margin,
+        unit=part.counting,
+        test=test,
+        conditions=part.conditions(metric),
+        real_runs=part.real_runs,
+        extras=extras,
     )
 
 
@@ -312,6 +376,17 @@ def power(
     second: Any = None,
     /,
     *,
+    runs: int | None = None,
+    difference: float | None = None,
+    effect_size: float | None = None,
+    power: float = 0.8,
+    test: str = "brunner-munzel",
+    alpha: float = 0.05,
+    sd: float | None = None,
+    spending: str = "power-1.5",
+    min_runs: int = 5,
+    step: int = 1,
+    futility: bool = True,
     value: str | None = None,
     by: str | None = None,
     a: str | None = None,
@@ -320,80 +395,82 @@ def power(
     where: Mapping[str, str] | None = None,
     drop_missing: bool = False,
     unit: str | None = None,
-    **options: Any,
 ) -> PowerResult:
-    """How many runs for a difference of this size, or what these runs could see; options as in `planning.power`.
+    """How many runs for a difference of this size, or what these runs could see: whichever of the two is not given.
 
     data, second: two lists of results to simulate from; or a table or study of which a and b name the sides, whose
-    units are simulated from. pair: for paired tests from a table, the column whose labels tell which runs belong
+    units are simulated from; without any, normal runs with this sd. difference: in units of the metric; effect_size:
+    in standard deviations. test: "brunner-munzel", "mann-whitney", "welch", of pairs "signed-rank" or "paired-t", and
+    the rules of `decide`: "sequential", "sequential-mann-whitney", "sequential-signed-rank", which have spending,
+    min_runs, step and futility. pair: for paired tests from a table, the column whose labels tell which runs belong
     together.
     """
+    from isorun.analysis.planning.power import PowerOptions
     from isorun.analysis.planning.power import power as power_from_runs
-    from isorun.analysis.planning.power_curves import PAIRED_TESTS
 
-    if data is None and options.get("difference") is not None and options.get("sd") is None:
+    options = PowerOptions(
+        test=test, alpha=alpha, sd=sd, spending=spending, min_runs=min_runs, step=step, futility=futility
+    )
+    if data is None and difference is not None and sd is None:
         raise InputError(
             "a difference in units of the metric means nothing without the spread of its runs",
-            found=f"difference {options['difference']}, no runs and no sd",
+            found=f"difference {difference}, no runs and no sd",
             hint="give runs to simulate from, or sd=… (--sd), or the effect in sd: effect_size=… (--effect)",
         )
+    ask = partial(power_from_runs, runs=runs, difference=difference, effect_size=effect_size, power=power, **options)
     if data is None or second is not None or _is_list_of_numbers(data):
-        return power_from_runs(data, second, **options)
+        return ask(data, second)
     found = results(data)
-    by_column = (found.factor(by),) if a or b else ()
-    table = found.table.where(where or {})
-    groups = {group.name: group for group in table.groups(found.value(value), by_column, drop_missing=drop_missing)}
-    names = [name for name in (a, b) if name] or [next(iter(groups))]
+    asked = Asked(value, by, where, unit, drop_missing, pair)
+    part = _part(found, asked, found.factor(by) if a or b else "", (a, b))
+    sides = _sides_to_simulate(part, [name for name in (a, b) if name])
+    units = {group.name: units_of(part.table, group.values, part.counting) for group in sides}
+    answer = ask(*_simulated(part, sides, test, [one.values for one in units.values()]))
+    own = unit_conditions(units, next_step=part.real_runs)
+    return answer.simulated_from(units, (*part.conditions(), *own))
+
+
+def _sides_to_simulate(part: _Part, names: Sequence[str]) -> list[Group]:
+    groups = {group.name: group for group in part.groups((part.factor,) if part.factor else ())}
     for name in names:
         if name not in groups:
             raise InputError(f"no run belongs to {name!r}", allowed=known_names(name, groups))
-    sides = found.sides(by_column[0] if by_column else "", names, where)
-    counting = found.counting(unit, sides)
-    units = {name: units_of(table, groups[name].values, counting) for name in names}
-    if options.get("test") in PAIRED_TESTS:
-        runs = _paired_runs(table, pair, [groups[name] for name in names], counting)
-    else:
-        runs = tuple(one.values for one in units.values())
-    answer = power_from_runs(*runs, **options)
-    own = unit_conditions(units, next_step=_real_runs(sides))
-    return answer.simulated_from(units, (*found.conditions(None, sides), *own))
+    return [groups[name] for name in names or [next(iter(groups))]]
 
 
-def _real_runs(sides: StudySides | None) -> str:
-    from isorun.analysis.comparison import REAL_RUNS
+def _simulated(part: _Part, sides: Sequence[Group], test: str, units: Sequence[FloatArray]) -> Sequence[FloatArray]:
+    """One value a unit of either side; of pairs those that belong together."""
+    from isorun.analysis.planning.power_curves import PAIRED_TESTS
 
-    return sides.real_runs if sides else REAL_RUNS
-
-
-def _paired_runs(table: Measurements, pair: str | None, sides: Sequence[Group], counting: Counting) -> tuple[Any, ...]:
-    if pair is None or len(sides) != 2:
+    if test not in PAIRED_TESTS:
+        return units
+    if part.asked.pair is None or len(sides) != 2:
         raise InputError(
             "a paired design needs pairs of runs",
-            found=f"sides: {len(sides)}, pair: {pair!r}",
+            found=f"sides: {len(sides)}, pair: {part.asked.pair!r}",
             hint="name both sides (a, b) and the column that pairs their runs: pair=… (--pair)",
         )
-    return paired_units(table, (sides[0].values, sides[1].values), pair, counting).sides
+    return paired_units(part.table, (sides[0].values, sides[1].values), part.asked.pair, part.counting).sides
 
 
-def board_of(
-    data: Any,
-    *,
-    value: str | None = None,
-    by: str | None = None,
-    task: str | None = None,
-    pair: str | None = None,
-    where: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
-    unit: str | None = None,
-) -> BoardScores:
-    """The scores of many approaches, by task where there are several; for `rank` and for figures."""
+def board_of(data: Any, asked: Asked) -> BoardScores:
+    """The scores of many approaches, by task where there are several; for figures."""
+    found = results(data)
+    return _board(_part(found, asked, found.factor(asked.by)))
+
+
+def _board(part: _Part) -> BoardScores:
     from isorun.analysis.leaderboards.leaderboard import board_scores
 
-    found = results(data)
-    table, factor = found.table.where(where or {}), found.factor(by)
-    counting = found.counting(unit, found.sides(factor, where=where))
+    asked = part.asked
     return board_scores(
-        table, found.value(value), factor, counting=counting, task=task, pair=pair, drop_missing=drop_missing
+        part.table,
+        part.found.value(asked.value),
+        part.factor,
+        counting=part.counting,
+        task=asked.task,
+        pair=asked.pair,
+        drop_missing=asked.drop_missing,
     )
 
 
@@ -421,23 +498,23 @@ def rank(
     from isorun.analysis.leaderboards.leaderboard import BoardOptions, leaderboard
 
     found = results(data)
-    metric = found.metric(value, direction)
+    part = _part(found, Asked(value, by, where, unit, drop_missing, pair, task, direction), found.factor(by))
+    metric = part.metric
     better = metric.direction or "higher"
-    board = board_of(found, value=value, by=by, task=task, pair=pair, where=where, drop_missing=drop_missing, unit=unit)
-    compared = board.compared(direction=better, post_hoc=post_hoc, correction=adjust)
-    sides = found.sides(found.factor(by), where=where)
+    board = _board(part)
     smallest = {name: min(units, key=lambda one: one.count) for name, units in board.units.items()}
     return leaderboard(
         board.scores,
-        compared,
+        board.compared(direction=better, post_hoc=post_hoc, correction=adjust),
+        metric=metric.name,
         direction=better,
         options=BoardOptions(statistic, best_of, repetitions),
         notes=board.notes,
         units=board.units,
         conditions=(
-            *found.conditions(metric, sides),
+            *part.conditions(metric),
             *board.conditions,
-            *unit_conditions(smallest, next_step=_real_runs(sides)),
+            *unit_conditions(smallest, next_step=part.real_runs),
         ),
     )
 
@@ -465,28 +542,27 @@ def agree(
     from isorun.analysis.spreads.spread import column_names
 
     found = results(data)
-    table = found.table.where(where or {})
-    columns = column_names(value or found.value(None), tuple(table.columns))
+    columns = column_names(value or found.value(None), tuple(found.table.columns))
+    asked = Asked(columns[0], by, where, unit, drop_missing, pair, direction=direction)
     if by is None and len(columns) > 1:
-        study = found.sides(where=where)
-        metrics, notes = metrics_of(table, columns, counting=found.counting(unit, study), drop_missing=drop_missing)
-        return agreement_table(metrics, comparable=False, notes=notes, conditions=found.conditions(None, study))
+        part = _part(found, asked)
+        metrics, notes = metrics_of(part.table, columns, counting=part.counting, drop_missing=drop_missing)
+        return agreement_table(metrics, comparable=False, notes=notes, conditions=part.conditions())
     if len(columns) > 1 or pair is None:
         raise InputError(
             "agreement needs one metric of several groups, or several metrics of the same runs",
             found=f"value: {', '.join(columns)}; by: {by}; pair: {pair}",
             hint="--value METRIC --by COLUMN --pair seed, or --value METRIC,METRIC",
         )
-    factor = found.factor(by)
-    study = found.sides(factor, sides, where)
-    metric = found.metric(columns[0], direction)
-    groups, notes = sides_of(table, columns[0], factor, pair, only=sides, drop_missing=drop_missing)
+    part = _part(found, asked, found.factor(by), sides)
+    metric = part.metric
+    groups, notes = sides_of(part.table, columns[0], part.factor, pair, only=sides, drop_missing=drop_missing)
     return agreement_table(
         groups,
         direction=metric.direction or "higher",
         decimals=decimals,
         notes=notes,
-        conditions=(*found.conditions(metric, study), *shared_draws(table, pair, found.counting(unit, study))),
+        conditions=(*part.conditions(metric), *shared_draws(part.table, pair, part.counting)),
     )
 
 

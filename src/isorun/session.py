@@ -87,8 +87,11 @@ def store_place(store: str | Path | None, folder: str | Path = ".") -> str:
 
 
 def is_there(place: str) -> bool:
-    """Whether there is a store to read from; one behind a URL is asked only when it is opened."""
-    return _URL.match(place) is not None or Path(place).is_dir()
+    """Whether there is a store to read from, so that a mistyped folder does not become one.
+
+    A store behind a URL is asked only when it is opened.
+    """
+    return _URL.match(place) is not None or any((Path(place) / name).exists() for name in ("store.sqlite", "inbox"))
 
 
 def open_store(place: str, *, create: bool = True) -> AbstractStore:

@@ -28,6 +28,7 @@ from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
     from isorun.analysis.evidence.condition import Condition
+    from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.execution.base import AbstractExecutor
 
@@ -140,11 +141,13 @@ def session_of(
     )
 
 
-def records(study: Study | str | Path, *, store: Store = None) -> Sequence[RunRecord]:
-    """The records of the study's cells, failed attempts included."""
+def records(study: Study | str | Path, *, store: Store = None) -> Records:
+    """The records of the study's cells, failed attempts included; `.to_pandas()` gives a row a run."""
+    from isorun.analysis.studies.record_table import Records
+
     study = load(study, store=store)
     with _recorded(study, store) as opened:
-        return opened.records(cell.id for cell in cells_of(study, opened.key))
+        return Records(opened.records(cell.id for cell in cells_of(study, opened.key)))
 
 
 def analyse(study: Study | str | Path, *, store: Store = None) -> StudyResult:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from isorun import workflow
+from isorun.session import is_there
 from isorun.study.envelope import canonical_json
 from isorun.study.records import RunRecord, RunState
 
@@ -162,7 +163,7 @@ class Workplace:
         return dict(said)
 
     def records(self) -> Sequence[RunRecord]:
-        return workflow.records(self.study, store=self.store) if self.store_folder.is_dir() else ()
+        return workflow.records(self.study, store=self.store) if is_there(str(self.store_folder)) else ()
 
     def cells_by_label(self) -> dict[str, str]:
         cells = workflow.plan(workflow.load(self.study))

@@ -1,4 +1,4 @@
-"""Trainings that print without end, hang, leave children behind or die of a signal, beside one that behaves."""
+"""Trainings that misbehave in every way we know, beside ones that behave: each harms itself alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 from oracle import Workplace, living
 
-from isorun.study.records import RunState
+from isorun.execution.base import RunEnded
+from isorun.execution.process import Marks, find_strays
+from isorun.study.envelope import sealed_and_gzipped
+from isorun.study.records import RunRecord, RunState
+from isorun.testing.executor_contract import carried_out
 
 pytestmark = pytest.mark.chaos
 
@@ -69,3 +73,105 @@ def test_each_training_that_misbehaves_harms_itself_alone(launch: str, tmp_path:
     assert {note.code for note in records["forks"].notes} >= {"left-behind"}
     assert records["behaves"].results == {"test_acc": 0.75}
     assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 20_000_000
+
+
+FINISHED, FAILED, TIMED_OUT = RunState.FINISHED, RunState.FAILED, RunState.TIMED_OUT
+HERE = "import os, pathlib, signal, sys, time\nhere = pathlib.Path(os.environ['ISORUN_RUN_DIR'])\nimport isorun\n"
+WAYS: dict[str, tuple[RunState | None, str]] = {
+    # Ends and signals.
+    "a text as exit code": (FAILED, "sys.exit('no data')"),
+    "an exit code above 255": (FAILED, "os._exit(300)"),
+    "an exception at exit": (FINISHED, "import atexit; atexit.register(lambda: 1 / 0)"),
+    "too deep a recursion": (FAILED, "f = lambda: f(); f()"),
+    "no memory": (FAILED, "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 28,) * 2); b'x' * (1 << 29)"),
+    "aborts": (FAILED, "os.abort()"),
+    "stops itself": (TIMED_OUT, "os.kill(os.getpid(), signal.SIGSTOP)"),
+    "ignores every request": (TIMED_OUT, "signal.signal(15, signal.SIG_IGN); time.sleep(300)"),
+    "a thread that never ends": (
+        TIMED_OUT,
+        "import threading; threading.Thread(target=time.sleep, args=(300,)).start()",
+    ),
+    "kills its keeper": (FAILED, "os.kill(os.getppid(), signal.SIGKILL); time.sleep(300)"),
+    "kills its group": (FAILED, "os.killpg(0, signal.SIGKILL)"),
+    "becomes another program": (TIMED_OUT, "os.execv('/bin/sleep', ['sleep', '300'])"),
+    "a limit on its CPU time": (
+        FAILED,
+        "import resource; resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile 1: pass",
+    ),
+    # Processes.
+    "a daemon that holds the output": (FINISHED, "if os.fork() == 0:\n    os.setsid(); time.sleep(300)"),
+    "fifty children": (FINISHED, "for _ in range(50):\n    if os.fork() == 0: time.sleep(300)"),
+    "a child that forks on": (FINISHED, "if os.fork() == 0:\n    while os.fork() == 0: os.setsid(); time.sleep(.05)"),
+    # Output.
+    "prints without end": (TIMED_OUT, "while 1: print('x' * 10_000)"),
+    "a line without end": (TIMED_OUT, "while 1: sys.stdout.write('x' * 10_000)"),
+    "bytes that are no text": (FINISHED, "os.write(1, os.urandom(1 << 17))"),
+    "NUL and escape sequences": (FINISHED, "os.write(1, b'\\0\\x1b[2J\\x1b]0;title\\x07acc: 0.5\\n' * 100)"),
+    "closes its output": (FINISHED, "os.close(1); os.close(2)"),
+    "closes all files": (None, "os.closerange(0, 256)"),
+    "JSON nested deep": (FINISHED, "print('[' * 100_000); print('{\"a\":' * 50_000)"),
+    "numbers of 400 digits": (FINISHED, "print('acc:', '9' * 400); print('{\"acc\": ' + '9' * 5000 + '}')"),
+    "a metric with a long name": (FINISHED, "print('m' * 100_000 + ': 1.0')"),
+    # What is logged.
+    "a number too large for a float": (FINISHED, "isorun.log(y=10**400)"),
+    "values that are not finite": (FINISHED, "isorun.log(y=float('nan'), z=float('-inf'))"),
+    "values that are no numbers": (None, "isorun.log(y=object(), z='word', epoch=[])"),
+    "half a surrogate as a name": (None, "isorun.log(**{'\\udcff': 1.0})"),
+    # Its folder.
+    "a FIFO as events": (None, "os.mkfifo(here / 'events-99999.jsonl')"),
+    "a link to endless zeros as events": (None, "(here / 'events-99999.jsonl').symlink_to('/dev/zero')"),
+    "a folder as events": (None, "(here / 'events-99999.jsonl').mkdir()"),
+    "events of three gigabytes": (None, "f = open(here / 'events-99999.jsonl', 'wb'); f.truncate(3 << 30)"),
+    "events that are unlinked": (FAILED, "isorun.log(y=1); (here / 'events.jsonl').unlink(); isorun.log(y=2)"),
+    "events cut short": (FAILED, "isorun.log(y=1); os.truncate(here / 'events.jsonl', 100)"),
+    "noise as events": (FAILED, "isorun.log(y=1); (here / 'events.jsonl').write_bytes(os.urandom(1000))"),
+    "a link instead of events": (
+        None,
+        "isorun.log(y=1); e = here / 'events.jsonl'; e.unlink(); e.symlink_to('/etc/passwd')",
+    ),
+    "its folder removed": (FAILED, "import shutil; isorun.log(y=1); shutil.rmtree(here)"),
+    "a file instead of its folder": (FAILED, "import shutil; shutil.rmtree(here); here.write_text('x')"),
+    "a folder where the record goes": (
+        FINISHED,
+        "(here / 'record.json.gz').mkdir(); (here / 'record.json.gz.tmp').mkdir()",
+    ),
+    "thousands of files": (FINISHED, "for n in range(3000): (here / f'events-{n}.txt').touch()"),
+    "another request and job": (FINISHED, "for n in ('job', 'request'): (here / f'{n}.json').write_text('[' * 9999)"),
+    "no rights on its folder": (None, "here.chmod(0)"),
+    # Around it.
+    "its script removed": (FINISHED, "os.remove(sys.argv[0])"),
+    "another working folder": (FINISHED, "os.chdir('/')"),
+    "another environment": (FINISHED, "os.environ.clear(); isorun.log(y=1)"),
+}
+
+
+def test_forty_ways_to_misbehave_each_end_in_a_record(tmp_path: Path):
+    from isorun.execution.local import LocalExecutor
+    from isorun.testing.executor_contract import job_for
+
+    executor = LocalExecutor(tmp_path / "runs", min(2, len(os.sched_getaffinity(0))), launch="fresh", grace_seconds=0.3)
+    jobs = {
+        way: job_for(HERE + script, tmp_path, number, time_limit_seconds=4.0, level="fixed-seed")
+        for number, (way, (_, script)) in enumerate(WAYS.items())
+    }
+    last = job_for("import isorun; isorun.result(test_acc=0.75)", tmp_path, len(WAYS))
+    try:
+        ended = {
+            event.run_id: event.record
+            for event in carried_out(executor, [*jobs.values(), last])
+            if isinstance(event, RunEnded)
+        }
+    finally:
+        executor.close()
+    assert len(WAYS) >= 40
+    wrong = {
+        way: (ended[jobs[way].run_id].state, ended[jobs[way].run_id].reason)
+        for way, (expected, _) in WAYS.items()
+        if expected is not None and ended[jobs[way].run_id].state is not expected
+    }
+    assert not wrong
+    assert ended[last.run_id].results == {"test_acc": 0.75}
+    for record in ended.values():
+        assert RunRecord.from_json(record.to_json()) == record or "finite" in str(record.notes)
+        sealed_and_gzipped(record)
+    assert [item for item in find_strays(Marks(tmp_path)) if item.name == "sleep"] == []

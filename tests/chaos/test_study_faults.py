@@ -32,7 +32,10 @@ def folder() -> Iterator[Path]:
 
 
 def resume_and_check(folder: Path, said: list[str]) -> None:
-    """After one resume: each cell finished once and whole, all that was acknowledged is there, nothing ran again."""
+    """After one resume: each cell finished once and whole, all that was acknowledged is there, nothing ran again.
+
+    The next run starts before the last record is on the disk, so a fault may stop one: that is a record, too.
+    """
     resumed: list[str] = []
     assert carry_out(folder, Files(), resumed.append) == ""
     study = three_runs(folder)
@@ -41,8 +44,10 @@ def resume_and_check(folder: Path, said: list[str]) -> None:
     began = [line.split()[1] for line in [*said, *resumed] if line.startswith("began")]
     assert only_once(began)
     assert acknowledged <= {record.run_id for record in records}
-    assert sorted(record.cell.id for record in records) == sorted(cell.id for cell in workflow.plan(study))
-    for record in records:
+    finished = [record for record in records if record.state is not RunState.INTERRUPTED]
+    assert len(records) - len(finished) <= 1
+    assert sorted(record.cell.id for record in finished) == sorted(cell.id for cell in workflow.plan(study))
+    for record in finished:
         assert (record.state, record.results) == (RunState.FINISHED, {"token": token(record.run_id)})
         assert record.series["acc"].values == (0.25, 0.5)
         assert not later_attempts(record, began)

@@ -1,5 +1,6 @@
 """Runs watched from another terminal, names that clash, and signals, as people meet them."""
 
+import io
 import json
 import os
 import signal
@@ -8,6 +9,12 @@ import sys
 import time
 
 import pytest
+
+from isorun import workflow
+from isorun.cli.progress import Progress
+from isorun.scheduling import Observer
+from isorun.store.base import Holder
+from isorun.study.design import Study
 
 SLOW = """
 import time
@@ -131,3 +138,42 @@ def test_compare_says_that_a_decision_made_runs_beyond_the_study(shell):
     beyond = next(item for item in told["warnings"] if item["code"] == "beyond-the-study")
     assert "repeats = " in beyond["message"]
     assert "isorun decide" in beyond["next"]
+
+
+def test_rows_reach_observers_while_the_training_runs(tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW.replace("400", "12"))
+    told = []
+
+    class Listening(Observer):
+        def rows_logged(self, cell, rows):
+            told.append(("rows", len(rows)))
+
+        def run_ended(self, record):
+            told.append(("ended", len(record.series["loss"].values)))
+
+    study = Study("live", approaches={"slow": "python slow.py"}, folder=tmp_path)
+    workflow.run(study, observer=Listening())
+    assert told[-1] == ("ended", 11)
+    assert len(told) > 2
+    assert sum(number for what, number in told if what == "rows") == 11
+
+
+def test_a_terminal_shows_the_latest_row_and_whom_one_waits_for():
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    study = Study("live", approaches={"slow": "python slow.py"})
+    (cell,) = workflow.plan(study)
+    terminal = Terminal()
+    with Progress(study, terminal) as progress:
+        progress.work_planned(1)
+        progress.rows_logged(cell, [{"step": 2.0, "values": {"loss": 0.25, "note": "NaN"}}])
+        holder = Holder(cell.id, 1, "elsewhere", 12, "2026-01-02T03:04:05+00:00")
+        progress.waiting_for(cell, holder)
+        progress.waiting_for(cell, holder)
+        progress.waiting_for(cell, None)
+    shown = terminal.getvalue()
+    assert "slow default #0: at 2: loss 0.25, note NaN …" in shown
+    assert shown.count("process 12 on elsewhere has been running it since 2026-01-02 03:04:05 UTC") == 1
+    assert "another isorun has been running it" in shown

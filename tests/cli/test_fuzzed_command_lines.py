@@ -45,6 +45,8 @@ GOOD = {
     "scan": ["train.log"],
     "reproduce": ["ase20"],
     "data": ["list"],
+    "status": [],
+    "store": ["verify"],
 }
 # No line may train, reach the network, or write beside its folder.
 HARMLESS = {"run": ["--dry-run"], "reproduce": ["--dry-run"], "decide": ["--max-runs", "5"]}
@@ -63,7 +65,8 @@ def line(number):
     command = chance.choice([*COMMANDS, *COMMANDS, "", "rnu", "-x", "--version"])
     if command not in COMMANDS:
         return [command, *chance.choices(WORDS, k=chance.randrange(3))]
-    words = list(GOOD[command]) if chance.random() < 0.7 else chance.choices([*FILES, *WORDS], k=chance.randrange(3))
+    any_words = chance.choices([*FILES, *WORDS], k=chance.randrange(3))
+    words = list(GOOD.get(command, [])) if chance.random() < 0.7 else any_words
     for _ in range(chance.choice((0, 1, 1, 2, 3))):
         action = chance.choice(options_of(command))
         words.append(chance.choice(action.option_strings))

@@ -200,13 +200,15 @@ def test_devices_are_lent_recorded_and_shared_with_a_note(make_job, tmp_path, lo
     assert all("shared-device" in {note.code for note in record.notes} for record in records)
 
 
-def test_every_run_gets_a_copy_of_standard_input(make_job, local, tmp_path):
+@pytest.mark.parametrize("launch", ["fresh", "warm"])
+def test_every_run_gets_a_copy_of_standard_input(make_job, local, tmp_path, launch):
     from isorun.execution.standard_input import StandardInput
 
     (tmp_path / "in").write_text("0.25\n")
     fd = os.open(tmp_path / "in", os.O_RDONLY)
-    executor = local(standard_input=StandardInput(fd))
+    executor = local(launch=launch, standard_input=StandardInput(fd))
     jobs = [make_job(script="print('acc:', input())", level="fixed-seed") for _ in range(3)]
     ended = [event.record for event in carried_out(executor, jobs) if isinstance(event, RunEnded)]
     assert [list(record.series["acc"].values) for record in ended] == [[0.25]] * 3
+    assert {record.launch for record in ended} == {launch}
     os.close(fd)

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from isorun.errors import ExecutionError
+from isorun.execution.carrying import Place, Workshop, carry_out
 from isorun.execution.keeper import processes
 from isorun.execution.process import Marks, find_strays
 from isorun.study.parts import Sources
@@ -142,7 +143,7 @@ def test_what_was_logged_wins_over_files_and_files_over_output(executor, make_jo
 def test_values_that_are_not_finite_are_kept_and_noted(executor, make_job):
     script = "import isorun\nisorun.log(epoch=1, loss=float('nan')); isorun.log(epoch=2, loss=1.0)"
     record = execute(executor, make_job(script=script))
-    assert str(record.series["loss"].values) == "(nan, 1.0)"
+    assert list(map(str, record.series["loss"].values)) == ["nan", "1.0"]
     assert "loss: 1 of 2 values are NaN or infinite" in [note.message for note in record.notes]
 
 
@@ -278,14 +279,24 @@ def test_more_threads_than_cpus_are_refused(executor, make_job):
         execute(executor, make_job(script="", threads=CPUS + 1))
 
 
-def test_a_full_disk_in_the_run_folder_leaves_a_record_with_notes(make_job, executor, run_folder):
+def test_a_full_disk_in_the_run_folder_leaves_a_record_with_notes(make_job, run_folder):
     job = make_job(script="print('acc: 0.5')")
     run_folder(job).mkdir(parents=True)
     (run_folder(job) / "output.log").symlink_to("/dev/full")
-    record = execute(executor, job)
+    workshop = Workshop(launch="fresh")
+    record = carry_out(job, run_folder(job), Place(workshop, tuple(os.sched_getaffinity(0))), lambda _event: None)
+    workshop.close()
     assert record.state is RunState.FINISHED
     assert "output-lost" in codes(record)
     assert record.log_tail == "acc: 0.5"
+
+
+def test_a_folder_of_an_earlier_time_is_set_aside_and_not_read(make_job, executor, run_folder):
+    job = make_job(script="import isorun; isorun.log(epoch=1, acc=0.5)")
+    execute(executor, job)
+    again = execute(executor, job)
+    assert list(again.series["acc"].values) == [0.5]
+    assert len(list(run_folder(job).parent.glob(f"{job.run_id}.before-*/events.jsonl"))) == 1
 
 
 def test_a_run_whose_folder_was_removed_has_failed_whatever_its_exit_code(make_job, executor):

@@ -38,7 +38,8 @@ class FaultyFiles(Files):
             self._fail()
         return descriptor
 
-    def write(self, descriptor: int, data: bytes) -> None:
+    def write(self, descriptor: int, *pieces: bytes) -> None:
+        data = b"".join(pieces)
         if self._is_due() and self.after:
             super().write(descriptor, data[: len(data) // 2])
         self._step()
@@ -105,8 +106,8 @@ class ForgetfulFiles(Files):
         self._names[path] = self._open[self._next] = [b""]
         return self._next
 
-    def write(self, descriptor: int, data: bytes) -> None:
-        self._open[descriptor][0] += data
+    def write(self, descriptor: int, *pieces: bytes) -> None:
+        self._open[descriptor][0] += b"".join(pieces)
 
     def fsync(self, descriptor: int) -> None:
         if self.syncs:

@@ -98,32 +98,38 @@ def with_secret(option: str, value: str, **variables: str) -> Study:
 
 @pytest.mark.parametrize("option", SECRET_OPTIONS)
 def test_commands_that_differ_in_a_withheld_value_are_different_cells(option):
-    (five,), (ten,) = (cells_of(with_secret(option, value), KEY) for value in ("5", "10"))
+    (five,), (ten,) = (cells_of(with_secret(option, value), KEY) for value in ("x5-Kq81z", "x9-Kq81z"))
     assert five.command == ten.command == ("python", "t.py", option, five.command[-1])
     assert "<redacted>" in five.command[-1]
     assert five.id != ten.id
-    assert five.id == cells_of(with_secret(option, "5"), KEY)[0].id
+    assert five.id == cells_of(with_secret(option, "x5-Kq81z"), KEY)[0].id
     assert Cell.from_json(five.to_json()) == five
-    assert five.id != cells_of(with_secret(option, "5"), b"another key" * 3)[0].id
+    assert five.id != cells_of(with_secret(option, "x5-Kq81z"), b"another key" * 3)[0].id
+
+
+@pytest.mark.parametrize("option", SECRET_OPTIONS)
+def test_commands_that_differ_in_a_short_number_are_different_cells(option):
+    (five,), (ten,) = (cells_of(with_secret(option, value), KEY) for value in ("5", "10"))
+    assert five.id != ten.id
 
 
 def test_variables_that_differ_in_a_withheld_value_are_different_cells():
-    (one,), (other,) = (cells_of(with_secret("--lr", "1", HASH_SALT=value), KEY) for value in ("1", "2"))
+    (one,), (other,) = (cells_of(with_secret("--lr", "1", HASH_SALT=value), KEY) for value in ("x1-Kq81z", "x2-Kq81z"))
     assert one.environment_content == other.environment_content
     assert one.id != other.id
 
 
 def test_a_withheld_value_is_not_found_by_trying_hashes_of_it():
-    (cell,) = cells_of(with_secret("--salt", "5"), KEY)
-    whole = json.dumps({"command": ["python", "t.py", "--salt", "5"], "env": {}}, sort_keys=True)
+    (cell,) = cells_of(with_secret("--salt", "x5-Kq81z"), KEY)
+    whole = json.dumps({"command": ["python", "t.py", "--salt", "x5-Kq81z"], "env": {}}, sort_keys=True)
     assert cell.withheld != hashlib.sha256(whole.encode()).hexdigest()[:16]
     assert cell.withheld == hmac.new(KEY, whole.encode(), "sha256").hexdigest()[:16]
 
 
 def test_without_a_key_a_cell_with_secrets_says_that_its_id_is_not_final():
-    (cell,) = cells_of(with_secret("--salt", "5"))
+    (cell,) = cells_of(with_secret("--salt", "x5-Kq81z"))
     assert cell.withheld == UNKEYED
-    assert cell.id != cells_of(with_secret("--salt", "5"), KEY)[0].id
+    assert cell.id != cells_of(with_secret("--salt", "x5-Kq81z"), KEY)[0].id
 
 
 def test_a_kept_study_has_the_same_cells_without_the_values(tmp_path):
@@ -138,7 +144,7 @@ def test_a_kept_study_has_the_same_cells_without_the_values(tmp_path):
 
 
 def test_a_study_with_a_key_that_gets_another_command_forgets_the_hashes():
-    study = with_key(with_secret("--salt", "5"), KEY)
+    study = with_key(with_secret("--salt", "x5-Kq81z"), KEY)
     (cell,) = cells_of(changed(study, approaches={"t": {"command": ["python", "t.py", "--lr", "1"]}}))
     assert cell.withheld == ""
 

@@ -1,13 +1,21 @@
 """Records travel as JSON and come back equal."""
 
+import dataclasses
 import json
+import math
+from array import array
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isorun.errors import StoreError, StoreTooNew
 from isorun.study.cells import Cell
+from isorun.study.envelope import canonical_json, open_envelope, sealed, sealed_and_gzipped
 from isorun.study.levels import Level
-from isorun.study.records import Note, Predictions, RunRecord, RunState, Seeded, Series
+from isorun.study.records import Note, Numbers, Predictions, RunRecord, RunState, Seeded, Series
+from isorun.testing import made_records
 
 CELL = Cell("a", ("python", "t.py"), "default", {}, "default", {}, Level.FIXED_SEED, 1, 0)
 AXIS = st.floats(allow_nan=False, allow_infinity=False)
@@ -60,3 +68,95 @@ def test_a_seed_says_whether_it_was_seen_and_whom_it_reached():
     )
     assert [item.in_source for item in (seen, built, read)] == [False, False, True]
     assert [item.sets_global for item in (seen, built, read)] == [True, False, False]
+
+
+def test_what_an_older_record_did_not_have_is_read_as_its_default():
+    data = record().to_json()
+    for name in ("startup_seconds", "devices", "where"):
+        del data[name]
+    back = RunRecord.from_json({**data, "record": 1, "series": {}})
+    assert (back.startup_seconds, back.devices, back.where) == (None, (), {})
+
+
+def test_series_of_the_first_version_were_lists():
+    old = {"loss": {"steps": [1, 2], "seconds": [0.5, 1.0], "values": ["NaN", 0.25]}}
+    series = RunRecord.from_json({**record().to_json(), "record": 1, "series": old}).series["loss"]
+    assert series.steps == (1.0, 2.0)
+    assert math.isnan(series.values[0])
+    assert series.values[1] == 0.25
+
+
+@pytest.mark.parametrize("version", [None, "2", 0, -1, [], 3])
+def test_a_version_that_is_not_known_is_refused(version):
+    with pytest.raises(StoreError):
+        RunRecord.from_json({**record().to_json(), "record": version})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "halted"},
+        {"cell": {}},
+        {"series": {"axes": [], "values": {"a": [0, ""]}}},
+        {"series": {"axes": [["?", ""]], "values": {}}},
+        {"series": {"axes": [["AAAA", ""]], "values": {}}},
+        {"results": {"a": "much"}},
+        {"results": {"a": 10**400}},
+        {"notes": [["only a code"]]},
+        {"predictions": [{"name": "a"}]},
+    ],
+)
+def test_what_makes_no_sense_is_an_error_of_the_store(change):
+    with pytest.raises(StoreError, match="a record cannot be read") as raised:
+        RunRecord.from_json({**record().to_json(), **change})
+    assert raised.value.found
+
+
+def test_every_field_travels():
+    full = made_records.make_record(startup_seconds=0.0, devices=("cuda:0",), where={"host": "here"})
+    assert made_records.content(RunRecord.from_json(json.loads(json.dumps(full.to_json())))) == made_records.content(
+        full
+    )
+    names = {item.name for item in dataclasses.fields(RunRecord)}
+    assert set(full.to_json()) == {"record", *names}
+
+
+@given(st.dictionaries(st.text(), st.lists(st.tuples(AXIS, AXIS, st.floats()), max_size=4), max_size=4))
+def test_an_envelope_holds_the_canonical_json_and_gives_the_record_back(rows):
+    columns = {name: zip(*items, strict=True) if items else ((), (), ()) for name, items in rows.items()}
+    before = record(series={name: Series(*items) for name, items in columns.items()}, log_tail='"series":{"')
+    pieces, digest = sealed(before)
+    text = canonical_json(before.to_json())
+    assert text.encode() in b"".join(pieces)
+    for data in (b"".join(pieces), sealed_and_gzipped(before)):
+        found = open_envelope(data)
+        assert found.digest == digest
+        assert canonical_json(found.record.to_json()) == text
+
+
+def test_an_envelope_that_was_changed_is_refused():
+    data = b"".join(sealed(record(results={"acc": 0.8125}))[0])
+    for changed in (
+        data.replace(b"0.8125", b"0.9125"),
+        data[:-1],
+        data[:-2] + b" }\n",
+        b"",
+    ):
+        with pytest.raises(ValueError, match=":"):
+            open_envelope(changed)
+    with pytest.raises(StoreTooNew, match="newer isorun"):
+        open_envelope(data.replace(b'"format":1', b'"format":9'))
+
+
+def test_numbers_equal_what_holds_the_same_numbers():
+    numbers = Numbers([1, 2.5, math.nan])
+    assert numbers == Numbers(np.array([1.0, 2.5, math.nan]))
+    assert Numbers(np.array([1, 2, 3])[:2]) == (1.0, 2.0)
+    assert Numbers([1, 2]) == (1.0, 2.0)
+    assert Numbers([1, 2]) == [1, 2] != Numbers([1, 3])
+    assert Numbers([0.0]) == Numbers([-0.0])
+    assert Numbers([1, 2]) != (1.0,)
+    assert Numbers(array("f", [0.5])) == Numbers(iter((0.5,))) == (0.5,)
+    assert Numbers(np.arange(6.0)[::2]) == (0.0, 2.0, 4.0)
+    assert np.shares_memory(np.asarray(numbers), np.frombuffer(numbers))
+    assert Numbers.unpacked(numbers.packed()) == numbers

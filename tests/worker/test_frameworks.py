@@ -16,8 +16,8 @@ ROOT = Path(isorun.__file__).parent
 NAMED = re.compile(
     r"\b(torch|tensorflow|keras|jax|sklearn|xgboost|lightgbm|catboost)\b|libtorch|TORCH|\bTF_|\bXLA_FLAGS|torchinductor"
 )
-# The papers train with frameworks, and formats of printed lines are known by who prints them.
-MAY_NAME = (ROOT / "worker" / "frameworks", ROOT / "zoo", ROOT / "sources", ROOT / "execution" / "sources")
+# The papers train with frameworks, formats of printed lines are known by who prints them, and made records are made.
+MAY_NAME = (ROOT / "worker" / "frameworks", ROOT / "zoo", ROOT / "sources", ROOT / "testing")
 # Names of variables that may be recorded are a list of names, whoever reads them.
 LISTS_OF_VARIABLES = {ROOT / "worker" / "redaction.py"}
 MODULES = [
@@ -99,11 +99,15 @@ ESTIMATORS = """
 import numpy as np, isorun
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 x, y = np.arange(120.0).reshape(60, 2) % 7, np.arange(60) % 3 % 2
 for name, model in (("forest", RandomForestClassifier(5)), ("line", LogisticRegression())):
     isorun.digest(name, model.fit(x, y))
 isorun.digest("other", RandomForestClassifier(5, random_state=9).fit(x, y))
+for name, answers in (("scaled", y), ("turned", 1 - y)):
+    isorun.digest(name, make_pipeline(StandardScaler(), LogisticRegression()).fit(x, answers))
 """
 
 
@@ -111,9 +115,9 @@ def test_estimators_are_digested_by_what_fitting_left(train, tmp_path):
     (tmp_path / "train.py").write_text(ESTIMATORS)
     first, again = (train("train.py", level="fixed-seed", seed=3) for _ in range(2))
     assert first.of_kind("note") == [], first.stderr
-    names = ("forest", "line", "other")
+    names = ("forest", "line", "other", "scaled", "turned")
     assert [first.digest(name) for name in names] == [again.digest(name) for name in names]
-    assert len({first.digest(name) for name in names}) == 3
+    assert len({first.digest(name) for name in names}) == 5
 
 
 def test_the_registry_needs_nothing_beyond_the_standard_library():

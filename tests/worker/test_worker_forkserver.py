@@ -164,6 +164,24 @@ def torch_server(tmp_path_factory) -> Iterator[ForkServer]:
     server.close()
 
 
+def test_generators_without_a_seed_and_settings_are_answered_warm_as_they_are_fresh(torch_server, train, tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import random, torch, numpy as np\ntorch.backends.cudnn.benchmark = True\n"
+        "print(np.random.default_rng().random(), np.random.RandomState().rand(), random.Random().random())\n"
+        "print(torch.seed(), torch.Generator().seed(), torch.backends.cudnn.benchmark)\n"
+    )
+    fresh = train("train.py", level="deterministic", seed=8)
+    folder = tmp_path / "warm"
+    folder.mkdir()
+    env = run_environment(folder, "deterministic", 8)
+    ended = launched(torch_server, Program("script", str(tmp_path / "train.py")), folder, tmp_path, env).wait(60)
+    warm = Trained(ended.returncode, (folder / "stdout").read_text(), (folder / "stderr").read_text(), folder)
+    assert warm.stdout == fresh.stdout, warm.stderr + fresh.stderr
+    assert warm.stdout.endswith(" False\n")
+    codes = [[note["code"] for note in run.of_kind("note")] for run in (fresh, warm)]
+    assert codes[0] == codes[1] == ["setting-answered", *["generator-seeded"] * 5]
+
+
 @pytest.mark.parametrize("level", ["fixed-seed", "deterministic"])
 def test_a_cnn_trained_fresh_and_warm_has_the_same_bits_and_streams(torch_server, train, tmp_path, level):
     (tmp_path / "train.py").write_text(CNN)

@@ -164,9 +164,9 @@ def test_ordinary_arguments_stay_as_they_are():
 
 
 @pytest.mark.parametrize("option", [["--join-key={}"], ["--join-key", "{}"], ["data.keys={}"], ["-c", "t.py --key={}"]])
-def test_two_values_of_what_may_be_an_ordinary_setting_stay_apart(option):
+def test_nothing_of_a_withheld_value_is_told(option):
     first, second = ([word.format(value) for word in option] for value in ("created-1a9f", "changed-2b8e"))
-    assert redacted_argv(first, {}) != redacted_argv(second, {})
+    assert redacted_argv(first, {}) == redacted_argv(second, {})
     assert "created" not in " ".join(redacted_argv(first, {}))
 
 

@@ -5,6 +5,7 @@ where there are none. made_data_folder: an empty $ISORUN_DATA, in which a test p
 """
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,16 @@ def shared_data_folder(made_data_folder):
             (made_data_folder / link).parent.mkdir(parents=True, exist_ok=True)
             (made_data_folder / link).symlink_to(source / target)
     return made_data_folder
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Networks this small wait for threads longer than they compute, most of all where tests run side by side."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -35,7 +35,7 @@ class TestDream(PaperContract):
 
 
 def test_the_contract_is_held_to_by_every_paper():
-    assert {test().paper().name for test in PaperContract.__subclasses__()} == set(NAMES)
+    assert [test().paper().name for test in (TestAse20, TestTacl18, TestFewshot, TestDream)] == list(NAMES)
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from isorun.analysis import Told
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import (
     Counting,
@@ -57,7 +58,7 @@ from isorun.errors import InputError, known_names
 if TYPE_CHECKING:
     from isorun.analysis.pairwise.by_name import Named
 
-__all__ = ["REAL_RUNS", "Comparison", "PairedTests", "Side", "compare", "compared"]
+__all__ = ["REAL_RUNS", "Comparison", "Extras", "PairedTests", "Side", "compare", "compared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +90,17 @@ class PairedTests:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Told):
     """All that two sets of runs say about their approaches; None wherever the data allow no answer (see notes).
 
     Everything is made from one value a unit, but for single_run_reversal and the extremes, which are about runs.
     conditions: what weakens the evidence; one that voids the error rate has made the decision "undecided".
-    also: what was asked for by name; no verdict rests on it.
+    also: what was asked for by name; no verdict rests on it. metric: the name of what is compared, where it has one.
     one_sided_p: of "A is better" in the given direction, by the Mann-Whitney test.
     single_run_reversal: the share of pairs of single runs that say the opposite of the means; ties say nothing.
     """
+
+    told_as: ClassVar[str] = "comparison"
 
     a: Side
     b: Side
@@ -123,6 +126,7 @@ class Comparison:
     notes: tuple[str, ...]
     conditions: tuple[Condition, ...] = ()
     also: Mapping[str, Named] = field(default_factory=dict)
+    metric: str = ""
 
     @property
     def difference(self) -> float:
@@ -205,6 +209,7 @@ def compared(
     decision: Decision,
     conditions: Sequence[Condition] = (),
     also: Mapping[str, Named] | None = None,
+    metric: str = "",
 ) -> Comparison:
     """Every test and interval of two sides, with the decision made on them and the conditions it stands under."""
     first, second = a.values, b.values
@@ -237,6 +242,7 @@ def compared(
         notes=tuple(_notes(a, b, pairs)),
         conditions=tuple(conditions),
         also=also or {},
+        metric=metric,
     )
 
 
@@ -259,6 +265,21 @@ def _notes(a: Side, b: Side, pairs: Pairs | None) -> list[str]:
 
 
 Label = str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """Analyses by name (`by_name.NAMES`) that are made beside the verdict.
+
+    rope: a difference that does not matter, for the Bayesian ones. correlation: of folds, 1 / folds.
+    """
+
+    names: tuple[str, ...] = ()
+    rope: float = 0.0
+    correlation: float = 0.0
+
+
+NO_EXTRAS: Final = Extras()
 
 _FACTORS: Final = ("approach", "config", "environment", "level", "device")
 """Columns that say how a run was made; runs that differ in them are not repetitions of one another."""
@@ -284,9 +305,7 @@ def compare(
     test: str | None = None,
     conditions: Sequence[Condition] = (),
     real_runs: str = REAL_RUNS,
-    also: Sequence[str] = (),
-    rope: float = 0.0,
-    correlation: float = 0.0,
+    extras: Extras = NO_EXTRAS,
 ) -> Comparison:
     """Compare two approaches.
 
@@ -295,7 +314,7 @@ def compare(
     without a and b the column must hold exactly two labels. margin: the difference that does not matter, for the
     verdict "equivalent". unit: the column that says what was drawn independently ("repeat": the runs of one seed);
     a column of seeds where there is one, else every row. conditions: what is known against the evidence beforehand.
-    real_runs: the command that makes more of it. also: analyses by name (`by_name.NAMES`), with rope and correlation.
+    real_runs: the command that makes more of it. extras: what is asked for by name beside the verdict.
     """
     higher_is_better(direction)
     if second is not None:
@@ -318,18 +337,17 @@ def compare(
         direction=direction,
         decision=withheld(decision, found),
         conditions=found,
-        also=_by_name(also, *sides, pairs, direction=direction, rope=rope, correlation=correlation) if also else {},
+        metric=value or "",
+        also=_by_name(extras, *sides, pairs, direction) if extras.names else {},
     )
 
 
-def _by_name(
-    names: Sequence[str], a: Side, b: Side, pairs: Pairs | None, *, direction: str, rope: float, correlation: float
-) -> Mapping[str, Named]:
+def _by_name(asked: Extras, a: Side, b: Side, pairs: Pairs | None, direction: str) -> Mapping[str, Named]:
     """What was asked for beside the verdict; loaded only then."""
     from isorun.analysis.pairwise.by_name import NamedQuestion, asked_by_name
 
-    question = NamedQuestion(a.name, b.name, a.values, b.values, pairs, direction, rope, correlation)
-    return asked_by_name(tuple(names), question)
+    question = NamedQuestion(a.name, b.name, a.values, b.values, pairs, direction, asked.rope, asked.correlation)
+    return asked_by_name(asked.names, question)
 
 
 def _listed_side(name: str, runs: Any, label: Label | None) -> Side:

@@ -1,4 +1,6 @@
-"""Files that hold tables: CSV, TSV, JSON lines and JSON (each also gzipped), and Parquet.
+"""Measurements: tables of results, one row a run, and the files and frames that they come from.
+
+Files that hold tables: CSV, TSV, JSON lines and JSON (each also gzipped), and Parquet.
 
 Text is read with the standard library alone: fifty thousand rows take a tenth of a second, less than importing pandas.
 

@@ -9,7 +9,7 @@ Corrections for several tests at once (R's `p.adjust`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,8 +34,10 @@ __all__ = [
     "oriented",
     "recentred",
     "require_moderate",
+    "several_samples",
     "snapped",
     "tie_term",
+    "two_samples",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -68,6 +70,16 @@ def finite_sample(values: npt.ArrayLike, name: str, *, minimum: int = 1) -> Floa
     if sample.size < minimum:
         raise InputError(f"{name} has too few values", found=f"{sample.size}", allowed=f"{minimum} or more")
     return sample
+
+
+def two_samples(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Both as samples of at least one finite number."""
+    return finite_sample(first, "the first sample"), finite_sample(second, "the second sample")
+
+
+def several_samples(samples: Sequence[npt.ArrayLike]) -> list[FloatArray]:
+    """All of them as samples of at least one finite number."""
+    return [finite_sample(sample, f"sample {place}") for place, sample in enumerate(samples, start=1)]
 
 
 def _as_numbers(values: npt.ArrayLike, name: str) -> FloatArray:

@@ -123,7 +123,7 @@ def execute(options: argparse.Namespace) -> int:
             result.a,
             result.b,
             units=result.units,
-            warnings=result.warnings,
+            warnings=result.conditions,
             to_keep="" if options.command and not options.seeds else result.to_keep,
         )
         output.show(view)

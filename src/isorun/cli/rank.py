@@ -11,7 +11,7 @@ some task are not ranked. Over many tasks their scores must be comparable: norma
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from isorun.cli import output, tables
 
@@ -52,7 +52,13 @@ def execute(options: argparse.Namespace) -> int:
     found = tables.load(options)
     board = rank(
         found,
-        **_selection(options),
+        value=options.value,
+        by=options.by,
+        task=options.task,
+        pair=options.pair,
+        where=tables.where(options),
+        drop_missing=options.drop_missing,
+        unit=options.unit,
         direction=options.direction,
         post_hoc=options.post_hoc,
         adjust=options.adjust,
@@ -68,21 +74,9 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _selection(options: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "value": options.value,
-        "by": options.by,
-        "task": options.task,
-        "pair": options.pair,
-        "where": tables.where(options),
-        "drop_missing": options.drop_missing,
-        "unit": options.unit,
-    }
-
-
 def _draw(found: Results, board: Leaderboard, options: argparse.Namespace) -> None:
     from isorun.analysis.leaderboards.leaderboard import profiles
-    from isorun.questions import board_of
+    from isorun.questions import Asked, board_of
     from isorun.report.figures.files import save_figure
     from isorun.report.figures.leaderboards import critical_difference, improvement_matrix, performance_profiles
 
@@ -91,5 +85,14 @@ def _draw(found: Results, board: Leaderboard, options: argparse.Namespace) -> No
     if options.matrix:
         save_figure(improvement_matrix(board.improvements), options.matrix)
     if options.profiles:
-        drawn = profiles(board_of(found, **_selection(options)).scores)
+        asked = Asked(
+            options.value,
+            options.by,
+            tables.where(options),
+            options.unit,
+            options.drop_missing,
+            options.pair,
+            options.task,
+        )
+        drawn = profiles(board_of(found, asked).scores)
         save_figure(performance_profiles(drawn, found.value(options.value)), options.profiles)

@@ -8,6 +8,7 @@ isorun report study.toml --json               the same result for machines
 from __future__ import annotations
 
 import argparse
+import importlib
 from typing import TYPE_CHECKING
 
 from isorun.cli import output
@@ -36,11 +37,13 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Analyse the study and print or write what was asked for."""
     from isorun import workflow
-    from isorun.report import json_report, terminal
+    from isorun.report import terminal
 
     result = workflow.analyse(options.study or _latest(options), store=options.store)
     written = [*_write_pages(result, options), *_write_figures(result, options)]
     if options.json:
+        from isorun.report import json_report
+
         output.print_json(json_report.to_json(result))
         return 0
     text = terminal.render(result, colour=output.wants_colour(), width=output.terminal_width())
@@ -49,13 +52,11 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _write_pages(result: StudyResult, options: argparse.Namespace) -> list[str]:
-    from isorun.report import html, latex, markdown
-
-    wanted = [(options.html, html), (options.markdown, markdown), (options.latex, latex)]
-    for path, renderer in wanted:
-        if path:
-            output.write_file(path, renderer.render(result))
-    return [path for path, _ in wanted if path]
+    wanted = {"html": options.html, "markdown": options.markdown, "latex": options.latex}
+    asked = {renderer: path for renderer, path in wanted.items() if path}
+    for renderer, path in asked.items():
+        output.write_file(path, importlib.import_module(f"isorun.report.{renderer}").render(result))
+    return list(asked.values())
 
 
 def _write_figures(result: StudyResult, options: argparse.Namespace) -> list[str]:

@@ -49,10 +49,10 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _draw(found: Results, options: argparse.Namespace) -> None:
-    from isorun.questions import groups_of
+    from isorun.questions import Asked, groups_of
     from isorun.report.figures.distributions import strip
     from isorun.report.figures.files import save_figure
 
-    conditions = tables.where(options)
-    groups = groups_of(found, options.value, options.by, where=conditions, drop_missing=options.drop_missing)
+    asked = Asked(options.value, where=tables.where(options), drop_missing=options.drop_missing)
+    groups = groups_of(found, asked, options.by)
     save_figure(strip(groups, found.value(options.value)), options.figure)

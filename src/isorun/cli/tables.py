@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 from isorun.cli import output
-from isorun.cli.adhoc import named_metric
 from isorun.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +39,8 @@ def load(options: argparse.Namespace) -> Results:
     from isorun.questions import results
 
     if getattr(options, "metric", None):
+        from isorun.cli.adhoc import named_metric
+
         options.value, direction = named_metric(options.metric)
         options.direction = direction or getattr(options, "direction", None)
     return results(options.data, store=options.store, selection=options.selection)

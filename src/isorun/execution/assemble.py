@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import threading
 import time
-import zlib
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +20,8 @@ from isorun.execution.events import EventLog, non_finite_notes
 from isorun.execution.output import Secrets
 from isorun.execution.process import Exit
 from isorun.sources import Found, merged
-from isorun.study.records import Note, RunRecord, RunState
+from isorun.study.envelope import open_envelope, sealed_and_gzipped
+from isorun.study.records import Note, RunRecord, RunState, Series
 from isorun.worker.usercode import code_version
 
 __all__ = [
@@ -37,8 +36,6 @@ __all__ = [
 ]
 
 RECORD_NAME: Final = "record.json.gz"
-_FAST: Final = 1
-_GZIP: Final = 31  # zlib's word for a gzip file
 
 # Thousands of short runs must not call git thousands of times; code that is edited meanwhile is still noticed.
 _MAX_AGE_SECONDS: Final = 10.0
@@ -105,7 +102,7 @@ def assemble(ended: Ended) -> RunRecord:
         seeded=tuple(events.seeded),
         notes=tuple(_notes(ended, found)),
         log_tail=ended.log_tail,
-        startup_seconds=getattr(events, "startup_seconds", None),
+        startup_seconds=events.startup_seconds,
         devices=tuple(ended.requested.get("devices", ())),
         where=ended.where,
     )
@@ -124,8 +121,19 @@ def _all_metrics(ended: Ended) -> Found:
     """
     series, results = ended.events.series, ended.events.results
     logged = Found(series=series, results=results, origins=dict.fromkeys([*series, *results], "log"))
-    known = {*logged.origins, *ended.files.origins}
-    return merged(logged, ended.files, _without(ended.lines, known))
+    files, lines = (_after_startup(found, ended.events.startup_seconds) for found in (ended.files, ended.lines))
+    return merged(logged, files, _without(lines, {*logged.origins, *files.origins}))
+
+
+def _after_startup(found: Found, startup_seconds: float | None) -> Found:
+    """What was seen from outside, with times as the worker's own: from the end of the start-up."""
+    if not startup_seconds:
+        return found
+    return replace(found, series={name: _earlier(item, startup_seconds) for name, item in found.series.items()})
+
+
+def _earlier(series: Series, by: float) -> Series:
+    return Series(series.steps, [max(seconds - by, 0.0) for seconds in series.seconds], series.values)
 
 
 def _without(found: Found, names: set[str]) -> Found:
@@ -155,7 +163,7 @@ def state_and_reason(ended: Ended) -> tuple[RunState, str]:
     if ended.unreadable:
         return RunState.FAILED, f"what the run left cannot be read ({ended.unreadable})"
     if ended.events.has_gaps:
-        return RunState.FAILED, "some of what the run logged is missing: the disk failed or the folder was removed"
+        return RunState.FAILED, f"some of what the run logged is missing or damaged: {ended.events.gap}"
     return RunState.FINISHED, ""
 
 
@@ -209,28 +217,23 @@ def keep_record(record: RunRecord, folder: Path) -> None:
     It is not waited for until it has reached the disk: what makes a run count is the store's copy. A disk that is
     full, or a folder that was removed, is the store's to tell.
     """
-    text = json.dumps(record.to_json(), sort_keys=True, separators=(",", ":"))
-    digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-    envelope = f'{{"format":1,"digest":"{digest}","record":{text}}}\n'.encode()
+    envelope = sealed_and_gzipped(record)
     temporary = folder / f"{RECORD_NAME}.tmp"
     try:
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(zlib.compress(envelope, _FAST, _GZIP))
+            file.write(envelope)
         temporary.replace(folder / RECORD_NAME)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def read_record(folder: Path) -> RunRecord:
     """The record in the folder of a run; ExecutionError when there is none, or it is not what was written."""
     path = folder / RECORD_NAME
     try:
-        envelope = json.loads(zlib.decompress(path.read_bytes(), _GZIP))
-        text = json.dumps(envelope["record"], sort_keys=True, separators=(",", ":"))
-        if hashlib.blake2b(text.encode(), digest_size=16).hexdigest() != envelope["digest"]:
-            raise ValueError("the digest differs")
-        return RunRecord.from_json(envelope["record"])
-    except (OSError, ValueError, KeyError, TypeError, zlib.error) as error:
+        return open_envelope(path.read_bytes()).record
+    except (OSError, ValueError) as error:
         raise ExecutionError(f"the record {path} cannot be read", found=str(error)) from error
 
 

@@ -35,7 +35,7 @@ from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord
 from isorun.worker.runfolder import RowTail
 
-__all__ = ["Place", "Workshop", "carry_out"]
+__all__ = ["Place", "Workshop", "carry_out", "new_folder"]
 
 Running = KeptProcess | WarmRun
 
@@ -150,6 +150,16 @@ def carry_out(job: Job, folder: Path, place: Place, tell: Tell) -> RunRecord:
         record = assemble(failed_to_read(ended, error))
         keep_record(record, folder)
     return record
+
+
+def new_folder(folder: Path) -> None:
+    """Make the folder of a run. One of an earlier time, whose store was lost, is set aside: its events are not ours."""
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        folder.rename(folder.with_name(f"{folder.name}.before-{time.time_ns()}"))
+        folder.mkdir(mode=0o700)
 
 
 def _write(path: Path, text: str) -> None:
@@ -348,7 +358,7 @@ def main(arguments: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: workshop.stop())
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new_folder(folder)
         devices = Devices(chosen[0] if chosen else "auto")
         lent = devices.lend(job.resources.devices, job.environment.env)
         with Slots(1).lend(job.resources.cpus) as cpus, lent as seen:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.study.records import Note, Predictions, Seeded, Series, number_from_json
+from isorun.study.records import Note, Numbers, Predictions, Seeded, Series, number_from_json
 from isorun.worker.runfolder import WRITERS, ReadFile, main_file, missing_files, read_files
 
 __all__ = ["EventLog", "Points", "non_finite_notes", "read_run_folder"]
@@ -41,9 +40,7 @@ def _damages(folder: Path, files: list[ReadFile]) -> list[Note]:
     if not folder.is_dir():
         return [Note("events-lost", "the run's folder was removed while it ran, and what it logged with it")]
     notes = [
-        Note("torn-events", f"{file.name}: {_damage(file)} and was left out")
-        for file in files
-        if file.problem or file.unread_bytes
+        Note("torn-events", f"{file.name}: {_damage(file)}") for file in files if file.problem or file.unread_bytes
     ]
     if not files and not any((folder / name).exists() for name in (_REQUEST, WRITERS)):
         notes.append(Note("events-lost", "the run's folder was emptied while it ran, and what it logged is gone"))
@@ -54,17 +51,17 @@ def _damages(folder: Path, files: list[ReadFile]) -> list[Note]:
 
 
 def _damage(file: ReadFile) -> str:
-    what = f"what follows ({file.unread_bytes} bytes)" if file.unread_bytes else "it"
-    return f"{file.problem}; {what}" if file.problem else f"the end ({file.unread_bytes} bytes) does not check"
+    problem = file.problem or "the end does not check"
+    return f"{problem}; {file.unread_bytes} bytes were left out" if file.unread_bytes else f"{problem} and was left out"
 
 
 @dataclass
 class Points:
     """A series while it grows. A point without a step gets its running number."""
 
-    steps: array[float] = field(default_factory=lambda: array("d"))
-    seconds: array[float] = field(default_factory=lambda: array("d"))
-    values: array[float] = field(default_factory=lambda: array("d"))
+    steps: Numbers = field(default_factory=Numbers)
+    seconds: Numbers = field(default_factory=Numbers)
+    values: Numbers = field(default_factory=Numbers)
 
     def add(self, step: float | None, seconds: float, value: float) -> None:
         """Take the next point."""
@@ -74,7 +71,7 @@ class Points:
 
     def series(self) -> Series:
         """The finished series."""
-        return Series(tuple(self.steps), tuple(self.seconds), tuple(self.values))
+        return Series(self.steps, self.seconds, self.values)
 
 
 class EventLog:
@@ -141,7 +138,12 @@ class EventLog:
     @property
     def has_gaps(self) -> bool:
         """Whether something that the training logged is missing: the disk failed, or the folder was removed."""
-        return any(note.code in _GAPS for note in self.notes)
+        return bool(self.gap)
+
+    @property
+    def gap(self) -> str:
+        """What is missing, in words; empty where nothing is."""
+        return next((note.message for note in self.notes if note.code in _GAPS), "")
 
     def _take_unknown(self, event: Event) -> None:
         self._leave_out(event, "this kind is not known")

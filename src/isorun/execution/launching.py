@@ -162,46 +162,38 @@ class Launcher:
 
     def start(self, ready: ReadyRun) -> Launched:
         """Start the run."""
-        if self._mode == "fresh" or (self._mode == "auto" and not has_fixed_hashes(ready)):
-            return self._fresh(ready)
-        if reason := self._why_not_warm(ready):
-            return self._fresh(ready, *([_not_warm(reason)] if self._mode == "warm" else []))
-        return self._warm(ready)
-
-    def _warm(self, ready: ReadyRun) -> Launched:
-        _write_request(ready, "warm")
-        try:
-            running = self._servers.start(ready)
-        except ExecutionError as error:
-            return self._fresh(ready, _not_warm(error.found))
-        notes = () if has_fixed_hashes(ready) else (_SHARED_HASHES,)
-        return Launched(running, "warm", notes)
-
-    def _fresh(self, ready: ReadyRun, *notes: Note) -> Launched:
-        _write_request(ready, "fresh")
         stdin = self._input.open()
         try:
-            running = KeptProcess(
-                self._keepers,
-                ready.argv,
-                env=ready.env,
-                working_folder=ready.job.working_folder,
-                cpus=ready.cpus,
-                grace=self._grace_seconds,
-                input_fd=stdin,
-            )
+            return self._started(ready, stdin)
         finally:
             if stdin is not None:
                 os.close(stdin)
-        return Launched(running, "fresh", notes)
 
-    def _why_not_warm(self, ready: ReadyRun) -> str:
-        """Why the run cannot be forked from a warm server; empty if it can."""
-        if self._input.given:
-            return "it gets a copy of standard input, which a forked run lacks"
+    def _started(self, ready: ReadyRun, stdin: int | None) -> Launched:
+        if self._mode == "fresh" or (self._mode == "auto" and not _has_fixed_hashes(ready)):
+            return self._fresh(ready, stdin)
         if ready.python_program is None:
-            return "its command does not start a Python script, module or function without interpreter options"
-        return ""
+            reason = "its command does not start a Python script, module or function without interpreter options"
+            return self._fresh(ready, stdin, *([_not_warm(reason)] if self._mode == "warm" else []))
+        _write_request(ready, "warm")
+        try:
+            running = self._servers.start(ready, stdin)
+        except ExecutionError as error:
+            return self._fresh(ready, stdin, _not_warm(error.found))
+        return Launched(running, "warm", () if _has_fixed_hashes(ready) else (_SHARED_HASHES,))
+
+    def _fresh(self, ready: ReadyRun, stdin: int | None, *notes: Note) -> Launched:
+        _write_request(ready, "fresh")
+        running = KeptProcess(
+            self._keepers,
+            ready.argv,
+            env=ready.env,
+            working_folder=ready.job.working_folder,
+            cpus=ready.cpus,
+            grace=self._grace_seconds,
+            input_fd=stdin,
+        )
+        return Launched(running, "fresh", notes)
 
     def close(self) -> None:
         """End all fork servers and what runs on them."""
@@ -210,7 +202,7 @@ class Launcher:
         self._input.close()
 
 
-def has_fixed_hashes(ready: ReadyRun) -> bool:
+def _has_fixed_hashes(ready: ReadyRun) -> bool:
     """Whether Python's hashes are the same in every process of this environment.
 
     If they are drawn at start, forked runs would all have those of their server, and not be independent.

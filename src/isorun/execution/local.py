@@ -8,7 +8,7 @@ from pathlib import Path
 
 from isorun.errors import ExecutionError, IsorunError
 from isorun.execution.base import AbstractExecutor, Event, ExecutorFailed, Job, RunEnded, Tell
-from isorun.execution.carrying import Place, Workshop, carry_out
+from isorun.execution.carrying import Place, Workshop, carry_out, new_folder
 from isorun.execution.process import GRACE_SECONDS
 from isorun.execution.resources import Devices, Slots
 from isorun.execution.standard_input import StandardInput
@@ -67,7 +67,7 @@ class LocalExecutor(AbstractExecutor):
 
     def _record(self, job: Job, tell: Tell) -> RunRecord:
         folder = self._runs / job.run_id
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new_folder(folder)
         lent = self._devices.lend(job.resources.devices, job.environment.env)
         with self._slots.lend(job.resources.cpus) as cpus, lent as devices:
             return carry_out(job, folder, Place(self._workshop, cpus, devices), tell)

@@ -36,11 +36,6 @@ class StandardInput:
         self._closed = False
         self._grown = threading.Condition()
 
-    @property
-    def given(self) -> bool:
-        """Whether there is something that runs must get a copy of."""
-        return bool(self._kind)
-
     def open(self) -> int | None:
         """A new descriptor that reads the copy from its start; None where there is nothing to read."""
         if not self._kind:

@@ -45,7 +45,7 @@ class WarmServers:
         self._preloads: dict[tuple[Path, Path], tuple[str, ...]] = {}
         self._lock = threading.Lock()
 
-    def start(self, ready: ReadyRun) -> WarmRun:
+    def start(self, ready: ReadyRun, input_fd: int | None = None) -> WarmRun:
         """Fork the run; ExecutionError when that is not possible, with the reason as what was found."""
         assert ready.python_program is not None
         job = ready.job
@@ -53,7 +53,7 @@ class WarmServers:
         for _ in range(2):
             server = self._server(ready)
             try:
-                return WarmRun(server, launch, ready.folder, self._grace_seconds)
+                return WarmRun(server, launch, ready.folder, self._grace_seconds, input_fd)
             except OSError:
                 continue  # the server died just now: once more with a new one
         raise ExecutionError("a warm fork server dies when it is asked for a run", found="it died twice")

@@ -70,15 +70,15 @@ class WarmServer:
         """Whether a run is in progress."""
         return bool(self._runs)
 
-    def launch(self, launch: Launch, output_fd: int, run: WarmRun) -> None:
-        """Fork a child for the run, with `output_fd` as its output and error; tell the run about it."""
+    def launch(self, launch: Launch, files: Sequence[int], run: WarmRun) -> None:
+        """Fork a child for the run, with these files as (input,) output and error; tell the run about it."""
         with self._lock:
             self.last_used = time.monotonic()
             self._count += 1
             self._runs[self._count] = run
             message = {"do": "launch", "id": self._count, "launch": launch.to_json()}
             try:
-                messages.send(self._connection, message, (output_fd, output_fd))
+                messages.send(self._connection, message, files)
             except OSError:
                 del self._runs[self._count]
                 self.alive = False
@@ -166,10 +166,13 @@ class WarmServer:
 class WarmRun:
     """A run that was forked from a server.
 
-    output_fd: its standard output and error, to be read. status_fd: readable when it has ended.
+    output_fd: its standard output and error, to be read. status_fd: readable when it has ended. input_fd: its standard
+    input, empty if not given.
     """
 
-    def __init__(self, server: WarmServer, launch: Launch, run_folder: Path, grace: float) -> None:
+    def __init__(
+        self, server: WarmServer, launch: Launch, run_folder: Path, grace: float, input_fd: int | None = None
+    ) -> None:
         self._server = server
         self._run_folder = run_folder
         self._grace = grace
@@ -181,14 +184,14 @@ class WarmRun:
         self._over = False
         self._asked_to_stop = False
         self._kill_timer: threading.Timer | None = None
-        self._open(launch)
+        self._open(launch, [] if input_fd is None else [input_fd])
 
-    def _open(self, launch: Launch) -> None:
+    def _open(self, launch: Launch, given: list[int]) -> None:
         """Ask for the fork and wait for it, so that a server that dies before it forked can be replaced."""
         self.output_fd, output = os.pipe()
         self.status_fd, self._end_fd = os.pipe()
         try:
-            self._server.launch(launch, output, self)
+            self._server.launch(launch, [*given, output, output], self)
         except OSError:
             os.close(self._end_fd)
             self.close()

@@ -77,6 +77,8 @@ def _group(group: GroupResult) -> dict[str, Any]:
         "identical": [_identical(same) for same in group.identical],
         "cost": {
             "wall_seconds": _spread(group.cost.wall_seconds),
+            "startup_seconds": _spread(group.cost.startup_seconds),
+            "training_seconds": _spread(group.cost.training_seconds),
             "cpu_seconds": _spread(group.cost.cpu_seconds),
             "peak_memory_bytes": _spread(group.cost.peak_memory_bytes),
         },

@@ -282,7 +282,10 @@ def _convergence_table(result: StudyResult, *, without_weak: bool) -> Table:
         title=f"Seconds to the epoch judged{', without weak runs' if without_weak else ''}",
         columns=(*GROUP_COLUMNS, *columns),
         rows=rows,
-        notes=("Diff: slowest minus fastest run. RelDiff: Diff over the fastest. RelSDev: sd over mean.",),
+        notes=(
+            "Seconds from the end of start-up on.",
+            "Diff: slowest minus fastest run. RelDiff: Diff over the fastest. RelSDev: sd over mean.",
+        ),
     )
 
 
@@ -328,8 +331,9 @@ def _cost_table(result: StudyResult) -> Table:
         Column("planned", group="runs"),
         Column("finished", group="runs"),
         Column("failed", group="runs"),
-        Column("mean", "s", "wall time"),
-        Column("sd", "s", "wall time"),
+        Column("start-up", "s"),
+        Column("mean", "s", "training"),
+        Column("sd", "s", "training"),
         Column("CPU mean", "s"),
         Column("peak memory", "MiB"),
     )
@@ -344,8 +348,9 @@ def _cost_cells(group: GroupResult) -> tuple[str, ...]:
         str(group.planned),
         str(group.finished),
         str(failed),
-        seconds(cost.wall_seconds.mean),
-        seconds(cost.wall_seconds.sd),
+        seconds(cost.startup_seconds.mean),
+        seconds(cost.training_seconds.mean),
+        seconds(cost.training_seconds.sd),
         seconds(cost.cpu_seconds.mean),
         memory(cost.peak_memory_bytes.maximum),
     )
@@ -357,7 +362,11 @@ def _run_notes(result: StudyResult) -> Iterator[str]:
     ]
     if states:
         yield f"Not finished: {', '.join(states)}; failed counts attempts, also those that a retry made good."
+    yield "Start-up: interpreter and imports, on average. Training: the wall time after it. CPU: of both."
     yield "Peak memory: the largest of all runs. Time, CPU and memory are those of finished runs."
+    unknown = sum(group.cost.wall_seconds.n - group.cost.startup_seconds.n for group in result.groups)
+    if unknown:
+        yield f"Start-up of {count(unknown, 'run')} is not known: the seconds of training hold it."
 
 
 def _failures_table(result: StudyResult) -> Table:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from isorun.analysis.evidence.condition import Condition
-from isorun.report.figures.description import Figure
 from isorun.report.tables import Table
+
+if TYPE_CHECKING:
+    from isorun.report.figures.description import Figure
 
 __all__ = ["Listing", "View"]
 

@@ -28,6 +28,7 @@ from isorun.store.files import Files, reported
 from isorun.store.folder import KEY_BYTES
 from isorun.store.inbox import DamagedFile, Inbox
 from isorun.store.rows import RecordReader, RecordWriter
+from isorun.study.cells import Cell
 from isorun.study.envelope import open_envelope, record_digest
 from isorun.study.records import RunRecord, RunState
 
@@ -229,6 +230,9 @@ def _salvaged(connection: sqlite3.Connection) -> Iterator[RunRecord | Damage]:
     for row, found in _each_row(connection):
         if isinstance(found, StoreError):
             yield Damage(f"row {row} of the runs", found.found or found.what, _run_id_of(connection, row))
+            continue
+        if Cell.from_json(found.cell.to_json()).id != found.cell.id:
+            yield Damage(f"row {row} of the runs", "its cell has another id than its content says", found.run_id)
             continue
         known = seen.setdefault(found.cell.id, [])
         digest = record_digest(found)

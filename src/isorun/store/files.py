@@ -24,6 +24,9 @@ from isorun.errors import StoreBusy, StoreDamaged, StoreError
 __all__ = ["Files", "file_error", "is_shared", "reported", "sqlite_error"]
 
 
+_WRITTEN_TOGETHER = 2**20
+
+
 class Files:
     """The operations of the real file system."""
 
@@ -34,11 +37,13 @@ class Files:
             os.fchmod(descriptor, 0o660)
         return descriptor
 
-    def write(self, descriptor: int, data: bytes) -> None:
-        """Write all of `data`, however many calls that takes."""
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
+    def write(self, descriptor: int, *pieces: bytes) -> None:
+        """Write all of the pieces one after another, however many calls that takes; small ones together."""
+        small = sum(map(len, pieces)) < _WRITTEN_TOGETHER
+        for piece in (b"".join(pieces),) if small else pieces:
+            view = memoryview(piece)
+            while view:
+                view = view[os.write(descriptor, view) :]
 
     def fsync(self, descriptor: int) -> None:
         """Return when the file's content has reached the disk."""

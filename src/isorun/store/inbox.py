@@ -47,7 +47,7 @@ class Inbox:
         self.folder = folder
         self._files = files
 
-    def put(self, record: RunRecord, envelope: bytes = b"") -> None:
+    def put(self, record: RunRecord, envelope: Sequence[bytes] = ()) -> None:
         """Make the record durable, in its envelope. When this returns it survives a crash of the machine.
 
         A record that is there already is written again rather than trusted: after a failed fsync the system may call
@@ -57,7 +57,7 @@ class Inbox:
         try:
             self._write_whole(record.run_id, envelope)
         except OSError as error:
-            doing = f"recording run {record.run_id} ({record.cell.label}, {len(envelope):,} bytes)"
+            doing = f"recording run {record.run_id} ({record.cell.label}, {sum(map(len, envelope)):,} bytes)"
             raise file_error(error, doing, self.folder) from error
 
     def run_ids(self, cell_ids: Collection[str] | None = None) -> list[str]:
@@ -122,20 +122,20 @@ class Inbox:
                 if name.endswith(_TEMPORARY) and self._files.is_abandoned(self.folder / name):
                     self._files.unlink(self.folder / name)
 
-    def _write_whole(self, run_id: str, data: bytes) -> None:
+    def _write_whole(self, run_id: str, envelope: Sequence[bytes]) -> None:
         for _ in range(_TRIES):
             temporary = self.folder / f"{run_id}{_SUFFIX}.{os.getpid()}-{secrets.token_hex(4)}{_TEMPORARY}"
-            if self._published(temporary, self._path(run_id), data):
+            if self._published(temporary, self._path(run_id), envelope):
                 return
         raise FileNotFoundError(f"{temporary.name} was removed while it was being written")
 
-    def _published(self, temporary: Path, target: Path, data: bytes) -> bool:
+    def _published(self, temporary: Path, target: Path, envelope: Sequence[bytes]) -> bool:
         """Write, synchronise, rename, synchronise; False when a cleaner took the file before it was locked."""
         descriptor = self._files.create(temporary)
         try:
             if not self._files.lock(descriptor):
                 return False
-            self._files.write(descriptor, data)
+            self._files.write(descriptor, *envelope)
             self._files.fsync(descriptor)
             try:
                 self._files.rename(temporary, target)

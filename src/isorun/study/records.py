@@ -94,8 +94,7 @@ class Numbers(_Array):
     @classmethod
     def unpacked(cls, data: bytes) -> Numbers:
         """The numbers that little-endian float64 stand for."""
-        numbers = cls()
-        numbers.frombytes(data)
+        numbers = cast("Numbers", _Array.__new__(cls, "d", data))
         if sys.byteorder == "big":
             numbers.byteswap()
         return numbers
@@ -240,16 +239,16 @@ class RunRecord:
         return {"record": RECORD_VERSION, **fields}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], series: Mapping[str, Series] | None = None) -> RunRecord:
+    def from_json(cls, data: Mapping[str, Any], **apart: Any) -> RunRecord:
         """The record that `to_json` wrote, in this version or an older one.
 
-        series: where they were not in the JSON, but kept apart.
+        apart: fields that are not in the JSON but were kept apart, as they are.
         """
         try:
             version = data["record"]
             _refuse_newer(version)
             read = {name: codec.read(data[name], version) for name, codec in _codecs().items() if name in data}
-            return cls(**(read if series is None else {**read, "series": series}))
+            return cls(**read, **apart)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise StoreError(
                 "a record cannot be read",
@@ -287,11 +286,14 @@ def _read_numbers(values: Mapping[str, float | str], _version: int) -> dict[str,
 
 
 def _write_series(series: Mapping[str, Series]) -> dict[str, Any]:
-    """Metrics that were logged together share their steps and seconds, which then travel once."""
+    """Metrics that were logged together share their steps and seconds, which then travel once.
+
+    In the order of their names, so that the same series give the same JSON.
+    """
     places: dict[bytes, int] = {}
     axes: list[list[str]] = []
     values: dict[str, list[Any]] = {}
-    for metric, item in series.items():
+    for metric, item in sorted(series.items()):
         steps, seconds = Numbers(item.steps), Numbers(item.seconds)
         axis = hashlib.blake2b(steps, digest_size=16).digest() + hashlib.blake2b(seconds, digest_size=16).digest()
         if axis not in places:

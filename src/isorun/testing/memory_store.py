@@ -101,7 +101,7 @@ class MemoryStore(AbstractStore):
         with self._guard:
             if is_known(record, digest, self._known(record.cell.id)):
                 return
-            self._records[place] = open_envelope(envelope).record
+            self._records[place] = open_envelope(b"".join(envelope)).record
             self._digests[place] = digest
 
     def finished(self) -> set[str]:

@@ -12,6 +12,7 @@ executor makes the run durable when it has ended.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -180,7 +181,8 @@ class EventReader:
             self._descriptor = os.open(path, flags)
             found = os.fstat(self._descriptor)
         except OSError as error:
-            self.problem = "it cannot be opened (%s)" % error.strerror
+            is_link = error.errno == errno.ELOOP
+            self.problem = "it is a link" if is_link else "it cannot be opened (%s)" % error.strerror
             return
         self.inode = found.st_ino
         if not stat.S_ISREG(found.st_mode):

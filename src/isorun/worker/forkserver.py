@@ -101,11 +101,14 @@ def launch_from_json(data: Mapping[str, Any]) -> Launch:
     return Launch(programs.from_json(data["program"]), data["folder"], data["environment"], tuple(data["cpus"]))
 
 
-def run(launch: Launch, output: Sequence[int], server: int) -> int:
-    """Be the training process; the exit code to leave with. The caller returns it to the interpreter's own end."""
+def run(launch: Launch, files: Sequence[int], server: int) -> int:
+    """Be the training process; the exit code to leave with. The caller returns it to the interpreter's own end.
+
+    files: its output and error; before them its input, if it has one.
+    """
     _detach(server)
     _reset_signals()
-    _point_standard_files(output)
+    _point_standard_files(files)
     return exit_code_of(lambda: _train(launch))
 
 
@@ -139,9 +142,9 @@ def _reset_signals() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _point_standard_files(output: Sequence[int]) -> None:
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for target, source in enumerate((nothing, *output)):
+def _point_standard_files(files: Sequence[int]) -> None:
+    given = files if len(files) == 3 else (os.open(os.devnull, os.O_RDONLY), *files)
+    for target, source in enumerate(given):
         os.dup2(source, target)
         os.close(source)
 

@@ -210,7 +210,7 @@ class Closer:
         changed = [
             f"{name} is {os.environ.get(name, 'not set')!r}, not {value!r}"
             for name, value in sorted(wanted.items())
-            if name not in levels.OWN_VARIABLES and value not in os.environ.get(name, "")
+            if name not in levels.OWN_VARIABLES and not set(value.split()) <= set(os.environ.get(name, "").split())
         ]
         held = [what for framework, module in frameworks.imported() for what in framework.left_open(module)]
         forked = self._recorder.forks

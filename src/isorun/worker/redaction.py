@@ -8,7 +8,6 @@ login in an address, a PEM block), or when it is the value of a secret variable.
 from __future__ import annotations
 
 import re
-import zlib
 from typing import Any, Callable, Iterable, List, Mapping, Match, Sequence, Set, Tuple
 
 REDACTED = "<redacted>"
@@ -360,26 +359,13 @@ def _redacted_option_value(option: str, word: str, redacted_word: Callable[[str]
     if names_secret(option) and (
         word.startswith(REDACTED) or holds_secret(option, word) or _is_short_secret(option, word)
     ):
-        return _stand_in(option, word)
+        return word if word.startswith(REDACTED) else REDACTED
     return redacted_word(word)
 
 
 def _is_short_secret(name: str, value: str) -> bool:
     """Under a name that always means a secret even a short value is withheld, unless it is a number or a switch."""
     return _names_clearly(name) and bool(value) and not _ORDINARY_VALUE.fullmatch(value)
-
-
-def _stand_in(name: str, value: str) -> str:
-    """What is recorded in place of the value of a secret-looking option; what stands there already stays.
-
-    Where the name may be that of an ordinary setting ("--join-key"), 16 bits tell two values apart for a reader: far
-    too few to find a token by.
-    """
-    if value.startswith(REDACTED):
-        return value
-    if _names_clearly(name):
-        return REDACTED
-    return f"{REDACTED}~{zlib.crc32(value.encode(errors='surrogateescape')) & 0xFFFF:04x}"
 
 
 def _redacted_argument(argument: str, secrets: Sequence[str]) -> str:
@@ -403,7 +389,7 @@ def _redacted_piece(word: str) -> str:
     """A word of a text: `key=…` is ordinary code there, `api_key=…` and `--key=…` are not."""
     name, equals, value = word.partition("=")
     counts = name.startswith("-") or name.isupper() or _names_clearly(name)
-    return f"{name}={_stand_in(name, value)}" if equals and counts and _is_secret_pair(name, value) else word
+    return f"{name}={REDACTED}" if equals and counts and _is_secret_pair(name, value) else word
 
 
 def _redacted_value(argument: str) -> str:
@@ -411,7 +397,7 @@ def _redacted_value(argument: str) -> str:
     if equals and _has_secret_shape(value):
         return f"{name}={REDACTED}"
     if equals and value and _is_secret_pair(name, value):
-        return f"{name}={_stand_in(name, value)}"
+        return f"{name}={REDACTED}"
     attached = _attached_password(argument)
     if attached:
         return attached

@@ -21,7 +21,7 @@ WRITERS = "writers.txt"
 _HELPER_FILE_BYTES = 256 * 1024
 _WRITERS_BYTES = 2**20
 _MOST_FILES = 4096
-_MOST_LIVE_BYTES = 2**20
+_MOST_LIVE_BYTES = 2**18
 _RANK_VARIABLES = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 
@@ -157,7 +157,7 @@ def _small_file(path: Path) -> bytes:
 class RowTail:
     """The rows of a run that is going on: each call of `rows` gives those that came since the last one.
 
-    Rows of rank 0, from whatever process logs them. Somebody who was away for more than a megabyte gets the newest.
+    Rows of rank 0, from whatever process logs them. Somebody who was away for more than 256 KiB gets the newest.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

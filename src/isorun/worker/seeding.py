@@ -156,10 +156,10 @@ class SeedTaker:
         if not self._answers_fresh:
             return None
         caller = calling()
+        if caller.library.startswith(STANDARD_LIBRARY) and not is_library_file(caller.library):
+            return None
         if caller.importing:
             self._recorder.left_open(f"{caller.library} made a generator without a seed while it was imported")
-            return None
-        if caller.library.startswith(STANDARD_LIBRARY) and not is_library_file(caller.library):
             return None
         thread = threading.current_thread()
         name = "" if thread is threading.main_thread() else thread.name

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+import time
 
 import numpy as np
 import pytest
@@ -163,7 +164,8 @@ def test_the_same_question_gets_the_same_answer_and_another_generator_another():
 def test_a_result_travels_as_strict_json_with_a_sentence(test):
     result = power_of(runs=10, effect_size=1.0, test=test)
     data = json.loads(json.dumps(result.to_json(), allow_nan=False))
-    assert set(data) == {field.name for field in dataclasses.fields(result)} - {"units"} | {"sentence"}
+    named = {field.name for field in dataclasses.fields(result)} - {"units", "conditions"}
+    assert set(data) == named | {"sentence", "warnings"}
     assert "10" in data["sentence"]
     assert test in data["sentence"]
 
@@ -227,3 +229,38 @@ def test_thousands_of_runs_are_planned_by_the_same_u_as_few():
     assert found.runs == pytest.approx(
         731, rel=0.06
     )  # Noether: (1.96 + 0.842)² / (6 (P - 1/2)²), P = Phi(0.15 / sqrt 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"effect_size": 1e-300}, "cannot be planned for beside the spread"),
+        ({"effect_size": 1e300}, "cannot be planned for beside the spread"),
+        ({"difference": 1e-300, "sd": 1.0}, "a difference of 1e-300, an sd of 1"),
+        ({"effect_size": 1.0, "sd": 1e-310}, "beyond what can be computed with"),
+        ({"effect_size": 1.0, "alpha": 1e-300}, "1e-09 or more"),
+        ({"runs": 10, "alpha": 1e-300}, "alpha cannot be used"),
+    ],
+)
+@pytest.mark.parametrize("test", ["brunner-munzel", "welch", "sequential"])
+def test_numbers_that_cannot_be_computed_with_are_named(arguments, says, test):
+    with pytest.raises(InputError, match=says):
+        power(test=test, **arguments)
+
+
+@pytest.mark.parametrize("test", ["brunner-munzel", "paired-t"])
+def test_runs_next_to_zero_are_named(test):
+    runs = [3e-308, 1e-308, 2e-308, 5e-308]
+    with pytest.raises(InputError, match="beyond what can be computed with"):
+        power(runs, runs[::-1], effect_size=1.0, test=test)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"difference": 0.01}, {"difference": 0.005}, {"runs": 60}, {"difference": 0.02, "alpha": 0.2}]
+)
+def test_a_sequential_rule_is_planned_in_seconds(asked):
+    """By CPU time: other work may share the machine."""
+    runs = np.random.default_rng(3).normal(0.9, 0.016, 20)
+    before = time.process_time()
+    power(runs, test="sequential", **asked)
+    assert time.process_time() - before < 5.0

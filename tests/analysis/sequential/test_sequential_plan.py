@@ -28,7 +28,7 @@ PLANS = [
 def test_a_plan_comes_back_from_json_as_it_was(plan):
     back = Plan.from_json(json.loads(json.dumps(plan.to_json(), allow_nan=False)))
     assert back.to_json() == plan.to_json()
-    assert continued(plan, back, looks_made=3).to_json() == plan.to_json()
+    assert continued(plan, back).to_json() == plan.to_json()
 
 
 def test_a_plan_kept_is_the_plan_that_decides():
@@ -48,10 +48,6 @@ def test_a_plan_that_cannot_be_read_is_refused(data):
         Plan.from_json(data)
 
 
-def test_before_the_first_look_any_plan_will_do():
-    assert continued(Plan(), Plan(max_runs=90, alpha=0.01), looks_made=0) == Plan(max_runs=90, alpha=0.01)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -68,33 +64,32 @@ def test_before_the_first_look_any_plan_will_do():
 )
 def test_what_makes_the_error_rate_does_not_change_after_the_first_look(change):
     with pytest.raises(InputError, match="declared before the first look"):
-        continued(Plan(), Plan(**change), looks_made=1)
+        continued(Plan(), Plan(**change))
 
 
 def test_naming_the_default_test_changes_nothing():
-    assert continued(Plan(), Plan(test="brunner-munzel", method="sequential"), looks_made=4) == Plan()
+    assert continued(Plan(), Plan(test="brunner-munzel", method="sequential")) == Plan()
 
 
 def test_a_smaller_maximum_is_an_earlier_stop_under_the_same_boundaries():
-    assert continued(Plan(), Plan(max_runs=20), looks_made=2) == Plan()
+    assert continued(Plan(), Plan(max_runs=20)) == Plan()
 
 
 def test_the_futility_stop_may_be_left_out_at_any_time():
-    assert continued(Plan(), Plan(futility=False), looks_made=9) == Plan(futility=False)
+    assert continued(Plan(), Plan(futility=False)) == Plan(futility=False)
 
 
 @pytest.mark.parametrize("asked", [Plan(max_runs=60), Plan(max_runs=31), Plan(max_runs=60, stages=(30, 60))])
-@pytest.mark.parametrize("looks_made", [1, 26])
-def test_a_maximum_is_not_raised_after_the_first_look(asked, looks_made):
+def test_a_maximum_is_not_raised_after_the_first_look(asked):
     with pytest.raises(InputError, match=r"(?s)cannot be raised.*new runs under a plan with stages"):
-        continued(Plan(), asked, looks_made=looks_made)
+        continued(Plan(), asked)
 
 
 def test_a_declared_stage_may_be_gone_on_to():
     kept = Plan(max_runs=30, stages=STAGES)
-    assert continued(kept, Plan(max_runs=60), looks_made=26) == Plan(max_runs=60, stages=STAGES)
+    assert continued(kept, Plan(max_runs=60)) == Plan(max_runs=60, stages=STAGES)
     with pytest.raises(InputError, match="30, 60, 120"):
-        continued(kept, Plan(max_runs=240), looks_made=26)
+        continued(kept, Plan(max_runs=240))
 
 
 def test_stages_share_the_error_and_the_first_has_most_of_it():

@@ -69,6 +69,15 @@ def test_deterministic_runs_that_differ_are_told(study, records):
     assert "2 different initial weights" in warnings_of(study, differing)["deterministic-differs"].message
 
 
+def test_deterministic_runs_whose_values_differ_are_told_without_a_digest_with_what_was_seen_open(study, records):
+    plain = [replace(record, digests={}) for record in records]
+    assert "deterministic-differs" not in warnings_of(study, plain)
+    effective = ENVIRONMENT["effective"] | {"open": ["put_ has no deterministic kernel"]}
+    differing = changed(plain, Level.DETERMINISTIC, results={"test_acc": 0.123}, environment={"effective": effective})
+    message = warnings_of(study, differing)["deterministic-differs"].message
+    assert "2 different values of test_acc in 8 runs; seen open: put_ has no deterministic kernel" in message
+
+
 def test_seeds_that_ran_once_are_no_identical_runs():
     study = make_study(levels=(Level.FIXED_SEED,), seeds=tuple(range(6)), repeats=1, metrics=DECLARED)
     assert "6 seeds" in warnings_of(study, trained_records(study))["no-identical-runs"].message
@@ -95,6 +104,12 @@ def test_levels_that_were_started_differently_do_not_compare_in_time(study, reco
     fresh = [replace(record, launch="fresh") if record.cell.level is Level.DEFAULT else record for record in records]
     message = warnings_of(study, fresh)["launch-differs"].message
     assert "runs at default were started fresh, those at deterministic, fixed-seed warm" in message
+
+
+def test_levels_whose_start_up_is_known_compare_however_they_were_started(study, records):
+    known = [replace(record, startup_seconds=0.5) for record in records]
+    fresh = [replace(record, launch="fresh") if record.cell.level is Level.DEFAULT else record for record in known]
+    assert "launch-differs" not in warnings_of(study, fresh)
 
 
 def test_mixed_launch_modes_are_told(study, records):

@@ -10,7 +10,8 @@ class Shelf(FolderStore):
     """The records of one shelf."""
 
     def notes(self):
-        return (*super().notes(), Note("on-a-shelf", "these records lie on a shelf"))
+        own = (Note("on-a-shelf", "these records lie on a shelf"),) if self.run_ids() else ()
+        return (*super().notes(), *own)
 
 
 def open_shelf(url, *, create=True):

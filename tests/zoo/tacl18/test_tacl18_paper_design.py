@@ -10,8 +10,9 @@ from isorun.study.cells import cells_of
 from isorun.study.placeholders import fill
 from isorun.zoo import machines
 from isorun.zoo.paper import Request
-from isorun.zoo.studies.tacl18 import idf_run, scales, train
+from isorun.zoo.studies.tacl18 import idf_run, scales
 from isorun.zoo.studies.tacl18.paper import Tacl18
+from isorun.zoo.studies.tacl18.training.options import training_parser
 
 FILES = (
     *(f"trecqa/{split}/pairs.tsv" for split in ("train", "raw-dev", "raw-test", "clean-dev", "clean-test")),
@@ -54,7 +55,7 @@ def test_every_scale_plans_cells_of_their_own(scale, device, data_there, tmp_pat
 @pytest.mark.parametrize("scale", ["smoke", *OTHER_SCALES])
 def test_the_training_command_understands_every_planned_command(scale, data_there, tmp_path):
     parsers = {
-        "isorun.zoo.studies.tacl18.train": train._parser(),
+        "isorun.zoo.studies.tacl18.train": training_parser(""),
         "isorun.zoo.studies.tacl18.idf_run": idf_run._parser(),
     }
     for study in planned(scale, tmp_path, device="cuda").values():

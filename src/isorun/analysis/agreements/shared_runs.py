@@ -1,4 +1,6 @@
-"""Rounding: how many digits the noise supports, and which ranks change when results are rounded as published.
+"""Agreement out of a table, and how many digits the noise supports.
+
+Rounding: how many digits the noise supports, and which ranks change when results are rounded as published.
 
 Rounding 0.7484 and 0.7486 to three digits makes a difference five times as large as it was; giving a fourth digit that
 the next repetition would change is no better (Crane, TACL 2018, section 4.6).
@@ -13,12 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
+from isorun.analysis import Told
 from isorun.analysis.agreements.agreement import Agreement, agreement
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import Counting, Units, units_of
@@ -179,12 +182,14 @@ class SharedRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class AgreementTable:
+class AgreementTable(Told):
     """Every pair of sides over the runs they share, and how the sides' means may be written.
 
     decimals: digits after the point that the means are rounded to; rank_changes: whose order that hides or turns
     round. Both are empty for different metrics, which have no order among each other.
     """
+
+    told_as: ClassVar[str] = "agreement"
 
     sides: Mapping[str, Units]
     digits: Mapping[str, SupportedDigits]

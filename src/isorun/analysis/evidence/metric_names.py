@@ -1,4 +1,6 @@
-"""The words that metrics are named with, and which direction each of them tells.
+"""Metric names: the split, the kind and the direction that a name tells, and the words it is read by.
+
+The words that metrics are named with, and which direction each of them tells.
 
 A wrong guess turns a verdict round, so that a word is in a table only when it tells the same direction wherever it is
 used. Entropy, KL, coverage, distance, gain and rank are good in one place and bad in the next, and are in none.

@@ -6,7 +6,7 @@ Two sides that differ in any of these differ in more than what is compared, and 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ __all__ = ["Provenance", "between_sides", "changed_facts", "distinct", "effectiv
 
 _MACHINE_FACTS: Final = frozenset(("model", "vector", "cpu_capability", "devices", "version", "affinity"))
 _SOURCES: Final = ("sources_sha256", "script_sha256")
+_NOTHING: Final = object()
 _NEW_STORE: Final = "make the runs of both sides again in a new store: isorun decide … --store NEW"
 
 
@@ -32,10 +33,11 @@ class Provenance:
 
 def provenance(records: Sequence[RunRecord]) -> Provenance:
     """Where the runs come from."""
+    codes, machines = _changes(one.code for one in records), _changes(effective(one) for one in records)
     return Provenance(
         sources=frozenset(found for record in records if (found := _sources(record.code))),
-        commits=frozenset(distinct(_commit(record.code) for record in records if _commit(record.code))),
-        machines=frozenset(distinct(_machine(record) for record in records if effective(record))),
+        commits=frozenset(distinct(commit for code in codes if (commit := _commit(code)))),
+        machines=frozenset(distinct(_facts(found, _is_machine_fact) for found in machines if found)),
         launches=frozenset(record.launch for record in records),
     )
 
@@ -73,7 +75,7 @@ def _is_machine_fact(name: str) -> bool:
 
 def changed_facts(records: Sequence[RunRecord], wanted: Callable[[str], bool]) -> str:
     """Which of the wanted effective facts differ between the runs, with up to three of their values."""
-    facts = [_facts(record, wanted) for record in records if effective(record)]
+    facts = [_facts(found, wanted) for found in _changes(effective(record) for record in records) if found]
     names = dict.fromkeys(name for fact in facts for name in fact)
     found = {name: distinct(fact.get(name) for fact in facts) for name in names}
     return "; ".join(f"{name} {' / '.join(values[:3])}" for name, values in found.items() if len(values) > 1)
@@ -81,16 +83,21 @@ def changed_facts(records: Sequence[RunRecord], wanted: Callable[[str], bool]) -
 
 def distinct(values: Iterable[Any]) -> list[str]:
     """The different values as JSON, in the order they were met."""
-    return list(dict.fromkeys(json.dumps(value, sort_keys=True, default=str) for value in values))
+    return list(dict.fromkeys(json.dumps(value, sort_keys=True, default=str) for value in _changes(values)))
 
 
-def _facts(record: RunRecord, wanted: Callable[[str], bool]) -> dict[str, Any]:
-    parts = ((part, facts) for part, facts in effective(record).items() if isinstance(facts, Mapping))
+def _changes(values: Iterable[Any]) -> Iterator[Any]:
+    """Each value that is not the one before it: ten thousand runs on one machine have one set of facts."""
+    last: Any = _NOTHING
+    for value in values:
+        if last is _NOTHING or value != last:
+            yield value
+        last = value
+
+
+def _facts(found: Mapping[str, Any], wanted: Callable[[str], bool]) -> dict[str, Any]:
+    parts = ((part, facts) for part, facts in found.items() if isinstance(facts, Mapping))
     return {f"{part}.{name}": value for part, facts in parts for name, value in facts.items() if wanted(name)}
-
-
-def _machine(record: RunRecord) -> dict[str, Any]:
-    return _facts(record, _is_machine_fact)
 
 
 def _sources(code: Mapping[str, Any]) -> str:

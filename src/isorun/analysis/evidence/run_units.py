@@ -1,4 +1,6 @@
-"""Identical runs: how many different weights came out of runs that had everything in common.
+"""Recorded runs as evidence: which of them are identical, and which were drawn independently.
+
+Identical runs: how many different weights came out of runs that had everything in common.
 
 At the levels that fix a seed, runs of one group with the same seed are identical; at level `default` all runs of a
 group are, and their weights are expected to differ.
@@ -13,6 +15,7 @@ the same weights, or went through the same numbers, are one draw written down tw
 from __future__ import annotations
 
 import enum
+import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +25,8 @@ import numpy as np
 
 from isorun.analysis.evidence.metric_names import Kind, is_bookkeeping, kind_of
 from isorun.analysis.evidence.units import BOUNDS, distinct_among, significant_digits
-from isorun.study.records import RunRecord, Seeded
+from isorun.analysis.samples import FloatArray
+from isorun.study.records import RunRecord, Seeded, Series
 
 __all__ = [
     "FINAL_WEIGHTS",
@@ -171,10 +175,9 @@ def _numbers(records: Sequence[RunRecord]) -> dict[str, Hashable | None]:
     if any(record.digests.get(FINAL_WEIGHTS) for record in records):
         return {}
     traces = {record.run_id: _trace(record) for record in records}
-    lengths = {len(trace) for trace in traces.values()}
-    if lengths == {1} and len(traces) > 1:
-        return dict(_single_numbers({run: trace[0][2] for run, trace in traces.items()}))
-    return {run: trace if _is_telling(trace) else None for run, trace in traces.items()}
+    if all(trace.values.size == 1 for trace in traces.values()) and len(traces) > 1:
+        return dict(_single_numbers({run: float(trace.values[0]) for run, trace in traces.items()}))
+    return {run: trace.key if trace.is_telling else None for run, trace in traces.items()}
 
 
 def _single_numbers(values: Mapping[str, float]) -> dict[str, Hashable | None]:
@@ -189,25 +192,40 @@ def _single_numbers(values: Mapping[str, float]) -> dict[str, Hashable | None]:
     return dict(values) if constant or tied else {}
 
 
-def _trace(record: RunRecord) -> tuple[tuple[str, float | None, float], ...]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trace:
+    """All numbers that say how well a training went. key: what they are called, at which steps, and the numbers."""
+
+    key: Hashable
+    values: FloatArray
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether no other run would go through the same by chance; what holds NaN is equal to nothing."""
+        distinct = np.unique(self.values)
+        if distinct.size < 2 or np.isnan(distinct[-1]):
+            return False
+        digits = itertools.accumulate(significant_digits(value) for value in distinct.tolist())
+        return any(total >= _TELLING_DIGITS for total in digits)
+
+
+def _trace(record: RunRecord) -> _Trace:
     """Every result and every point of every series that says how well the training went."""
     names = sorted({*record.results, *record.series})
     judging = [name for name in names if kind_of(name) is not Kind.OTHER]
     wanted = judging or [name for name in names if not is_bookkeeping(name)]
-    points = [
-        (name, step, value)
-        for name in wanted
-        if name in record.series
-        for step, value in zip(record.series[name].steps, record.series[name].values, strict=True)
-    ]
-    finals = [(name, None, record.results[name]) for name in wanted if name in record.results]
-    series_ends = {(name, value) for name, _, value in points}
-    return (*points, *(final for final in finals if (final[0], final[2]) not in series_ends))
+    series = [(name, *_points(record.series[name])) for name in wanted if name in record.series]
+    logged = {name: values for name, _, values in series}
+    finals = [(name, record.results[name]) for name in wanted if name in record.results]
+    # A final value that its series went through is told once.
+    kept = [(name, value) for name, value in finals if name not in logged or not (logged[name] == value).any()]
+    key = (*((name, steps.tobytes(), values.tobytes()) for name, steps, values in series), *kept)
+    return _Trace(key, np.concatenate([*logged.values(), [value for _, value in kept]]))
 
 
-def _is_telling(trace: Sequence[tuple[str, float | None, float]]) -> bool:
-    distinct = {value for _, _, value in trace}
-    return len(distinct) > 1 and sum(significant_digits(value) for value in distinct) >= _TELLING_DIGITS
+def _points(series: Series) -> tuple[FloatArray, FloatArray]:
+    """Steps and values, zero always written in the same way."""
+    return np.asarray(series.steps, dtype=np.float64) + 0.0, np.asarray(series.values, dtype=np.float64) + 0.0
 
 
 class _Classes:

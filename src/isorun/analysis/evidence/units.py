@@ -1,4 +1,6 @@
-"""Coincidence: could independent runs have given the very same numbers, or must they be copies of each other?
+"""Units: what counts as one piece of evidence, which equal numbers are copies, and what units say against a verdict.
+
+Coincidence: could independent runs have given the very same numbers, or must they be copies of each other?
 
 Accuracies on a hundred examples tie all the time; losses with eight digits never do. What tells them apart is how
 finely the numbers lie: the step of which all of them are multiples, against the width over which they spread. n runs

@@ -1,4 +1,6 @@
-"""Performance profiles: the share of runs that score above each threshold, tasks weighing the same.
+"""Approaches over many tasks: performance profiles, who beats whom, and the best of k runs.
+
+Performance profiles: the share of runs that score above each threshold, tasks weighing the same.
 
 Profiles of two approaches that do not cross show a stochastic order that no single aggregate can (Dolan and Moré 2002;
 Agarwal et al., NeurIPS 2021). Their limits are score intervals of shares of runs, task by task, which keep a width

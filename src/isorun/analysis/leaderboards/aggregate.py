@@ -1,6 +1,6 @@
 """Aggregates over many tasks, with intervals that hold from few runs or as rliable draws them.
 
-The default interval is that of `precision`: by formula, for few runs. "percentile" is the stratified bootstrap of
+The default interval is `aggregate_precision`: by formula, for few runs. "percentile" is the stratified bootstrap of
 Agarwal et al. (NeurIPS 2021; rliable), which is too short for few runs: drawing n runs again from n leaves out 1 / n of
 their variance. Runs are drawn again within each task. Means are linear in how often each run was drawn; the
 interquartile mean needs the order of the drawn runs. The estimate itself is the statistic of the draw that takes each

@@ -1,4 +1,6 @@
-"""Tests of whether any of several approaches differs: Kruskal-Wallis for independent runs, Friedman for blocks.
+"""Tests of several approaches: whether any differs, which pairs do, and where each stands.
+
+Tests of whether any of several approaches differs: Kruskal-Wallis for independent runs, Friedman for blocks.
 
 Which pairs of approaches differ, after a test of all of them.
 
@@ -31,6 +33,7 @@ from isorun.analysis.samples import (
     finite_sample,
     midranks,
     oriented,
+    several_samples,
     snapped,
     tie_term,
 )
@@ -51,8 +54,9 @@ __all__ = [
 ]
 
 
-def kruskal(samples: Sequence[FloatArray]) -> Significance:
+def kruskal(samples: Sequence[npt.ArrayLike]) -> Significance:
     """H corrected for ties and its chi-square p; None where all values are equal."""
+    samples = several_samples(samples)
     pooled = np.concatenate(list(samples))
     n = pooled.size
     shrunk = 1.0 - tie_term(pooled) / (float(n) ** 3 - n) if n > 1 else 0.0
@@ -73,8 +77,9 @@ class FriedmanTest:
     mean_ranks: tuple[float, ...]
 
 
-def friedman(matrix: FloatArray) -> FriedmanTest:
+def friedman(matrix: npt.ArrayLike) -> FriedmanTest:
     """matrix: a row for each block (task or seed), a column for each approach; rank 1 is the smallest value."""
+    matrix = np.array(several_samples(list(np.asarray(matrix))))
     blocks, treatments = matrix.shape
     ranks = block_ranks(matrix)
     means = ranks.mean(axis=0)

@@ -1,4 +1,6 @@
-"""Scores of many approaches out of a table: by approach, and by task or by what pairs their runs.
+"""The leaderboard of many approaches, from the scores in a table to their places.
+
+Scores of many approaches out of a table: by approach, and by task or by what pairs their runs.
 
 The leaderboard: many approaches at once, over one task or many, with all that says how firm their places are.
 """
@@ -9,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from isorun.analysis import Told
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import (
     Counting,
@@ -162,12 +165,14 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaderboard:
+class Leaderboard(Told):
     """The approaches, the best first; the tests of all and of each pair; and how often one beats another.
 
     improvements: for each pair (a, b) the probability that a run of a is better than one of b on the same task.
     conditions: what a reader must know before trusting the places.
     """
+
+    told_as: ClassVar[str] = "leaderboard"
 
     direction: str
     tasks: tuple[str, ...]
@@ -178,6 +183,7 @@ class Leaderboard:
     notes: tuple[str, ...] = ()
     unit: str = "run"
     conditions: tuple[Condition, ...] = ()
+    metric: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
@@ -212,6 +218,7 @@ def leaderboard(
     scores: Mapping[str, TaskScores],
     compared: ManyComparison,
     *,
+    metric: str = "",
     direction: str = "higher",
     options: BoardOptions | None = None,
     notes: tuple[str, ...] = (),
@@ -220,7 +227,8 @@ def leaderboard(
 ) -> Leaderboard:
     """The leaderboard of approaches that were run on the same tasks; `compared` holds the tests made on them.
 
-    scores: one value a unit. units: how each approach's runs became units. conditions: what weakens the evidence.
+    scores: one value a unit. metric: its name. units: how each approach's runs became units. conditions: what weakens
+    the evidence.
     """
     chosen = options or BoardOptions()
     if chosen.best_of < 1:
@@ -257,7 +265,7 @@ def leaderboard(
     tasks = next(iter(scores.values())).tasks
     noun = next(iter(units.values()))[0].noun if units else "run"
     known = (*conditions, *_conditions(standings))
-    return Leaderboard(direction, tasks, chosen, standings, compared, improvements, notes, unit=noun, conditions=known)
+    return Leaderboard(direction, tasks, chosen, standings, compared, improvements, notes, noun, known, metric)
 
 
 def _score(units: TaskScores, generator: np.random.Generator, chosen: BoardOptions) -> Aggregate:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from isorun.analysis.samples import FloatArray, Interval
+from isorun.analysis.samples import FloatArray, Interval, finite_sample
 from isorun.errors import InputError
 
 __all__ = [
@@ -212,13 +212,14 @@ def _acceleration(sample: FloatArray, statistic: Statistic) -> float:
 
 
 def sd_bootstrap_interval(
-    sample: FloatArray, generator: np.random.Generator, *, repetitions: int = 10_000, confidence: float = 0.90
+    sample: npt.ArrayLike, generator: np.random.Generator, *, repetitions: int = 10_000, confidence: float = 0.90
 ) -> Interval | None:
     """The BCa interval of a standard deviation, which assumes no normal values.
 
     It is too short for few runs: asked for 90 % it covers about 60, 76, 80 and 85 % at 5, 10, 16 and 30 normal runs,
     where the chi-square interval of `spread.sd_interval` covers 90 %. None for fewer than three runs.
     """
+    sample = finite_sample(sample, "the sample")
     if sample.size < 3:
         return None
     return bca_interval(sample, _sd, generator, repetitions=repetitions, confidence=confidence)

@@ -1,4 +1,6 @@
-"""Numbers that may be labels: a straight line through few values, against a level for each of them.
+"""What speaks against a mixed model, and how much evidence its rows are.
+
+Numbers that may be labels: a straight line through few values, against a level for each of them.
 
 Does a group act alike at every level of a fixed factor? A model that takes this for granted may count runs twice.
 

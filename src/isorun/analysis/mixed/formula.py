@@ -1,4 +1,6 @@
-"""The words of a formula, each with its place, so that an error can point at it.
+"""Formulas as R writes them, read word by word.
+
+The words of a formula, each with its place, so that an error can point at it.
 
 Formulas as R writes them: `y ~ a * b + x + (1 + x|g) + (1|g:h)`.
 

@@ -1,4 +1,6 @@
-"""How the variance that the fixed effects leave divides into random effects and residual, with profile intervals.
+"""Shares of the variance, and the three hypotheses that are judged by them.
+
+How the variance that the fixed effects leave divides into random effects and residual, with profile intervals.
 
 An interval holds every share at which the deviance, minimised over everything else, exceeds its minimum by no more than
 the chi-square(1) quantile. It may end at 0 or 1, where the boundary itself is not rejected. The variance of a random

@@ -1,4 +1,6 @@
-"""The likelihood-ratio test of every random effect, as lmerTest's ranova.
+"""The mixed model from a table to its result, with the tests of its random effects.
+
+The likelihood-ratio test of every random effect, as lmerTest's ranova.
 
 A random intercept is left out; of slopes, each term that no other contains is taken away and the rest of its random
 effect stays, so that `(x | g)` is tested against `(1 | g)`.

@@ -7,7 +7,7 @@ and y by its least-squares residual, so that a large mean or badly scaled covari
 
 Covariance matrices by their free elements and by their roots, Σ = LL', with the derivatives of one by the other.
 
-Everything a fit with random slopes needs of the rows, as cross-products (see `cross_products` for intercepts alone).
+Everything a fit with random slopes needs of the rows, as cross-products (see above for intercepts alone).
 
 A random term has a block of q columns for each level of its group. The term with most coefficients is *absorbed*: its
 Z'Z is block-diagonal, a q x q block a level. The other terms, the fixed effects and the response form the *rest*,

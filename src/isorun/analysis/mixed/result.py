@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+from isorun.analysis import Told
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.mixed.fit import Fit
 
@@ -165,7 +166,7 @@ class InteractionTest:
 
 
 @dataclass(frozen=True, slots=True)
-class MixedResult:
+class MixedResult(Told):
     """A fitted mixed model with its tests.
 
     control: the level that all others of its factor are compared with, None for every pair.
@@ -174,6 +175,8 @@ class MixedResult:
     notes: what the reader must know (rows or columns left out, variances at zero).
     fit: the model itself, for what is computed on demand (`variance_shares`).
     """
+
+    told_as: ClassVar[str] = "mixed"
 
     formula: str
     reml: bool
@@ -219,21 +222,6 @@ class MixedResult:
             "interactions": [_plain(row) for row in self.interactions],
             "notes": list(self.notes),
             "warnings": [condition.to_json() for condition in self.conditions],
-        }
-
-    def details(self) -> dict[str, Any]:
-        """What `to_json` leaves out, as JSON."""
-        return {
-            "formula": self.formula,
-            "reml": self.reml,
-            "ddf": self.ddf,
-            "adjust": self.adjust,
-            "control": self.control,
-            "level": self.level,
-            "rows": self.rows,
-            "se_kenward_roger": {row.name: row.se_kenward_roger for row in self.fixed},
-            "p_boundary": {row.term: row.p_boundary for row in self.ranova},
-            "notes": list(self.notes),
         }
 
 

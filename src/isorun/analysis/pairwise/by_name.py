@@ -1,4 +1,6 @@
-"""Almost stochastic order (ASO): how far is A from being better than B at every quantile?
+"""Analyses offered by name beside the verdict: almost stochastic order, and Bayesian comparisons.
+
+Almost stochastic order (ASO): how far is A from being better than B at every quantile?
 
 del Barrio, Cuesta-Albertos and Matrán (2018) measure by how much the order is violated: the part of the squared
 distance of the two quantile functions at which B is ahead. Dror, Shlomov and Reichart (ACL 2019) use an upper

@@ -1,4 +1,6 @@
-"""Effect sizes: the difference of two means in units of their common standard deviation.
+"""How large a difference is: effect sizes, the shift, the probability of improvement, and what pairing gained.
+
+Effect sizes: the difference of two means in units of their common standard deviation.
 
 Cohen's d divides by the pooled sd; its interval inverts the noncentral t law (Steiger and Fouladi 1997) and is exact
 for normal values with equal spread. Hedges' g takes the small-sample bias out of d with the exact gamma factor (Hedges
@@ -44,7 +46,7 @@ from scipy.special import expit, gammaln, logit, nctdtrinc, ndtri, stdtrit
 
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.pairwise.rank_tests import EXACT_BELOW, u_law
-from isorun.analysis.samples import FloatArray, Interval, oriented, recentred, snapped
+from isorun.analysis.samples import FloatArray, Interval, oriented, recentred, snapped, two_samples
 
 __all__ = [
     "EffectSize",
@@ -76,8 +78,9 @@ class EffectSize:
     hedges_g_ci95: Interval | None = None
 
 
-def effect_size(first: FloatArray, second: FloatArray, confidence: float = 0.95) -> EffectSize:
+def effect_size(first: npt.ArrayLike, second: npt.ArrayLike, confidence: float = 0.95) -> EffectSize:
     """The effect size of the first sample against the second; positive when the first has the larger mean."""
+    first, second = two_samples(first, second)
     n, m = first.size, second.size
     freedom = n + m - 2
     if freedom < 1:
@@ -125,8 +128,9 @@ class Shift:
         return {"estimate": self.estimate, "ci95": None if self.ci95 is None else list(self.ci95)}
 
 
-def hodges_lehmann(first: FloatArray, second: FloatArray, confidence: float = 0.95) -> Shift:
+def hodges_lehmann(first: npt.ArrayLike, second: npt.ArrayLike, confidence: float = 0.95) -> Shift:
     """The shift of the first sample against the second."""
+    first, second = two_samples(first, second)
     pairs = _PairwiseDifferences(first, second)
     middle = pairs.count // 2
     wanted = (middle, middle + 1) if pairs.count % 2 == 0 else (middle + 1,)
@@ -250,9 +254,10 @@ class Improvement:
 
 
 def probability_of_improvement(
-    first: FloatArray, second: FloatArray, *, direction: str = "higher", confidence: float = 0.95
+    first: npt.ArrayLike, second: npt.ArrayLike, *, direction: str = "higher", confidence: float = 0.95
 ) -> Improvement:
     """The probability that the first approach is better in one run of each."""
+    first, second = two_samples(first, second)
     rate = win_rate(oriented(first, direction), oriented(second, direction))
     return Improvement(rate.estimate, win_rate_interval([rate], confidence))
 
@@ -342,12 +347,13 @@ def _freedom(rates: Sequence[WinRate]) -> float:
     return _FREEDOM * satterthwaite**2 / of_one_side
 
 
-def single_run_reversal(first: FloatArray, second: FloatArray) -> float | None:
+def single_run_reversal(first: npt.ArrayLike, second: npt.ArrayLike) -> float | None:
     """The share of pairs of single runs that say the opposite of what the means say.
 
     A tied pair says nothing and counts as no reversal. None when the means are equal, but for
     rounding: there is nothing to reverse.
     """
+    first, second = two_samples(first, second)
     means = float(first.mean()), float(second.mean())
     difference = means[0] - means[1]
     if abs(difference) <= 8.0 * sys.float_info.epsilon * max(map(abs, means)):

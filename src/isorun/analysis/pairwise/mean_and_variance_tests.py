@@ -1,4 +1,6 @@
-"""Tests and intervals of means: Welch for two independent samples, Student for paired differences.
+"""Tests of means and of spreads: Welch and paired t; Levene, Fligner-Killeen and F.
+
+Tests and intervals of means: Welch for two independent samples, Student for paired differences.
 
 Tests of equal spread: Levene (median- or mean-centred), Fligner-Killeen, and the F test of two variances.
 
@@ -15,9 +17,20 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import chdtrc, fdtr, fdtrc, ndtri, stdtr, stdtrit
 
-from isorun.analysis.samples import FloatArray, Interval, Significance, midranks, recentred, snapped
+from isorun.analysis.samples import (
+    FloatArray,
+    Interval,
+    Significance,
+    finite_sample,
+    midranks,
+    recentred,
+    several_samples,
+    snapped,
+    two_samples,
+)
 from isorun.errors import InputError
 
 __all__ = ["MeanDifference", "f_test", "fligner", "levene", "paired_t", "welch"]
@@ -35,8 +48,9 @@ class MeanDifference:
     ci95: Interval | None = None
 
 
-def welch(first: FloatArray, second: FloatArray, confidence: float = 0.95) -> MeanDifference:
+def welch(first: npt.ArrayLike, second: npt.ArrayLike, confidence: float = 0.95) -> MeanDifference:
     """Welch's test (1947), which lets the two spreads differ."""
+    first, second = two_samples(first, second)
     size = max(abs(float(first.mean())), abs(float(second.mean())))
     first, second = recentred(first, second)
     difference = float(first.mean() - second.mean())
@@ -50,8 +64,9 @@ def welch(first: FloatArray, second: FloatArray, confidence: float = 0.95) -> Me
     return _judged(difference, math.sqrt(sum(parts)), freedom, confidence)
 
 
-def paired_t(differences: FloatArray, confidence: float = 0.95) -> MeanDifference:
+def paired_t(differences: npt.ArrayLike, confidence: float = 0.95) -> MeanDifference:
     """Student's test of paired differences."""
+    differences = finite_sample(differences, "the differences")
     mean = float(differences.mean())
     if differences.size < 2:
         return MeanDifference(mean)
@@ -85,8 +100,9 @@ _CENTRES: Final = {"median": _median, "mean": _mean}
 _UNTESTABLE: Final = Significance(None, None)
 
 
-def levene(samples: Sequence[FloatArray], *, centre: str = "median") -> Significance:
+def levene(samples: Sequence[npt.ArrayLike], *, centre: str = "median") -> Significance:
     """The analysis of variance of the distances to the centre; None where those do not vary within any sample."""
+    samples = several_samples(samples)
     if centre not in _CENTRES:
         raise InputError("unknown centre of Levene's test", found=repr(centre), allowed=", ".join(_CENTRES))
     distances = [np.abs(sample - _CENTRES[centre](sample)) for sample in samples]
@@ -117,12 +133,13 @@ def _largest(samples: Sequence[FloatArray]) -> float:
     return max((float(np.abs(sample).max()) for sample in samples if sample.size), default=0.0)
 
 
-def fligner(samples: Sequence[FloatArray]) -> Significance:
+def fligner(samples: Sequence[npt.ArrayLike]) -> Significance:
     """Fligner and Killeen's rank test (1976), median-centred as in R's `fligner.test`.
 
     Distances that are equal but for rounding share a rank: of accuracies with two decimals most are, and R's ranks of
     them change with the unit the accuracies are written in.
     """
+    samples = several_samples(samples)
     distances = np.concatenate([np.abs(sample - _median(sample)) for sample in samples])
     if len(samples) < 2 or distances.size < 3:
         return _UNTESTABLE
@@ -136,8 +153,9 @@ def fligner(samples: Sequence[FloatArray]) -> Significance:
     return Significance(statistic, float(chdtrc(len(samples) - 1, statistic)))
 
 
-def f_test(first: FloatArray, second: FloatArray) -> Significance:
+def f_test(first: npt.ArrayLike, second: npt.ArrayLike) -> Significance:
     """The ratio of the two variances and its two-sided p, for normal values (R's `var.test`)."""
+    first, second = two_samples(first, second)
     if min(first.size, second.size) < 2:
         return _UNTESTABLE
     above, below = float(first.var(ddof=1)), float(second.var(ddof=1))

@@ -1,4 +1,6 @@
-"""The Mann-Whitney test of two approaches, exact for small samples, with ties too.
+"""Rank tests of two approaches: Mann-Whitney, Brunner-Munzel and Wilcoxon's signed ranks, with their null laws.
+
+The Mann-Whitney test of two approaches, exact for small samples, with ties too.
 
 U counts the pairs of runs in which the first approach has the larger value, a tied pair as one half. Its exact law is
 the permutation law of the mid-ranks (Streitberg and Röhmel 1986; R's `coin::wilcox_test(distribution = "exact")`),
@@ -37,10 +39,11 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from isorun.analysis.samples import FloatArray, Significance, midranks, tie_term
+from isorun.analysis.samples import FloatArray, Significance, finite_sample, midranks, tie_term, two_samples
 
 __all__ = [
     "SPREAD_RATIOS",
@@ -91,8 +94,9 @@ def u_statistic(first: FloatArray, second: FloatArray) -> float:
     return float(below + not_above) / 2.0
 
 
-def mann_whitney(first: FloatArray, second: FloatArray) -> RankSum:
+def mann_whitney(first: npt.ArrayLike, second: npt.ArrayLike) -> RankSum:
     """The test; any two samples of at least one value."""
+    first, second = two_samples(first, second)
     if max(first.size, second.size) < EXACT_BELOW:
         return _exact(first, second)
     return _approximate(first, second)
@@ -188,8 +192,9 @@ class Superiority:
         return {"superiority": self.superiority, "z": self.z, "p": self.p}
 
 
-def brunner_munzel(first: FloatArray, second: FloatArray) -> Superiority:
+def brunner_munzel(first: npt.ArrayLike, second: npt.ArrayLike) -> Superiority:
     """The test of two samples; takes n log n steps."""
+    first, second = two_samples(first, second)
     if min(first.size, second.size) < 2:
         return Superiority(float(_doubled_wins(first, second).mean()) / (2 * second.size), None, None)
     superiority, z = superiority_score(first, second)
@@ -292,8 +297,9 @@ def _scores(a: NDArray[np.float32], b: NDArray[np.float32]) -> FloatArray:
     return normal_score(excess, spread_a, spread_b, n_a, n_b)
 
 
-def wilcoxon_signed_rank(differences: FloatArray) -> Significance:
+def wilcoxon_signed_rank(differences: npt.ArrayLike) -> Significance:
     """The sum of the ranks of positive differences, and its two-sided p; None when every difference is zero."""
+    differences = finite_sample(differences, "the differences")
     moved = differences[differences != 0.0]
     if not moved.size:
         return Significance(None, None)

@@ -1,4 +1,6 @@
-"""Questions about power: a design and a source of runs, and the search for the number that was asked for.
+"""Power and planning: the number of runs, the difference, or the chance to see it.
+
+Questions about power: a design and a source of runs, and the search for the number that was asked for.
 
 Power and planning: how many runs for a difference of this size, and what difference these runs could see.
 
@@ -12,12 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict, Unpack
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from isorun.analysis import Told
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import Units
 from isorun.analysis.planning.power_curves import (
@@ -70,13 +73,15 @@ class PowerOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class PowerResult:
+class PowerResult(Told):
     """A number of runs, a difference and the chance to see it; `asked` says which of the three was found.
 
     runs: a side, or pairs for paired tests, or at most that many a side for the sequential rule, whose `mean_runs` is
     what it takes on average. effect_size: the difference in units of `sd`, of a run or for paired tests of a
     difference. standard_error: of a simulated power; 0 where it is computed (see `source` for how).
     """
+
+    told_as: ClassVar[str] = "power"
 
     asked: str
     test: str
@@ -280,7 +285,7 @@ def _checked_design(design: Design) -> Design:
             f"there is no test {design.test!r}", found=design.test, allowed=known_names(design.test, TESTS)
         )
     if not _SMALLEST_ALPHA <= design.alpha < 0.5:
-        allowed = f"a number from {_SMALLEST_ALPHA:g} to below 0.5"
+        allowed = "a number between 0 and 0.5" if design.alpha >= 0.5 else f"{_SMALLEST_ALPHA:g} or more"
         raise InputError("alpha cannot be used", found=f"{design.alpha}", allowed=allowed)
     spending_function(design.spending)
     return design

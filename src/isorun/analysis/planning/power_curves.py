@@ -1,4 +1,6 @@
-"""Simulated runs: two sides without a difference, to which a known difference is added when power is measured.
+"""Power of a test by the true difference: simulated, by the normal approximation, or exact.
+
+Simulated runs: two sides without a difference, to which a known difference is added when power is measured.
 
 Arrays are (runs, comparisons).
 

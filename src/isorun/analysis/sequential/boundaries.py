@@ -1,4 +1,6 @@
-"""Critical values from simulated paths, so that no more than the spent error is used up by each look.
+"""Boundaries: what a score must reach at each look, from simulated comparisons of equals.
+
+Critical values from simulated paths, so that no more than the spent error is used up by each look.
 
 The superiority score at every look when a new run of either side wins as often as not.
 

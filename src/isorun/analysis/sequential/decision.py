@@ -14,10 +14,11 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from isorun.analysis import Told
 from isorun.analysis.evidence.condition import Condition, voided
 from isorun.analysis.pairwise.effects import PairingEffect
 from isorun.analysis.samples import FloatArray, Interval, oriented
@@ -69,7 +70,7 @@ _JSON_NAMES = {"conditions": "warnings"}
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Told):
     """The verdict after the runs made so far.
 
     stop: whether to stop making runs. why: one sentence. about_more_runs: about how many more runs a side until a
@@ -80,6 +81,8 @@ class Decision:
     B in units of the metric (`estimate_of`), with an interval that holds although the comparison may have stopped when
     it looked good. pairing: what pairing gained or cost.
     """
+
+    told_as: ClassVar[str] = "decision"
 
     verdict: Verdict
     stop: bool

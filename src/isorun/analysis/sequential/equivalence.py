@@ -1,4 +1,6 @@
-"""The t e-process: evidence that stays valid however often one looks, without a maximum number of runs.
+"""Equivalence by two one-sided tests, and the t e-process, whose confidence sequence serves it, too.
+
+The t e-process: evidence that stays valid however often one looks, without a maximum number of runs.
 
 The e-value is the Bayes factor of an effect size drawn from N(0, 1) against none, with the right Haar prior on mean
 and standard deviation. For normal runs of equal spread it is a nonnegative martingale under the null, so the chance

@@ -1,4 +1,6 @@
-"""Looks: the moments at which the runs made so far are compared.
+"""Plans: what is declared before the runs are made; its looks, and how it spends its error rate.
+
+Looks: the moments at which the runs made so far are compared.
 
 A schedule of looks is declared before the runs are made and says how many runs each side has at each look. Which runs
 those are is the order in which they are given, never their values: that is all the error rates rest on. The
@@ -318,14 +320,11 @@ class Plan:
             )
 
 
-def continued(kept: Plan, asked: Plan, *, looks_made: int) -> Plan:
+def continued(kept: Plan, asked: Plan) -> Plan:
     """The plan to go on with: the one asked for, if the one kept at the first look allows it; else an error says why.
 
-    Before the first look any plan will do. A smaller maximum is only an earlier stop. A larger one must have been
-    declared as a stage.
+    A smaller maximum is only an earlier stop. A larger one must have been declared as a stage.
     """
-    if not looks_made:
-        return asked
     kept_values, asked_values = _declared_values(kept), _declared_values(asked)
     changed = [name for name in kept_values if kept_values[name] != asked_values[name]]
     if changed:

@@ -1,4 +1,6 @@
-"""Sentences: what a decision says in plain English.
+"""The verdict of a comparison while runs come in, and the sentences that tell it.
+
+Sentences: what a decision says in plain English.
 
 The verdict: is A better, is B better, are they equivalent, or is it undecided, and what to do next.
 
@@ -12,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +33,18 @@ from isorun.errors import InputError
 if TYPE_CHECKING:
     from isorun.analysis.sequential.projection import Projection
 
-__all__ = ["METHODS", "Decision", "NextAction", "PathPoint", "Verdict", "decide", "decide_by", "next_action", "plan_of"]
+__all__ = [
+    "METHODS",
+    "Decision",
+    "NextAction",
+    "PathPoint",
+    "PlanOptions",
+    "Verdict",
+    "decide",
+    "decide_by",
+    "next_action",
+    "plan_of",
+]
 
 _SPOKEN_EFFECTS = {0.0: "if there is no difference", 0.5: "for half a standard deviation", 1.0: "for one"}
 
@@ -246,11 +259,27 @@ def decide(
     return decide_by(plan, a, b, direction=direction)
 
 
-def plan_of(*, max_runs: int | Sequence[int] | None = 30, stages: Sequence[int] = (), **others: Any) -> Plan:
+class PlanOptions(TypedDict, total=False):
+    """What `decide` takes besides runs, direction and maxima; see there."""
+
+    margin: float | None
+    min_runs: int
+    spending: str
+    alpha: float
+    futility: bool
+    method: str | None
+    looks: Looks
+    test: str | None
+    paired: bool
+
+
+def plan_of(
+    *, max_runs: int | Sequence[int] | None = 30, stages: Sequence[int] = (), **options: Unpack[PlanOptions]
+) -> Plan:
     """The plan that the options of `decide` declare."""
     if max_runs is not None and not isinstance(max_runs, int):
         stages, max_runs = max_runs, min(max_runs, default=None)
-    return Plan(max_runs=max_runs, stages=tuple(stages), **others)
+    return Plan(max_runs=max_runs, stages=tuple(stages), **options)
 
 
 def decide_by(plan: Plan, a: ArrayLike, b: ArrayLike, *, direction: str) -> Decision:

@@ -1,4 +1,6 @@
-"""Nested variance: how much of a spread lies between groups (seeds), how much within them (repeats of a seed).
+"""Seeds and repeats: what varies between seeds and what within them, of a score and of single answers.
+
+Nested variance: how much of a spread lies between groups (seeds), how much within them (repeats of a seed).
 
 One-way random effects by the analysis of variance, with the exact F interval of the share (Searle, Casella and
 McCulloch, Variance Components, 1992, sections 3.5 and 3.6; the intraclass correlation). Groups of unequal size are

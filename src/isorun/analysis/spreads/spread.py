@@ -16,13 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
+from isorun.analysis import Told
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.units import Counting, Units, counted, counting_of, units_of
 from isorun.analysis.measurements import Group, Measurements, read_table
@@ -34,6 +35,7 @@ __all__ = [
     "GroupSummary",
     "Outlier",
     "Spread",
+    "Summaries",
     "column_names",
     "interquartile_mean",
     "outliers",
@@ -174,8 +176,9 @@ def _whiskers(finite: NDArray[np.float64], low: float, high: float) -> tuple[flo
     return float(inside.min()), float(inside.max())
 
 
-def interquartile_mean(values: FloatArray) -> float:
+def interquartile_mean(values: npt.ArrayLike) -> float:
     """The mean without the floor(n / 4) smallest and as many largest values."""
+    values = finite_sample(values, "the values")
     cut = values.size // 4
     return float(np.sort(values)[cut : values.size - cut].mean())
 
@@ -264,6 +267,26 @@ class GroupSummary:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Summaries(Told, Sequence[GroupSummary]):
+    """The summaries of all groups, ordered by label. value: the name of what is summarized."""
+
+    told_as: ClassVar[str] = "summaries"
+
+    value: str
+    groups: tuple[GroupSummary, ...]
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    @overload
+    def __getitem__(self, place: int) -> GroupSummary: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[GroupSummary]: ...
+    def __getitem__(self, place: int | slice) -> GroupSummary | Sequence[GroupSummary]:
+        return self.groups[place]
+
+
 def summarize(
     data: Any,
     *,
@@ -272,7 +295,7 @@ def summarize(
     where: Mapping[str, str] | None = None,
     drop_missing: bool = False,
     unit: str | Counting | None = None,
-) -> tuple[GroupSummary, ...]:
+) -> Summaries:
     """Summaries of column `value` for each combination of the labels in the columns `by`, ordered by label.
 
     data: anything `read_table` reads. where: only rows with these labels. Values that are not finite are an error
@@ -281,7 +304,7 @@ def summarize(
     table = read_table(data).where(where or {})
     counting = unit if isinstance(unit, Counting) else counting_of(table, unit)
     groups = table.groups(value, column_names(by, tuple(table.columns)), drop_missing=drop_missing)
-    return tuple(_summary(table, group, value, counting) for group in groups)
+    return Summaries(value, tuple(_summary(table, group, value, counting) for group in groups))
 
 
 def column_names(by: str | Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:

@@ -1,4 +1,6 @@
-"""Per-class values of one run at one epoch, from wherever the run left them.
+"""Classes and examples of a group's runs: their values, their gaps, and the noise of the test set.
+
+Per-class values of one run at one epoch, from wherever the run left them.
 
 Per-class gaps of a group beside what chance alone gives, where the runs kept their labels.
 
@@ -40,8 +42,8 @@ def class_values(record: RunRecord, metric: str, step: float | None) -> Mapping[
 
 def value_at(series: Series, step: float) -> float | None:
     """The value logged last at exactly `step`; None when nothing was logged there."""
-    places = [place for place, logged in enumerate(series.steps) if logged == step]
-    return series.values[places[-1]] if places else None
+    places = np.flatnonzero(np.asarray(series.steps, dtype=np.float64) == step)
+    return float(series.values[places[-1]]) if places.size else None
 
 
 def _class_metric(record: RunRecord, metric: str) -> str | None:

@@ -1,4 +1,6 @@
-"""Were the runs of a group what they claim to be: independent at `default`, identical at the other levels?
+"""Conditions of a study: whether its runs are what they claim to be, and what else a reader has to know.
+
+Were the runs of a group what they claim to be: independent at `default`, identical at the other levels?
 
 Each rule looks at the finished runs of one group.
 
@@ -18,6 +20,7 @@ from typing import Final
 
 from isorun.analysis.evidence.condition import Condition, some
 from isorun.analysis.evidence.judged import JudgedMetric, direction_conditions, how_to_declare
+from isorun.analysis.evidence.metric_names import Kind, is_bookkeeping, kind_of
 from isorun.analysis.evidence.provenance import changed_facts, distinct, effective
 from isorun.analysis.evidence.run_units import (
     FINAL_WEIGHTS,
@@ -36,6 +39,9 @@ from isorun.study.levels import Level
 from isorun.study.records import RunRecord
 
 __all__ = ["CONDITION_RULES", "FEWEST_RUNS", "Evidence", "study_conditions"]
+
+_OPEN_ENDS_TOLD: Final = 3
+_VALUES: Final = "values of "
 
 
 def _hook_never_started(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
@@ -126,22 +132,53 @@ def _deterministic_differs(key: GroupKey, records: Sequence[RunRecord], _units: 
     if not key.level.fixes_kernels:
         return
     for same in identical_runs(records):
-        differing = _first_differing(same)
+        runs = [record for record in records if record.cell.seed == same.seed]
+        differing = _first_differing(same) or _differing_values(runs)
         if differing is not None:
             yield Condition(
                 "deterministic-differs",
                 f"identical runs with seed {same.seed} gave {differing.distinct} different {_spoken(differing.name)} "
-                f"in {some(differing.runs, 'run')} although every known factor is fixed",
+                f"in {some(differing.runs, 'run')}{_seen_open(runs)}",
                 "look for threads, data workers, time or files that the training reads; notes of the runs name more",
                 (key.label,),
             )
+
+
+def _seen_open(records: Sequence[RunRecord]) -> str:
+    """What the workers saw that the level does not hold."""
+    seen = dict.fromkeys(str(item) for record in records for item in effective(record).get("open") or ())
+    if not seen:
+        return " although every known factor is fixed"
+    told = "; ".join(list(seen)[:_OPEN_ENDS_TOLD])
+    more = f"; and {len(seen) - _OPEN_ENDS_TOLD} more" if len(seen) > _OPEN_ENDS_TOLD else ""
+    return f"; seen open: {told}{more}"
 
 
 def _first_differing(same: IdenticalRuns) -> DigestCount | None:
     return next((count for count in same.digests if count.distinct > 1), None)
 
 
+def _differing_values(records: Sequence[RunRecord]) -> DigestCount | None:
+    """The first metric whose last values differ: trainings without a digest of their weights have nothing else."""
+    names = sorted({name for record in records for name in (*record.results, *record.series)})
+    judging = [name for name in names if kind_of(name) is not Kind.OTHER]
+    for name in judging or [name for name in names if not is_bookkeeping(name)]:
+        values = [value for record in records if (value := _last_value(record, name)) is not None]
+        sets = Counter(map(repr, values))
+        if len(sets) > 1:
+            return DigestCount(f"{_VALUES}{name}", len(values), len(sets), max(sets.values()))
+    return None
+
+
+def _last_value(record: RunRecord, name: str) -> float | None:
+    if name in record.results:
+        return record.results[name]
+    return record.series[name].values[-1] if name in record.series and len(record.series[name].values) else None
+
+
 def _spoken(digest: str) -> str:
+    if digest.startswith(_VALUES):
+        return digest
     return {INITIAL_WEIGHTS: "initial weights", FINAL_WEIGHTS: "final weights"}.get(digest, f"digests of {digest}")
 
 
@@ -290,7 +327,12 @@ def _runs_missing(evidence: Evidence) -> Iterator[Condition]:
 
 
 def _launch_differs(evidence: Evidence) -> Iterator[Condition]:
-    modes = {key: {record.launch for record in records} for key, records in evidence.records.items() if records}
+    """Seconds count from the end of start-up. Where nobody knows when that was, fresh and warm runs do not compare."""
+    unknown = {
+        key: [record for record in records if record.startup_seconds is None]
+        for key, records in evidence.records.items()
+    }
+    modes = {key: {record.launch for record in records} for key, records in unknown.items() if records}
     fresh = sorted({str(key.level) for key, used in modes.items() if used == {"fresh"}})
     warm = sorted({str(key.level) for key, used in modes.items() if used == {"warm"}})
     if fresh and warm:
@@ -298,7 +340,7 @@ def _launch_differs(evidence: Evidence) -> Iterator[Condition]:
             "launch-differs",
             f"runs at {', '.join(fresh)} were started fresh, those at {', '.join(warm)} warm: the seconds of fresh "
             "runs include importing frameworks, so compare times within a level only",
-            "isorun run --launch fresh in a new store, where times matter",
+            "isorun run with a new --store, where times matter: start-up is then recorded apart",
         )
 
 

@@ -16,7 +16,14 @@ from isorun.analysis.spreads.spread import Spread, pooled_sd, spread
 from isorun.analysis.spreads.test_noise import NoiseShares
 from isorun.analysis.studies.class_values import group_gaps, group_noise
 from isorun.analysis.studies.judged import WeakRule
-from isorun.analysis.studies.selection import LearningCurves, Selected, last_words, learning_curves, select
+from isorun.analysis.studies.selection import (
+    LearningCurves,
+    Selected,
+    last_words,
+    learning_curves,
+    select,
+    training_seconds,
+)
 from isorun.study.design import Selection
 from isorun.study.levels import Level
 from isorun.study.records import RunRecord, RunState, states
@@ -128,9 +135,15 @@ class SelectionResult:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the finished runs of a group took."""
+    """What the finished runs of a group took.
+
+    startup_seconds: interpreter and imports, over the runs whose start-up is known. training_seconds: the rest of the
+    wall time; of a run whose start-up is not known, all of it.
+    """
 
     wall_seconds: Spread
+    startup_seconds: Spread
+    training_seconds: Spread
     cpu_seconds: Spread
     peak_memory_bytes: Spread
 
@@ -276,6 +289,8 @@ def _in_order(classes: Iterable[str]) -> list[str]:
 def _cost(finished: Sequence[RunRecord]) -> Cost:
     return Cost(
         wall_seconds=spread(record.wall_seconds for record in finished),
+        startup_seconds=spread(run.startup_seconds for run in finished if run.startup_seconds is not None),
+        training_seconds=spread(training_seconds(record) for record in finished),
         cpu_seconds=spread(record.cpu_seconds for record in finished),
         peak_memory_bytes=spread(record.peak_memory_bytes for record in finished),
     )

@@ -7,13 +7,15 @@ within a ninth of the way from chance to a perfect score; for 10 classes the two
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
 from isorun.analysis.evidence.judged import JudgedMetric, direction_unknown, judged_column
 from isorun.analysis.evidence.metric_names import Kind, Split, is_bookkeeping, kind_of, split_of
+from isorun.analysis.samples import FloatArray
 from isorun.analysis.studies.class_values import class_values
 from isorun.study.design import Metric
 from isorun.study.records import RunRecord
@@ -71,18 +73,20 @@ def _judged(metric: Metric, records: Sequence[RunRecord], because: str) -> Judge
 
 
 def _scale(name: str, records: Iterable[RunRecord]) -> str:
-    finite = [value for record in records for value in _values(record, name) if math.isfinite(value)]
-    if kind_of(name) is not Kind.ACCURACY or not finite or min(finite) < 0:
+    if kind_of(name) is not Kind.ACCURACY:
         return ""
-    largest = max(finite)
+    logged = np.concatenate([*(_values(record, name) for record in records), np.empty(0)])
+    finite = logged[np.isfinite(logged)]
+    if not finite.size or finite.min() < 0:
+        return ""
+    largest = float(finite.max())
     return "fraction" if largest <= 1.0 else ("percent" if largest <= 100.0 else "")
 
 
-def _values(record: RunRecord, name: str) -> Iterable[float]:
-    if name in record.results:
-        yield record.results[name]
-    if name in record.series:
-        yield from record.series[name].values
+def _values(record: RunRecord, name: str) -> FloatArray:
+    series = record.series.get(name)
+    logged = np.empty(0) if series is None else np.asarray(series.values, dtype=np.float64)
+    return np.append(logged, record.results[name]) if name in record.results else logged
 
 
 def _chance(metric: Metric, scale: str, records: Iterable[RunRecord]) -> tuple[float | None, str]:

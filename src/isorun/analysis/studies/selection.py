@@ -10,16 +10,17 @@ What a failed run said in the end.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.metric_names import Kind, Split, direction_of, kind_of, split_of
+from isorun.analysis.samples import FloatArray
 from isorun.analysis.studies.class_values import class_values, value_at
 from isorun.study.design import Selection
 from isorun.study.records import RunRecord, Series
@@ -34,6 +35,7 @@ __all__ = [
     "learning_curves",
     "select",
     "selections_of",
+    "training_seconds",
 ]
 
 FINAL: Final = Selection("final", "", "higher")
@@ -92,9 +94,12 @@ def select(record: RunRecord, selection: Selection, metrics: Sequence[str]) -> S
 
 def best_place(values: Sequence[float], *, higher_is_better: bool) -> int | None:
     """The place of the best value, the first on ties; NaN is never best; None when there is nothing but NaN."""
-    usable = [place for place, value in enumerate(values) if not math.isnan(value)]
-    sign = -1.0 if higher_is_better else 1.0
-    return min(usable, key=lambda place: (sign * values[place], place), default=None)
+    numbers = np.asarray(values, dtype=np.float64)
+    usable = np.flatnonzero(~np.isnan(numbers))
+    if not usable.size:
+        return None
+    left = numbers[usable]
+    return int(usable[left.argmax() if higher_is_better else left.argmin()])
 
 
 def _validation_series(kind: Kind, records: Sequence[RunRecord]) -> str:
@@ -140,11 +145,16 @@ def _at_end(record: RunRecord, metrics: Sequence[str]) -> Selected:
     return Selected(
         step=None,
         epochs=max(lengths, default=None),
-        seconds=record.wall_seconds,
+        seconds=training_seconds(record),
         values={name: value for name, value in found.items() if value is not None},
         per_class={name: _final_classes(record, name) for name in metrics},
         at_end=frozenset(name for name, value in found.items() if value is not None),
     )
+
+
+def training_seconds(record: RunRecord) -> float:
+    """The wall time from the end of start-up on, so that a warm run compares with a fresh one."""
+    return max(record.wall_seconds - (record.startup_seconds or 0.0), 0.0)
 
 
 def _final_value(record: RunRecord, metric: str) -> float | None:
@@ -182,23 +192,51 @@ class LearningCurves:
 
 def learning_curves(metric: str, records: Sequence[RunRecord]) -> LearningCurves | None:
     """The curves; None when no run logged the metric at two steps or more."""
-    runs = tuple(record.series[metric] for record in records if len(_steps(record, metric)) > 1)
+    runs = tuple(record.series[metric] for record in records if metric in record.series)
+    runs = tuple(run for run in runs if _has_steps(run))
     if not runs:
         return None
-    by_step: dict[float, list[float]] = {}
-    for run in runs:
-        for step, value in zip(run.steps, run.values, strict=True):
-            if np.isfinite(value):
-                by_step.setdefault(step, []).append(value)
-    steps = tuple(sorted(step for step, values in by_step.items() if 2 * len(values) >= len(runs)))
-    with np.errstate(over="ignore"):
-        bands = [np.percentile(by_step[step], (BAND[0], 50.0, BAND[1])) for step in steps]
-    low, median, high = (tuple(float(band[place]) for band in bands) for place in range(3))
-    return LearningCurves(metric, steps, median, low, high, runs)
+    steps, bands = _bands(runs)
+    low, median, high = (tuple(band.tolist()) for band in bands)
+    return LearningCurves(metric, tuple(steps.tolist()), median, low, high, runs)
 
 
-def _steps(record: RunRecord, metric: str) -> set[float]:
-    return set(record.series[metric].steps) if metric in record.series else set()
+def _bands(runs: Sequence[Series]) -> tuple[FloatArray, Sequence[FloatArray]]:
+    """The steps that count, and the three quantiles at each."""
+    levels = (BAND[0], 50.0, BAND[1])
+    parts = [np.asarray(run.values, dtype=np.float64) for run in runs]
+    values = np.concatenate(parts)
+    finite = np.isfinite(values)
+    if finite.all() and all(run.steps == runs[0].steps for run in runs) and _ascends(runs[0]):
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(runs[0].steps, dtype=np.float64), list(np.percentile(np.stack(parts), levels, axis=0))
+    steps = np.concatenate([np.asarray(run.steps, dtype=np.float64) for run in runs])
+    order = np.lexsort((values[finite], steps[finite]))  # by step, and by value within a step
+    ordered = values[finite][order]
+    distinct, first, counts = np.unique(steps[finite][order], return_index=True, return_counts=True)
+    kept = 2 * counts >= len(runs)
+    return distinct[kept], [_quantiles(ordered, first[kept], counts[kept], level / 100.0) for level in levels]
+
+
+def _ascends(run: Series) -> bool:
+    return bool((np.diff(np.asarray(run.steps, dtype=np.float64)) > 0.0).all())
+
+
+def _has_steps(run: Series) -> bool:
+    """Whether the run logged at two steps or more."""
+    steps = np.asarray(run.steps, dtype=np.float64)
+    return bool((steps[1:] != steps[:1]).any())
+
+
+def _quantiles(ordered: FloatArray, first: NDArray[np.intp], counts: NDArray[np.intp], level: float) -> FloatArray:
+    """The quantile of each stretch of ordered values, as `numpy.percentile` has it, for all stretches at once."""
+    place = level * (counts - 1)
+    whole = np.floor(place).astype(np.intp)
+    share = place - whole
+    below, above = ordered[first + whole], ordered[first + np.minimum(whole + 1, counts - 1)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = above - below
+        return np.asarray(np.where(share >= 0.5, above - width * (1.0 - share), below + width * share))
 
 
 def last_words(log: str) -> str:

@@ -1,4 +1,6 @@
-"""Do two levels differ in spread? Levene's test with medians as centres (Brown and Forsythe 1974).
+"""A study's result, the table of its runs, and the sides that a verdict on it is about.
+
+Do two levels differ in spread? Levene's test with medians as centres (Brown and Forsythe 1974).
 
 The paper uses it to ask whether fixing the seed makes the spread smaller (section 5.2).
 
@@ -17,10 +19,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from isorun.analysis import Told
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import between_sides
@@ -83,13 +86,15 @@ def compare_levels(a: Sequence[float], b: Sequence[float], *, several_seeds: boo
 
 
 @dataclass(frozen=True, slots=True)
-class StudyResult:
+class StudyResult(Told):
     """What a study found.
 
     metrics: what the runs are judged by, the primary one first; empty when no run logged any.
     selections: the primary one first. logged: every metric that any finished run logged.
     weak: when a run counts as weak by the primary metric; None without a metric.
     """
+
+    told_as: ClassVar[str] = "study"
 
     study: str
     metrics: tuple[JudgedMetric, ...]

@@ -8,6 +8,8 @@ from typing import Any
 
 from .base import Framework
 
+_WITHOUT_WEIGHTS = ("n_jobs", "verbose", "feature_names_in_")
+
 
 class ScikitLearn(Framework):
     """Without a `random_state` its estimators draw from NumPy's global generator, which the level has seeded."""
@@ -17,12 +19,15 @@ class ScikitLearn(Framework):
     safe_to_preload = ("sklearn",)
 
     def children(self, value: Any) -> dict[Any, Any] | None:
-        """What fitting has left in an estimator: attributes whose names end in an underscore; the parts of a tree."""
+        """All that an estimator of its own holds, which settings are a part of, and the parts of a tree.
+
+        Some hold their parts in settings, others where no attribute shows them. What cannot be seen has no digest.
+        """
         module = sys.modules.get("sklearn.base")
-        if module is not None and isinstance(value, module.BaseEstimator):
-            fitted = {key: held for key, held in vars(value).items() if key.endswith("_") and not key.startswith("_")}
-            return {key: fitted[key] for key in sorted(fitted)}
-        if type(value).__module__ == "sklearn.tree._tree":
+        known = type(value).__module__
+        if module is not None and known.startswith("sklearn.") and isinstance(value, module.BaseEstimator):
+            return {key: held for key, held in sorted(vars(value).items()) if key not in _WITHOUT_WEIGHTS}
+        if known == "sklearn.tree._tree":
             state: dict[Any, Any] = value.__getstate__()
             return state
         return None

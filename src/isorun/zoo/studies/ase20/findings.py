@@ -283,7 +283,7 @@ class Findings:
 
 
 def find(request: Request, records: Mapping[str, Sequence[RunRecord]], is_made: Callable[[str], bool]) -> Findings:
-    """The evidence in the records by study name."""
+    """What the records say, by study name."""
     parts = tuple(
         analysed(part, study_of(part, request, is_made), records.get(part.name, ())) for part in planned_parts(request)
     )

@@ -13,6 +13,7 @@ from typing import Any, Final
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.spreads.spread import Spread
 from isorun.analysis.studies.group_result import SelectionResult
+from isorun.analysis.studies.study_result import LevelComparison
 from isorun.errors import DataError
 from isorun.report.numbers import count
 from isorun.report.tables import Table
@@ -39,21 +40,86 @@ from isorun.zoo.studies.ase20.tables import accuracy_tables, level_tables, table
 
 __all__ = ["merged_warnings", "presented", "to_json", "verdict"]
 
+
+def presented(
+    request: Request, records: Mapping[str, Sequence[RunRecord]], is_made: Callable[[str], bool]
+) -> Presentation:
+    """The presentation. is_made: whether data made on the spot stands in for the data set of this name."""
+    found = find(request, records, is_made)
+    planned = found.planned
+    at_hand = _incomplete({part.data for part in planned})
+    less = (*scaled_down(planned), *sentences_on_data(planned, is_made, at_hand))
+    return Presentation(
+        verdict=tuple(verdict(found, request.scale, is_less=bool(less))),
+        tables=tuple(_tables(found, at_hand)),
+        figures=(
+            *accuracy_figures(found.groups),
+            *factor_figures(found.parts),
+            *(nested_figures(found.nested) if found.nested else ()),
+        ),
+        scaled_down=less,
+        not_had=tuple(not_had(request.scale, planned)),
+        warnings=merged_warnings(found.parts, found.groups, request.scale),
+        numbers=to_json(request, found),
+    )
+
+
+def _incomplete(names: set[str]) -> dict[str, tuple[int, int]]:
+    """The images for training and for the rest of the data sets that have fewer than the published ones."""
+    found: dict[str, tuple[int, int]] = {}
+    for name in sorted(names & DATA_SIZES.keys()):
+        counts = _images_in_stand_in(name)
+        train, *others = DATA_SIZES[name]
+        if counts is not None and counts != (train, sum(others)):
+            found[name] = counts
+    return found
+
+
+def _images_in_stand_in(name: str) -> tuple[int, int] | None:
+    """None where the originals are at hand, or nothing that can be read: tables must not need the data any more."""
+    form = form_of(name)
+    if form is None or form.kind != "prepared":
+        return None
+    try:
+        images = load_images(name)
+    except DataError:
+        return None
+    return len(images.train_labels), len(images.test_labels)
+
+
+def _tables(found: Findings, at_hand: Mapping[str, tuple[int, int]]) -> Iterator[Table]:
+    """Those with a run in them; parts that were never begun are named in a warning."""
+    groups = found.begun_groups
+    if any(group.finished for group in groups):
+        yield findings_table(found.findings, groups)
+        yield table_1(found.begun, at_hand)
+        yield from accuracy_tables(groups)
+        yield from time_tables(groups)
+        yield from level_tables(found.parts, groups)
+    if found.examples:
+        yield example_table(found.examples)
+    shares = [item for item in found.shares if any(arm.spread.n for arm in item.arms)]
+    if shares:
+        yield factor_table(shares)
+    if found.nested:
+        yield from nested_tables(found.nested)
+
+
 _AMOUNTS: Final = {"1": "By default:", "2": "With the seed fixed:"}
 
 
-def verdict(evidence: Findings, scale: str, *, is_less: bool) -> Iterator[str]:
+def verdict(found: Findings, scale: str, *, is_less: bool) -> Iterator[str]:
     """Sentences, the most important first. is_less: whether anything is less than was published."""
-    if not evidence.finished:
+    if not found.finished:
         yield "No run has finished, so nothing can be said about the paper's findings."
         return
     if scale == "smoke":
-        yield from smoke_verdict(evidence.finished)
+        yield from smoke_verdict(found.finished)
         return
-    ours = (*(nested_sentences(evidence.nested) if evidence.nested else ()), *_on_factors(evidence.shares))
+    ours = (*(nested_sentences(found.nested) if found.nested else ()), *_on_factors(found.shares))
     yield from ours
-    if evidence.begun_groups or not ours:
-        yield from _on_findings(evidence.findings, evidence.finished)
+    if found.begun_groups or not ours:
+        yield from _on_findings(found.findings, found.finished)
     if is_less:
         yield (
             f"Scale {scale} is less than was published (see Scaled down): what is seen compares in kind, not in size."
@@ -169,18 +235,18 @@ def _again(scale: str) -> str:
     return f"isorun reproduce ase20 --scale {scale} again: only what is missing or failed is run"
 
 
-def to_json(request: Request, evidence: Findings) -> dict[str, Any]:
+def to_json(request: Request, found: Findings) -> dict[str, Any]:
     """Plain JSON: accuracies as fractions, times in seconds, null for what is not known."""
     everything = {
         "paper": "ase20",
         "scale": request.scale,
         "device": request.device,
-        "findings": [item.to_json() for item in evidence.findings],
-        "groups": [_group(group) for group in evidence.groups],
-        "levene": [_levene(part, item) for part, item in default_against_fixed_seed(evidence.parts)],
-        "example": [item.to_json() for item in evidence.examples],
-        "factors": [_factors(item) for item in evidence.shares],
-        "nested": evidence.nested and evidence.nested.to_json(),
+        "findings": [item.to_json() for item in found.findings],
+        "groups": [_group(group) for group in found.groups],
+        "levene": [_levene(part, item) for part, item in default_against_fixed_seed(found.parts)],
+        "example": [item.to_json() for item in found.examples],
+        "factors": [_factors(item) for item in found.shares],
+        "nested": found.nested and found.nested.to_json(),
         "published": _published(),
     }
     result: dict[str, Any] = _finite(everything)
@@ -250,12 +316,12 @@ def _spread(spread: Spread) -> dict[str, Any]:
     }
 
 
-def _levene(part: PartResult, item: Any) -> dict[str, Any]:
+def _levene(part: PartResult, item: LevelComparison) -> dict[str, Any]:
     test = item.test.to_json() if item.test else {"statistic": None, "p": None}
     return {
         "network": item.approach,
         "data": part.planned.data,
-        "rule": item.rule,
+        "rule": item.selection,
         "sd_default": item.sd_a,
         "sd_fixed_seed": item.sd_b,
         **test,
@@ -279,67 +345,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def presented(
-    request: Request, records: Mapping[str, Sequence[RunRecord]], is_made: Callable[[str], bool]
-) -> Presentation:
-    """The presentation. is_made: whether data made on the spot stands in for the data set of this name."""
-    evidence = find(request, records, is_made)
-    planned = evidence.planned
-    at_hand = _incomplete({part.data for part in planned})
-    less = (*scaled_down(planned), *sentences_on_data(planned, is_made, at_hand))
-    return Presentation(
-        verdict=tuple(verdict(evidence, request.scale, is_less=bool(less))),
-        tables=tuple(_tables(evidence, at_hand)),
-        figures=(
-            *accuracy_figures(evidence.groups),
-            *factor_figures(evidence.parts),
-            *(nested_figures(evidence.nested) if evidence.nested else ()),
-        ),
-        scaled_down=less,
-        not_had=tuple(not_had(request.scale, planned)),
-        warnings=merged_warnings(evidence.parts, evidence.groups, request.scale),
-        numbers=to_json(request, evidence),
-    )
-
-
-def _incomplete(names: set[str]) -> dict[str, tuple[int, int]]:
-    """The images for training and for the rest of the data sets that have fewer than the published ones."""
-    found: dict[str, tuple[int, int]] = {}
-    for name in sorted(names & DATA_SIZES.keys()):
-        counts = _images_in_stand_in(name)
-        train, *others = DATA_SIZES[name]
-        if counts is not None and counts != (train, sum(others)):
-            found[name] = counts
-    return found
-
-
-def _images_in_stand_in(name: str) -> tuple[int, int] | None:
-    """None where the originals are at hand, or nothing that can be read: tables must not need the data any more."""
-    form = form_of(name)
-    if form is None or form.kind != "prepared":
-        return None
-    try:
-        images = load_images(name)
-    except DataError:
-        return None
-    return len(images.train_labels), len(images.test_labels)
-
-
-def _tables(evidence: Findings, at_hand: Mapping[str, tuple[int, int]]) -> Iterator[Table]:
-    """Those with a run in them; parts that were never begun are named in a warning."""
-    groups = evidence.begun_groups
-    if any(group.finished for group in groups):
-        yield findings_table(evidence.findings, groups)
-        yield table_1(evidence.begun, at_hand)
-        yield from accuracy_tables(groups)
-        yield from time_tables(groups)
-        yield from level_tables(evidence.parts, groups)
-    if evidence.examples:
-        yield example_table(evidence.examples)
-    shares = [item for item in evidence.shares if any(arm.spread.n for arm in item.arms)]
-    if shares:
-        yield factor_table(shares)
-    if evidence.nested:
-        yield from nested_tables(evidence.nested)

@@ -68,9 +68,9 @@ class Fewshot(AbstractPaper):
 
     def present(self, request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Presentation:
         """The paper's tables with our numbers."""
-        from isorun.zoo.studies.fewshot.presentation import presentation  # noqa: PLC0415 - statistics load when used
+        from isorun.zoo.studies.fewshot.presentation import presented  # noqa: PLC0415 - statistics load when used
 
-        return presentation(request, records)
+        return presented(request, records)
 
 
 PAPER: Final = Fewshot()

@@ -12,7 +12,8 @@ from collections.abc import Collection, Sequence
 import isorun
 from isorun.zoo.data.answers import DATA, TRAINS, AnswerData, AnswerSplit, load_answers
 from isorun.zoo.data.presence import require
-from isorun.zoo.studies.tacl18.training.words import STOP_WORDS, inverse_frequencies
+from isorun.zoo.studies.tacl18.ranking import effectiveness, judgements
+from isorun.zoo.studies.tacl18.training.words import STOP_WORDS, idf_sums, inverse_frequencies
 from isorun.zoo.training import exit_code
 
 __all__ = ["main"]
@@ -52,9 +53,6 @@ def _answers(data: str, train: str, *, made: bool) -> AnswerData:
 
 
 def _scores(answers: AnswerData, without: Collection[str]) -> tuple[float, float]:
-    from isorun.zoo.studies.tacl18.ranking import effectiveness, judgements  # noqa: PLC0415 - as above
-    from isorun.zoo.studies.tacl18.training.words import idf_sums  # noqa: PLC0415 - arrays, not needed for --help
-
     pairs = answers.test.pairs
     judged = judgements([pair.qid for pair in pairs], [pair.label for pair in pairs])
     idf = inverse_frequencies((answers.train, answers.dev, answers.test))

@@ -47,9 +47,9 @@ class Tacl18(AbstractPaper):
 
     def present(self, request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Presentation:
         """The tables and figures of those parts."""
-        from isorun.zoo.studies.tacl18.presentation import present_records  # noqa: PLC0415 - keeps listings fast
+        from isorun.zoo.studies.tacl18.presentation import presented  # noqa: PLC0415 - keeps listings fast
 
-        return present_records(request, records)
+        return presented(request, records)
 
 
 PAPER: Final = Tacl18()

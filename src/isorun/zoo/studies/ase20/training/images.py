@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import torch
 
 from isorun.errors import UsageError
@@ -20,7 +21,6 @@ from isorun.zoo.studies.ase20.training.options import COUNTS
 from isorun.zoo.studies.ase20.training.recipes import Moves
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from isorun.zoo.data.images import Images
@@ -75,8 +75,6 @@ class Material:
 
 def made_material(images: Images, device: str, train_images: int = 0, test_images: int = 0, side: int = 0) -> Material:
     """Put images on the device. Numbers: how many to take, 0 for all. side: small images are brought to this size."""
-    import numpy as np  # noqa: PLC0415 - arrays only when there are images
-
     train = evenly_chosen(images.train_labels, train_images)
     asked = evenly_chosen(images.test_labels, test_images)
     validation, test = (asked[places] for places in split_places(images.test_labels[asked]))
@@ -94,8 +92,6 @@ def made_material(images: Images, device: str, train_images: int = 0, test_image
 
 def evenly_chosen(labels: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Places of `count` images, every class in its share; all places for 0 or more than there are."""
-    import numpy as np  # noqa: PLC0415 - arrays only when there are images
-
     if count == 0 or count >= len(labels):
         return np.arange(len(labels))
     row = np.argsort(labels, kind="stable")
@@ -105,8 +101,6 @@ def evenly_chosen(labels: NDArray[np.int64], count: int) -> NDArray[np.int64]:
 
 def split_places(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Places of the validation images and of the test images."""
-    import numpy as np  # noqa: PLC0415 - arrays only when there are images
-
     if len(labels) < _TEST_EVERY:
         found = f"{len(labels)} images"
         raise UsageError("too few test images to split", found=found, allowed=f"{_TEST_EVERY} or more")
@@ -117,8 +111,6 @@ def split_places(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
 
 def _sized(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     """Every pixel repeated as often as it fits, and an even black border around it: 8 x 8 becomes 28 x 28 that way."""
-    import numpy as np  # noqa: PLC0415 - arrays only when there are images
-
     height, width = images.shape[1:3]
     if side in (0, height) and side in (0, width):
         return images
@@ -129,15 +121,11 @@ def _sized(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 
 
 def _on_device(array: NDArray[Any], device: str) -> Any:
-    import torch  # noqa: PLC0415 - arrays only when there are images
-
     return torch.from_numpy(array.copy()).to(device)
 
 
 def drawn_moves(moves: Moves, images: int, side: int, generator: Any) -> Any:
     """For each image: rows down, columns to the right, and 1 where it is mirrored; float32 of shape (images, 3)."""
-    import torch  # noqa: PLC0415 - recipes are read without a framework
-
     most = moves.most * side
     drawn = torch.rand(images, 3, generator=generator)
     shifts = drawn[:, :2] * (2 * int(most) + 1) - int(most) if moves.whole_pixels else (drawn[:, :2] * 2 - 1) * most
@@ -161,8 +149,6 @@ def moved_images(moves: Moves, images: Any, chosen: Any, drawn: Any) -> Any:
 
 def _positions(moves: Moves, shift: Any, side: int, more: int, mirrored: Any) -> Any:
     """Where in the original each row or column comes from: (batch, side + more)."""
-    import torch  # noqa: PLC0415 - recipes are read without a framework
-
     places = torch.arange(side + more, device=shift.device)[None, :]
     if mirrored is not None:
         places = torch.where(mirrored, side + more - 1 - places, places)
@@ -174,8 +160,6 @@ def _positions(moves: Moves, shift: Any, side: int, more: int, mirrored: Any) ->
 
 def _between_pixels(cut: Any, fraction: Any, mirrored: Any) -> Any:
     """Linear interpolation along both axes; a mirrored image lies the other way round."""
-    import torch  # noqa: PLC0415 - recipes are read without a framework
-
     down = fraction[:, 0, None, None, None]
     right = torch.where(mirrored[:, 0], 1 - fraction[:, 1], fraction[:, 1])[:, None, None, None]
     rows = torch.lerp(cut[:, :-1], cut[:, 1:], down)

@@ -63,8 +63,6 @@ def inverse_frequencies(splits: Iterable[AnswerSplit]) -> dict[str, float]:
 
 def overlap_features(split: AnswerSplit, idf: Mapping[str, float]) -> Any:
     """Pairs x 4: overlap, idf overlap, and both again without stop words (float64)."""
-    import numpy as np  # noqa: PLC0415 - only trainings need arrays
-
     rows = []
     for pair in split.pairs:
         question, answer = set(pair.question), set(pair.answer)

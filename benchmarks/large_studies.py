@@ -1,0 +1,132 @@
+"""Large studies as users meet them: reports, pages, JSON and dry runs, each by its command in a process of its own.
+
+Made through the public path: 10,000 runs of 50 epochs and 4 metrics by `isorun.run` with an executor that trains
+nothing, one run that logs 1,000,000 rows by `isorun run`. Times are CPU seconds (user and system) of the command,
+imports included, so that other work on the machine does not count; memory is the peak of the process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+import isorun
+from isorun.execution.base import Job
+from isorun.study.records import Series
+from isorun.testing.instant_executor import Computed, InstantExecutor
+
+_EPOCHS: Final = 50
+_METRICS: Final = ("train_loss", "val_loss", "val_acc", "test_acc")
+_ROWS: Final = 1_000_000
+_MANY: Final = """\
+name = "many"
+levels = ["default", "fixed-seed"]
+seeds = 100
+repeats = 50
+[approaches.lenet]
+command = "python train.py"
+[metrics.test_acc]
+direction = "higher"
+"""
+_CELLS: Final = """\
+levels = ["default", "fixed-seed"]
+seeds = 1000
+repeats = 50
+[approaches.lenet]
+command = "python train.py --lr {config.lr}"
+[configs.sgd]
+lr = 0.05
+"""
+_TRAIN: Final = f"""\
+import math
+import isorun
+for step in range({_ROWS}):
+    isorun.log(step=step, test_acc=0.9 - 0.5 * math.exp(-step / 1e5) + 0.01 * math.sin(step))
+"""
+_MEGABYTE: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    cpu_seconds: float
+    peak_bytes: float
+    written_bytes: int
+
+
+def measure() -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _make_many(folder)
+        _make_long(folder)
+        (folder / "cells.toml").write_text(_CELLS)
+        many, long, cells = "10,000 runs x 50 epochs x 4 metrics", "1,000,000 rows", "100,000 cells"
+        return [
+            *_rows(f"report of {many}", _used(folder, "report", "many.toml"), 3.0, 500),
+            *_rows(f"HTML of {many}", _used(folder, "report", "many.toml", "--html", "many.html"), 5.0, 500),
+            *_rows(f"JSON of {many}", _used(folder, "report", "many.toml", "--json"), 5.0, 500),
+            *_rows(f"report of {long}", _used(folder, "report", "long"), 5.0, 500),
+            *_rows(f"HTML of {long}", _used(folder, "report", "long", "--html", "long.html"), 5.0, 500),
+            *_rows(f"dry run of {cells}", _used(folder, "run", "cells.toml", "--dry-run"), 5.0, 100),
+            *_rows(f"dry run of {cells}, JSON", _used(folder, "run", "cells.toml", "--dry-run", "--json"), 5.0, 100),
+        ]
+
+
+def _make_many(folder: Path) -> None:
+    (folder / "many.toml").write_text(_MANY)
+    generator = np.random.default_rng(1)
+    steps = tuple(float(step) for step in range(1, _EPOCHS + 1))
+    curve = 0.95 * (1 - np.exp(-np.asarray(steps) / 10))
+
+    def compute(_: Job) -> Computed:
+        values = np.clip(curve + 0.01 * generator.standard_normal((len(_METRICS), _EPOCHS)), 0, 1)
+        rows = {name: 1 - row if "loss" in name else row for name, row in zip(_METRICS, values, strict=True)}
+        series = {name: Series(steps, steps, tuple(row.tolist())) for name, row in rows.items()}
+        return Computed(series=series, wall_seconds=60.0)
+
+    isorun.run(folder / "many.toml", executor=InstantExecutor(compute))
+
+
+def _make_long(folder: Path) -> None:
+    (folder / "train.py").write_text(_TRAIN)
+    _used(folder, "run", "--name", "long", "--", sys.executable, "train.py")
+
+
+def _used(folder: Path, *words: str) -> _Used:
+    """What one command takes. Its output goes to a file, as it would to a pipe."""
+    output = folder / "output.txt"
+    with output.open("wb") as file:
+        process = subprocess.Popen([sys.executable, "-m", "isorun", *words], cwd=folder, stdout=file, stderr=file)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{words}: {output.read_text()[-2000:]}")
+    return _Used(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0, output.stat().st_size)
+
+
+def _rows(name: str, used: _Used, seconds: float, megabytes: float) -> list[dict[str, Any]]:
+    """Two rows: CPU time and memory."""
+    detail = f"prints {used.written_bytes / _MEGABYTE:.1f} MB"
+    measured = ((used.cpu_seconds, seconds, "s of CPU"), (used.peak_bytes / _MEGABYTE, megabytes, "MB at most"))
+    return [
+        {
+            "name": name,
+            "measured": value,
+            "target": target,
+            "unit": unit,
+            "ok": value <= target,
+            "detail": detail,
+        }
+        for value, target, unit in measured
+    ]
+
+
+if __name__ == "__main__":
+    for row in measure():
+        print(row)

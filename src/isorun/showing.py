@@ -1,0 +1,139 @@
+"""Showing: a result as text and as HTML, for people who work in Python.
+
+`print(isorun.compare(…))` says what `isorun compare` prints; a notebook shows the same as HTML. Both are made from the
+view of the result, as everything else that is shown. What a kind of result looks like loads when one is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from isorun.analysis import Told, tell_with
+
+if TYPE_CHECKING:
+    from isorun.analysis.agreements.shared_runs import AgreementTable
+    from isorun.analysis.comparison import Comparison
+    from isorun.analysis.leaderboards.leaderboard import Leaderboard
+    from isorun.analysis.mixed.result import MixedResult
+    from isorun.analysis.planning.power import PowerResult
+    from isorun.analysis.sequential.decision import Decision
+    from isorun.analysis.spreads.spread import Summaries
+    from isorun.analysis.studies.study_result import StudyResult
+    from isorun.report.view import View
+
+__all__ = ["VIEWS", "html", "install", "text", "view_of"]
+
+_WIDTH: Final = 100
+
+
+def text(result: Told) -> str:
+    """The verdict, the tables that are short, and what weakens the evidence; plain text without colour."""
+    from isorun.report.terminal import render_view
+
+    return render_view(view_of(result), colour=False, width=_WIDTH).rstrip("\n")
+
+
+def html(result: Told) -> str:
+    """The same for a notebook: a fragment of HTML, every text escaped, no script."""
+    return "\n".join(_fragment(view_of(result)))
+
+
+def view_of(result: Told) -> View:
+    """What a result has to say, as data."""
+    return VIEWS[result.told_as](result)
+
+
+def _fragment(view: View) -> Iterator[str]:
+    from isorun.report.html import render_table
+    from isorun.report.plain_text import escaped
+
+    yield '<div class="isorun">'
+    yield from (f"<p><strong>{escaped(sentence)}</strong></p>" for sentence in view.verdict[:1])
+    yield from (f"<p>{escaped(sentence)}</p>" for sentence in view.verdict[1:])
+    yield from (render_table(table) for table in view.tables if not table.folded)
+    for listing in view.listings:
+        if listing.items:
+            yield f"<p>{escaped(listing.title)}</p>"
+            yield f"<ul>{''.join(f'<li>{escaped(item)}</li>' for item in listing.items)}</ul>"
+    if view.warnings:
+        items = (f"[{one.code}] {one.message} (next: {one.next_step})" for one in view.warnings)
+        yield f"<ol>{''.join(f'<li>{escaped(item)}</li>' for item in items)}</ol>"
+    yield "</div>"
+
+
+def _comparison(result: Comparison) -> View:
+    from isorun.report.statistics.comparisons import comparison_view
+
+    return comparison_view(result, result.metric)
+
+
+def _decision(result: Decision) -> View:
+    from isorun.report.statistics.comparisons import decision_view
+
+    return decision_view(result, "A", "B")
+
+
+def _study_decision(result: Any) -> View:
+    """Of a `deciding.StudyDecision`, which lies above."""
+    from isorun.report.statistics.comparisons import decision_view
+
+    known = {"units": result.units, "warnings": result.conditions, "to_keep": result.to_keep}
+    return decision_view(result.decision, result.a, result.b, **known)
+
+
+def _power(result: PowerResult) -> View:
+    from isorun.report.statistics.comparisons import power_view
+
+    return power_view(result)
+
+
+def _leaderboard(result: Leaderboard) -> View:
+    from isorun.report.statistics.leaderboards import leaderboard_view
+
+    return leaderboard_view(result, result.metric)
+
+
+def _agreement(result: AgreementTable) -> View:
+    from isorun.report.statistics.agreements import agreement_view
+
+    return agreement_view(result)
+
+
+def _mixed(result: MixedResult) -> View:
+    from isorun.analysis.mixed.hypotheses import variance_shares
+    from isorun.report.statistics.mixed_models import mixed_view
+
+    return mixed_view(result, variance_shares(result) if result.random else ())
+
+
+def _summaries(result: Summaries) -> View:
+    from isorun.report.statistics.summaries import summaries_view
+
+    return summaries_view(result, result.value)
+
+
+def _study(result: StudyResult) -> View:
+    from isorun.report.study_view import study_tables, verdict
+    from isorun.report.view import View
+
+    return View(verdict(result), study_tables(result), result.conditions)
+
+
+VIEWS: Final[dict[str, Callable[[Any], View]]] = {
+    "agreement": _agreement,
+    "comparison": _comparison,
+    "decision": _decision,
+    "leaderboard": _leaderboard,
+    "mixed": _mixed,
+    "power": _power,
+    "study": _study,
+    "study-decision": _study_decision,
+    "summaries": _summaries,
+}
+"""A kind of result, as `told_as` names it, to its view; what lies above adds its own."""
+
+
+def install() -> None:
+    """Results tell themselves from now on."""
+    tell_with(text, html)

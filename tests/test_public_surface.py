@@ -1,0 +1,152 @@
+"""The names people use: few, listed, cheap to import, and with words of their own."""
+
+import inspect
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import isorun
+from isorun import showing, stats
+from isorun.analysis import Told
+from isorun.errors import InputError, IsorunError
+
+QUESTIONS = ("agree", "compare", "mixed_model", "power", "rank", "summarize")
+RNG = np.random.default_rng(5)
+TABLE = {
+    "model": ["base"] * 8 + ["new"] * 8,
+    "acc": [*RNG.normal(0.90, 0.01, 8), *RNG.normal(0.93, 0.01, 8)],
+    "f1": RNG.normal(0.5, 0.1, 16).tolist(),
+    "seed": [*range(8)] * 2,
+}
+
+
+def answers():
+    asked = {"value": "acc", "by": "model"}
+    yield isorun.summarize(TABLE, **asked)
+    yield isorun.compare(TABLE, **asked)
+    yield isorun.compare(TABLE["acc"][:8], TABLE["acc"][8:])
+    yield isorun.power(TABLE, difference=0.02, **asked)
+    yield isorun.rank(TABLE, repetitions=200, **asked)
+    yield isorun.agree(TABLE, pair="seed", **asked)
+    yield isorun.mixed_model(TABLE, "acc ~ model + (1|seed)")
+    yield stats.decide(TABLE["acc"][:8], TABLE["acc"][8:], direction="higher")
+
+
+ANSWERS = {type(answer).__name__: answer for answer in answers()}
+
+
+@pytest.mark.parametrize("module", [isorun, stats])
+def test_every_public_name_is_there_and_nothing_else_is_listed(module):
+    assert sorted(module.__all__) == sorted(set(module.__all__))
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    assert set(module.__all__) <= set(dir(module))
+
+
+@pytest.mark.parametrize("module", [isorun, stats])
+def test_a_name_that_is_not_there_lists_those_that_are(module):
+    with pytest.raises(AttributeError, match="it has: "):
+        module.nothing_of_the_kind  # noqa: B018
+
+
+@pytest.mark.parametrize("name", [*QUESTIONS, "run", "analyse", "records"])
+def test_questions_have_explicit_signatures(name):
+    signature = inspect.signature(getattr(isorun, name))
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds
+    assert inspect.Parameter.VAR_POSITIONAL not in kinds
+    assert signature.return_annotation
+
+
+@pytest.mark.parametrize("name", stats.__all__)
+def test_every_statistic_is_documented(name):
+    assert inspect.getdoc(getattr(stats, name))
+
+
+def test_importing_isorun_loads_none_of_its_parts():
+    code = "import isorun, sys; print([name for name in sys.modules if name.startswith('isorun.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_a_printed_result_is_what_its_command_prints(kind):
+    said = str(ANSWERS[kind])
+    assert "array(" not in said
+    assert len(said) < 8_000
+    assert not said.startswith(kind)
+
+
+def test_the_printed_comparison_is_the_commands_own(tmp_path):
+    path = tmp_path / "runs.csv"
+    rows = zip(TABLE["model"], TABLE["acc"], TABLE["seed"], strict=True)
+    path.write_text("model,acc,seed\n" + "".join(f"{model},{acc},{seed}\n" for model, acc, seed in rows))
+    command = [sys.executable, "-m", "isorun", "compare", str(path), "--value", "acc", "--by", "model"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={"COLUMNS": "100"})
+    assert str(isorun.compare(str(path), value="acc", by="model")) == done.stdout.rstrip("\n")
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], set()
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.seen.add(tag)
+        assert not [name for name, _ in attrs if name.startswith("on") or name in {"src", "href"}]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_a_notebook_shows_well_formed_html_without_scripts(kind):
+    tags = Tags()
+    tags.feed(ANSWERS[kind]._repr_html_())
+    assert tags.open == []
+    assert "table" in tags.seen
+    assert not tags.seen & {"script", "style", "iframe", "img", "link"}
+
+
+def test_names_from_a_table_are_escaped_in_html():
+    evil = "<script>alert(1)</script>"
+    table = {**TABLE, "model": [evil] * 8 + ["b&b"] * 8}
+    shown = isorun.compare(table, value="acc", by="model")._repr_html_()
+    assert "<script" not in shown
+    assert "&lt;script&gt;" in shown
+
+
+def test_every_kind_of_result_that_is_told_has_a_view():
+    def kinds(told):
+        return [told, *(found for kind in told.__subclasses__() for found in kinds(kind))]
+
+    assert {kind.told_as for kind in kinds(Told)} - {""} <= set(showing.VIEWS)
+
+
+@pytest.mark.parametrize("name", ["levene", "fligner", "kruskal"])
+def test_lists_are_as_good_as_arrays_and_gaps_in_them_are_named(name):
+    test = getattr(stats, name)
+    assert test([[1.0, 2.0, 4.0], [2.0, 5.0, 9.0]]) == test([np.array([1.0, 2.0, 4.0]), np.array([2.0, 5.0, 9.0])])
+    with pytest.raises(InputError, match="sample 2 has values that are not finite"):
+        test([[1.0, 2.0], [1.0, float("nan")]])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["brunner_munzel", "mann_whitney", "welch", "f_test", "effect_size", "hodges_lehmann", "single_run_reversal"],
+)
+def test_two_lists_are_compared_and_text_is_refused(name):
+    test = getattr(stats, name)
+    assert test([1, 2, 4], [2, 5, 9]) == test(np.array([1.0, 2.0, 4.0]), np.array([2.0, 5.0, 9.0]))
+    with pytest.raises(IsorunError, match="the first sample must be numbers"):
+        test(["a", "b"], [1.0, 2.0])
+
+
+def test_what_one_asks_of_python_is_what_questions_share():
+    shared = {"value", "where", "unit", "drop_missing"}
+    for name in ("summarize", "compare", "power", "rank", "agree"):
+        assert shared <= set(inspect.signature(getattr(isorun, name)).parameters)
