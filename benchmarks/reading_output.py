@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from isorun.execution.output import BoundedLog, LineSplitter, Output, Secrets
 from isorun.sources import LineMetrics
-from isorun.study.parts import Sources
+from isorun.study import Sources
 
 LINES: Final = 1_000_000
 KINDS: Final[dict[str, Callable[[int], str]]] = {

@@ -40,10 +40,8 @@ from isorun.scheduling import AbstractAgenda, Observer, carry_out
 from isorun.session import Session
 from isorun.showing import VIEWS
 from isorun.store.base import PLANS, AbstractDocuments, AbstractStore
-from isorun.study.cells import Cell, cells_of
-from isorun.study.design import Study
-from isorun.study.document import extended, with_key
-from isorun.study.levels import Level
+from isorun.study.cells import Cell, Level, cells_of
+from isorun.study.design import Study, extended, with_key
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from isorun.scheduling import CellList, Observer, Outcome, carry_out
 from isorun.session import ExecutorOptions, Session, is_there, open_session, open_store, runs_folder, store_place
 from isorun.store.base import PLANS, STUDIES, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of, withheld_hashes
-from isorun.study.design import Study, load_study
-from isorun.study.document import kept_study, with_key, without_secrets
+from isorun.study.design import Study, kept_study, load_study, with_key, without_secrets
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:

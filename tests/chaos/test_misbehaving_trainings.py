@@ -11,8 +11,7 @@ from oracle import Workplace, living
 
 from isorun.execution.base import RunEnded
 from isorun.execution.process import Marks, find_strays
-from isorun.study.envelope import sealed_and_gzipped
-from isorun.study.records import RunRecord, RunState
+from isorun.study.records import RunRecord, RunState, sealed_and_gzipped
 from isorun.testing.executor_contract import carried_out
 
 pytestmark = pytest.mark.chaos

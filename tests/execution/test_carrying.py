@@ -18,9 +18,8 @@ from isorun.execution import carrying
 from isorun.execution.assemble import read_record
 from isorun.execution.base import Job, Resources, RowsLogged, RunEnded, RunStarted
 from isorun.execution.carrying import Place, Workshop, carry_out
-from isorun.study.cells import Cell
-from isorun.study.levels import Level
-from isorun.study.parts import Environment, Sources
+from isorun.study import Environment, Sources
+from isorun.study.cells import Cell, Level
 from isorun.study.records import RunState
 from isorun.testing.executor_contract import carried_out, execute
 

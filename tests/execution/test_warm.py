@@ -227,8 +227,7 @@ def trained(tmp_path_factory):
     """The same training at each level, fresh and warm twice, on one CPU and on all."""
     from isorun.execution.base import Job
     from isorun.execution.local import LocalExecutor
-    from isorun.study.cells import Cell
-    from isorun.study.levels import Level
+    from isorun.study.cells import Cell, Level
 
     folder = tmp_path_factory.mktemp("torch")
     (folder / "train.py").write_text(textwrap.dedent(TRAINING))

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.sources import Found, LineMetrics, scan_text
-from isorun.study.parts import Sources
+from isorun.study import Sources
 
 STYLES = {
     part.partition("\n")[0]: part.partition("\n")[2]

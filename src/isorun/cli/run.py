@@ -81,7 +81,7 @@ def _study(options: argparse.Namespace) -> Study:
 
 def _with_policy(study: Study, options: argparse.Namespace) -> Study:
     """The study with limits given on the command line, which change how it runs and not which cells it has."""
-    from isorun.study.document import changed, document_of
+    from isorun.study.design import changed, document_of
 
     changes = adhoc.policy(options)
     return changed(study, policy={**document_of(study)["policy"], **changes}) if changes else study

@@ -18,8 +18,8 @@ from typing import Final
 
 from isorun.environments.base import AbstractEnvironment, Prepared
 from isorun.errors import ExecutionError
+from isorun.study import FUNCTION, Environment
 from isorun.study.design import Study
-from isorun.study.parts import FUNCTION, Environment
 from isorun.worker.levels import OWN_VARIABLES
 
 __all__ = ["InterpreterEnvironment", "Interpreters", "find_program", "interpreters_of"]

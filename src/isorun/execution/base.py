@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from isorun.errors import IsorunError, StudyError
-from isorun.study import placeholders
-from isorun.study.cells import Cell
+from isorun.study import Environment, Sources, is_withheld
+from isorun.study.cells import Cell, fill_placeholders
 from isorun.study.design import Study
-from isorun.study.parts import Environment, Sources, is_withheld
 from isorun.study.records import RunRecord
 from isorun.worker.redaction import redacted_argv
 
@@ -82,7 +81,7 @@ class Job:
         }
 
         def fill(texts: tuple[str, ...]) -> tuple[str, ...]:
-            return placeholders.fill(texts, fixed, self.cell.config_values, f"approaches.{self.cell.approach}")
+            return fill_placeholders(texts, fixed, self.cell.config_values, f"approaches.{self.cell.approach}")
 
         sources = replace(
             self.sources,

@@ -18,7 +18,7 @@ from isorun.execution.resources import Lent
 from isorun.execution.standard_input import StandardInput
 from isorun.execution.warm import WarmServers
 from isorun.execution.warmserver import WarmRun
-from isorun.study.parts import FUNCTION
+from isorun.study import FUNCTION
 from isorun.study.records import Note
 from isorun.worker import programs
 from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment

@@ -11,7 +11,7 @@ from isorun.errors import ExecutionError
 from isorun.execution.preload import modules_to_preload
 from isorun.execution.process import Keepers
 from isorun.execution.warmserver import ServerKey, WarmRun, WarmServer
-from isorun.study.parts import FUNCTION
+from isorun.study import FUNCTION
 from isorun.worker.forkserver import Launch
 from isorun.worker.levels import PER_RUN_VARIABLES
 from isorun.worker.programs import MODULE, SCRIPT, Program

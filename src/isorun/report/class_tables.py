@@ -13,7 +13,7 @@ from isorun.analysis.studies.study_result import StudyResult
 from isorun.report.numbers import UNKNOWN, style_for
 from isorun.report.study_tables import GROUP_COLUMNS, group_cells, has_weak, interval_cell, runs_seen
 from isorun.report.tables import Column, Table
-from isorun.study.parts import Selection
+from isorun.study import Selection
 
 __all__ = ["class_tables"]
 

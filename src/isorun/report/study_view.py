@@ -18,7 +18,7 @@ from isorun.report.numbers import NumberStyle, count, style_for
 from isorun.report.study_tables import identical_tables, named_rows, run_tables, spread_tables, time_tables
 from isorun.report.tables import Table
 from isorun.report.view import View
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 
 __all__ = ["Section", "group_sentence", "headline", "study_sections", "study_tables", "study_view", "verdict"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from isorun import plugins
 from isorun.errors import PluginError
-from isorun.study.parts import Sources
+from isorun.study import Sources
 from isorun.study.records import Note, Series
 
 __all__ = ["AbstractSource", "Found", "describe", "installed_source", "merged"]

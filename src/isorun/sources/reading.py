@@ -7,7 +7,7 @@ from pathlib import Path
 from isorun.sources.base import AbstractSource, Found, installed_source, merged
 from isorun.sources.files import DataFiles, EventFiles
 from isorun.sources.lines import LineMetrics
-from isorun.study.parts import Sources
+from isorun.study import Sources
 from isorun.study.records import Note
 
 __all__ = ["Reading", "read_files"]

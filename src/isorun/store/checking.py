@@ -29,8 +29,7 @@ from isorun.store.folder import KEY_BYTES
 from isorun.store.inbox import DamagedFile, Inbox
 from isorun.store.rows import RecordReader, RecordWriter
 from isorun.study.cells import Cell
-from isorun.study.envelope import open_envelope, record_digest
-from isorun.study.records import RunRecord, RunState
+from isorun.study.records import RunRecord, RunState, open_envelope, record_digest
 
 __all__ = ["Damage", "Findings", "Repaired", "repair", "share", "verify"]
 

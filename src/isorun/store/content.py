@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 from isorun.errors import StoreConflict
 from isorun.store.axes import pack_axis, unpack_axis
-from isorun.study.envelope import canonical_json, content_digest
-from isorun.study.records import Numbers, RunRecord, RunState, Series, number_to_json
+from isorun.study.records import Numbers, RunRecord, RunState, Series, canonical_json, content_digest, number_to_json
 
 __all__ = ["KnownAttempt", "digest_in_version_1", "is_known", "stored_form"]
 

@@ -19,8 +19,7 @@ from isorun.store.documents import FolderDocuments
 from isorun.store.files import Files, is_shared, reported
 from isorun.store.inbox import Inbox, pack_inbox
 from isorun.store.rows import RecordReader, RunRow, read_run_rows
-from isorun.study.envelope import sealed
-from isorun.study.records import Note, RunRecord, RunState
+from isorun.study.records import Note, RunRecord, RunState, sealed
 
 __all__ = ["KEY_BYTES", "FolderStore", "open_store"]
 

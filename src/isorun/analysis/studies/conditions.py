@@ -35,7 +35,7 @@ from isorun.analysis.evidence.run_units import (
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult
 from isorun.analysis.studies.selection import FINAL
 from isorun.errors import known_names
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 from isorun.study.records import RunRecord
 
 __all__ = ["CONDITION_RULES", "FEWEST_RUNS", "Evidence", "study_conditions"]

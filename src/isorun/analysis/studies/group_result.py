@@ -24,8 +24,8 @@ from isorun.analysis.studies.selection import (
     select,
     training_seconds,
 )
+from isorun.study.cells import Level
 from isorun.study.design import Selection
-from isorun.study.levels import Level
 from isorun.study.records import RunRecord, RunState, states
 
 __all__ = [

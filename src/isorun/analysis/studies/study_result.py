@@ -34,9 +34,8 @@ from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRu
 from isorun.analysis.studies.judged import WeakRule, judged_metrics, logged_metrics, weak_rule
 from isorun.analysis.studies.selection import selections_of
 from isorun.errors import InputError, NothingRecorded, known_names
-from isorun.study.cells import cells_of
+from isorun.study.cells import Level, cells_of
 from isorun.study.design import Selection, Study
-from isorun.study.levels import Level
 from isorun.study.records import RunRecord, RunState, states
 
 __all__ = [

@@ -14,7 +14,7 @@ from isorun.analysis.studies.group_result import GroupKey
 from isorun.errors import InputError
 from isorun.report.figures.description import Shape
 from isorun.report.numbers import count
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 
 __all__ = [
     "COLOURS",

@@ -11,7 +11,7 @@ from typing import Any, Final
 from isorun.analysis.comparison import Comparison, compare
 from isorun.report.numbers import UNKNOWN, fixed, p_value
 from isorun.report.tables import Column, Table
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 from isorun.zoo.studies.ase20.design import METRIC
 from isorun.zoo.studies.ase20.measured import Measured
 from isorun.zoo.studies.ase20.published import EXAMPLE

@@ -23,7 +23,7 @@ from isorun.report.figures.description import Figure
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
 from isorun.report.numbers import UNKNOWN, fixed, p_value
 from isorun.report.tables import Column, Table
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 from isorun.study.records import RunRecord, RunState
 from isorun.zoo.studies.ase20.design import METRIC, SELECTIONS
 from isorun.zoo.studies.ase20.measured import PartResult
