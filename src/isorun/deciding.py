@@ -39,7 +39,7 @@ from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, study_resul
 from isorun.scheduling import AbstractAgenda, Observer, carry_out
 from isorun.session import Session
 from isorun.showing import VIEWS
-from isorun.store.base import PLANS, AbstractDocuments, AbstractStore
+from isorun.store import PLANS, AbstractDocuments, AbstractStore
 from isorun.study.cells import Cell, Level, cells_of
 from isorun.study.design import Study, extended, with_key
 from isorun.study.records import RunRecord, RunState

@@ -20,7 +20,7 @@ from isorun.errors import IsorunError, PluginError
 
 if TYPE_CHECKING:
     from isorun.execution.base import AbstractExecutor
-    from isorun.store.base import AbstractStore
+    from isorun.store import AbstractStore
 
 __all__ = [
     "STORE_NAME",
@@ -102,7 +102,7 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
 
         return FolderStore(Path(place), create=create)
     from isorun import plugins
-    from isorun.store.base import AbstractStore
+    from isorun.store import AbstractStore
 
     scheme = url[1].lower()
     factory = plugins.load(plugins.STORES, scheme, own=(_FOLDER,))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from isorun.errors import IsorunError, NothingRecorded, StudyError, known_names
 from isorun.scheduling import CellList, Observer, Outcome, carry_out
 from isorun.session import ExecutorOptions, Session, is_there, open_session, open_store, runs_folder, store_place
-from isorun.store.base import PLANS, STUDIES, AbstractStore, Holder
+from isorun.store import PLANS, STUDIES, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of, withheld_hashes
 from isorun.study.design import Study, kept_study, load_study, with_key, without_secrets
 from isorun.study.records import RunRecord, RunState

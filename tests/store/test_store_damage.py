@@ -18,7 +18,7 @@ import pytest
 
 from isorun.cli.main import main
 from isorun.errors import StoreDamaged, StoreError
-from isorun.store.base import STUDIES
+from isorun.store import STUDIES
 from isorun.store.checking import repair, verify
 from isorun.store.content import stored_form
 from isorun.store.files import Files

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from isorun.store.base import Holder
+    from isorun.store import Holder
     from isorun.study.cells import Cell
     from isorun.study.design import Study
 

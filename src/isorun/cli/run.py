@@ -22,7 +22,7 @@ from isorun.study.records import RunState
 if TYPE_CHECKING:
     from isorun.analysis.evidence.condition import Condition
     from isorun.scheduling import Outcome
-    from isorun.store.base import AbstractStore
+    from isorun.store import AbstractStore
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
 

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import StoreBusy, StoreConflict, StoreDamaged, StoreError
-from isorun.store.base import PLANS, STUDIES
+from isorun.store import PLANS, STUDIES
 from isorun.store.claims import ByteLocks, Claims, cell_of
 from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, writing
-from isorun.store.documents import FolderDocuments
-from isorun.store.files import Files, reported
+from isorun.store.files import Files, FolderDocuments, reported
 from isorun.store.folder import KEY_BYTES
 from isorun.store.inbox import DamagedFile, Inbox
 from isorun.store.rows import RecordReader, RecordWriter

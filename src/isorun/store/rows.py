@@ -21,8 +21,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from isorun.errors import StoreDamaged, StoreError
-from isorun.store.axes import PackedAxis, pack_axis, unpack_axis
-from isorun.store.content import digest_in_version_1
+from isorun.store.content import PackedAxis, digest_in_version_1, pack_axis, unpack_axis
 from isorun.study.cells import Cell
 from isorun.study.records import (
     RECORD_VERSION,
