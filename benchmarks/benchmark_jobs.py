@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from isorun.execution.base import Job, Resources
+from isorun.execution import Job, Resources
 from isorun.study import Environment
 from isorun.study.cells import Cell, Level
 

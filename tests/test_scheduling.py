@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import ExecutionError, StoreError, StudyError
-from isorun.execution.base import AbstractExecutor, ExecutorFailed, RowsLogged, RunEnded, RunStarted
+from isorun.execution import AbstractExecutor, ExecutorFailed, RowsLogged, RunEnded, RunStarted
 from isorun.scheduling import AbstractAgenda, CellList, Observer, carry_out
 from isorun.session import ExecutorOptions, Session
 from isorun.study.cells import cells_of

@@ -34,7 +34,7 @@ from isorun.analysis.sequential.rules import planned_rule
 from isorun.analysis.sequential.verdict import decide_by, next_action, plan_of
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.errors import InputError, IsorunError, NothingRecorded, known_names
-from isorun.execution.base import AbstractExecutor
+from isorun.execution import AbstractExecutor
 from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, study_results
 from isorun.scheduling import AbstractAgenda, Observer, carry_out
 from isorun.session import Session

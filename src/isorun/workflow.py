@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from isorun.analysis.evidence.condition import Condition
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
-    from isorun.execution.base import AbstractExecutor
+    from isorun.execution import AbstractExecutor
 
 __all__ = [
     "Status",

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from isorun.execution.base import Job, Resources
+from isorun.execution import Job, Resources
 from isorun.execution.local import LocalExecutor
 from isorun.study import Environment
 from isorun.study.cells import Cell, Level

@@ -334,7 +334,7 @@ def test_killing_the_executor_leaves_no_process_behind(launch, tmp_path):
     )
     code = f"""
         from pathlib import Path
-        from isorun.execution.base import Job
+        from isorun.execution import Job
         from isorun.execution.local import LocalExecutor
         from isorun.testing.executor_contract import execute
         from isorun.study.cells import Cell

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from isorun.environments.base import AbstractEnvironment, Prepared
+from isorun.environments import AbstractEnvironment, Prepared
 from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
 from isorun.study.design import Study

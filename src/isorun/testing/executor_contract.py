@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from isorun.execution.base import AbstractExecutor, Event, ExecutorFailed, Job, RunEnded, RunStarted
+from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, RunEnded, RunStarted
 from isorun.study.cells import Cell, Level
 from isorun.study.records import RunRecord, RunState
 
