@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from isorun.execution.output import BoundedLog, LineSplitter, Output, Secrets
-from isorun.sources import LineMetrics
+from isorun.sources.lines import LineMetrics
 from isorun.study import Sources
 
 LINES: Final = 1_000_000

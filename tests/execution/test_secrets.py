@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.execution.output import BoundedLog, LineSplitter, Output, Secrets
-from isorun.sources import LineMetrics
+from isorun.sources.lines import LineMetrics
 from isorun.study import Sources
 
 SECRET = "s3cr3t-value"

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.sources import Found, LineMetrics, scan_text
+from isorun.sources import Found
+from isorun.sources.lines import LineMetrics, scan_text
 from isorun.study import Sources
 
 STYLES = {
