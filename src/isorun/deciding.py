@@ -45,7 +45,7 @@ from isorun.study.design import Study, extended, with_key
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
-    from isorun.report.view import View
+    from isorun.report import View
 
 __all__ = ["Sides", "StudyDecision", "decide"]
 
@@ -181,7 +181,7 @@ class StudyDecision(Told):
 
 
 def _view(result: StudyDecision) -> View:
-    from isorun.report.statistics.comparisons import decision_view  # noqa: PLC0415 - loads when one is shown
+    from isorun.report.comparisons import decision_view  # noqa: PLC0415 - loads when one is shown
 
     return decision_view(
         result.decision,

@@ -8,10 +8,8 @@ from typing import Final
 
 from isorun.analysis.evidence.condition import Condition
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.report.plain_text import harmless
+from isorun.report import Column, Listing, Table, View, harmless
 from isorun.report.study_view import study_tables, verdict
-from isorun.report.tables import Column, Table
-from isorun.report.view import Listing, View
 
 __all__ = ["render", "render_table", "render_view"]
 

@@ -13,10 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from isorun.analysis.evidence.condition import Condition
-from isorun.report.numbers import count
-from isorun.report.plain_text import harmless
-from isorun.report.tables import Column, Table
-from isorun.report.view import Listing, View
+from isorun.report import Column, Listing, Table, View, count, harmless
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.study_result import StudyResult

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.analysis.evidence.condition import Condition
+from isorun.report import Table
 from isorun.report.figures.description import Figure
-from isorun.report.tables import Table
 from isorun.study.design import Study
 from isorun.study.records import RunRecord, RunState
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from isorun.analysis.studies.group_result import SelectionResult
+from isorun.report import decimals_for
 from isorun.report.figures.description import Figure
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
 from isorun.report.figures.groups import COLOURS, series_of
-from isorun.report.numbers import decimals_for
 from isorun.study.cells import Level
 from isorun.zoo.studies.ase20.design import METRIC
 from isorun.zoo.studies.ase20.factors import arm_group

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.analysis.studies.group_result import GroupResult
-from isorun.report.numbers import UNKNOWN, count, p_value, percentage
-from isorun.report.tables import Column, Table
+from isorun.report import UNKNOWN, Column, Table, count, p_value, percentage
 from isorun.study.cells import Level
 from isorun.study.records import RunRecord
 from isorun.zoo.paper import Request

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from isorun.analysis.spreads.spread import spread
-from isorun.report.numbers import UNKNOWN, fixed
+from isorun.report import UNKNOWN, fixed
 from isorun.study.records import RunRecord, RunState
 from isorun.zoo.paper import last_attempts
 from isorun.zoo.studies.fewshot.design import METRIC
