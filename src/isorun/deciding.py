@@ -13,7 +13,7 @@ import numpy as np
 from isorun import workflow
 from isorun.analysis import Told
 from isorun.analysis.comparison import REAL_RUNS
-from isorun.analysis.evidence.condition import Condition, voided
+from isorun.analysis.evidence import Condition, voided
 from isorun.analysis.evidence.judged import ASSUMED
 from isorun.analysis.evidence.units import (
     FEWEST_UNITS,
@@ -28,8 +28,7 @@ from isorun.analysis.evidence.units import (
 )
 from isorun.analysis.measurements import Group, Measurements
 from isorun.analysis.samples import FloatArray, finite_sample
-from isorun.analysis.sequential.decision import Decision, Verdict, named, skewed_pairs, withheld
-from isorun.analysis.sequential.plan import Looks, Plan, continued
+from isorun.analysis.sequential import Decision, Looks, Plan, Verdict, continued, named, skewed_pairs, withheld
 from isorun.analysis.sequential.rules import planned_rule
 from isorun.analysis.sequential.verdict import decide_by, next_action, plan_of
 from isorun.analysis.studies.study_result import StudyResult

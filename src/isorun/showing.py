@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
     from isorun.analysis.planning.power import PowerResult
-    from isorun.analysis.sequential.decision import Decision
-    from isorun.analysis.spreads.spread import Summaries
+    from isorun.analysis.sequential import Decision
+    from isorun.analysis.spreads import Summaries
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.report import View
 

@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.report import Column, Listing, Table, View
 from isorun.report.figures.study_figures import study_figures
 from isorun.report.study_view import study_view

@@ -20,7 +20,7 @@ from isorun.report import harmless
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:
-    from isorun.analysis.evidence.condition import Condition
+    from isorun.analysis.evidence import Condition
     from isorun.scheduling import Outcome
     from isorun.store import AbstractStore
     from isorun.study.design import Study

@@ -16,7 +16,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from isorun.analysis.evidence.condition import Condition
+    from isorun.analysis.evidence import Condition
     from isorun.report.figures.description import Figure
 
 __all__ = [

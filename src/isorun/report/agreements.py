@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from isorun.analysis.agreements.agreement import Correlation
 from isorun.analysis.agreements.shared_runs import AgreementTable, RankChange, SharedRuns, SupportedDigits
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.report import UNKNOWN, Column, Table, View, count, fixed, p_value, percentage, significant, whole
 from isorun.report.comparisons import evidence_sentences
 

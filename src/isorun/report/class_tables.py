@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from isorun.analysis.evidence.judged import JudgedMetric
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult, MetricSpread
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report import UNKNOWN, Column, Table, style_for

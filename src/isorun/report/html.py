@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Final
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report import Column, Listing, Table, View, count, escaped
 from isorun.report.figures import svg

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isorun.analysis.evidence.condition import voided
+from isorun.analysis.evidence import voided
 from isorun.analysis.mixed.checks import evidence_of
 from isorun.analysis.mixed.design import INTERCEPT
 from isorun.analysis.mixed.hypotheses import Hypotheses

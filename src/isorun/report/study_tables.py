@@ -8,7 +8,7 @@ from typing import Final
 
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS, IdenticalRuns
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, SelectionResult, SelectionSpread
 from isorun.analysis.studies.selection import FINAL
 from isorun.analysis.studies.study_result import LevelComparison, StudyResult

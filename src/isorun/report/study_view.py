@@ -8,7 +8,7 @@ from typing import Final
 
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult, SelectionResult
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report import NumberStyle, Table, View, count, style_for

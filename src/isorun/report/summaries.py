@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.spreads.spread import GroupSummary
+from isorun.analysis.evidence import Condition
+from isorun.analysis.spreads import GroupSummary
 from isorun.report import UNKNOWN, Column, Table, View, count, decimals_for, fixed, percentage, whole
 
 __all__ = ["summaries_view"]

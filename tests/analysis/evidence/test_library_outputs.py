@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from isorun.analysis.evidence.metric_names import direction_of
+from isorun.analysis.evidence.judged import direction_of
 from isorun.sources import Found, Reading
 from isorun.sources.lines import scan_text
 from isorun.study.design import Sources

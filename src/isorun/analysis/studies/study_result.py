@@ -24,10 +24,10 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import between_sides
-from isorun.analysis.pairwise.mean_and_variance_tests import levene
+from isorun.analysis.pairwise import levene
 from isorun.analysis.samples import Significance
 from isorun.analysis.studies.conditions import Evidence, study_conditions
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult, analyse_group

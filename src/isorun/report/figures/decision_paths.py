@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
-from isorun.analysis.sequential.decision import Decision, PathPoint, Verdict
-from isorun.analysis.sequential.plan import Look
+from isorun.analysis.sequential import Decision, Look, PathPoint, Verdict
 from isorun.analysis.sequential.rules import null_sd_of_u
 from isorun.errors import InputError
 from isorun.report import Column, Table, p_value, significant

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from isorun.analysis.samples import FloatArray
-from isorun.analysis.spreads.spread import Spread, spread
+from isorun.analysis.spreads import Spread, spread
 from isorun.report import Column, Table, count, decimals_for, fixed, significant
 from isorun.report.figures.axes import row_axis, side_by_side, value_axis
 from isorun.report.figures.description import Axis, Box, Dot, Figure, Legend, Line, Shape, Tick

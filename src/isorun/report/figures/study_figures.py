@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.samples import FloatArray
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult, JudgedRun, SelectionResult
 from isorun.analysis.studies.selection import LearningCurves
 from isorun.analysis.studies.study_result import StudyResult

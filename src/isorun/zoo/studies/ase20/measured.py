@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.analysis.studies.group_result import GroupResult, SelectionResult, SelectionSpread
 from isorun.analysis.studies.study_result import LevelComparison, StudyResult, analyse_study

@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
+from isorun.analysis.spreads import Spread, spread
 from isorun.analysis.spreads.nested import NestedDisagreement, NestedVariance, nested_disagreement, nested_variance
-from isorun.analysis.spreads.spread import Spread, spread
 from isorun.analysis.studies.class_values import predicted_and_labels
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.report import UNKNOWN, Column, Table, fixed, p_value

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.evidence import Condition
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import SelectionResult
 from isorun.errors import DataError
 from isorun.report import Table, count

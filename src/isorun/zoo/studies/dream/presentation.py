@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.report import Table, fixed, significant
 from isorun.report.figures.description import Figure
 from isorun.zoo.data.search_logs import Search, SearchLogs, load_search_logs

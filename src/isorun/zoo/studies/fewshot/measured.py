@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from isorun.analysis.spreads.spread import spread
+from isorun.analysis.spreads import spread
 from isorun.report import UNKNOWN, fixed
 from isorun.study.records import RunRecord, RunState
 from isorun.zoo.paper import last_attempts

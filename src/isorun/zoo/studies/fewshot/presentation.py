@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.analysis.mixed.result import Difference
 from isorun.report import Column, Table, count, percentage, significant
 from isorun.report.figures.description import Figure

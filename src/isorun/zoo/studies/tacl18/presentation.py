@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from isorun.analysis.agreements.agreement import Agreement
-from isorun.analysis.evidence.condition import Condition, some
+from isorun.analysis.evidence import Condition, some
 from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.report import Table, count, fixed
 from isorun.report.figures.description import Figure
