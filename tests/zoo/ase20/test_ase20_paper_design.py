@@ -3,9 +3,7 @@
 import pytest
 
 from isorun.errors import DataError
-from isorun.study.cells import cells_of
-from isorun.study.levels import Level
-from isorun.study.placeholders import fill
+from isorun.study.cells import Level, cells_of, fill
 from isorun.zoo.paper import SCALES, Request
 from isorun.zoo.studies.ase20 import paper as paper_module
 from isorun.zoo.studies.ase20.paper import Ase20

@@ -6,8 +6,7 @@ import stat
 import pytest
 
 from isorun.errors import DataError
-from isorun.study.cells import cells_of
-from isorun.study.placeholders import fill
+from isorun.study.cells import cells_of, fill
 from isorun.zoo import machines
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.tacl18 import idf_run, scales
