@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from isorun.execution.base import Job, Resources
-from isorun.study.cells import Cell
-from isorun.study.levels import Level
-from isorun.study.parts import Environment
+from isorun.execution import Job, Resources
+from isorun.study import Environment
+from isorun.study.cells import Cell, Level
 
 __all__ = ["ONE_THREAD", "TRAINING", "make_job", "run_plain"]
 

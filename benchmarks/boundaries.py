@@ -10,8 +10,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from isorun.analysis.sequential import boundaries
-from isorun.analysis.sequential.plan import DEFAULT_SPENDING, cumulative_error, every, fractions
+from isorun.analysis.sequential import DEFAULT_SPENDING, boundaries, cumulative_error, every, fractions
 
 ALPHA = 0.05
 STAGES = (30, 60, 120)

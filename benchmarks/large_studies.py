@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 import isorun
-from isorun.execution.base import Job
+from isorun.execution import Job
 from isorun.study.records import Series
 from isorun.testing.instant_executor import Computed, InstantExecutor
 

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from isorun.execution.output import BoundedLog, LineSplitter, Output, Secrets
-from isorun.sources import LineMetrics
-from isorun.study.parts import Sources
+from isorun.sources.lines import LineMetrics
+from isorun.study import Sources
 
 LINES: Final = 1_000_000
 KINDS: Final[dict[str, Callable[[int], str]]] = {

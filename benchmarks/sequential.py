@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from isorun.analysis.pairwise.rank_tests import continuous_law
-from isorun.analysis.sequential.plan import Look, every
+from isorun.analysis.pairwise import continuous_law
+from isorun.analysis.sequential import Look, every
 from isorun.analysis.sequential.rules import Rule, e_process_rule, fixed_rule, naive_rule, sequential_rule
 from isorun.analysis.sequential.trace import Ends, ends, trace
 

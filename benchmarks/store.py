@@ -25,8 +25,7 @@ from isorun.store.folder import open_store
 from isorun.store.rows import RecordWriter
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import load_study
-from isorun.study.envelope import record_digest
-from isorun.study.records import Numbers, RunRecord, RunState, Series
+from isorun.study.records import Numbers, RunRecord, RunState, Series, record_digest
 
 _RUNS: Final = 10_000
 _ROWS: Final = 1_000_000

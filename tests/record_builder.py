@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from isorun.study.cells import Cell, cells_of
+from isorun.study.cells import Cell, Level, cells_of
 from isorun.study.design import Approach, Study
-from isorun.study.levels import Level
 from isorun.study.records import Predictions, RunRecord, RunState, Series
 
 CLASSES = 10

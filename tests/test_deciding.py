@@ -6,7 +6,7 @@ import pytest
 
 import isorun.showing
 from isorun import workflow
-from isorun.analysis.sequential.plan import Plan
+from isorun.analysis.sequential import Plan
 from isorun.deciding import KeptPlan, StudyDecision, decide
 from isorun.errors import InputError, NothingRecorded
 from isorun.scheduling import Observer

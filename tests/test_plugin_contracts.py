@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from isorun.study.parts import Sources
+from isorun.study import Sources
 from isorun.testing.source_contract import SourceContract
 from isorun.testing.store_contract import StoreContract
 

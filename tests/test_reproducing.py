@@ -6,7 +6,7 @@ import pytest
 
 from isorun import reproducing, session
 from isorun.errors import NothingRecorded, UsageError
-from isorun.report.tables import Column, Table
+from isorun.report import Column, Table
 from isorun.study.design import Study
 from isorun.study.records import RunState
 from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Omission, Presentation, Request, Scale

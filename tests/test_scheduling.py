@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import ExecutionError, StoreError, StudyError
-from isorun.execution.base import AbstractExecutor, ExecutorFailed, RowsLogged, RunEnded, RunStarted
+from isorun.execution import AbstractExecutor, ExecutorFailed, RowsLogged, RunEnded, RunStarted
 from isorun.scheduling import AbstractAgenda, CellList, Observer, carry_out
 from isorun.session import ExecutorOptions, Session
 from isorun.study.cells import cells_of
-from isorun.study.design import Study, adhoc_study
-from isorun.study.document import kept_study, without_secrets
+from isorun.study.design import Study, adhoc_study, kept_study, without_secrets
 from isorun.study.records import RunState
 from isorun.testing.memory_store import MemoryStore
 from record_builder import make_record

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from isorun import stats
     from isorun.analysis.agreements.shared_runs import AgreementTable
     from isorun.analysis.comparison import Comparison
-    from isorun.analysis.evidence.condition import Condition
+    from isorun.analysis.evidence import Condition
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
     from isorun.analysis.planning.power import PowerResult
-    from isorun.analysis.sequential.decision import Decision, Verdict
-    from isorun.analysis.spreads.spread import GroupSummary, Summaries
+    from isorun.analysis.sequential import Decision, Verdict
+    from isorun.analysis.spreads import GroupSummary, Summaries
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.deciding import StudyDecision, decide
@@ -69,9 +69,9 @@ __all__ = [
 _LAZY = {
     "AgreementTable": "isorun.analysis.agreements.shared_runs",
     "Comparison": "isorun.analysis.comparison",
-    "Condition": "isorun.analysis.evidence.condition",
-    "Decision": "isorun.analysis.sequential.decision",
-    "GroupSummary": "isorun.analysis.spreads.spread",
+    "Condition": "isorun.analysis.evidence",
+    "Decision": "isorun.analysis.sequential",
+    "GroupSummary": "isorun.analysis.spreads",
     "IsorunError": "isorun.errors",
     "Leaderboard": "isorun.analysis.leaderboards.leaderboard",
     "MixedResult": "isorun.analysis.mixed.result",
@@ -81,8 +81,8 @@ _LAZY = {
     "Study": "isorun.study.design",
     "StudyDecision": "isorun.deciding",
     "StudyResult": "isorun.analysis.studies.study_result",
-    "Summaries": "isorun.analysis.spreads.spread",
-    "Verdict": "isorun.analysis.sequential.decision",
+    "Summaries": "isorun.analysis.spreads",
+    "Verdict": "isorun.analysis.sequential",
     "agree": "isorun.questions",
     "analyse": "isorun.workflow",
     "compare": "isorun.questions",

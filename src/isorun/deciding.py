@@ -13,7 +13,7 @@ import numpy as np
 from isorun import workflow
 from isorun.analysis import Told
 from isorun.analysis.comparison import REAL_RUNS
-from isorun.analysis.evidence.condition import Condition, voided
+from isorun.analysis.evidence import Condition, voided
 from isorun.analysis.evidence.judged import ASSUMED
 from isorun.analysis.evidence.units import (
     FEWEST_UNITS,
@@ -28,26 +28,23 @@ from isorun.analysis.evidence.units import (
 )
 from isorun.analysis.measurements import Group, Measurements
 from isorun.analysis.samples import FloatArray, finite_sample
-from isorun.analysis.sequential.decision import Decision, Verdict, named, skewed_pairs, withheld
-from isorun.analysis.sequential.plan import Looks, Plan, continued
+from isorun.analysis.sequential import Decision, Looks, Plan, Verdict, continued, named, skewed_pairs, withheld
 from isorun.analysis.sequential.rules import planned_rule
 from isorun.analysis.sequential.verdict import decide_by, next_action, plan_of
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.errors import InputError, IsorunError, NothingRecorded, known_names
-from isorun.execution.base import AbstractExecutor
+from isorun.execution import AbstractExecutor
 from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, study_results
 from isorun.scheduling import AbstractAgenda, Observer, carry_out
 from isorun.session import Session
 from isorun.showing import VIEWS
-from isorun.store.base import PLANS, AbstractDocuments, AbstractStore
-from isorun.study.cells import Cell, cells_of
-from isorun.study.design import Study
-from isorun.study.document import extended, with_key
-from isorun.study.levels import Level
+from isorun.store import PLANS, AbstractDocuments, AbstractStore
+from isorun.study.cells import Cell, Level, cells_of
+from isorun.study.design import Study, extended, with_key
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
-    from isorun.report.view import View
+    from isorun.report import View
 
 __all__ = ["Sides", "StudyDecision", "decide"]
 
@@ -183,7 +180,7 @@ class StudyDecision(Told):
 
 
 def _view(result: StudyDecision) -> View:
-    from isorun.report.statistics.comparisons import decision_view  # noqa: PLC0415 - loads when one is shown
+    from isorun.report.comparisons import decision_view  # noqa: PLC0415 - loads when one is shown
 
     return decision_view(
         result.decision,

@@ -22,7 +22,7 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.units import (
     REPEAT,
     Counting,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from isorun.analysis.mixed.result import DegreesOfFreedom, MixedResult
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.samples import FloatArray
-    from isorun.analysis.spreads.spread import Summaries
+    from isorun.analysis.spreads import Summaries
     from isorun.analysis.studies.study_result import StudyResult, StudySides
 
 __all__ = [
@@ -225,7 +225,7 @@ def summarize(
     unit: str | None = None,
 ) -> Summaries:
     """How the runs of each group look: runs and units, mean, sd with its interval, median, IQM, extremes."""
-    from isorun.analysis.spreads.spread import summarize as summarize_table
+    from isorun.analysis.spreads import summarize as summarize_table
 
     part = _part(data, Asked(value, where=where, drop_missing=drop_missing, unit=unit))
     return summarize_table(
@@ -239,7 +239,7 @@ def summarize(
 
 def groups_of(data: Any, asked: Asked, by: str | Sequence[str] | None = None) -> tuple[Group, ...]:
     """The values of each group, for figures."""
-    from isorun.analysis.spreads.spread import column_names
+    from isorun.analysis.spreads import column_names
 
     part = _part(data, asked)
     return part.groups(column_names(_grouping(part.found, by), tuple(part.table.columns)))
@@ -539,7 +539,7 @@ def agree(
     which means are published.
     """
     from isorun.analysis.agreements.shared_runs import agreement_table, metrics_of, sides_of
-    from isorun.analysis.spreads.spread import column_names
+    from isorun.analysis.spreads import column_names
 
     found = results(data)
     columns = column_names(value or found.value(None), tuple(found.table.columns))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from isorun import workflow
-from isorun.analysis.evidence.condition import Condition, some
+from isorun.analysis.evidence import Condition, some
 from isorun.analysis.studies.selection import last_words
 from isorun.errors import NothingRecorded, UsageError
 from isorun.scheduling import Observer

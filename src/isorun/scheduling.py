@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from isorun.errors import IsorunError
-from isorun.execution.base import Event, ExecutorFailed, RowsLogged, RunEnded, RunStarted, job_of
+from isorun.execution import Event, ExecutorFailed, RowsLogged, RunEnded, RunStarted, job_of
 from isorun.session import Session
-from isorun.store.base import Claim, Holder
+from isorun.store import Claim, Holder
 from isorun.study.cells import Cell
 from isorun.study.design import Study
 from isorun.study.records import Note, RunRecord, RunState

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from isorun.errors import IsorunError, PluginError
 
 if TYPE_CHECKING:
-    from isorun.execution.base import AbstractExecutor
-    from isorun.store.base import AbstractStore
+    from isorun.execution import AbstractExecutor
+    from isorun.store import AbstractStore
 
 __all__ = [
     "STORE_NAME",
@@ -102,7 +102,7 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
 
         return FolderStore(Path(place), create=create)
     from isorun import plugins
-    from isorun.store.base import AbstractStore
+    from isorun.store import AbstractStore
 
     scheme = url[1].lower()
     factory = plugins.load(plugins.STORES, scheme, own=(_FOLDER,))
@@ -121,7 +121,7 @@ def open_executor(name: str, options: ExecutorOptions) -> AbstractExecutor:
             options.runs, options.jobs, launch=options.launch, devices=options.devices, python=options.python
         )
     from isorun import plugins
-    from isorun.execution.base import AbstractExecutor
+    from isorun.execution import AbstractExecutor
 
     factory = plugins.load(plugins.EXECUTORS, name, own=(_LOCAL,))
     executor = _made_by(f"executor {name!r}", factory, options)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
     from isorun.analysis.planning.power import PowerResult
-    from isorun.analysis.sequential.decision import Decision
-    from isorun.analysis.spreads.spread import Summaries
+    from isorun.analysis.sequential import Decision
+    from isorun.analysis.spreads import Summaries
     from isorun.analysis.studies.study_result import StudyResult
-    from isorun.report.view import View
+    from isorun.report import View
 
 __all__ = ["VIEWS", "html", "install", "text", "view_of"]
 
@@ -45,8 +45,8 @@ def view_of(result: Told) -> View:
 
 
 def _fragment(view: View) -> Iterator[str]:
+    from isorun.report import escaped
     from isorun.report.html import render_table
-    from isorun.report.plain_text import escaped
 
     yield '<div class="isorun">'
     yield from (f"<p><strong>{escaped(sentence)}</strong></p>" for sentence in view.verdict[:1])
@@ -63,59 +63,59 @@ def _fragment(view: View) -> Iterator[str]:
 
 
 def _comparison(result: Comparison) -> View:
-    from isorun.report.statistics.comparisons import comparison_view
+    from isorun.report.comparisons import comparison_view
 
     return comparison_view(result, result.metric)
 
 
 def _decision(result: Decision) -> View:
-    from isorun.report.statistics.comparisons import decision_view
+    from isorun.report.comparisons import decision_view
 
     return decision_view(result, "A", "B")
 
 
 def _study_decision(result: Any) -> View:
     """Of a `deciding.StudyDecision`, which lies above."""
-    from isorun.report.statistics.comparisons import decision_view
+    from isorun.report.comparisons import decision_view
 
     known = {"units": result.units, "warnings": result.conditions, "to_keep": result.to_keep}
     return decision_view(result.decision, result.a, result.b, **known)
 
 
 def _power(result: PowerResult) -> View:
-    from isorun.report.statistics.comparisons import power_view
+    from isorun.report.comparisons import power_view
 
     return power_view(result)
 
 
 def _leaderboard(result: Leaderboard) -> View:
-    from isorun.report.statistics.leaderboards import leaderboard_view
+    from isorun.report.leaderboards import leaderboard_view
 
     return leaderboard_view(result, result.metric)
 
 
 def _agreement(result: AgreementTable) -> View:
-    from isorun.report.statistics.agreements import agreement_view
+    from isorun.report.agreements import agreement_view
 
     return agreement_view(result)
 
 
 def _mixed(result: MixedResult) -> View:
     from isorun.analysis.mixed.hypotheses import variance_shares
-    from isorun.report.statistics.mixed_models import mixed_view
+    from isorun.report.mixed_models import mixed_view
 
     return mixed_view(result, variance_shares(result) if result.random else ())
 
 
 def _summaries(result: Summaries) -> View:
-    from isorun.report.statistics.summaries import summaries_view
+    from isorun.report.summaries import summaries_view
 
     return summaries_view(result, result.value)
 
 
 def _study(result: StudyResult) -> View:
+    from isorun.report import View
     from isorun.report.study_view import study_tables, verdict
-    from isorun.report.view import View
 
     return View(verdict(result), study_tables(result), result.conditions)
 

@@ -38,6 +38,16 @@ if TYPE_CHECKING:
     from isorun.analysis.mixed.checks import joint_test
     from isorun.analysis.mixed.hypotheses import hypotheses, variance_shares
     from isorun.analysis.mixed.model import mixed_model
+    from isorun.analysis.pairwise import (
+        brunner_munzel,
+        f_test,
+        fligner,
+        levene,
+        mann_whitney,
+        paired_t,
+        welch,
+        wilcoxon_signed_rank,
+    )
     from isorun.analysis.pairwise.by_name import (
         almost_stochastic_order,
         bayesian_correlated_t,
@@ -49,16 +59,13 @@ if TYPE_CHECKING:
         probability_of_improvement,
         single_run_reversal,
     )
-    from isorun.analysis.pairwise.mean_and_variance_tests import f_test, fligner, levene, paired_t, welch
-    from isorun.analysis.pairwise.rank_tests import brunner_munzel, mann_whitney, wilcoxon_signed_rank
     from isorun.analysis.planning.power import detectable_difference, power_of, runs_needed
     from isorun.analysis.samples import Pairs, adjusted
-    from isorun.analysis.sequential.decision import next_action
-    from isorun.analysis.sequential.plan import against_stored
+    from isorun.analysis.sequential import against_stored, next_action
     from isorun.analysis.sequential.verdict import decide
+    from isorun.analysis.spreads import interquartile_mean, outliers, pooled_sd, sd_interval, spread
     from isorun.analysis.spreads.class_gaps import class_gaps
     from isorun.analysis.spreads.nested import nested_disagreement, nested_variance
-    from isorun.analysis.spreads.spread import interquartile_mean, outliers, pooled_sd, sd_interval, spread
     from isorun.analysis.spreads.test_noise import correctness, noise_shares
 
 _HOMES: Final = {

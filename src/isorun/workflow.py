@@ -20,17 +20,16 @@ from typing import TYPE_CHECKING, Any, Final
 from isorun.errors import IsorunError, NothingRecorded, StudyError, known_names
 from isorun.scheduling import CellList, Observer, Outcome, carry_out
 from isorun.session import ExecutorOptions, Session, is_there, open_session, open_store, runs_folder, store_place
-from isorun.store.base import PLANS, STUDIES, AbstractStore, Holder
+from isorun.store import PLANS, STUDIES, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of, withheld_hashes
-from isorun.study.design import Study, load_study
-from isorun.study.document import kept_study, with_key, without_secrets
+from isorun.study.design import Study, kept_study, load_study, with_key, without_secrets
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
-    from isorun.analysis.evidence.condition import Condition
+    from isorun.analysis.evidence import Condition
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
-    from isorun.execution.base import AbstractExecutor
+    from isorun.execution import AbstractExecutor
 
 __all__ = [
     "Status",
@@ -237,7 +236,7 @@ def store_conditions(store: AbstractStore) -> tuple[Condition, ...]:
     notes = store.notes()
     if not notes:
         return ()
-    from isorun.analysis.evidence.condition import Condition
+    from isorun.analysis.evidence import Condition
 
     next_step = "isorun store verify looks at everything; what was set aside is kept"
     return tuple(Condition(note.code, note.message, next_step) for note in notes)
@@ -249,7 +248,7 @@ def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
     They are not taken in silently: how many there are depended on their results, and only `isorun decide` holds its
     error rate then.
     """
-    from isorun.analysis.evidence.condition import Condition
+    from isorun.analysis.evidence import Condition
 
     kept = store.documents(PLANS)
     names = kept.names()
@@ -379,7 +378,7 @@ def _renamed(study: Study, store: AbstractStore) -> Iterator[Condition]:
     """A name that another command had: its runs stay in the store, but no longer under it."""
     if study.name not in recent(store):
         return
-    from isorun.analysis.evidence.condition import Condition
+    from isorun.analysis.evidence import Condition
     from isorun.worker.redaction import redacted_argv
 
     try:
@@ -397,7 +396,7 @@ def _edited(study: Study, made: Sequence[RunRecord], finished: int, left: int) -
     changed = _changes(study, list(versions.values()))
     if not changed:
         return
-    from isorun.analysis.evidence.condition import Condition, some
+    from isorun.analysis.evidence import Condition, some
 
     mixed = f"; the {some(left, 'run')} still to make would mix both versions" if left else ""
     yield Condition(
@@ -436,7 +435,7 @@ def _of_others(study: Study, store: AbstractStore, finished: set[str]) -> Iterat
     names = recent(store)
     if study.name in names:
         return
-    from isorun.analysis.evidence.condition import Condition, some
+    from isorun.analysis.evidence import Condition, some
 
     sharing = [name for name in names[:_MOST_STUDIES] if finished & _cells(name, store)]
     whose = f"the study {sharing[0]}" if sharing else "another study"

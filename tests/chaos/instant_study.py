@@ -7,7 +7,7 @@ from pathlib import Path
 
 from isorun import workflow
 from isorun.errors import IsorunError
-from isorun.execution.base import Job
+from isorun.execution import Job
 from isorun.scheduling import Observer
 from isorun.store.files import Files
 from isorun.store.folder import FolderStore

@@ -22,8 +22,7 @@ from typing import Final
 
 from isorun import workflow
 from isorun.session import is_there
-from isorun.study.envelope import canonical_json
-from isorun.study.records import RunRecord, RunState
+from isorun.study.records import RunRecord, RunState, canonical_json
 
 EPOCHS: Final = 4
 TRAIN: Final = f"""

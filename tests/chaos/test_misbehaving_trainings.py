@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from oracle import Workplace, living
 
-from isorun.execution.base import RunEnded
+from isorun.execution import RunEnded
 from isorun.execution.process import Marks, find_strays
-from isorun.study.envelope import sealed_and_gzipped
-from isorun.study.records import RunRecord, RunState
+from isorun.study.records import RunRecord, RunState, sealed_and_gzipped
 from isorun.testing.executor_contract import carried_out
 
 pytestmark = pytest.mark.chaos

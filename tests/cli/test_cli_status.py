@@ -13,7 +13,7 @@ import pytest
 from isorun import workflow
 from isorun.cli.progress import Progress
 from isorun.scheduling import Observer
-from isorun.store.base import Holder
+from isorun.store import Holder
 from isorun.study.design import Study
 
 SLOW = """

@@ -5,7 +5,7 @@ import pytest
 
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program
 from isorun.errors import ExecutionError
-from isorun.study.parts import Environment
+from isorun.study import Environment
 
 ENV = {"PATH": os.environ["PATH"]}
 

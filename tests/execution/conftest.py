@@ -2,11 +2,10 @@ import itertools
 
 import pytest
 
-from isorun.execution.base import Job, Resources
+from isorun.execution import Job, Resources
 from isorun.execution.local import LocalExecutor
-from isorun.study.cells import Cell
-from isorun.study.levels import Level
-from isorun.study.parts import Environment
+from isorun.study import Environment
+from isorun.study.cells import Cell, Level
 
 
 @pytest.fixture

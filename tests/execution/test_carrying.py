@@ -14,13 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import ExecutionError
-from isorun.execution import carrying
+from isorun.execution import Job, Resources, RowsLogged, RunEnded, RunStarted, carrying
 from isorun.execution.assemble import read_record
-from isorun.execution.base import Job, Resources, RowsLogged, RunEnded, RunStarted
 from isorun.execution.carrying import Place, Workshop, carry_out
-from isorun.study.cells import Cell
-from isorun.study.levels import Level
-from isorun.study.parts import Environment, Sources
+from isorun.study import Environment, Sources
+from isorun.study.cells import Cell, Level
 from isorun.study.records import RunState
 from isorun.testing.executor_contract import carried_out, execute
 
@@ -202,7 +200,7 @@ def test_devices_are_lent_recorded_and_shared_with_a_note(make_job, tmp_path, lo
 
 @pytest.mark.parametrize("launch", ["fresh", "warm"])
 def test_every_run_gets_a_copy_of_standard_input(make_job, local, tmp_path, launch):
-    from isorun.execution.standard_input import StandardInput
+    from isorun.execution.resources import StandardInput
 
     (tmp_path / "in").write_text("0.25\n")
     fd = os.open(tmp_path / "in", os.O_RDONLY)

@@ -3,7 +3,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.execution.events import EventLog, non_finite_notes, read_run_folder
+from isorun.execution.output import EventLog, non_finite_notes, read_run_folder
 from isorun.study.records import Seeded, Series
 from isorun.worker.events import encode
 

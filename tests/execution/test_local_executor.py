@@ -15,7 +15,7 @@ from isorun.errors import ExecutionError
 from isorun.execution.carrying import Place, Workshop, carry_out
 from isorun.execution.keeper import processes
 from isorun.execution.process import Marks, find_strays
-from isorun.study.parts import Sources
+from isorun.study import Sources
 from isorun.study.records import RunState
 from isorun.testing.executor_contract import execute
 
@@ -334,11 +334,11 @@ def test_killing_the_executor_leaves_no_process_behind(launch, tmp_path):
     )
     code = f"""
         from pathlib import Path
-        from isorun.execution.base import Job
+        from isorun.execution import Job
         from isorun.execution.local import LocalExecutor
         from isorun.testing.executor_contract import execute
         from isorun.study.cells import Cell
-        from isorun.study.levels import Level
+        from isorun.study.cells import Level
         cell = Cell("a", ("python", "train.py"), "default", {{}}, "default", {{}}, Level.FIXED_SEED, 1, 0)
         here = Path({str(tmp_path)!r})
         execute(LocalExecutor(here / "runs", launch={launch!r}), Job(cell, 1, cell.command, here, 1))

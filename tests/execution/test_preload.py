@@ -3,7 +3,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.execution.preload import imports_of_script, modules_to_preload
+from isorun.execution.warm import imports_of_script, modules_to_preload
 from isorun.worker.frameworks import preload_with
 
 PARTS = preload_with("torch")

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.execution.output import BoundedLog, LineSplitter, Output, Secrets
-from isorun.sources import LineMetrics
-from isorun.study.parts import Sources
+from isorun.sources.lines import LineMetrics
+from isorun.study import Sources
 
 SECRET = "s3cr3t-value"
 PEM = "-----BEGIN PRIVATE KEY-----\n" + "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIB"] * 5)

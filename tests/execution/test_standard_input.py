@@ -7,7 +7,7 @@ import time
 import pytest
 
 from isorun.errors import ExecutionError
-from isorun.execution.standard_input import StandardInput
+from isorun.execution.resources import StandardInput
 
 
 @pytest.fixture

@@ -225,10 +225,9 @@ def test_closing_leaves_no_server_behind(make_job, local):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """The same training at each level, fresh and warm twice, on one CPU and on all."""
-    from isorun.execution.base import Job
+    from isorun.execution import Job
     from isorun.execution.local import LocalExecutor
-    from isorun.study.cells import Cell
-    from isorun.study.levels import Level
+    from isorun.study.cells import Cell, Level
 
     folder = tmp_path_factory.mktemp("torch")
     (folder / "train.py").write_text(textwrap.dedent(TRAINING))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.report.numbers import (
+from isorun.report import (
     UNKNOWN,
     count,
     decimals_for,

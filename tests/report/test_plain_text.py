@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.report.plain_text import escaped, harmless
+from isorun.report import escaped, harmless
 
 
 def test_white_space_becomes_a_space_and_control_characters_are_marked():

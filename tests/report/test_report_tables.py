@@ -3,10 +3,9 @@
 import pytest
 
 from isorun.analysis.studies.group_result import GroupKey
-from isorun.report import html, latex, markdown
+from isorun.report import MOST_ROWS, Column, Table, html, latex, markdown, without_constant_columns
 from isorun.report.study_tables import GROUP_COLUMNS, named_rows
-from isorun.report.tables import MOST_ROWS, Column, Table, without_constant_columns
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 
 KEYS = [GroupKey("a", "default", "default", Level.DEFAULT), GroupKey("b", "default", "default", Level.DEFAULT)]
 

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from isorun.report import terminal
-from isorun.report.tables import Column, Table
+from isorun.report import Column, Table, terminal
 
 ESCAPE = re.compile(r"\x1b\[\d+m")
 

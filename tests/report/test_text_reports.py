@@ -5,8 +5,8 @@ import re
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import latex, markdown
 from isorun.report.study_view import verdict
+from isorun.study.cells import Level
 from isorun.study.design import Approach
-from isorun.study.levels import Level
 from record_builder import make_study, trained_records
 
 

@@ -4,11 +4,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
+from isorun.report import Column, Listing, Table, View
 from isorun.report.figures.study_figures import study_figures
 from isorun.report.study_view import study_view
-from isorun.report.tables import Column, Table
-from isorun.report.view import Listing, View
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"
 

@@ -9,11 +9,11 @@ import pytest
 
 from isorun import plugins
 from isorun.errors import PluginError
-from isorun.sources import Found, LineMetrics, Reading
-from isorun.sources.base import AbstractSource, installed_source
+from isorun.sources import AbstractSource, Found, Reading, installed_source
 from isorun.sources.files import DataFiles, EventFiles
+from isorun.sources.lines import LineMetrics
 from isorun.sources.tensorboard import masked_crc32c
-from isorun.study.parts import Sources
+from isorun.study import Sources
 from isorun.study.records import Series
 from isorun.testing.source_contract import SourceContract
 

@@ -9,8 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isorun.sources import Found, files, read_files
+from isorun.sources import Found, Reading, files
 from isorun.study.design import Sources
+
+
+def read_files(sources: Sources, folder: Path, since_unix: float) -> Found:
+    return Reading(sources).finish(folder, since_unix)[0]
+
 
 BEGAN = 1_000_000.0
 WRITTEN = BEGAN + 60.5

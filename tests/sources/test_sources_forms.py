@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from isorun.sources import scan_text
+from isorun.sources.lines import scan_text
 
 FORMS = [
     ("val_acc: 0.98", {"val_acc": 0.98}),

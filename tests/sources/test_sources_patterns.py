@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import StudyError
-from isorun.sources import Found, LineMetrics, patterns, scan_text
+from isorun.sources import Found, patterns
+from isorun.sources.lines import LineMetrics, scan_text
 from isorun.sources.patterns import has_nested_repeat
 from isorun.study.design import Sources
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from isorun.sources import Found, scan_text
+from isorun.sources import Found
+from isorun.sources.lines import scan_text
 
 SAMPLES = Path(__file__).parent / "samples"
 

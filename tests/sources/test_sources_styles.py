@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.sources import Found, LineMetrics, scan_text
-from isorun.study.parts import Sources
+from isorun.sources import Found
+from isorun.sources.lines import LineMetrics, scan_text
+from isorun.study import Sources
 
 STYLES = {
     part.partition("\n")[0]: part.partition("\n")[2]

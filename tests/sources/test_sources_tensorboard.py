@@ -11,9 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.sources import Found, read_files
+from isorun.sources import Found, Reading
 from isorun.sources.tensorboard import MalformedMessage, crc32c, masked_crc32c, scalars_in
 from isorun.study.design import Sources
+
+
+def read_files(sources: Sources, folder: Path, since_unix: float) -> Found:
+    return Reading(sources).finish(folder, since_unix)[0]
 
 
 def read(folder: Path, since: float, pattern: str = "tb") -> Found:

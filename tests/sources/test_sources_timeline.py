@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.sources import Found, LineMetrics, describe, merged, scan_text, timeline
+from isorun.sources import Found, describe, lines, merged
+from isorun.sources.lines import LineMetrics, scan_text
 from isorun.study.design import Sources
 from isorun.study.records import Note, Series
 
@@ -83,10 +84,10 @@ def test_a_long_line_is_read_at_its_start_and_noted() -> None:
 
 
 def test_points_and_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline, "MOST_POINTS", 10)
-    monkeypatch.setattr(timeline, "MOST_METRICS", 3)
-    lines = [f"loss: {value}" for value in range(100)] + [f"loss_{name}: 1" for name in range(100)]
-    found = scan_text("\n".join(lines))
+    monkeypatch.setattr(lines, "MOST_POINTS", 10)
+    monkeypatch.setattr(lines, "MOST_METRICS", 3)
+    printed = [f"loss: {value}" for value in range(100)] + [f"loss_{name}: 1" for name in range(100)]
+    found = scan_text("\n".join(printed))
     assert len(found.series) == 3
     assert len(found.series["loss"].values) == 10
     assert found.series["loss"].values[-1] == 99

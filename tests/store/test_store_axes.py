@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.store.axes import pack_axis, unpack_axis
+from isorun.store.content import pack_axis, unpack_axis
 
 floats = st.floats(allow_nan=True, allow_infinity=True)
 times = st.lists(st.floats(0, 1e7), min_size=1, max_size=40).map(sorted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from isorun.store.base import AbstractStore
+from isorun.store import AbstractStore
 from isorun.store.folder import FolderStore, open_store
 from isorun.testing.memory_store import MemoryStore
 from isorun.testing.store_contract import StoreContract

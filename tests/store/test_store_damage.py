@@ -18,14 +18,13 @@ import pytest
 
 from isorun.cli.main import main
 from isorun.errors import StoreDamaged, StoreError
-from isorun.store.base import STUDIES
+from isorun.store import STUDIES
 from isorun.store.checking import repair, verify
 from isorun.store.content import stored_form
 from isorun.store.files import Files
 from isorun.store.folder import open_store
 from isorun.store.inbox import Inbox
-from isorun.study.envelope import sealed_and_gzipped
-from isorun.study.records import RunState
+from isorun.study.records import RunState, sealed_and_gzipped
 from isorun.testing.made_records import content, make_cell, make_record
 
 PAGE = 16_384

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from isorun.errors import StoreDamaged, StoreTooNew
-from isorun.store.base import STUDIES
+from isorun.store import STUDIES
 from isorun.store.folder import open_store
 from isorun.study.records import RunRecord, RunState
 from isorun.testing.made_records import content, make_cell, make_record

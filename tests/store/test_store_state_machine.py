@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from isorun.errors import StoreConflict
-from isorun.store.base import AbstractStore, Claim
+from isorun.store import AbstractStore, Claim
 from isorun.store.content import stored_form
 from isorun.store.folder import open_store
 from isorun.study.records import RunState

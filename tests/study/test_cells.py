@@ -7,10 +7,8 @@ import json
 import pytest
 
 from isorun.errors import StudyError
-from isorun.study.cells import UNKEYED, Cell, cells_of
-from isorun.study.design import Study
-from isorun.study.document import changed, document_of, kept_study, with_key, without_secrets
-from isorun.study.levels import Level
+from isorun.study.cells import UNKEYED, Cell, Level, cells_of
+from isorun.study.design import Study, changed, document_of, kept_study, with_key, without_secrets
 
 KEY = bytes(range(32))
 CELL = Cell("a", ("python", "t.py"), "default", {}, "default", {}, Level.FIXED_SEED, 1, 0)

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from isorun.errors import StudyError
+from isorun.study import Environment
 from isorun.study.cells import cells_of
-from isorun.study.design import study_from_document
-from isorun.study.document import document_of
-from isorun.study.parts import Environment
+from isorun.study.design import document_of, study_from_document
 
 
 def study(**environment):

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from isorun.errors import StudyError
 from isorun.study.cells import cells_of
-from isorun.study.design import KEYS, load_study, study_from_document
-from isorun.study.document import document_of
+from isorun.study.design import KEYS, document_of, load_study, study_from_document
 
 GOOD = """\
 name = "digits"

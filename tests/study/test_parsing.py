@@ -3,10 +3,8 @@
 import pytest
 
 from isorun.errors import StudyError
-from isorun.study.cells import cells_of
-from isorun.study.design import Study, load_study, study_from_document
-from isorun.study.document import document_of
-from isorun.study.levels import Level
+from isorun.study.cells import Level, cells_of
+from isorun.study.design import Study, document_of, load_study, study_from_document
 
 FULL = """
 name = "digits"

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import StudyError
-from isorun.study import placeholders
+from isorun.study.cells import fill_placeholders
 
 FIXED = {"seed": "7", "repeat": "0", "level": "default", "run_dir": "/r"}
 
 
 def fill(*command, **config):
-    return placeholders.fill(command, FIXED, config, "here")
+    return fill_placeholders(command, FIXED, config, "here")
 
 
 def test_placeholders_are_filled_wherever_they_stand():

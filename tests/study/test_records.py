@@ -11,10 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import StoreError, StoreTooNew
-from isorun.study.cells import Cell
-from isorun.study.envelope import canonical_json, open_envelope, sealed, sealed_and_gzipped
-from isorun.study.levels import Level
-from isorun.study.records import Note, Numbers, Predictions, RunRecord, RunState, Seeded, Series
+from isorun.study.cells import Cell, Level
+from isorun.study.records import (
+    Note,
+    Numbers,
+    Predictions,
+    RunRecord,
+    RunState,
+    Seeded,
+    Series,
+    canonical_json,
+    open_envelope,
+    sealed,
+    sealed_and_gzipped,
+)
 from isorun.testing import made_records
 
 CELL = Cell("a", ("python", "t.py"), "default", {}, "default", {}, Level.FIXED_SEED, 1, 0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 from isorun.worker import levels
 
 AVX2 = frozenset({"avx2"})

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from worker_trainings import run_environment
 
-from isorun.execution.events import read_run_folder
+from isorun.execution.output import read_run_folder
 from isorun.worker import events, runfolder
 from isorun.worker.recorder import Recorder
 from isorun.worker.runfolder import RowTail

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from isorun.study.design import Study
 from isorun.zoo.paper import AbstractPaper, Exhibit, Presentation, Scale, smoke_verdict
-from isorun.report.tables import Column, Table
+from isorun.report import Column, Table
 
 SCRIPT = str(Path(__file__).with_name("shelf_train.py"))
 

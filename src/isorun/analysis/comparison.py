@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.units import (
     Counting,
     Units,
@@ -30,6 +30,19 @@ from isorun.analysis.evidence.units import (
     units_of,
 )
 from isorun.analysis.measurements import Group, Measurements, read_table
+from isorun.analysis.pairwise import (
+    MeanDifference,
+    RankSum,
+    Superiority,
+    brunner_munzel,
+    f_test,
+    fligner,
+    levene,
+    mann_whitney,
+    paired_t,
+    welch,
+    wilcoxon_signed_rank,
+)
 from isorun.analysis.pairwise.effects import (
     EffectSize,
     Improvement,
@@ -39,8 +52,6 @@ from isorun.analysis.pairwise.effects import (
     probability_of_improvement,
     single_run_reversal,
 )
-from isorun.analysis.pairwise.mean_and_variance_tests import MeanDifference, f_test, fligner, levene, paired_t, welch
-from isorun.analysis.pairwise.rank_tests import RankSum, Superiority, brunner_munzel, mann_whitney, wilcoxon_signed_rank
 from isorun.analysis.samples import (
     FloatArray,
     Interval,
@@ -50,9 +61,9 @@ from isorun.analysis.samples import (
     higher_is_better,
     is_constant,
 )
-from isorun.analysis.sequential.decision import Decision, named, skewed_pairs, withheld
+from isorun.analysis.sequential import Decision, named, skewed_pairs, withheld
 from isorun.analysis.sequential.verdict import decide
-from isorun.analysis.spreads.spread import column_names, spread
+from isorun.analysis.spreads import column_names, spread
 from isorun.errors import InputError, known_names
 
 if TYPE_CHECKING:

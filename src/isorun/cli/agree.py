@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from isorun.cli import output, tables
+from isorun.cli import inputs, output
 from isorun.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["declare", "execute"]
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    tables.declare(parser)
+    inputs.declare_table(parser)
     parser.add_argument("--value", metavar="COLUMNS", help="the column with the results, or several with commas")
     parser.add_argument("--by", metavar="COLUMN", help="the column that tells devices or environments apart")
     parser.add_argument("--pair", metavar="COLUMN", help="runs with the same label here belong together (a seed)")
@@ -37,17 +37,17 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Compare the orders and print."""
     from isorun.questions import agree
-    from isorun.report.statistics.agreements import agreement_view
+    from isorun.report.agreements import agreement_view
 
     result = agree(
-        tables.load(options),
+        inputs.load(options),
         value=options.value,
         by=options.by,
         pair=options.pair,
         sides=[side for side in (options.a, options.b) if side],
         direction=options.direction,
         decimals=options.decimals,
-        where=tables.where(options),
+        where=inputs.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
     )

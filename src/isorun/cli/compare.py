@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import argparse
 
-from isorun.cli import output, tables
+from isorun.cli import inputs, output
 
 __all__ = ["declare", "execute"]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    tables.declare(parser)
+    inputs.declare_table(parser)
     parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
     parser.add_argument("--by", metavar="COLUMNS", help="the column that tells the approaches apart")
     parser.add_argument("--a", metavar="LABEL", help="the one")
@@ -52,9 +52,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Compare and print."""
     from isorun.questions import compare
-    from isorun.report.statistics.comparisons import comparison_view
+    from isorun.report.comparisons import comparison_view
 
-    found = tables.load(options)
+    found = inputs.load(options)
     result = compare(
         found,
         value=options.value,
@@ -63,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
         b=options.b,
         pair=options.pair,
         direction=options.direction,
-        where=tables.where(options),
+        where=inputs.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
         margin=options.margin,

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from isorun.cli import output
-from isorun.cli.waiting import duration
+from isorun.cli.output import duration
 from isorun.errors import UsageError
-from isorun.report.plain_text import harmless
+from isorun.report import harmless
 from isorun.zoo.data.download import Watcher
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _get(options: argparse.Namespace) -> int:
 
 
 def _tell(got: Acquired) -> None:
-    from isorun.report.plain_text import harmless
+    from isorun.report import harmless
     from isorun.zoo.data.listing import acquired_lines
 
     for line in acquired_lines(got):

@@ -15,7 +15,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
-from isorun.cli import adhoc, output, tables
+from isorun.cli import inputs, output
 from isorun.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
     output.declare_session(parser)
     parser.add_argument("--exit-code", action="store_true", help="exit with 3 when a difference was found")
-    adhoc.declare(parser)
+    inputs.declare_command(parser)
     output.declare_figure(parser, "the path of the statistic between its boundaries")
     output.declare(parser)
 
@@ -81,7 +81,7 @@ def execute(options: argparse.Namespace) -> int:
     from isorun import workflow
     from isorun.cli.progress import Progress
     from isorun.deciding import StudyDecision, decide
-    from isorun.report.statistics.comparisons import decision_view
+    from isorun.report.comparisons import decision_view
 
     study = _study(options)
     with Progress(study, sys.stderr) as progress:
@@ -90,7 +90,7 @@ def execute(options: argparse.Namespace) -> int:
             by=options.by,
             a=options.a,
             b=options.b,
-            where=tables.where(options),
+            where=inputs.where(options),
             value=options.value,
             direction=options.direction,
             selection=options.selection,
@@ -146,9 +146,9 @@ def _study(options: argparse.Namespace) -> Study:
     from isorun import workflow
 
     examples = "isorun decide study.toml, or isorun decide -- python a.py --vs- python b.py"
-    if not adhoc.study_or_command(options, options.data, examples, allowed=("metrics",)):
+    if not inputs.study_or_command(options, options.data, examples, allowed=("metrics",)):
         for text in (options.metrics or [])[:1]:
-            options.value, direction = adhoc.named_metric(text)
+            options.value, direction = inputs.named_metric(text)
             options.direction = direction or options.direction
         return workflow.load(options.data, store=options.store)
     words = options.command
@@ -157,7 +157,7 @@ def _study(options: argparse.Namespace) -> Study:
     middle = words.index(_VERSUS)
     if options.pair and not options.levels:
         options.levels = ["fixed-seed"]
-    study = adhoc.study_of([words[:middle], words[middle + 1 :]], options)
+    study = inputs.study_of([words[:middle], words[middle + 1 :]], options)
     if study.name not in workflow.recent(options.store):  # a kept one may know more runs than are declared here
         workflow.remember(study, store=options.store)
     return study

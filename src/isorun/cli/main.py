@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from isorun import __version__
-from isorun.cli.waiting import waiting
+from isorun.cli.output import waiting
 from isorun.errors import IsorunError, UsageError
 
 __all__ = ["COMMANDS", "main"]
@@ -164,7 +164,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _complain(message: str, program: str = "isorun") -> None:
     # Where the message cannot be written either, the exit code has to say it.
-    from isorun.report.plain_text import harmless
+    from isorun.report import harmless
 
     lines = [harmless(line) for line in f"{program}: {message}".split("\n")]
     with suppress(OSError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from isorun.cli import output, tables
+from isorun.cli import inputs, output
 from isorun.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = ["declare", "execute"]
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    tables.declare(parser, judges=False)
+    inputs.declare_table(parser, judges=False)
     parser.add_argument("formula", metavar="FORMULA", help='such as "accuracy ~ experiment + (1|seed) + (1|repeat)"')
     parser.add_argument("--ml", action="store_true", help="maximum likelihood instead of REML")
     parser.add_argument(
@@ -48,12 +48,12 @@ def execute(options: argparse.Namespace) -> int:
     """Fit, test and print."""
     from isorun.analysis.mixed.hypotheses import variance_shares
     from isorun.questions import mixed_model
-    from isorun.report.statistics.mixed_models import mixed_view
+    from isorun.report.mixed_models import mixed_view
 
     result = mixed_model(
-        tables.load(options),
+        inputs.load(options),
         options.formula,
-        where=tables.where(options),
+        where=inputs.where(options),
         reml=not options.ml,
         ddf=options.ddf,
         adjust=options.adjust,

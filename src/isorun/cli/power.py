@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from isorun.cli import output, tables
+from isorun.cli import inputs, output
 from isorun.errors import UsageError
 
 __all__ = ["declare", "execute"]
@@ -19,7 +19,7 @@ _TESTS = "brunner-munzel (default: what compare judges by), sequential (decide),
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    tables.declare(parser, optional=True)
+    inputs.declare_table(parser, optional=True)
     parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
     parser.add_argument("--by", metavar="COLUMNS", help="the column that tells the approaches apart")
     parser.add_argument("--a", metavar="LABEL", help="the runs to simulate from (default: all)")
@@ -37,19 +37,19 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Answer and print."""
     from isorun.questions import power
-    from isorun.report.statistics.comparisons import power_view
+    from isorun.report.comparisons import power_view
 
     if options.runs is None and options.difference is None and options.effect is None:
         allowed = "--difference or --effect (runs needed), or --runs (what they see)"
         raise UsageError("what is asked for?", allowed=allowed)
     result = power(
-        None if options.data is None else tables.load(options),
+        None if options.data is None else inputs.load(options),
         value=options.value,
         by=options.by,
         a=options.a,
         b=options.b,
         pair=options.pair,
-        where=tables.where(options),
+        where=inputs.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
         runs=options.runs,

@@ -12,9 +12,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from isorun.cli.waiting import duration
+from isorun.cli.output import duration
 from isorun.environments.interpreter import interpreters_of
-from isorun.report.plain_text import harmless
+from isorun.report import harmless
 from isorun.scheduling import Observer
 from isorun.study.records import RunRecord, RunState
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from isorun.store.base import Holder
+    from isorun.store import Holder
     from isorun.study.cells import Cell
     from isorun.study.design import Study
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from isorun.cli import output, tables
+from isorun.cli import inputs, output
 
 if TYPE_CHECKING:
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
@@ -24,7 +24,7 @@ __all__ = ["declare", "execute"]
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    tables.declare(parser)
+    inputs.declare_table(parser)
     parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
     parser.add_argument("--by", metavar="COLUMN", help="the column that tells the approaches apart")
     parser.add_argument("--task", metavar="COLUMN", help="the column of tasks: every approach was run on each")
@@ -47,16 +47,16 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Rank and print."""
     from isorun.questions import rank
-    from isorun.report.statistics.leaderboards import leaderboard_view
+    from isorun.report.leaderboards import leaderboard_view
 
-    found = tables.load(options)
+    found = inputs.load(options)
     board = rank(
         found,
         value=options.value,
         by=options.by,
         task=options.task,
         pair=options.pair,
-        where=tables.where(options),
+        where=inputs.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
         direction=options.direction,
@@ -88,7 +88,7 @@ def _draw(found: Results, board: Leaderboard, options: argparse.Namespace) -> No
         asked = Asked(
             options.value,
             options.by,
-            tables.where(options),
+            inputs.where(options),
             options.unit,
             options.drop_missing,
             options.pair,

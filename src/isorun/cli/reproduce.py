@@ -20,7 +20,7 @@ from isorun.errors import UsageError
 
 if TYPE_CHECKING:
     from isorun.cli.progress import Progress
-    from isorun.report.view import View
+    from isorun.report import View
     from isorun.reproducing import Reproduction
     from isorun.study.design import Study
     from isorun.zoo.paper import Request

@@ -15,14 +15,14 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.cli import adhoc, output
-from isorun.report.plain_text import harmless
+from isorun.cli import inputs, output
+from isorun.report import harmless
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:
-    from isorun.analysis.evidence.condition import Condition
+    from isorun.analysis.evidence import Condition
     from isorun.scheduling import Outcome
-    from isorun.store.base import AbstractStore
+    from isorun.store import AbstractStore
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
 
@@ -36,7 +36,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.usage = "isorun run [options] STUDY.toml | isorun run [options] -- COMMAND …"
     parser.add_argument("study", nargs="?", metavar="STUDY", help="a study file, or the name of an ad hoc study")
     parser.set_defaults(takes_command=True)
-    command = adhoc.declare(parser)
+    command = inputs.declare_command(parser)
     command.add_argument("-n", "--repeats", type=int, metavar="N", help="how many identical runs (default 1)")
     both = parser.add_argument_group("how to run")
     both.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own")
@@ -74,16 +74,16 @@ def _study(options: argparse.Namespace) -> Study:
     from isorun import workflow
 
     examples = "isorun run study.toml, or isorun run -n 16 -- python train.py"
-    if adhoc.study_or_command(options, options.study, examples):
-        return adhoc.study_of([options.command], options)
+    if inputs.study_or_command(options, options.study, examples):
+        return inputs.study_of([options.command], options)
     return _with_policy(workflow.load(options.study, store=options.store), options)
 
 
 def _with_policy(study: Study, options: argparse.Namespace) -> Study:
     """The study with limits given on the command line, which change how it runs and not which cells it has."""
-    from isorun.study.document import changed, document_of
+    from isorun.study.design import changed, document_of
 
-    changes = adhoc.policy(options)
+    changes = inputs.policy(options)
     return changed(study, policy={**document_of(study)["policy"], **changes}) if changes else study
 
 
@@ -125,7 +125,7 @@ def _print(
         for line in record.log_tail.rstrip().splitlines()[-3:]:
             print(f"    | {harmless(line)}")
     if conditions:
-        from isorun.report.view import View
+        from isorun.report import View
 
         output.show(View((), (), tuple(conditions)))
     if not outcome.records and not outcome.elsewhere:

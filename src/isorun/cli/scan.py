@@ -26,8 +26,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Read the text and list the metrics found in it, and what was left out and why."""
     from isorun.analysis.evidence.judged import judged_column
-    from isorun.report.plain_text import harmless
-    from isorun.sources import describe, scan_text
+    from isorun.report import harmless
+    from isorun.sources import describe
+    from isorun.sources.lines import scan_text
     from isorun.study.parsing import sources
 
     found = scan_text(_read(options.log), sources({"patterns": options.patterns}, "--pattern"))

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from isorun.cli import output
+from isorun.cli.output import duration
 from isorun.cli.progress import row_text
-from isorun.cli.waiting import duration
 
 if TYPE_CHECKING:
     from isorun.workflow import RunInProgress, Status
@@ -57,7 +57,7 @@ def _json(told: Status, options: argparse.Namespace) -> str:
 
 
 def _lines(told: Status) -> list[str]:
-    from isorun.report.plain_text import harmless
+    from isorun.report import harmless
 
     total = f" of {told.total}" if told.total is not None else ""
     counts = [f"{told.finished}{total} finished", f"{len(told.running)} running"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from isorun.cli import output, tables
+from isorun.cli import inputs, output
 
 if TYPE_CHECKING:
     from isorun.questions import Results
@@ -19,7 +19,7 @@ __all__ = ["declare", "execute"]
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    tables.declare(parser)
+    inputs.declare_table(parser)
     parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
     parser.add_argument("--by", metavar="COLUMNS", help="columns that tell groups apart, with commas between")
     output.declare_figure(parser, "the runs of every group as boxes and points")
@@ -28,14 +28,14 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Summarize and print."""
     from isorun.questions import summarize
-    from isorun.report.statistics.summaries import summaries_view
+    from isorun.report.summaries import summaries_view
 
-    found = tables.load(options)
+    found = inputs.load(options)
     summaries = summarize(
         found,
         value=options.value,
         by=options.by,
-        where=tables.where(options),
+        where=inputs.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
     )
@@ -53,6 +53,6 @@ def _draw(found: Results, options: argparse.Namespace) -> None:
     from isorun.report.figures.distributions import strip
     from isorun.report.figures.files import save_figure
 
-    asked = Asked(options.value, where=tables.where(options), drop_missing=options.drop_missing)
+    asked = Asked(options.value, where=inputs.where(options), drop_missing=options.drop_missing)
     groups = groups_of(found, asked, options.by)
     save_figure(strip(groups, found.value(options.value)), options.figure)

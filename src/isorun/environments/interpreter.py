@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from isorun.environments.base import AbstractEnvironment, Prepared
+from isorun.environments import AbstractEnvironment, Prepared
 from isorun.errors import ExecutionError
+from isorun.study import FUNCTION, Environment
 from isorun.study.design import Study
-from isorun.study.parts import FUNCTION, Environment
 from isorun.worker.levels import OWN_VARIABLES
 
 __all__ = ["InterpreterEnvironment", "Interpreters", "find_program", "interpreters_of"]

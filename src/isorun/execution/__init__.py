@@ -1,1 +1,224 @@
-"""Run: carry out cells, each in a process of its own."""
+"""What every executor promises: it takes jobs and reports events. It never sees a store."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from isorun.errors import IsorunError, StudyError
+from isorun.study import Environment, Sources, is_withheld
+from isorun.study.cells import Cell, fill_placeholders
+from isorun.study.design import Study
+from isorun.study.records import RunRecord
+from isorun.worker.redaction import redacted_argv
+
+__all__ = [
+    "AbstractExecutor",
+    "Event",
+    "ExecutorFailed",
+    "Job",
+    "Resources",
+    "RowsLogged",
+    "RunEnded",
+    "RunStarted",
+    "Tell",
+    "event_to_json",
+    "job_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one run may use; None where nothing was asked for and the executor gives an equal share."""
+
+    cpus: int | None = None
+    devices: int | None = None
+    memory_bytes: int | None = None
+
+    def to_json(self) -> dict[str, int | None]:
+        """Plain JSON."""
+        return {"cpus": self.cpus, "devices": self.devices, "memory_bytes": self.memory_bytes}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, int | None]) -> Resources:
+        """What `to_json` wrote."""
+        return cls(data.get("cpus"), data.get("devices"), data.get("memory_bytes"))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run to carry out: a claimed cell, and everything that another machine needs to carry it out.
+
+    command: the approach's argument vector with its secrets, placeholders not filled: `{run_dir}` is known only where
+    the run happens. seed: what `{seed}` stands for; at level `default` drawn for this run alone.
+    """
+
+    cell: Cell
+    attempt: int
+    command: tuple[str, ...]
+    working_folder: Path
+    seed: int
+    environment: Environment = field(default_factory=lambda: Environment("default"))
+    resources: Resources = field(default_factory=Resources)
+    time_limit_seconds: float | None = None
+    sources: Sources = field(default_factory=Sources)
+
+    @property
+    def run_id(self) -> str:
+        """The id of this execution: the cell's id and the attempt."""
+        return f"{self.cell.id}-{self.attempt}"
+
+    def filled(self, run_folder: Path) -> Job:
+        """The same job with every placeholder replaced, in the command and in the names of files."""
+        fixed = {
+            "seed": str(self.seed),
+            "repeat": str(self.cell.repeat),
+            "level": str(self.cell.level),
+            "run_dir": str(run_folder.absolute()),
+        }
+
+        def fill(texts: tuple[str, ...]) -> tuple[str, ...]:
+            return fill_placeholders(texts, fixed, self.cell.config_values, f"approaches.{self.cell.approach}")
+
+        sources = replace(
+            self.sources,
+            files=fill(self.sources.files),
+            tensorboard=fill(self.sources.tensorboard),
+            installed={name: fill(settings) for name, settings in self.sources.installed.items()},
+        )
+        return replace(self, command=fill(self.command), sources=sources)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, with the secrets that the run needs: for the machine that carries it out, not to be kept."""
+        return {
+            "job": 1,
+            "cell": self.cell.to_json(),
+            "attempt": self.attempt,
+            "command": list(self.command),
+            "working_folder": str(self.working_folder),
+            "seed": self.seed,
+            "environment": {"name": self.environment.name, **self.environment.to_json()},
+            "resources": self.resources.to_json(),
+            "time_limit_seconds": self.time_limit_seconds,
+            "sources": self.sources.to_json(),
+        }
+
+    def to_json_without_secrets(self) -> dict[str, Any]:
+        """What may be kept of it."""
+        environment = {"name": self.environment.name, **self.environment.to_json(), **self.environment.content()}
+        return {**self.to_json(), "command": redacted_argv(self.command, {}), "environment": environment}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Job:
+        """The job that `to_json` wrote."""
+        return cls(
+            cell=Cell.from_json(data["cell"]),
+            attempt=data["attempt"],
+            command=tuple(data["command"]),
+            working_folder=Path(data["working_folder"]),
+            seed=data["seed"],
+            environment=Environment.from_json(data["environment"]),
+            resources=Resources.from_json(data["resources"]),
+            time_limit_seconds=data["time_limit_seconds"],
+            sources=Sources.from_json(data["sources"]),
+        )
+
+
+def job_of(study: Study, cell: Cell, attempt: int, seed: int) -> Job:
+    """What to carry out for a claimed cell; StudyError when the study was kept without a secret that it needs."""
+    environment = study.environments[cell.environment]
+    approach = study.approaches[cell.approach]
+    if any(map(is_withheld, (*approach.command, *environment.env.values()))):
+        raise StudyError(
+            f"approaches.{cell.approach}: a variable or secret of it was not kept, so it cannot be run by its name",
+            hint="type the command again; finished runs are kept",
+        )
+    return Job(
+        cell=cell,
+        attempt=attempt,
+        command=approach.command,
+        working_folder=Path(study.folder).resolve(),
+        seed=seed,
+        environment=environment,
+        resources=Resources(environment.threads, environment.devices_per_run, environment.memory_bytes),
+        time_limit_seconds=study.policy.time_limit_seconds,
+        sources=approach.sources,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """The run's process is there. where: "host" and "folder", and what else the executor knows of the place."""
+
+    run_id: str
+    where: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsLogged:
+    """What the training logged since the last event: `row` events as the run folder has them, oldest first."""
+
+    run_id: str
+    rows: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The run is over, and nothing of it is left but its folder."""
+
+    run_id: str
+    record: RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorFailed:
+    """No run is possible, because of something that the user must change. run_id: the job that found it out."""
+
+    error: IsorunError
+    run_id: str = ""
+
+
+def event_to_json(event: Event) -> dict[str, Any]:
+    """The event as plain JSON. The record of a run that ended lies in its folder and is not in it."""
+    match event:
+        case RunStarted():
+            return {"event": "started", "run_id": event.run_id, "where": dict(event.where)}
+        case RowsLogged():
+            return {"event": "rows", "run_id": event.run_id, "rows": [dict(row) for row in event.rows]}
+        case RunEnded():
+            return {"event": "ended", "run_id": event.run_id, "state": str(event.record.state)}
+        case ExecutorFailed():
+            return {"event": "failed", "run_id": event.run_id, "error": event.error.message()}
+
+
+Event = RunStarted | RowsLogged | RunEnded | ExecutorFailed
+Tell = Callable[[Event], None]
+
+
+class AbstractExecutor(abc.ABC):
+    """Carries out jobs, each in a process of its own.
+
+    Every submitted job ends in exactly one RunEnded, also one that failed, was stopped at its limit, or was killed,
+    unless ExecutorFailed says that no run is possible at all. RunStarted and RowsLogged come before it; both may be
+    left out. capacity: how many jobs it can use at once; more may be submitted, and wait.
+    """
+
+    capacity: int
+
+    @abc.abstractmethod
+    def submit(self, job: Job, tell: Tell) -> None:
+        """Take the job and return at once. `tell` is called from any thread, never after `close` returned."""
+
+    @abc.abstractmethod
+    def stop(self, run_id: str | None = None) -> None:
+        """End one run, or all runs and start no more: they are asked first, then killed, with all their children.
+
+        What was stopped ends as interrupted; a run id that is not known, or has ended, is nothing.
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Kill what still runs, and wait until everything this executor started has gone. Closing twice is nothing."""

@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import ExecutionError
-from isorun.execution.base import Job
-from isorun.execution.events import EventLog, non_finite_notes
-from isorun.execution.output import Secrets
+from isorun.execution import Job
+from isorun.execution.output import EventLog, Secrets, non_finite_notes
 from isorun.execution.process import Exit
 from isorun.sources import Found, merged
-from isorun.study.envelope import open_envelope, sealed_and_gzipped
-from isorun.study.records import Note, RunRecord, RunState, Series
+from isorun.study.records import Note, RunRecord, RunState, Series, open_envelope, sealed_and_gzipped
 from isorun.worker.usercode import code_version
 
 __all__ = [

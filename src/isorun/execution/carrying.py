@@ -18,26 +18,26 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters
 from isorun.errors import ExecutionError, IsorunError, known_names
+from isorun.execution import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell, event_to_json
 from isorun.execution.assemble import CodeVersions, Ended, assemble, failed_to_read, keep_record, with_script
-from isorun.execution.base import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell, event_to_json
-from isorun.execution.events import EventLog, read_run_folder
 from isorun.execution.launching import LAUNCH_MODES, Launcher, ReadyRun, make_ready
-from isorun.execution.output import BoundedLog, LineSplitter, Output, Secrets, readable_tail
+from isorun.execution.output import BoundedLog, EventLog, LineSplitter, Output, Secrets, read_run_folder, readable_tail
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays
-from isorun.execution.resources import Devices, Lent, Slots, check_memory
-from isorun.execution.standard_input import StandardInput
-from isorun.execution.warmserver import WarmRun
+from isorun.execution.resources import Devices, Lent, Slots, StandardInput, check_memory
 from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord
 from isorun.worker.runfolder import RowTail
 
-__all__ = ["Place", "Workshop", "carry_out", "new_folder"]
+if TYPE_CHECKING:
+    from isorun.execution.warm import WarmRun
 
-Running = KeptProcess | WarmRun
+    Running = KeptProcess | WarmRun
+
+__all__ = ["Place", "Workshop", "carry_out", "new_folder"]
 
 _READ_BYTES: Final = 1 << 18
 # Output that a process outside our reach still writes after the end is not waited for.

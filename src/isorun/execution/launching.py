@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from isorun.environments.base import Prepared
+from isorun.environments import Prepared
 from isorun.environments.interpreter import find_program
 from isorun.errors import ExecutionError
-from isorun.execution.base import Job
+from isorun.execution import Job
 from isorun.execution.process import Keepers, KeptProcess
-from isorun.execution.resources import Lent
-from isorun.execution.standard_input import StandardInput
-from isorun.execution.warm import WarmServers
-from isorun.execution.warmserver import WarmRun
-from isorun.study.parts import FUNCTION
+from isorun.execution.resources import Lent, StandardInput
+from isorun.study import FUNCTION
 from isorun.study.records import Note
 from isorun.worker import programs
 from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment
+
+if TYPE_CHECKING:
+    from isorun.execution.warm import WarmRun, WarmServers
 
 __all__ = ["LAUNCH_MODES", "Launched", "Launcher", "ReadyRun", "make_ready"]
 
@@ -158,7 +159,8 @@ class Launcher:
         self._grace_seconds = grace_seconds
         self._input = standard_input
         self._keepers = Keepers()
-        self._servers = WarmServers(self._keepers, grace_seconds)
+        self._servers: WarmServers | None = None
+        self._lock = threading.Lock()
 
     def start(self, ready: ReadyRun) -> Launched:
         """Start the run."""
@@ -177,10 +179,18 @@ class Launcher:
             return self._fresh(ready, stdin, *([_not_warm(reason)] if self._mode == "warm" else []))
         _write_request(ready, "warm")
         try:
-            running = self._servers.start(ready, stdin)
+            running = self._warm_servers().start(ready, stdin)
         except ExecutionError as error:
             return self._fresh(ready, stdin, _not_warm(error.found))
         return Launched(running, "warm", () if _has_fixed_hashes(ready) else (_SHARED_HASHES,))
+
+    def _warm_servers(self) -> WarmServers:
+        with self._lock:
+            if self._servers is None:
+                from isorun.execution.warm import WarmServers  # noqa: PLC0415  most runs are fresh
+
+                self._servers = WarmServers(self._keepers, self._grace_seconds)
+            return self._servers
 
     def _fresh(self, ready: ReadyRun, stdin: int | None, *notes: Note) -> Launched:
         _write_request(ready, "fresh")
@@ -197,7 +207,8 @@ class Launcher:
 
     def close(self) -> None:
         """End all fork servers and what runs on them."""
-        self._servers.close()
+        if self._servers is not None:
+            self._servers.close()
         self._keepers.close()
         self._input.close()
 

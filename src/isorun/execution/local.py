@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from isorun.errors import ExecutionError, IsorunError
-from isorun.execution.base import AbstractExecutor, Event, ExecutorFailed, Job, RunEnded, Tell
+from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, RunEnded, Tell
 from isorun.execution.carrying import Place, Workshop, carry_out, new_folder
 from isorun.execution.process import GRACE_SECONDS
-from isorun.execution.resources import Devices, Slots
-from isorun.execution.standard_input import StandardInput
+from isorun.execution.resources import Devices, Slots, StandardInput
 from isorun.study.records import RunRecord
 
 __all__ = ["LocalExecutor"]

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from isorun.analysis.evidence.judged import JudgedMetric
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult, MetricSpread
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.report.numbers import UNKNOWN, style_for
+from isorun.report import UNKNOWN, Column, Table, style_for
 from isorun.report.study_tables import GROUP_COLUMNS, group_cells, has_weak, interval_cell, runs_seen
-from isorun.report.tables import Column, Table
-from isorun.study.parts import Selection
+from isorun.study import Selection
 
 __all__ = ["class_tables"]
 

@@ -12,15 +12,12 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Final
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.analysis.studies.study_result import StudyResult
+from isorun.report import Column, Listing, Table, View, count, escaped
 from isorun.report.figures import svg
 from isorun.report.figures.description import Figure
-from isorun.report.numbers import count
-from isorun.report.plain_text import escaped
 from isorun.report.study_view import Section, headline, study_sections, verdict
-from isorun.report.tables import Column, Table
-from isorun.report.view import Listing, View
 from isorun.study.records import RunState
 
 __all__ = ["fragment", "page", "render", "render_table", "render_view"]

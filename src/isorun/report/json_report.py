@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.run_units import IdenticalRuns
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import FailedRun, GroupResult, JudgedRun, SelectionResult, SelectionSpread
 from isorun.analysis.studies.selection import LearningCurves
 from isorun.analysis.studies.study_result import LevelComparison, StudyResult

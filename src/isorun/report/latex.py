@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.report.plain_text import harmless
+from isorun.report import Table, harmless
 from isorun.report.study_view import study_tables, verdict
-from isorun.report.tables import Table
 
 __all__ = ["render", "render_table"]
 

@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.report.plain_text import harmless
+from isorun.report import Column, Listing, Table, View, harmless
 from isorun.report.study_view import study_tables, verdict
-from isorun.report.tables import Column, Table
-from isorun.report.view import Listing, View
 
 __all__ = ["render", "render_table", "render_view"]
 

@@ -8,13 +8,15 @@ from typing import Final
 
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS, IdenticalRuns
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, SelectionResult, SelectionSpread
 from isorun.analysis.studies.selection import FINAL
 from isorun.analysis.studies.study_result import LevelComparison, StudyResult
-from isorun.report.numbers import (
+from isorun.report import (
     UNKNOWN,
+    Column,
     NumberStyle,
+    Table,
     count,
     memory,
     p_value,
@@ -23,8 +25,8 @@ from isorun.report.numbers import (
     significant,
     style_for,
     whole,
+    without_constant_columns,
 )
-from isorun.report.tables import Column, Table, without_constant_columns
 from isorun.study.records import RunState
 
 __all__ = [

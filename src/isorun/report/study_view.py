@@ -8,17 +8,15 @@ from typing import Final
 
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult, SelectionResult
 from isorun.analysis.studies.study_result import StudyResult
+from isorun.report import NumberStyle, Table, View, count, style_for
 from isorun.report.class_tables import class_tables
 from isorun.report.figures.description import Figure
 from isorun.report.figures.study_figures import class_figures, curve_figures, overall_figures, time_figures
-from isorun.report.numbers import NumberStyle, count, style_for
 from isorun.report.study_tables import identical_tables, named_rows, run_tables, spread_tables, time_tables
-from isorun.report.tables import Table
-from isorun.report.view import View
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 
 __all__ = ["Section", "group_sentence", "headline", "study_sections", "study_tables", "study_view", "verdict"]
 

@@ -12,11 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from isorun.analysis.evidence.condition import Condition
-from isorun.report.numbers import count
-from isorun.report.plain_text import harmless
-from isorun.report.tables import Column, Table
-from isorun.report.view import Listing, View
+from isorun.analysis.evidence import Condition
+from isorun.report import Column, Listing, Table, View, count, harmless
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.study_result import StudyResult

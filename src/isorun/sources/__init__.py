@@ -1,14 +1,202 @@
 """Metrics with no change to the training's code: from its output, from files it writes, from TensorBoard events.
 
-A source reads metrics of one kind; `base.AbstractSource` says what it promises. `Reading` is all sources of one run:
-it takes the output line by line while the run prints, and reads what the run left when it has ended. `scan_text` and
-`describe` show a user what would be found in a log. The rules for free-form lines are in `freeform`.
+A source reads metrics of one kind: what every source promises, what it gives, and how that is shown before anybody
+relies on it. `Reading` is all sources of one run: it takes the output line by line while the run prints, and reads what
+the run left when it has ended. What reads files loads only where a study names some. The rules for free-form lines
+are in `freeform`.
 """
 
 from __future__ import annotations
 
-from isorun.sources.base import AbstractSource, Found, describe, merged
-from isorun.sources.lines import LineMetrics, scan_text
-from isorun.sources.reading import Reading, read_files
+import abc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
-__all__ = ["AbstractSource", "Found", "LineMetrics", "Reading", "describe", "merged", "read_files", "scan_text"]
+from isorun.errors import PluginError
+from isorun.study import Sources
+from isorun.study.records import Note, Series
+
+__all__ = ["AbstractSource", "Found", "Reading", "describe", "installed_source", "merged"]
+
+EXAMPLE_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Metrics read from one or more places.
+
+    series: every metric that has values, also those with a single one. results: the metrics that a source gave as
+    final values. origins: where each came from ("stdout: name: value", "file: metrics.csv"). examples: the first
+    line each was seen in. notes: what was not taken, and why.
+    """
+
+    series: Mapping[str, Series] = field(default_factory=dict)
+    results: Mapping[str, float] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    examples: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+
+class AbstractSource(abc.ABC):
+    """Reads metrics of one kind from what one run prints or leaves: lines of output, files, event logs.
+
+    An object serves one run. It is made with the study's `Sources` and the settings that the study gives it by its
+    name (`sources.installed.NAME`; none for isorun's own). `feed` then gets every line of output in order, while the
+    run prints; `finish` is called once, when the process has gone.
+
+    Promises, which `isorun.testing.source_contract` checks:
+    - Nothing that a training prints or writes makes `feed` or `finish` raise, and nothing of it is executed.
+    - A value is right or not there. What is doubtful is left out, and a note says what and why.
+    - Every metric has a series and an origin; `results` holds those that the source knows to be final.
+    - Memory is bounded, however much the run prints; the same lines give the same metrics.
+    - Files that the run did not write (last changed before `since_unix`) are not read.
+    """
+
+    def __init__(self, sources: Sources, settings: tuple[str, ...] = ()) -> None:
+        self.sources = sources
+        self.settings = settings
+
+    def feed(self, line: str, seconds: float) -> None:  # noqa: B027 - a source of files has nothing to do here
+        """Take in one line of output, without its end. seconds: since the run began."""
+
+    @abc.abstractmethod
+    def finish(self, working_folder: Path, since_unix: float) -> Found:
+        """All metrics of the run. since_unix: the wall clock at its start."""
+
+
+def installed_source(name: str) -> type[AbstractSource]:
+    """The source of another distribution (entry-point group `isorun.sources`); PluginError names what is wrong."""
+    from isorun import plugins  # noqa: PLC0415  most studies name none
+
+    found = plugins.load(plugins.SOURCES, name)
+    if not (isinstance(found, type) and issubclass(found, AbstractSource)):
+        raise PluginError(
+            f"the source {name!r} cannot be used",
+            found=f"{found!r}",
+            allowed="a class derived from isorun.sources.AbstractSource",
+        )
+    return found
+
+
+def merged(*parts: Found) -> Found:
+    """All parts as one; where two name the same metric, the earlier part wins and a note says so."""
+    series: dict[str, Series] = {}
+    results: dict[str, float] = {}
+    origins: dict[str, str] = {}
+    examples: dict[str, str] = {}
+    notes: list[Note] = []
+    for part in parts:
+        doubled = sorted(set(part.origins) & set(origins))
+        notes += part.notes
+        notes += [_doubled_note(name, origins[name], part.origins[name]) for name in doubled]
+        series |= {name: value for name, value in part.series.items() if name not in doubled}
+        results |= {name: value for name, value in part.results.items() if name not in doubled}
+        examples |= {name: value for name, value in part.examples.items() if name not in doubled}
+        origins |= {name: value for name, value in part.origins.items() if name not in doubled}
+    return Found(series, results, origins, examples, tuple(notes))
+
+
+def _doubled_note(name: str, kept: str, dropped: str) -> Note:
+    return Note("sources.doubled", f"metric {name!r} was found twice; kept the one from {kept}, not from {dropped}")
+
+
+def describe(found: Found, better: Mapping[str, str] | None = None) -> list[str]:
+    """The lines of a table: each metric, how many values, the first and last of them, and where they were read.
+
+    better: for each metric which direction is better, for a column of its own. Empty when nothing was found.
+    """
+    if not found.series:
+        return []
+    rows: list[tuple[str, ...]] = [("metric", "values", "first .. last", "read from", "first seen in")]
+    rows += [_row(found, name) for name in sorted(found.series)]
+    if better is not None:
+        column = ["better", *(better.get(name, "") for name in sorted(found.series))]
+        rows = [(row[0], cell, *row[1:]) for row, cell in zip(rows, column, strict=True)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _row(found: Found, name: str) -> tuple[str, str, str, str, str]:
+    values = found.series[name].values
+    span = f"{values[0]:.6g}" if len(values) == 1 else f"{values[0]:.6g} .. {values[-1]:.6g}"
+    final = " (final)" if name in found.results else ""
+    example = _shortened(" ".join(found.examples.get(name, "").split()))
+    return (name, str(len(values)), span + final, found.origins.get(name, ""), example)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= EXAMPLE_LENGTH else text[: EXAMPLE_LENGTH - 1] + "…"
+
+
+class Reading:
+    """The sources that a study asks for, for one run. feed: takes one line of output and the seconds since it began.
+
+    A source of another distribution may break its promises: it is then switched off, and a note of the run says so.
+    PluginError when one that the study names is not there.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        from isorun.sources.lines import LineMetrics  # noqa: PLC0415  each kind is made of what is here
+
+        self._lines = LineMetrics(sources)
+        self._files = _file_sources(sources)
+        self._installed = [_Guarded(name, sources, settings) for name, settings in sources.installed.items()]
+        # Called for every line: where there is only one who listens, it is called itself.
+        self.feed: Callable[[str, float], None] = self._feed_all if self._installed else self._lines.feed
+
+    def _feed_all(self, line: str, seconds: float) -> None:
+        self._lines.feed(line, seconds)
+        for source in self._installed:
+            source.feed(line, seconds)
+
+    def finish(self, working_folder: Path, since_unix: float) -> tuple[Found, Found]:
+        """What was found in files and by other distributions' sources, which wins, and what in the lines of output."""
+        written = [source.finish(working_folder, since_unix) for source in self._files]
+        written += [source.finish(working_folder, since_unix) for source in self._installed]
+        return merged(*written), self._lines.finish()
+
+
+def _file_sources(sources: Sources) -> list[AbstractSource]:
+    if not (sources.files or sources.tensorboard):
+        return []
+    from isorun.sources.files import DataFiles, EventFiles  # noqa: PLC0415  only where a study names files
+
+    return [DataFiles(sources), EventFiles(sources)]
+
+
+class _Guarded:
+    """A source that isorun did not write: no training and no study ends because of it."""
+
+    def __init__(self, name: str, sources: Sources, settings: tuple[str, ...]) -> None:
+        self._name = name
+        self._failure = ""
+        self._source: AbstractSource | None = None
+        kind = installed_source(name)
+        try:
+            self._source = kind(sources, settings)
+        except Exception as error:  # whatever another distribution may raise
+            self._fail(error)
+
+    def feed(self, line: str, seconds: float) -> None:
+        if self._source is None:
+            return
+        try:
+            self._source.feed(line, seconds)
+        except Exception as error:  # whatever another distribution may raise
+            self._fail(error)
+
+    def finish(self, working_folder: Path, since_unix: float) -> Found:
+        try:
+            found = self._source.finish(working_folder, since_unix) if self._source else Found()
+        except Exception as error:  # whatever another distribution may raise
+            self._fail(error)
+        if not self._failure:
+            return found
+        return Found(
+            notes=(Note("source-failed", f"the source {self._name!r} failed and was not used: {self._failure}"),)
+        )
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = f"{type(error).__name__}: {error}"
+        self._source = None

@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isorun.sources.base import AbstractSource, Found, merged
-from isorun.sources.numbers import read_number
+from isorun.sources import AbstractSource, Found, merged
 from isorun.sources.objects import EPOCH_KEYS, STEP_KEYS, flattened, number_in
-from isorun.sources.tensorboard import read_event_folder
+from isorun.sources.rows import read_number
 from isorun.study.records import Note, Series
 
 __all__ = ["LARGEST_FILE", "MOST_ROWS", "Columns", "DataFiles", "EventFiles", "FileTimes", "read_data_file"]
@@ -65,6 +64,8 @@ def _read_folders(pattern: str, folder: Path, since: float) -> Found:
     fresh = [path for path in events if _is_fresh(path, since)]
     if not fresh:
         return Found(notes=(_nothing_note("tensorboard", pattern, events),))
+    from isorun.sources.tensorboard import read_event_folder  # noqa: PLC0415  only where a study names such folders
+
     return read_event_folder(fresh, since, lambda path: _shown(path, folder))
 
 

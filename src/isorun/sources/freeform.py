@@ -25,19 +25,30 @@ import functools
 import re
 from dataclasses import dataclass
 
-from isorun.sources.names import (
+from isorun.sources.rows import (
+    COUNT,
+    EPOCH,
     SPLITS,
+    STEP,
+    TOKEN,
+    TOTAL,
     VOCABULARY,
+    LeftOut,
+    Place,
+    Row,
+    Value,
+    count_of,
     has_split,
     is_metric,
     is_never,
     keeps_no_prefix,
     name_of,
+    percentage,
+    read_number,
     split_in,
     word_set,
+    written_number,
 )
-from isorun.sources.numbers import TOKEN, count_of, percentage, read_number, written_number
-from isorun.sources.rows import COUNT, EPOCH, STEP, TOTAL, LeftOut, Place, Row, Value
 
 __all__ = ["Label", "Role", "label_of", "may_be_a_sentence", "read_sentence", "read_text"]
 

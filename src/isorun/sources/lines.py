@@ -3,25 +3,44 @@
 A training may print hundreds of megabytes, so that most lines must be turned away after a glance: a line is read
 only if it has a number and a sign or word that could name it. What surrounds a message in a log line (colours, cursor
 movements, dates, levels, the names of loggers) is taken off first.
+
+Rows of output become series. `Clock` says where in the training the output is: the epoch, else the step, else the pass
+of a progress bar. Epochs win: once the output has named an epoch, steps and bars no longer start a new moment. `Points`
+holds the values of one metric, folded by moment: within a moment only the last value counts, so that the running values
+of a bar do not become epochs of their own.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from isorun.sources.base import AbstractSource, Found
+from isorun.sources import AbstractSource, Found
 from isorun.sources.freeform import may_be_a_sentence, read_sentence, read_text
-from isorun.sources.names import split_in
 from isorun.sources.objects import Objects, may_begin_an_object, pieces_of_an_object, read_structured, unwrapped
-from isorun.sources.patterns import Patterns
-from isorun.sources.rows import EPOCH, Row, Template, shape_of
+from isorun.sources.rows import EPOCH, Row, Template, Value, has_split, shape_of, split_in
 from isorun.sources.tables import Tables, may_head_a_table, read_catboost
-from isorun.sources.timeline import Timeline
 from isorun.study.design import Sources
-from isorun.study.records import Note
+from isorun.study.records import Note, Numbers, Series
 
-__all__ = ["LONGEST_LINE", "LineMetrics", "message_of", "plain", "scan_text"]
+if TYPE_CHECKING:
+    from isorun.sources.patterns import Patterns
+
+__all__ = [
+    "LONGEST_LINE",
+    "MOST_METRICS",
+    "MOST_POINTS",
+    "Clock",
+    "LineMetrics",
+    "Points",
+    "Timeline",
+    "message_of",
+    "plain",
+    "scan_text",
+]
 
 LONGEST_LINE = 2_000
 LONGEST_STRUCTURED_LINE = 100_000
@@ -48,8 +67,7 @@ class LineMetrics(AbstractSource):
 
     def __init__(self, sources: Sources, settings: tuple[str, ...] = ()) -> None:
         super().__init__(sources, settings)
-        self._patterns = Patterns(sources.patterns)
-        self._has_patterns = bool(self._patterns)
+        self._patterns = _patterns_of(sources)
         self._finds_by_itself = sources.stdout
         self._timeline = Timeline()
         self._tables = Tables()
@@ -64,8 +82,8 @@ class LineMetrics(AbstractSource):
 
     def feed(self, line: str, seconds: float) -> None:
         """Take in one line. seconds: since the run began."""
-        if self._has_patterns:
-            self._feed_patterns(line, seconds)
+        if self._patterns:
+            self._feed_patterns(self._patterns, line, seconds)
         if not self._finds_by_itself:
             return
         shape = shape_of(line) if self._shapes_hold else b""
@@ -123,7 +141,8 @@ class LineMetrics(AbstractSource):
 
     def finish(self, working_folder: Path | None = None, since_unix: float = 0.0) -> Found:  # noqa: ARG002 - no files
         """All metrics of the run."""
-        return self._timeline.found((*self._patterns.notes(), *self._notes()))
+        said = () if self._patterns is None else self._patterns.notes()
+        return self._timeline.found((*said, *self._notes()))
 
     def _belongs_to_an_object(self, line: str, seconds: float) -> bool:
         """Whether the line goes on with an object over several lines; what breaks one off is read by itself."""
@@ -138,11 +157,11 @@ class LineMetrics(AbstractSource):
             self._objects.clear()
         return True
 
-    def _feed_patterns(self, line: str, seconds: float) -> None:
+    def _feed_patterns(self, patterns: Patterns, line: str, seconds: float) -> None:
         if len(line) > LONGEST_LINE:
             self._cut_lines += 1
         cleaned = plain(line[:LONGEST_LINE])
-        for row, pattern in self._patterns.rows(cleaned):
+        for row, pattern in patterns.rows(cleaned):
             self._timeline.add(row, seconds, cleaned, f"pattern {pattern}")
 
     def _read(self, line: str, seconds: float) -> Row | None:
@@ -236,6 +255,14 @@ def _nothing_in(line: str) -> Row:
     return Row(numbers=[(0, len(line))])
 
 
+def _patterns_of(sources: Sources) -> Patterns | None:
+    if not sources.patterns:
+        return None
+    from isorun.sources.patterns import Patterns  # noqa: PLC0415  only where a study has some
+
+    return Patterns(sources.patterns)
+
+
 def scan_text(text: str, sources: Sources | None = None) -> Found:
     """The metrics in a whole log, to see what would be found before a study relies on it; times are unknown, so 0."""
     metrics = LineMetrics(sources or Sources())
@@ -296,3 +323,259 @@ def _may_have_a_prefix(line: str) -> bool:
     """Whether the line starts like a date, a time, a bracket or a level; cheap, since it is asked for every line."""
     first = line[:1]
     return first in _PREFIX_STARTS or (first.isdigit() and (line[4:5] in _DATE_SIGNS or line[2:3] in _DATE_SIGNS))
+
+
+MOST_METRICS = 1_000
+MOST_POINTS_TOGETHER = 4_000_000
+MOST_NAMES_IN_NOTE = 20
+LONGEST_EXAMPLE = 200
+
+
+class Timeline:
+    """Gathers the rows of one run; memory is bounded however much the run prints.
+
+    A bar that begins again within an epoch is an evaluation (Keras `evaluate`): its names get the prefix "eval_", a
+    third bar's "eval2_", so that it does not overwrite what the epoch's own bar said.
+    """
+
+    def __init__(self) -> None:
+        self._clock = Clock()
+        self._points: dict[str, Points] = {}
+        self._rows = 0
+        self._last_clock_row = 0
+        self._count = 0
+        self._not_taken: dict[str, str] = {}
+        self._left_out: dict[str, dict[str, str]] = {}
+        self._mixed: set[str] = set()
+        self._too_many_names = False
+
+    def add(self, row: Row, seconds: float, line: str, source: str) -> None:
+        """Take in one row. source: the start of its metrics' origins ("stdout")."""
+        self._rows += 1
+        for value in row.doubtful:
+            self._remember_not_taken(value, line)
+        for item in row.left_out:
+            names = self._left_out.setdefault(item.why, {})
+            if len(names) < MOST_NAMES_IN_NOTE:
+                names.setdefault(item.name, " ".join(line.split())[:80])
+        if not row.table:
+            self._clock.follow(row)
+            if row.epoch is not None or row.step is not None:
+                self._last_clock_row = self._rows
+        if row.values:
+            self._put_all(row, seconds, line, source)
+
+    def found(self, notes: tuple[Note, ...] = ()) -> Found:
+        """All that was gathered."""
+        points = {name: item for name, item in self._points.items() if item.values}
+        return Found(
+            series={name: item.series() for name, item in points.items()},
+            results={name: item.values[-1] for name, item in points.items() if self._is_result(item)},
+            origins={name: item.origin for name, item in points.items()},
+            examples={name: item.example for name, item in points.items()},
+            notes=(*notes, *self._notes()),
+        )
+
+    def _is_evaluation(self, row: Row) -> bool:
+        clock = self._clock
+        is_later_bar = row.total > 0 and clock.passes > 0 and row.epoch is None and not row.split
+        return is_later_bar and clock.now is not None and not row.by_user
+
+    def _put_all(self, row: Row, seconds: float, line: str, source: str) -> None:
+        is_evaluation = row.total > 0 and self._is_evaluation(row)
+        moment, step = self._moment_of(row)
+        all_points, by_user, final = self._points, row.by_user, row.final or is_evaluation
+        for value in row.values:
+            name, number, _, fraction = value
+            if is_evaluation:
+                name = self._evaluation_name(name)
+            points = all_points.get(name)
+            if points is None or points.by_user != by_user:
+                points = self._points_of(name, value, row, line, source)
+            if points is None:
+                continue
+            self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER)
+            points.last_row = self._rows
+            points.final = final
+            if points.fraction != fraction:
+                self._mixed.add(name)
+
+    def _evaluation_name(self, name: str) -> str:
+        number = "" if self._clock.passes == 1 else str(self._clock.passes)
+        return name if has_split(name) else f"eval{number}_{name}"
+
+    def _moment_of(self, row: Row) -> tuple[int, float | None]:
+        """Moments of tables are negative, so that they never meet those of the clock; -1 stands for "none yet"."""
+        if row.table and row.epoch is not None:
+            return -2 - int(row.epoch), row.epoch
+        clock = self._clock
+        now = clock.now
+        if now is None and not row.total:
+            clock.moment += 1
+        return clock.moment, now
+
+    def _points_of(self, name: str, value: Value, row: Row, line: str, source: str) -> Points | None:
+        """New points for a name, also in place of what was found by itself before the user's pattern did."""
+        known = self._points.get(name)
+        if known is not None and known.by_user:
+            return None
+        if known is None and len(self._points) >= MOST_METRICS:
+            self._too_many_names = True
+            return None
+        self._count -= len(known.values) if known else 0
+        points = Points(f"{source}: {value.form}", line.strip()[:LONGEST_EXAMPLE], value.fraction, row.by_user)
+        self._points[name] = points
+        return points
+
+    def _is_result(self, points: Points) -> bool:
+        """Final values come after the last epoch, and either say so or stand alone."""
+        after_the_last_epoch = points.last_row > self._last_clock_row
+        return after_the_last_epoch and (points.final or len(points.values) == 1)
+
+    def _remember_not_taken(self, value: Value, line: str) -> None:
+        """Whole numbers in passing are counts and settings, not worth a note."""
+        if len(self._not_taken) < MOST_NAMES_IN_NOTE and not value.value.is_integer():
+            self._not_taken.setdefault(value.name, " ".join(line.split())[:80])
+
+    def _notes(self) -> list[Note]:
+        notes = [
+            Note("stdout.limit", f"metric {name!r} has more than {MOST_POINTS:,} values; later ones replaced the last")
+            for name, item in self._points.items()
+            if item.cut
+        ]
+        if self._too_many_names:
+            notes.append(Note("stdout.names", f"the output has more than {MOST_METRICS:,} names; only these are kept"))
+        notes += [
+            Note("stdout.scale", f"metric {name!r} was printed both as a percentage or count and as a plain number")
+            for name in sorted(self._mixed)
+        ]
+        if self._clock.restarts:
+            message = (
+                f"the epochs began again {self._clock.restarts} times; their values follow each other in the series"
+            )
+            notes.append(Note("stdout.restart", message))
+        return [*notes, *self._left_out_notes(), *self._not_taken_note()]
+
+    def _left_out_notes(self) -> list[Note]:
+        notes = []
+        for why, names in self._left_out.items():
+            left = [name for name in names if name not in self._points]
+            if left:
+                message = f"left out: {', '.join(left)}: {why} (first in {names[left[0]]!r})"
+                notes.append(Note("stdout.left-out", message))
+        return notes
+
+    def _not_taken_note(self) -> list[Note]:
+        left = [name for name in self._not_taken if name not in self._points]
+        if not left:
+            return []
+        message = (
+            f"not read as metrics: {', '.join(left)} (first in {self._not_taken[left[0]]!r}); name them by a pattern"
+        )
+        return [Note("stdout.not-taken", message)]
+
+
+class Clock:
+    """Follows the rows of the output.
+
+    moment: a number that changes when an epoch, step or bar begins. epoch, step: the current ones, None before the
+    first. restarts: how often the epochs began again at a lower number (folds, several trainings in one run).
+    """
+
+    def __init__(self) -> None:
+        self.moment = 0
+        self.epoch: float | None = None
+        self.step: float | None = None
+        self.restarts = 0
+        self.passes = 0
+        self._bar = (0, 0)
+        self._bar_names: AbstractSet[str] = frozenset()
+
+    @property
+    def now(self) -> float | None:
+        """The step that values get now; None when the output has named neither epochs nor steps."""
+        return self.epoch if self.epoch is not None else self.step
+
+    def follow(self, row: Row) -> None:
+        """Take in where the row says the training is."""
+        if row.epoch is not None:
+            self._enter_epoch(row.epoch)
+        elif row.step is not None and self.epoch is None and row.step != self.step:
+            self.step = row.step
+            self.moment += 1
+        if row.total and row.values and row.epoch is None and not row.split:
+            self._follow_bar(row)
+
+    def _enter_epoch(self, epoch: float) -> None:
+        if epoch == self.epoch:
+            return
+        self.restarts += self.epoch is not None and epoch < self.epoch
+        self.epoch = epoch
+        self.moment += 1
+        self.passes = 0
+        self._bar, self._bar_names = (0, 0), frozenset()
+
+    def _follow_bar(self, row: Row) -> None:
+        names = {value.name for value in row.values}
+        if self._begins_again(row, names):
+            self.passes += 1
+            self.moment += self.now is None
+        self._bar, self._bar_names = (row.count, row.total), names
+
+    def _begins_again(self, row: Row, names: AbstractSet[str]) -> bool:
+        """Whether this is another bar: it went back, counts to another total, or a full bar lost some of its names."""
+        count, total = self._bar
+        if not total:
+            return False
+        lost_names = count == total == row.count and names < self._bar_names
+        return row.count < count or row.total != total or lost_names
+
+
+MOST_POINTS = 1_000_000
+
+
+@dataclass(slots=True)
+class Points:
+    """The points of one metric, and what is remembered about the line it was seen in first and last.
+
+    moment: the moment of the last point. last_row: the running number of the row that gave the last point.
+    final: whether that row said that its values are final. cut: whether points were given up at the limit.
+    """
+
+    origin: str
+    example: str
+    fraction: bool
+    by_user: bool
+    steps: Numbers = field(default_factory=Numbers)
+    seconds: Numbers = field(default_factory=Numbers)
+    values: Numbers = field(default_factory=Numbers)
+    moment: int = -1
+    last_row: int = 0
+    final: bool = False
+    cut: bool = False
+
+    def put(self, moment: int, step: float | None, seconds: float, value: float, full: bool) -> bool:
+        """Add a point, or replace the last one when it is of the same moment or there is no room; whether added.
+
+        full: there is no room for any further point.
+        """
+        count = len(self.values)
+        if count and (moment == self.moment or full or count >= MOST_POINTS):
+            self.cut = self.cut or moment != self.moment
+            self._replace_last(step, seconds, value)
+            self.moment = moment
+            return False
+        self.steps.append(count if step is None else step)
+        self.seconds.append(seconds)
+        self.values.append(value)
+        self.moment = moment
+        return True
+
+    def _replace_last(self, step: float | None, seconds: float, value: float) -> None:
+        self.steps[-1] = self.steps[-1] if step is None else step
+        self.seconds[-1] = seconds
+        self.values[-1] = value
+
+    def series(self) -> Series:
+        """The points as a record keeps them, without a copy: there may be millions."""
+        return Series(self.steps, self.seconds, self.values)

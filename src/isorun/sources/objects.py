@@ -13,9 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from isorun.sources.names import is_metric, is_never
-from isorun.sources.numbers import read_number
-from isorun.sources.rows import EPOCH, STEP, LeftOut, Row, Value
+from isorun.sources.rows import EPOCH, STEP, LeftOut, Row, Value, is_metric, is_never, read_number
 
 __all__ = [
     "EPOCH_KEYS",

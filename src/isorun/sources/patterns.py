@@ -19,8 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from isorun.errors import StudyError
-from isorun.sources.numbers import read_number
-from isorun.sources.rows import Row, Value
+from isorun.sources.rows import Row, Value, read_number
 from isorun.study.records import Note
 
 __all__ = ["Patterns", "has_nested_repeat"]

@@ -2,19 +2,234 @@
 
 Trainings print lines of a few shapes, millions of times. A `Template` is what was learned from one of them: the same
 line with other digits says the same things with other numbers, which stand at the same places.
+
+Names: a name counts by itself when one of its words is a metric word. Any other name counts only in company: on a line
+that also has an epoch, a step or a metric. Words for time, memory and settings never count.
+
+Numbers: times, dates, versions, addresses and numbers with a unit are recognised first, so that no part of them can be
+taken for a value. A percent sign makes a fraction: "97.4%" is 0.974, and "9908/10000" is 0.9908.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from isorun.sources.numbers import percentage
+__all__ = [
+    "COUNT",
+    "EPOCH",
+    "SPLITS",
+    "STEP",
+    "TOKEN",
+    "TOTAL",
+    "VOCABULARY",
+    "LeftOut",
+    "Place",
+    "Row",
+    "Template",
+    "Value",
+    "count_of",
+    "has_split",
+    "is_metric",
+    "is_never",
+    "keeps_no_prefix",
+    "name_of",
+    "percentage",
+    "read_number",
+    "shape_of",
+    "split_in",
+    "word_set",
+    "written_number",
+]
 
-__all__ = ["COUNT", "EPOCH", "STEP", "TOTAL", "LeftOut", "Place", "Row", "Template", "Value", "shape_of"]
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, for lists that read better as prose."""
+    return frozenset(text.split())
+
+
+SPLITS: Final = {
+    "train": "train", "training": "train", "trn": "train",
+    "val": "val", "valid": "val", "validation": "val", "validating": "val", "validate": "val", "dev": "val",
+    "test": "test", "testing": "test",
+    "eval": "eval", "evaluation": "eval", "evaluate": "eval", "evaluating": "eval",
+}  # fmt: skip
+
+_METRICS: Final = word_set(
+    """loss losses acc accuracy accuracies err error errors score f1 f2 fbeta fscore auc auroc auprc aucpr roc ap
+    map mar precision recall mse rmse mae mape smape nll ce bce kl kld elbo perplexity ppl bleu sacrebleu rouge
+    rougel rougelsum meteor wer cer iou miou dice jaccard r2 r² psnr ssim lpips fid reward rewards return kappa mcc corr
+    correlation pearson spearman pearsonr spearmanr specificity sensitivity ece brier logloss entropy ndcg mrr hit hits
+    rew rmsle msle mase crps pinball loglik llf aic bic rsquared rsqu
+    bpc bpb bits top metric exact likelihood correct objective fitness residual tpr fpr tnr fnr silhouette
+    success successes winrate regret"""
+)
+# "success_rate" and "hit rate" tell how a training went; "learning_rate" and "dropout rate" how it was set.
+_RATES: Final = frozenset(["rate", "ratio"])
+_RATE_OF_RESULTS: Final = word_set(
+    """success win hit pass error failure miss detection recognition solve completion acceptance rejection alarm
+    false true positive negative conversion click correct resolve coverage retrieval catch"""
+)
+_METRIC_ENDINGS: Final = ("loss", "acc", "accuracy", "error", "score", "perplexity", "precision", "recall", "auc")
+_QUALIFIERS: Final = word_set(
+    """average avg mean median total overall final best running cross log macro micro weighted balanced binary
+    categorical squared absolute root set top ema mean-squared epoch"""
+)
+VOCABULARY: Final = _METRICS | _QUALIFIERS | frozenset(SPLITS)
+_LEADING: Final = frozenset(["best", "final"])
+_FILLERS: Final = frozenset(["average", "avg", "the", "set", "current", "a", "an", "new"])
+
+_NEVER: Final = word_set(
+    """time times eta etas elapsed remaining runtime duration dur second seconds sec secs ms msec minutes min hours
+    speed throughput fps memory mem ram vram gpu cpu size weight weights coef coefficient lambda smoothing scale
+    patience threshold fn func function type date timestamp pid port version seed wait
+    initscore pavg df ci"""
+)
+_NEVER_ALONE: Final = word_set(
+    """epoch epochs ep step steps iter iters iteration iterations it round update batch batches sample samples image
+    images example examples num n rank device devices cuda node world params parameters count counter total line data
+    worker workers thread threads momentum decay dropout beta betas beta1 beta2 eps epsilon gamma alpha warmup hidden
+    layer layers dim heads width height depth kernel stride padding classes channels length args exit code status job
+    run trial fold folds v num_workers temperature stage level index idx id year day month tol max instances
+    observations"""
+)
+_NO_PREFIX: Final = frozenset(["lr", "learning_rate", "lrate", "grad_norm", "gradnorm", "grad", "wd", "weight_decay"])
+_PARTS = re.compile(r"[^a-z0-9²]+")
+_WORDS = re.compile(r"[\w./\-]+")
+
+
+@functools.lru_cache(maxsize=4096)
+def is_metric(name: str) -> bool:
+    """Whether a word of the name says that it is a metric; settings named after one ("loss_weight") are not."""
+    parts = _parts(name)
+    return not is_never(name) and (any(map(_is_metric_word, parts)) or _is_rate_of_results(parts))
+
+
+@functools.lru_cache(maxsize=4096)
+def is_never(name: str) -> bool:
+    """Whether the name stands for time, memory, speed, a counter or a setting."""
+    parts = _parts(name)
+    if not parts or any(part in _NEVER for part in parts):
+        return True
+    return not any(_is_metric_word(part) for part in parts) and any(part in _NEVER_ALONE for part in parts)
+
+
+def keeps_no_prefix(name: str) -> bool:
+    """Whether the name belongs to the whole training, not to one split of the data ("lr")."""
+    return name in _NO_PREFIX
+
+
+def split_in(text: str) -> str:
+    """The last word in the text that names a split of the data, as train, val, test or eval; "" without one.
+
+    Only words that stand alone: `val_loss` says something about itself, not about the names that follow it.
+    """
+    found = [SPLITS[word] for word in _WORDS.findall(text.lower()) if word in SPLITS]
+    return found[-1] if found else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def has_split(name: str) -> bool:
+    """Whether the name already says which split of the data it belongs to (`val_loss`, `eval/acc`)."""
+    return any(part in SPLITS for part in _parts(name))
+
+
+def name_of(words: list[str]) -> str:
+    """The name a printed phrase stands for.
+
+    A single word is kept as written, in lower case. In a phrase fillers go ("Average loss" is `loss`), the split
+    comes first in its short form ("Accuracy Validation" is `val_accuracy`), only after "best" and "final", and words
+    are joined by "_".
+    """
+    lowered = [word.lower() for word in words]
+    if len(lowered) == 1:
+        return lowered[0]
+    kept = [word for word in lowered if word not in _FILLERS]
+    lead = [word for word in kept if word in _LEADING]
+    splits = [SPLITS[word] for word in kept if word in SPLITS]
+    rest = [word for word in kept if word not in SPLITS and word not in _LEADING]
+    return "_".join([*lead, *splits[:1], *rest])
+
+
+def _is_rate_of_results(parts: list[str]) -> bool:
+    """Whether the name is a rate that tells how a training went, or "pass@1"."""
+    if parts[0] == "pass" and parts[-1].isdigit():
+        return True
+    return parts[-1] in _RATES and not _RATE_OF_RESULTS.isdisjoint(parts[:-1])
+
+
+def _is_metric_word(part: str) -> bool:
+    return part in _METRICS or part.rstrip("0123456789") in _METRICS or part.endswith(_METRIC_ENDINGS)
+
+
+def _parts(name: str) -> list[str]:
+    return [part for part in _PARTS.split(name.lower().replace("r-squ", "rsqu")) if part]
+
+
+# The rest of a number whose first character has been read. Atomic groups, so that "1e-05" is never read as "1" with
+# the unit "e", nor "0.5/x" as "0".
+_THOUSANDS = r"(?:,\d{3})+(?![\d,])(?:\.\d+)?"
+_REST = rf"""(?>(?:(?<=\d)(?:\d{{0,2}}{_THOUSANDS}|\d*\.?\d*)
+                  |(?<=[-+])(?:\d{{1,3}}{_THOUSANDS}|\d+\.?\d*|\.\d+)
+                  |(?<=\.)\d+)
+                (?:[eE][-+]?\d+)?)"""
+
+# The first character stands outside the alternatives: this lets the matcher skip from one candidate to the next,
+# which halves the time. What it matched is joined to the groups by `written_number` and `count_of`.
+TOKEN = re.compile(
+    rf"""
+    [-+.\dnNiI](?<![\w.@/$-].)
+    (?:
+      (?P<junk>
+          (?<=\d)\d*(?:[:-]\d+)+(?:[.,]\d+)?(?:[TZ][\d:.]*)?        # 10:00:00,123  2024-01-02  1-2
+        | (?<=\d)\d*/\d+/\d+                                       # 01/02/2024
+        | (?<=\d)\d*(?:\.\d+){{2,}}[\w.+:-]*                         # 2.13.0+cpu  127.0.0.1:6006
+        | {_REST}(?:[A-Za-zµ_]\w*)(?:/\w+)?                         # 3ms/step  54.26it/s  12.5MB
+        | {_REST}\ (?:s|secs?|seconds|ms|minutes|hours|it/s|s/it|[kKMGT]i?B)(?![\w/])
+      )
+    | (?<=\d)(?P<count>\d*)(?:\s*/\s*|\ (?:out\ )?of\ )(?P<total>\d+)(?![\w.]\d|/|\w)
+    | (?P<number>{_REST})(?![\w/\\])(?P<percent>\s?%(?P<bar>\||\s?[━─█╸╺])?)?
+    | (?P<word>(?<=[nN])[aA][nN]|(?<=[iI])nf(?:inity)?|(?<=[-+])(?:[nN][aA][nN]|[iI]nf(?:inity)?))(?![\w.])
+    )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_MOST_DIGITS = 300
+
+
+def written_number(token: re.Match[str]) -> str:
+    """The number of a token as `float` reads it, without its percent sign."""
+    end = token.end("word") if token["number"] is None else token.end("number")
+    return token.string[token.start() : end].replace(",", "")
+
+
+def count_of(token: re.Match[str]) -> tuple[int, int]:
+    """The two numbers of "9908/10000"; counts too long to be any give (0, 0)."""
+    if len(token[0]) > _MOST_DIGITS:
+        return 0, 0
+    return int(token.string[token.start() : token.end("count")]), int(token["total"])
+
+
+def read_number(text: str) -> float | None:
+    """The value of a written number, percentage or fraction; None when it is none of them."""
+    match = TOKEN.fullmatch(text.strip())
+    if match is None or match["junk"] is not None:
+        return None
+    if match["total"] is not None:
+        count, total = count_of(match)
+        return count / total if total else None
+    return percentage(written_number(match)) if match["percent"] else float(written_number(match))
+
+
+def percentage(written: str) -> float:
+    """The fraction that a percentage stands for, rounded once: "97.4" is 0.974, not 0.9740000000000001."""
+    takes_exponent = written[-1] in "0123456789." and "e" not in written.lower()
+    return float(f"{written}e-2") if takes_exponent else float(written) / 100
+
 
 Place = tuple[int, int]
 

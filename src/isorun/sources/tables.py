@@ -15,9 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from isorun.sources.names import SPLITS, is_metric, is_never, name_of, word_set
-from isorun.sources.numbers import read_number
-from isorun.sources.rows import LeftOut, Row, Value
+from isorun.sources.rows import SPLITS, LeftOut, Row, Value, is_metric, is_never, name_of, read_number, word_set
 
 __all__ = ["Tables", "may_head_a_table", "read_catboost"]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from isorun.sources.base import Found
+from isorun.sources import Found
 from isorun.study.records import Note, Numbers, Series
 
 __all__ = [

@@ -1,1 +1,125 @@
-"""Record: keep what runs left, durably and once."""
+"""What every store promises: it keeps records and who holds a cell. It never sees a process or a run folder."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from isorun.study.records import Note, RunRecord
+
+__all__ = ["PLANS", "STUDIES", "AbstractDocuments", "AbstractStore", "Claim", "Holder"]
+
+STUDIES: Final = "studies"
+PLANS: Final = "plans"
+
+
+class Claim(abc.ABC):
+    """The right to execute one cell, held until `release` or the death of the process."""
+
+    cell_id: str
+    attempt: int
+
+    @abc.abstractmethod
+    def release(self) -> None:
+        """Give the right back; giving it back twice is nothing, also when a later attempt has it by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a claim now. since: when it was claimed, ISO 8601 in UTC."""
+
+    cell_id: str
+    attempt: int
+    host: str
+    pid: int
+    since: str
+
+
+class AbstractDocuments(abc.ABC):
+    """One kind of small documents that a store keeps beside its records: kept studies, plans of decisions.
+
+    A document is replaced as a whole: a reader finds the old one or the new one, and never half of one. Names are
+    checked by those who give them.
+    """
+
+    @abc.abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The names of all documents, the latest first."""
+
+    @abc.abstractmethod
+    def read(self, name: str) -> dict[str, Any] | None:
+        """The document; None where there is none. StoreError when it cannot be read."""
+
+    @abc.abstractmethod
+    def write(self, name: str, document: dict[str, Any]) -> None:
+        """Keep the document; it has reached the disk when this returns."""
+
+    @abc.abstractmethod
+    def place(self, name: str) -> str:
+        """Where the document lies, for messages."""
+
+
+class AbstractStore(abc.ABC):
+    """Keeps records, and says who executes a cell. It never sees a process or a run folder.
+
+    After any fault and one reopening there is exactly one finished record for every cell whose `finish` returned,
+    none that was never given, and an unacknowledged one appears once or not at all. What is read is what was kept: a
+    store that finds its content changed says so (StoreDamaged) instead of handing it out.
+
+    key: secret bytes that belong to this store and never leave it. Values withheld from records are told apart by it.
+    """
+
+    key: bytes
+
+    @abc.abstractmethod
+    def claim(self, cell_id: str) -> Claim | None:
+        """The right to execute the cell; None when it is finished, or somebody else is executing it now.
+
+        Each claim carries an attempt number higher than any before it, recorded or not.
+        """
+
+    @abc.abstractmethod
+    def holders(self) -> Sequence[Holder]:
+        """Who holds a claim now, in this process or in another; holders that died are not among them."""
+
+    @abc.abstractmethod
+    def finish(self, record: RunRecord) -> None:
+        """Make the record durable. When this returns the record survives a crash of the machine.
+
+        Finishing the same record twice is nothing; a different record for a finished cell raises StoreConflict.
+        """
+
+    @abc.abstractmethod
+    def finished(self) -> set[str]:
+        """The ids of the cells that have a finished record."""
+
+    @abc.abstractmethod
+    def records(self, cell_ids: Iterable[str] | None = None) -> Sequence[RunRecord]:
+        """All records, failed attempts included, or those of the given cells; ordered by cell id and attempt."""
+
+    @abc.abstractmethod
+    def run_ids(self) -> set[str]:
+        """The ids of all runs that have a record, failed attempts included."""
+
+    @abc.abstractmethod
+    def documents(self, kind: str) -> AbstractDocuments:
+        """The documents of one kind: STUDIES or PLANS."""
+
+    @abc.abstractmethod
+    def notes(self) -> tuple[Note, ...]:
+        """What a user of this store should know, such as records that were set aside."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Give back all claims and let go of files and locks; closing twice is nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

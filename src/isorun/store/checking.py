@@ -19,18 +19,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import StoreBusy, StoreConflict, StoreDamaged, StoreError
-from isorun.store.base import PLANS, STUDIES
+from isorun.store import PLANS, STUDIES
 from isorun.store.claims import ByteLocks, Claims, cell_of
 from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, writing
-from isorun.store.documents import FolderDocuments
-from isorun.store.files import Files, reported
+from isorun.store.files import Files, FolderDocuments, reported
 from isorun.store.folder import KEY_BYTES
 from isorun.store.inbox import DamagedFile, Inbox
 from isorun.store.rows import RecordReader, RecordWriter
 from isorun.study.cells import Cell
-from isorun.study.envelope import open_envelope, record_digest
-from isorun.study.records import RunRecord, RunState
+from isorun.study.records import RunRecord, RunState, open_envelope, record_digest
 
 __all__ = ["Damage", "Findings", "Repaired", "repair", "share", "verify"]
 

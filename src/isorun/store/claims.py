@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import StoreError
-from isorun.store.base import Claim, Holder
+from isorun.store import Claim, Holder
 from isorun.store.files import Files, is_shared, reported
 
 __all__ = ["ByteLocks", "Claims", "FolderClaim", "cell_of"]

@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from isorun.errors import StoreBusy, StoreDamaged, StoreError
-from isorun.store.base import AbstractDocuments, AbstractStore, Claim, Holder
+from isorun.store import AbstractDocuments, AbstractStore, Claim, Holder
 from isorun.store.claims import ByteLocks, Claims
 from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, reading
-from isorun.store.documents import FolderDocuments
-from isorun.store.files import Files, is_shared, reported
+from isorun.store.files import Files, FolderDocuments, is_shared, reported
 from isorun.store.inbox import Inbox, pack_inbox
 from isorun.store.rows import RecordReader, RunRow, read_run_rows
-from isorun.study.envelope import sealed
-from isorun.study.records import Note, RunRecord, RunState
+from isorun.study.records import Note, RunRecord, RunState, sealed
 
 __all__ = ["KEY_BYTES", "FolderStore", "open_store"]
 

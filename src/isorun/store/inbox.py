@@ -20,8 +20,7 @@ from isorun.store.content import KnownAttempt, is_known
 from isorun.store.database import writing
 from isorun.store.files import Files, file_error, reported
 from isorun.store.rows import RecordWriter
-from isorun.study.envelope import Envelope, open_envelope, sealed
-from isorun.study.records import RunRecord
+from isorun.study.records import Envelope, RunRecord, open_envelope, sealed
 
 __all__ = ["DamagedFile", "Inbox", "pack_inbox"]
 

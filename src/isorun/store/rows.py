@@ -21,11 +21,17 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from isorun.errors import StoreDamaged, StoreError
-from isorun.store.axes import PackedAxis, pack_axis, unpack_axis
-from isorun.store.content import digest_in_version_1
+from isorun.store.content import PackedAxis, digest_in_version_1, pack_axis, unpack_axis
 from isorun.study.cells import Cell
-from isorun.study.envelope import canonical_json, content_digest, record_digest
-from isorun.study.records import RECORD_VERSION, Numbers, RunRecord, Series
+from isorun.study.records import (
+    RECORD_VERSION,
+    Numbers,
+    RunRecord,
+    Series,
+    canonical_json,
+    content_digest,
+    record_digest,
+)
 
 __all__ = ["RecordReader", "RecordWriter", "RunRow", "add_checksums", "read_run_rows"]
 

@@ -4,27 +4,74 @@ Because the id depends on nothing but what the cell says, a study can be resumed
 is unchanged in the file is the same cell, and a cell that was changed is another one.
 
 Values that look secret are in no cell, and still tell cells apart: by a keyed hash of the whole command and of all
-variables, under a key that belongs to the store.
+variables, under a key that belongs to the store. Its level says how much nondeterminism is left, and its command may
+have placeholders (`{seed}`, `{config.lr}`), which are filled where the run happens.
 """
 
 from __future__ import annotations
 
 import copy
+import enum
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.errors import StudyError
-from isorun.study.levels import Level
+from isorun.errors import StudyError, known_names
 from isorun.worker.redaction import REDACTED, redacted_argv
 
 if TYPE_CHECKING:
     from isorun.study.design import Approach, Config, Environment, Study
 
-__all__ = ["UNKEYED", "Cell", "ConfigValue", "cells_of", "drawn_configs", "withheld_hash", "withheld_hashes"]
+__all__ = [
+    "PLACEHOLDERS",
+    "UNKEYED",
+    "Cell",
+    "ConfigValue",
+    "Level",
+    "cells_of",
+    "check_placeholders",
+    "config_placeholders",
+    "drawn_configs",
+    "fill_placeholders",
+    "withheld_hash",
+    "withheld_hashes",
+]
+
+
+class Level(enum.StrEnum):
+    """How much nondeterminism is left.
+
+    The words are the paper's (Pham et al., ASE 2020, section 3.2), with one level more: `deterministic` also fixes
+    the implementation-level factors, so that two runs should end with the same bits.
+    """
+
+    DEFAULT = "default"
+    FIXED_SEED = "fixed-seed"
+    DETERMINISTIC = "deterministic"
+
+    @property
+    def fixes_seed(self) -> bool:
+        """Whether the algorithmic factors (weights, order, dropout, augmentation) are fixed."""
+        return self is not Level.DEFAULT
+
+    @property
+    def fixes_kernels(self) -> bool:
+        """Whether the implementation-level factors (kernels, threads, CPU path) are fixed too."""
+        return self is Level.DETERMINISTIC
+
+    @property
+    def meaning(self) -> str:
+        """One line for people."""
+        return {
+            Level.DEFAULT: "nothing fixed",
+            Level.FIXED_SEED: "same seed; kernels and scheduling free",
+            Level.DETERMINISTIC: "same seed, deterministic kernels, fixed threads",
+        }[self]
+
 
 ConfigValue = str | int | float | bool
 
@@ -220,3 +267,62 @@ def _refuse_too_many(study: Study) -> None:
             allowed=f"at most {MOST_CELLS:,}",
             hint="lower repeats, seeds or draws, or split the study",
         )
+
+
+PLACEHOLDERS: Final = ("seed", "repeat", "level", "run_dir")
+_CONFIG = "config."
+# Only braces around a name are placeholders, so JSON and other braces in a command need no escaping; `{{name}}` stands
+# for a literal `{name}`.
+_PLACEHOLDER = re.compile(r"\{\{([A-Za-z_][\w.-]*)\}\}|\{([A-Za-z_][\w.-]*)\}")
+
+
+def placeholder_names(command: tuple[str, ...]) -> set[str]:
+    """All placeholders a command has."""
+    found = (match.group(2) for part in command for match in _PLACEHOLDER.finditer(part))
+    return {name for name in found if name}
+
+
+def config_placeholders(command: tuple[str, ...]) -> set[str]:
+    """The config values a command asks for."""
+    return {name.removeprefix(_CONFIG) for name in placeholder_names(command) if name.startswith(_CONFIG)}
+
+
+def check_placeholders(command: tuple[str, ...], where: str) -> None:
+    """Refuse a placeholder that can never be filled."""
+    for name in sorted(placeholder_names(command)):
+        if name not in PLACEHOLDERS and not name.startswith(_CONFIG):
+            allowed = ", ".join(f"{{{item}}}" for item in (*PLACEHOLDERS, "config.NAME"))
+            hint = f"write {{{{{name}}}}} for a literal {{{name}}}"
+            raise StudyError(f"{where}: there is no placeholder {{{name}}}", allowed=allowed, hint=hint)
+
+
+def fill_placeholders(
+    command: tuple[str, ...], fixed: Mapping[str, str], config: Mapping[str, ConfigValue], where: str
+) -> tuple[str, ...]:
+    """The command with every placeholder replaced; numbers are written so that they read back exactly."""
+    return tuple(_PLACEHOLDER.sub(_replacement(fixed, config, where), part) for part in command)
+
+
+def _replacement(
+    fixed: Mapping[str, str], config: Mapping[str, ConfigValue], where: str
+) -> Callable[[re.Match[str]], str]:
+    def filled(match: re.Match[str]) -> str:
+        literal, name = match.groups()
+        if literal:
+            return f"{{{literal}}}"
+        if not name.startswith(_CONFIG):
+            return fixed[name]
+        key = name.removeprefix(_CONFIG)
+        if key not in config:
+            raise StudyError(
+                f"{where}: the command asks for {{{name}}}, which the config does not have",
+                allowed=known_names(key, sorted(config)),
+                hint=f"add {key} to the config, or take the placeholder out",
+            )
+        return _as_text(config[key])
+
+    return filled
+
+
+def _as_text(value: ConfigValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

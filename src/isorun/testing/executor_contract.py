@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from isorun.execution.base import AbstractExecutor, Event, ExecutorFailed, Job, RunEnded, RunStarted
-from isorun.study.cells import Cell
-from isorun.study.levels import Level
+from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, RunEnded, RunStarted
+from isorun.study.cells import Cell, Level
 from isorun.study.records import RunRecord, RunState
 
 __all__ = ["FAILS", "HANGS", "LOGS", "ExecutorContract", "carried_out", "execute", "job_for"]

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from isorun.errors import IsorunError
+from isorun.execution import AbstractExecutor, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell
 from isorun.execution.assemble import Ended, assemble
-from isorun.execution.base import AbstractExecutor, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell
-from isorun.execution.events import EventLog
+from isorun.execution.output import EventLog
 from isorun.execution.process import Exit
 from isorun.sources import Found
 from isorun.study.records import RunRecord, Series

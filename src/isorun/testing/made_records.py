@@ -6,10 +6,8 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from isorun.study.cells import Cell
-from isorun.study.envelope import canonical_json
-from isorun.study.levels import Level
-from isorun.study.records import Note, Predictions, RunRecord, RunState, Seeded, Series
+from isorun.study.cells import Cell, Level
+from isorun.study.records import Note, Predictions, RunRecord, RunState, Seeded, Series, canonical_json
 
 ENVIRONMENT: Mapping[str, Any] = {
     "requested": {"threads": 1, "env": {}},

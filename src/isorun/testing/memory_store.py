@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from isorun.store.base import AbstractDocuments, AbstractStore, Claim, Holder
+from isorun.store import AbstractDocuments, AbstractStore, Claim, Holder
 from isorun.store.content import KnownAttempt, is_known, stored_form
-from isorun.study.envelope import open_envelope, sealed
-from isorun.study.records import Note, RunRecord, RunState
+from isorun.study.records import Note, RunRecord, RunState, open_envelope, sealed
 
 __all__ = ["MemoryStore"]
 

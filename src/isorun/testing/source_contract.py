@@ -20,7 +20,7 @@ from typing import Final
 
 import pytest
 
-from isorun.sources.base import AbstractSource, Found
+from isorun.sources import AbstractSource, Found
 
 __all__ = ["SourceContract"]
 

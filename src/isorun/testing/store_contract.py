@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from isorun.errors import StoreConflict
-from isorun.store.base import PLANS, STUDIES, AbstractStore
+from isorun.store import PLANS, STUDIES, AbstractStore
 from isorun.store.content import stored_form
 from isorun.study.records import RunState, Series
 from isorun.testing.made_records import content, make_cell, make_record

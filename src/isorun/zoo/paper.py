@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
+from isorun.report import Table
 from isorun.report.figures.description import Figure
-from isorun.report.tables import Table
 from isorun.study.design import Study
 from isorun.study.records import RunRecord, RunState
 

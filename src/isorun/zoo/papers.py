@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from isorun import plugins
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.errors import InputError, IsorunError, PluginError, UsageError, known_names
-from isorun.report.tables import Column, Table
-from isorun.report.view import Listing, View
+from isorun.report import Column, Listing, Table, View
 from isorun.zoo.paper import SCALES, AbstractPaper, Omission, Presentation, Request
 from isorun.zoo.training import DEVICES
 

@@ -10,7 +10,7 @@ import csv
 from collections import Counter
 from pathlib import Path
 
-from isorun.analysis.evidence.metric_names import direction_of
+from isorun.analysis.evidence.judged import direction_of
 
 with (Path(__file__).parent / "library_metrics.tsv").open(encoding="utf-8") as file:
     ANSWERS = [tuple(row) for row in csv.reader(file, delimiter="\t")]

@@ -5,9 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from isorun.analysis.evidence.metric_names import direction_of
-from isorun.sources import Found, read_files, scan_text
+from isorun.analysis.evidence.judged import direction_of
+from isorun.sources import Found, Reading
+from isorun.sources.lines import scan_text
 from isorun.study.design import Sources
+
+
+def read_files(sources: Sources, folder: Path, since_unix: float) -> Found:
+    return Reading(sources).finish(folder, since_unix)[0]
+
 
 LIBRARIES = Path(__file__).parent / "libraries"
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.analysis.evidence import metric_names as metric_words
-from isorun.analysis.evidence.metric_names import Kind, Split, direction_of, is_bookkeeping, kind_of, split_of
+from isorun.analysis.evidence import judged as metric_words
+from isorun.analysis.evidence.judged import Kind, Split, direction_of, is_bookkeeping, kind_of, split_of
 
 LOWER = """
     loss val_loss train/loss Loss/train epoch_loss loss_giou loss_ce box_loss dice_loss f1_loss reward_loss valloss

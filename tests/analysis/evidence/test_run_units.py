@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isorun.analysis.evidence.run_units import Merge, run_units
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 from isorun.study.records import Seeded
 from record_builder import make_cell, make_record, make_series
 

@@ -14,7 +14,7 @@ from isorun.analysis.leaderboards.aggregate import STATISTICS, aggregate, rank_i
 from isorun.analysis.leaderboards.leaderboard import BoardOptions, BoardScores, leaderboard
 from isorun.analysis.leaderboards.task_scores import LINEAR, Precision, apart, task_scores
 from isorun.analysis.pairwise.effects import probability_of_improvement
-from isorun.report.statistics.leaderboards import leaderboard_view
+from isorun.report.leaderboards import leaderboard_view
 
 accuracies = st.lists(st.integers(80, 99).map(lambda right: right / 100), min_size=2, max_size=8)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from isorun.analysis.evidence.condition import voided
+from isorun.analysis.evidence import voided
 from isorun.analysis.mixed.checks import checked, evidence_of, interaction_tests, joint_test, model_that_fits
 from isorun.analysis.mixed.formula import with_factor
 from isorun.analysis.mixed.hypotheses import hypotheses

@@ -16,9 +16,17 @@ from isorun.analysis.leaderboards.compare_many import (
     kruskal,
     studentized_range_tail,
 )
+from isorun.analysis.pairwise import (
+    f_test,
+    fligner,
+    levene,
+    mann_whitney,
+    paired_t,
+    u_statistic,
+    welch,
+    wilcoxon_signed_rank,
+)
 from isorun.analysis.pairwise.effects import effect_size, hodges_lehmann
-from isorun.analysis.pairwise.mean_and_variance_tests import f_test, fligner, levene, paired_t, welch
-from isorun.analysis.pairwise.rank_tests import mann_whitney, u_statistic, wilcoxon_signed_rank
 from isorun.analysis.samples import Pairs, adjusted
 
 REFERENCE = json.loads((Path(__file__).parents[2] / "reference" / "classic" / "classic.json").read_text())

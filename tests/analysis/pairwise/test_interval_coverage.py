@@ -11,9 +11,9 @@ from scipy.special import ndtr
 
 from isorun.analysis.leaderboards.aggregate import aggregate, rank_intervals
 from isorun.analysis.leaderboards.resampling import sd_bootstrap_interval
+from isorun.analysis.pairwise import paired_t, welch
 from isorun.analysis.pairwise.effects import effect_size, hodges_lehmann, probability_of_improvement
-from isorun.analysis.pairwise.mean_and_variance_tests import paired_t, welch
-from isorun.analysis.spreads.spread import sd_interval
+from isorun.analysis.spreads import sd_interval
 
 SIZES = [5, 10, 16, 30]
 

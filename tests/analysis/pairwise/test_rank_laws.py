@@ -12,6 +12,7 @@ from scipy import stats
 
 from isorun.analysis.agreements.agreement import kendall, spearman
 from isorun.analysis.leaderboards.compare_many import compare_many, conover, dunn
+from isorun.analysis.pairwise import mann_whitney, u_law, wilcoxon_signed_rank
 from isorun.analysis.pairwise.effects import (
     effect_size,
     hodges_lehmann,
@@ -20,7 +21,6 @@ from isorun.analysis.pairwise.effects import (
     win_rate,
     win_rate_interval,
 )
-from isorun.analysis.pairwise.rank_tests import mann_whitney, u_law, wilcoxon_signed_rank
 
 small_values = st.lists(st.integers(0, 6), min_size=1, max_size=5)
 

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 from isorun.analysis.agreements.agreement import agreement
 from isorun.analysis.leaderboards.aggregate import STATISTICS, aggregate, rank_intervals
 from isorun.analysis.leaderboards.compare_many import compare_many
+from isorun.analysis.pairwise import f_test, fligner, levene, mann_whitney, paired_t, welch, wilcoxon_signed_rank
 from isorun.analysis.pairwise.effects import (
     effect_size,
     hodges_lehmann,
     probability_of_improvement,
     single_run_reversal,
 )
-from isorun.analysis.pairwise.mean_and_variance_tests import f_test, fligner, levene, paired_t, welch
-from isorun.analysis.pairwise.rank_tests import mann_whitney, wilcoxon_signed_rank
 from isorun.analysis.samples import Pairs
 
 UNITS = st.sampled_from([100.0, 0.01, 1 / 3, 1e-6, 12345.678])
@@ -74,8 +73,8 @@ ANSWERS = {
     "reversal": single_run_reversal,
     "ranks": lambda a, b: [(one.approach, one.interval) for one in rank_intervals({"a": a, "b": b}, None)],
 }
-if find_spec("isorun.analysis.pairwise.rank_tests"):
-    brunner_munzel = import_module("isorun.analysis.pairwise.rank_tests").brunner_munzel
+if find_spec("isorun.analysis.pairwise"):
+    brunner_munzel = import_module("isorun.analysis.pairwise").brunner_munzel
     ANSWERS["brunner-munzel"] = lambda a, b: brunner_munzel(a, b).p
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isorun.analysis.sequential.decision import Verdict, named
+from isorun.analysis.sequential import Verdict, named
 from isorun.analysis.sequential.verdict import decide
 
 NAMES = ["A", "B", "ViT-B", "model A", "1 run a side", "x"]

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from isorun.analysis.sequential import Look, every
 from isorun.analysis.sequential.equivalence import critical_t, e_value
-from isorun.analysis.sequential.plan import Look, every
 from isorun.analysis.sequential.rules import e_process_rule
 from isorun.analysis.sequential.trace import ends, trace
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isorun.analysis.pairwise.mean_and_variance_tests import welch
-from isorun.analysis.sequential.interval import estimate_after_looks, estimate_under
-from isorun.analysis.sequential.plan import Look, every
+from isorun.analysis.pairwise import welch
+from isorun.analysis.sequential import Look, every
 from isorun.analysis.sequential.rules import sequential_rule
-from isorun.analysis.sequential.trace import ends, trace
+from isorun.analysis.sequential.trace import ends, estimate_after_looks, estimate_under, trace
 from isorun.analysis.sequential.verdict import Verdict, decide
 
 DEFAULT = every(1, min_runs=5, max_runs=30)

@@ -1,6 +1,6 @@
 import pytest
 
-from isorun.analysis.sequential.plan import (
+from isorun.analysis.sequential import (
     Look,
     against_stored,
     declared_looks,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from isorun.analysis.pairwise.rank_tests import continuous_law, law_given_ties, mann_whitney
+from isorun.analysis.pairwise import continuous_law, law_given_ties, mann_whitney
 
 PRINTED_CRITICAL_U = {(5, 5): 2, (8, 8): 13, (10, 10): 23, (15, 15): 64, (20, 20): 127, (30, 30): 317, (8, 12): 22}
 

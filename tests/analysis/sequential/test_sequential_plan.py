@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from isorun.analysis.sequential.plan import Plan, against_stored, continued, cumulative_error, every, fractions
+from isorun.analysis.sequential import Plan, against_stored, continued, cumulative_error, every, fractions
 from isorun.analysis.sequential.rules import planned_rule, sequential_rule
 from isorun.analysis.sequential.trace import ends, trace
 from isorun.analysis.sequential.verdict import decide, decide_by

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from isorun.analysis.sequential.plan import every
+from isorun.analysis.sequential import every
 from isorun.analysis.sequential.projection import EFFECTS, project, smoothed_resample
 from isorun.analysis.sequential.rules import sequential_rule
 from isorun.analysis.sequential.trace import ends, trace

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from isorun.analysis.pairwise.rank_tests import continuous_law, law_given_ties
-from isorun.analysis.sequential import boundaries
-from isorun.analysis.sequential.plan import SPENDING, Look, against_stored, every
+from isorun.analysis.pairwise import continuous_law, law_given_ties
+from isorun.analysis.sequential import SPENDING, Look, against_stored, boundaries, every
 from isorun.analysis.sequential.rules import fixed_rule, naive_rule, sequential_rule
 from isorun.analysis.sequential.trace import ends, trace
 from isorun.errors import InputError

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isorun.analysis.sequential import SPENDING, cumulative_error
 from isorun.analysis.sequential.boundaries import calibrate, rejected_by
-from isorun.analysis.sequential.plan import SPENDING, cumulative_error
 from isorun.errors import InputError
 
 

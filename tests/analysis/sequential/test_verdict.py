@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from isorun.analysis.pairwise.rank_tests import brunner_munzel, mann_whitney
-from isorun.analysis.sequential.plan import against_stored
+from isorun.analysis.pairwise import brunner_munzel, mann_whitney
+from isorun.analysis.sequential import against_stored
 from isorun.analysis.sequential.verdict import METHODS, Verdict, decide, next_action
 from isorun.errors import InputError
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from isorun.analysis.spreads.spread import pooled_sd, sd_interval, spread
+from isorun.analysis.spreads import pooled_sd, sd_interval, spread
 
 NUMBERS = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False)
 

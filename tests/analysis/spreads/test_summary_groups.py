@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from isorun.analysis.spreads.spread import interquartile_mean, summarize
+from isorun.analysis.spreads import interquartile_mean, summarize
 from isorun.errors import InputError
 
 KEYS = ["group", "n", "mean", "sd", "sd_ci90", "median", "iqm", "min", "max", "max_diff", "rel_sd", "rel_max_diff"]

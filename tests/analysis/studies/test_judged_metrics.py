@@ -2,8 +2,14 @@
 
 import pytest
 
-from isorun.analysis.evidence.judged import JudgedMetric, direction_conditions, judged_column
-from isorun.analysis.evidence.metric_names import Kind, is_bookkeeping, kind_of
+from isorun.analysis.evidence.judged import (
+    JudgedMetric,
+    Kind,
+    direction_conditions,
+    is_bookkeeping,
+    judged_column,
+    kind_of,
+)
 from isorun.analysis.studies.judged import judged_metrics, logged_metrics, weak_rule
 from isorun.study.design import Metric
 from record_builder import make_record, make_series, with_results

@@ -10,8 +10,8 @@ from scipy import stats
 
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.errors import NothingRecorded
+from isorun.study.cells import Level
 from isorun.study.design import Approach, Metric
-from isorun.study.levels import Level
 from isorun.study.records import RunState
 from record_builder import make_cell, make_record, make_series, make_study, packed, trained_records, with_results
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from isorun.analysis.studies.study_result import analyse_study
+from isorun.study.cells import Level
 from isorun.study.design import Metric
-from isorun.study.levels import Level
 from isorun.study.records import Note, RunState, Seeded
 from record_builder import ENVIRONMENT, make_cell, make_record, make_series, make_study, trained_records, with_results
 

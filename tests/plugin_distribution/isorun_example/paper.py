@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from isorun.report.tables import Column, Table
+from isorun.report import Column, Table
 from isorun.study.design import Study
 from isorun.study.records import RunState
 from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Omission, Presentation, Scale, smoke_verdict

@@ -1,6 +1,6 @@
 """A source that reads a gauge: lines such as `gauge pressure 1.5`, the names it may read being its settings."""
 
-from isorun.sources.base import AbstractSource, Found
+from isorun.sources import AbstractSource, Found
 from isorun.study.records import Series
 
 

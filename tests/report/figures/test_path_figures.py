@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 from figure_examples import decision
 
-from isorun.analysis.sequential.decision import Verdict
+from isorun.analysis.sequential import Verdict
 from isorun.analysis.sequential.verdict import decide
 from isorun.errors import InputError
 from isorun.report.figures.decision_paths import equivalence_path, sequential_path

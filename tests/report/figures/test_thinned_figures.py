@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isorun.analysis.spreads.spread import spread
+from isorun.analysis.spreads import spread
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
 from isorun.report.figures.study_figures import _drawn_places, study_figures
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 from record_builder import make_cell, make_record, make_series, make_study
 
 STEPS = 5_000

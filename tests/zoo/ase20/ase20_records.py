@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from isorun.study.cells import cells_of
-from isorun.study.levels import Level
+from isorun.study.cells import Level, cells_of
 from record_builder import make_record, make_series
 
 CLASSES = 10

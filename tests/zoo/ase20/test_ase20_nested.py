@@ -7,8 +7,7 @@ import pytest
 from ase20_records import record_of
 
 from isorun.analysis.spreads.nested import nested_variance
-from isorun.study.cells import cells_of
-from isorun.study.levels import Level
+from isorun.study.cells import Level, cells_of
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.ase20.paper import Ase20
 from isorun.zoo.studies.ase20.scales import NESTED_NETWORK

@@ -5,8 +5,8 @@ import pytest
 import scipy.stats
 from ase20_records import records_of
 
-from isorun.analysis.spreads.spread import spread
-from isorun.study.levels import Level
+from isorun.analysis.spreads import spread
+from isorun.study.cells import Level
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.ase20.factors import FactorArm, FactorShares, factor_lead
 from isorun.zoo.studies.ase20.paper import Ase20

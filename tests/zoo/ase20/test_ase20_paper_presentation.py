@@ -11,8 +11,7 @@ from ase20_records import record_of, records_of
 
 from isorun.report.figures.svg import render as render_svg
 from isorun.report.terminal import render_view
-from isorun.study.cells import cells_of
-from isorun.study.levels import Level
+from isorun.study.cells import Level, cells_of
 from isorun.study.records import RunState
 from isorun.zoo.paper import SCALES, Request
 from isorun.zoo.papers import presentation_view

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from isorun.analysis.spreads.spread import sd_interval
-from isorun.study.levels import Level
+from isorun.analysis.spreads import sd_interval
+from isorun.study.cells import Level
 from isorun.zoo.studies.ase20.published import DATA_SIZES, EXAMPLE, FINDINGS, TABLE_2, TABLE_3
 from isorun.zoo.studies.ase20.scales import NETWORKS
 

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from ase20_records import record_of, records_of
 
-from isorun.study.cells import cells_of
-from isorun.study.levels import Level
+from isorun.study.cells import Level, cells_of
 from isorun.study.records import RunState
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.ase20.measured import gpu_runs_at_once

@@ -8,8 +8,7 @@ import pytest
 from fewshot_records import planned, request
 
 from isorun.errors import IsorunError
-from isorun.study.cells import cells_of, drawn_configs
-from isorun.study.levels import Level
+from isorun.study.cells import Level, cells_of, drawn_configs
 from isorun.zoo.paper import PRELOAD, SCALES
 from isorun.zoo.studies.fewshot.design import CONTROL_SEED
 from isorun.zoo.studies.fewshot.experiments import EXPERIMENTS, approach_name

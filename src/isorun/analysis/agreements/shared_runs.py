@@ -23,7 +23,7 @@ from scipy.special import ndtr
 
 from isorun.analysis import Told
 from isorun.analysis.agreements.agreement import Agreement, agreement
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.units import Counting, Units, units_of
 from isorun.analysis.measurements import Measurements
 from isorun.analysis.samples import Pairs, finite_sample, higher_is_better

@@ -1,1 +1,46 @@
-"""What runs are worth as evidence: units (what was drawn independently) and conditions (what weakens it)."""
+"""Evidence: what counts as one piece of it, and conditions, which weaken it.
+
+A condition is told in the same words wherever a verdict rests on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Condition", "some", "voided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A stable code, one sentence, what to do next, and the groups it is about (none: everything that was judged).
+
+    voids: the error rate of a verdict does not hold under this condition, so that no claim may be made.
+    """
+
+    code: str
+    message: str
+    next_step: str
+    groups: tuple[str, ...] = ()
+    voids: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "next": self.next_step,
+            "groups": list(self.groups),
+            "voids": self.voids,
+        }
+
+
+def voided(conditions: Iterable[Condition]) -> Condition | None:
+    """The first condition under which no claim may be made; None where claims stand."""
+    return next((condition for condition in conditions if condition.voids), None)
+
+
+def some(count: int, noun: str) -> str:
+    """A count with its noun: 1 run, 2 runs."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.study.records import RunRecord
 
 __all__ = ["Provenance", "between_sides", "changed_facts", "distinct", "effective", "provenance"]

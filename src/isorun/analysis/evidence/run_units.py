@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from isorun.analysis.evidence.metric_names import Kind, is_bookkeeping, kind_of
+from isorun.analysis.evidence.judged import Kind, is_bookkeeping, kind_of
 from isorun.analysis.evidence.units import BOUNDS, distinct_among, significant_digits
 from isorun.analysis.samples import FloatArray
 from isorun.study.records import RunRecord, Seeded, Series

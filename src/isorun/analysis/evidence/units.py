@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from isorun.analysis.evidence.condition import Condition, some
+from isorun.analysis.evidence import Condition, some
 from isorun.analysis.measurements import Measurements, Values, natural_order
 from isorun.analysis.samples import FloatArray, Pairs
 from isorun.errors import InputError, known_names

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 
-from isorun.analysis.pairwise.rank_tests import brunner_munzel, mann_whitney, wilcoxon_signed_rank
+from isorun.analysis.pairwise import brunner_munzel, mann_whitney, wilcoxon_signed_rank
 from isorun.analysis.samples import (
     FloatArray,
     Pairs,

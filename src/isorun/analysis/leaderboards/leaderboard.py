@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.units import (
     Counting,
     Units,

@@ -28,7 +28,7 @@ from typing import Final
 import numpy as np
 from scipy import special
 
-from isorun.analysis.evidence.condition import Condition, some
+from isorun.analysis.evidence import Condition, some
 from isorun.analysis.evidence.units import names_seed
 from isorun.analysis.mixed.columns import Factor, interaction, levels_of
 from isorun.analysis.mixed.degrees_of_freedom import kenward_roger

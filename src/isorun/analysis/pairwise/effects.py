@@ -44,8 +44,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, gammaln, logit, nctdtrinc, ndtri, stdtrit
 
-from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.pairwise.rank_tests import EXACT_BELOW, u_law
+from isorun.analysis.evidence import Condition
+from isorun.analysis.pairwise import EXACT_BELOW, u_law
 from isorun.analysis.samples import FloatArray, Interval, oriented, recentred, snapped, two_samples
 
 __all__ = [

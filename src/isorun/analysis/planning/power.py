@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from isorun.analysis import Told
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.units import Units
 from isorun.analysis.planning.power_curves import (
     PAIRED_TESTS,
@@ -34,7 +34,7 @@ from isorun.analysis.planning.power_curves import (
     power_curve,
     source_of,
 )
-from isorun.analysis.sequential.plan import MOST_RUNS, spending_function
+from isorun.analysis.sequential import MOST_RUNS, spending_function
 from isorun.errors import InputError, known_names
 
 __all__ = [

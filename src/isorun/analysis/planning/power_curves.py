@@ -30,11 +30,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 from scipy.special import ndtr, ndtri
 
-from isorun.analysis.pairwise.rank_tests import SignedRankLaw, continuous_law, superiority_law
+from isorun.analysis.pairwise import SignedRankLaw, continuous_law, superiority_law
 from isorun.analysis.samples import FloatArray, finite_sample, is_constant
-from isorun.analysis.sequential.boundaries import calibrate
-from isorun.analysis.sequential.paths import centred_u, moments, signed_rank_scores, superiority_scores, welch_t
-from isorun.analysis.sequential.plan import (
+from isorun.analysis.sequential import (
     DEFAULT_SPENDING,
     FEWEST_RUNS,
     Look,
@@ -43,8 +41,17 @@ from isorun.analysis.sequential.plan import (
     declared_looks,
     fractions,
 )
+from isorun.analysis.sequential.boundaries import calibrate
 from isorun.analysis.sequential.projection import smoothed_resample
-from isorun.analysis.sequential.rules import futility_scores, sequential_rule
+from isorun.analysis.sequential.rules import (
+    centred_u,
+    futility_scores,
+    moments,
+    sequential_rule,
+    signed_rank_scores,
+    superiority_scores,
+    welch_t,
+)
 from isorun.analysis.sequential.trace import ends, trace
 from isorun.errors import InputError
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from isorun.analysis.samples import FloatArray
-from isorun.analysis.sequential.plan import looks_within
+from isorun.analysis.sequential import looks_within
 from isorun.analysis.sequential.rules import Rule
 from isorun.analysis.sequential.trace import ends, trace
 

@@ -19,15 +19,24 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
+from isorun.analysis.pairwise import levene
 from isorun.analysis.pairwise.effects import PairingEffect, pairing_effect
-from isorun.analysis.pairwise.mean_and_variance_tests import levene
 from isorun.analysis.samples import FloatArray, Interval, finite_sample, is_constant, oriented, snapped
-from isorun.analysis.sequential.decision import Decision, NextAction, PathPoint, Verdict, next_action
-from isorun.analysis.sequential.interval import Estimate, estimate_under
-from isorun.analysis.sequential.plan import FEWEST_RUNS, METHODS, Looks, Plan, looks_within
+from isorun.analysis.sequential import (
+    FEWEST_RUNS,
+    METHODS,
+    Decision,
+    Looks,
+    NextAction,
+    PathPoint,
+    Plan,
+    Verdict,
+    looks_within,
+    next_action,
+)
 from isorun.analysis.sequential.rules import Rule, planned_rule
-from isorun.analysis.sequential.trace import Trace, observed_path, planned_path, trace
+from isorun.analysis.sequential.trace import Estimate, Trace, estimate_under, observed_path, planned_path, trace
 from isorun.errors import InputError
 
 if TYPE_CHECKING:

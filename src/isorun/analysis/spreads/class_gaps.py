@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import bdtr
 
-from isorun.analysis.evidence.condition import some
+from isorun.analysis.evidence import some
 from isorun.analysis.samples import FloatArray, adjusted, finite_sample
 from isorun.errors import InputError
 

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.evidence.metric_names import Kind, kind_of
+from isorun.analysis.evidence.judged import Kind, kind_of
 from isorun.analysis.spreads.class_gaps import ClassGap, class_gaps
 from isorun.analysis.spreads.test_noise import NoiseShares, correctness, noise_shares
 from isorun.study.records import Predictions, RunRecord, Series

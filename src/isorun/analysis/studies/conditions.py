@@ -18,9 +18,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from isorun.analysis.evidence.condition import Condition, some
-from isorun.analysis.evidence.judged import JudgedMetric, direction_conditions, how_to_declare
-from isorun.analysis.evidence.metric_names import Kind, is_bookkeeping, kind_of
+from isorun.analysis.evidence import Condition, some
+from isorun.analysis.evidence.judged import (
+    JudgedMetric,
+    Kind,
+    direction_conditions,
+    how_to_declare,
+    is_bookkeeping,
+    kind_of,
+)
 from isorun.analysis.evidence.provenance import changed_facts, distinct, effective
 from isorun.analysis.evidence.run_units import (
     FINAL_WEIGHTS,
@@ -35,7 +41,7 @@ from isorun.analysis.evidence.run_units import (
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult
 from isorun.analysis.studies.selection import FINAL
 from isorun.errors import known_names
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 from isorun.study.records import RunRecord
 
 __all__ = ["CONDITION_RULES", "FEWEST_RUNS", "Evidence", "study_conditions"]

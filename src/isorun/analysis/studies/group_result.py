@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import Provenance, provenance
 from isorun.analysis.evidence.run_units import IdenticalRuns, RunUnits, identical_runs, run_units
+from isorun.analysis.spreads import Spread, pooled_sd, spread
 from isorun.analysis.spreads.class_gaps import ClassGap
-from isorun.analysis.spreads.spread import Spread, pooled_sd, spread
 from isorun.analysis.spreads.test_noise import NoiseShares
 from isorun.analysis.studies.class_values import group_gaps, group_noise
 from isorun.analysis.studies.judged import WeakRule
@@ -24,8 +24,8 @@ from isorun.analysis.studies.selection import (
     select,
     training_seconds,
 )
+from isorun.study.cells import Level
 from isorun.study.design import Selection
-from isorun.study.levels import Level
 from isorun.study.records import RunRecord, RunState, states
 
 __all__ = [

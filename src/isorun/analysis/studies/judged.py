@@ -13,8 +13,16 @@ from typing import Final
 
 import numpy as np
 
-from isorun.analysis.evidence.judged import JudgedMetric, direction_unknown, judged_column
-from isorun.analysis.evidence.metric_names import Kind, Split, is_bookkeeping, kind_of, split_of
+from isorun.analysis.evidence.judged import (
+    JudgedMetric,
+    Kind,
+    Split,
+    direction_unknown,
+    is_bookkeeping,
+    judged_column,
+    kind_of,
+    split_of,
+)
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.studies.class_values import class_values
 from isorun.study.design import Metric

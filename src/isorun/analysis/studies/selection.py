@@ -18,8 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.evidence.judged import JudgedMetric
-from isorun.analysis.evidence.metric_names import Kind, Split, direction_of, kind_of, split_of
+from isorun.analysis.evidence.judged import JudgedMetric, Kind, Split, direction_of, kind_of, split_of
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.studies.class_values import class_values, value_at
 from isorun.study.design import Selection

@@ -24,19 +24,18 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import between_sides
-from isorun.analysis.pairwise.mean_and_variance_tests import levene
+from isorun.analysis.pairwise import levene
 from isorun.analysis.samples import Significance
 from isorun.analysis.studies.conditions import Evidence, study_conditions
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult, analyse_group
 from isorun.analysis.studies.judged import WeakRule, judged_metrics, logged_metrics, weak_rule
 from isorun.analysis.studies.selection import selections_of
 from isorun.errors import InputError, NothingRecorded, known_names
-from isorun.study.cells import cells_of
+from isorun.study.cells import Level, cells_of
 from isorun.study.design import Selection, Study
-from isorun.study.levels import Level
 from isorun.study.records import RunRecord, RunState, states
 
 __all__ = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from isorun.report import fixed
 from isorun.report.figures.description import Axis, Tick
-from isorun.report.numbers import fixed
 
 __all__ = ["row_axis", "side_by_side", "value_axis"]
 

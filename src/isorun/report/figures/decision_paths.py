@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
-from isorun.analysis.sequential.decision import Decision, PathPoint, Verdict
-from isorun.analysis.sequential.plan import Look
+from isorun.analysis.sequential import Decision, Look, PathPoint, Verdict
 from isorun.analysis.sequential.rules import null_sd_of_u
 from isorun.errors import InputError
+from isorun.report import Column, Table, p_value, significant
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line, Shape
-from isorun.report.numbers import p_value, significant
-from isorun.report.tables import Column, Table
 
 __all__ = ["LookScale", "Pick", "equivalence_path", "look_scale", "sequential_path"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from isorun.report.tables import Table
+from isorun.report import Table
 
 __all__ = ["Axis", "Band", "Box", "Dot", "Figure", "Legend", "Line", "Shape", "Tick", "Tile"]
 

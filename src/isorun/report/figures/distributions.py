@@ -9,12 +9,11 @@ from typing import Final
 import numpy as np
 
 from isorun.analysis.samples import FloatArray
-from isorun.analysis.spreads.spread import Spread, spread
+from isorun.analysis.spreads import Spread, spread
+from isorun.report import Column, Table, count, decimals_for, fixed, significant
 from isorun.report.figures.axes import row_axis, side_by_side, value_axis
 from isorun.report.figures.description import Axis, Box, Dot, Figure, Legend, Line, Shape, Tick
 from isorun.report.figures.groups import COLOURS, GroupsLike, evenly_spaced, first_lines, left_out, values_by_name
-from isorun.report.numbers import count, decimals_for, fixed, significant
-from isorun.report.tables import Column, Table
 
 __all__ = ["BoxRow", "RunValue", "box_figure", "ecdf", "strip"]
 

@@ -13,10 +13,9 @@ from isorun.analysis.comparison import Comparison
 from isorun.analysis.mixed.result import Difference, VarianceShare
 from isorun.analysis.samples import Pairs
 from isorun.errors import InputError
+from isorun.report import UNKNOWN, Column, Table, count, p_value, percentage, significant
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape, Tick, Tile
-from isorun.report.numbers import UNKNOWN, count, p_value, percentage, significant
-from isorun.report.tables import Column, Table
 
 __all__ = ["ForestRow", "forest", "paired_change", "variance_shares"]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import InputError, MissingExtra
+from isorun.report import harmless
 from isorun.report.figures import svg
 from isorun.report.figures.description import Axis, Box, Dot, Figure, Legend, Shape, Tile
-from isorun.report.plain_text import harmless
 
 __all__ = ["ENDINGS", "FORMATS", "draw", "save_by_matplotlib", "save_figure"]
 

@@ -12,9 +12,9 @@ from isorun.analysis.measurements import Group
 from isorun.analysis.samples import FloatArray, finite_sample
 from isorun.analysis.studies.group_result import GroupKey
 from isorun.errors import InputError
+from isorun.report import count
 from isorun.report.figures.description import Shape
-from isorun.report.numbers import count
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 
 __all__ = [
     "COLOURS",

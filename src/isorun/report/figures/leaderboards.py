@@ -11,12 +11,11 @@ from isorun.analysis.leaderboards.aggregate import Aggregate
 from isorun.analysis.leaderboards.compare_many import ManyComparison
 from isorun.analysis.pairwise.effects import Improvement
 from isorun.errors import InputError
+from isorun.report import UNKNOWN, Column, Table, count, fixed, p_value, percentage, significant
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line, Shape, Tick, Tile
 from isorun.report.figures.distributions import SHARE_TICKS
 from isorun.report.figures.groups import first_lines, left_out
-from isorun.report.numbers import UNKNOWN, count, fixed, p_value, percentage, significant
-from isorun.report.tables import Column, Table
 
 __all__ = ["critical_difference", "improvement_matrix", "maximal_cliques", "performance_profiles"]
 

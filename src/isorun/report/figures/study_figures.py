@@ -13,16 +13,15 @@ import numpy.typing as npt
 
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.samples import FloatArray
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult, JudgedRun, SelectionResult
 from isorun.analysis.studies.selection import LearningCurves
 from isorun.analysis.studies.study_result import StudyResult
+from isorun.report import UNKNOWN, Column, NumberStyle, Table, count, decimals_for, seconds, significant, style_for
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Band, Dot, Figure, Legend, Line
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
 from isorun.report.figures.groups import distinct_series, row_name, series_of, shape_of
-from isorun.report.numbers import UNKNOWN, NumberStyle, count, decimals_for, seconds, significant, style_for
-from isorun.report.tables import Column, Table
 
 __all__ = ["class_figure", "class_figures", "curve_figures", "overall_figures", "study_figures", "time_figures"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
+from isorun.report import escaped
 from isorun.report.figures.description import Axis, Band, Box, Dot, Figure, Legend, Line, Shape, Tile
-from isorun.report.plain_text import escaped
 
 __all__ = ["STYLE", "render"]
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.analysis.evidence.condition import Condition
-from isorun.report.numbers import UNKNOWN, count
-from isorun.report.tables import Column, Table
-from isorun.report.view import View
+from isorun.analysis.evidence import Condition
+from isorun.report import UNKNOWN, Column, Table, View, count
 from isorun.zoo.data.acquisition import Acquired
 from isorun.zoo.data.catalogue import DATASETS, dataset
 from isorun.zoo.data.dataset import Dataset

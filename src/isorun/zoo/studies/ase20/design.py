@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from isorun.study.cells import Level
 from isorun.study.design import Study
-from isorun.study.levels import Level
 from isorun.zoo.paper import PRELOAD, Request
 from isorun.zoo.studies.ase20.published import DATA_SIZES
 from isorun.zoo.studies.ase20.scales import (

@@ -9,9 +9,8 @@ from statistics import NormalDist
 from typing import Any, Final
 
 from isorun.analysis.comparison import Comparison, compare
-from isorun.report.numbers import UNKNOWN, fixed, p_value
-from isorun.report.tables import Column, Table
-from isorun.study.levels import Level
+from isorun.report import UNKNOWN, Column, Table, fixed, p_value
+from isorun.study.cells import Level
 from isorun.zoo.studies.ase20.design import METRIC
 from isorun.zoo.studies.ase20.measured import Measured
 from isorun.zoo.studies.ase20.published import EXAMPLE

@@ -16,12 +16,11 @@ from typing import Any, Final
 import numpy as np
 from scipy.special import fdtri
 
-from isorun.analysis.pairwise.mean_and_variance_tests import f_test
-from isorun.analysis.spreads.spread import Spread, spread
+from isorun.analysis.pairwise import f_test
+from isorun.analysis.spreads import Spread, spread
 from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.analysis.studies.group_result import GroupResult
-from isorun.report.numbers import UNKNOWN, p_value, percentage, significant
-from isorun.report.tables import Column, Table
+from isorun.report import UNKNOWN, Column, Table, p_value, percentage, significant
 from isorun.zoo.studies.ase20.design import ALL_FACTORS, FACTOR_LEVEL, METRIC, NO_FACTOR
 from isorun.zoo.studies.ase20.measured import PartResult
 from isorun.zoo.studies.ase20.tables import POINTS, spread_cells

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from isorun.analysis.studies.group_result import SelectionResult
+from isorun.report import decimals_for
 from isorun.report.figures.description import Figure
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
 from isorun.report.figures.groups import COLOURS, series_of
-from isorun.report.numbers import decimals_for
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 from isorun.zoo.studies.ase20.design import METRIC
 from isorun.zoo.studies.ase20.factors import arm_group
 from isorun.zoo.studies.ase20.measured import Measured, PartResult, overall_extreme

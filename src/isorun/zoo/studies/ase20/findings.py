@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.analysis.studies.group_result import GroupResult
-from isorun.report.numbers import UNKNOWN, count, p_value, percentage
-from isorun.report.tables import Column, Table
-from isorun.study.levels import Level
+from isorun.report import UNKNOWN, Column, Table, count, p_value, percentage
+from isorun.study.cells import Level
 from isorun.study.records import RunRecord
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.ase20.design import PlannedPart, planned_parts, study_of

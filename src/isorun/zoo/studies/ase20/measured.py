@@ -14,12 +14,12 @@ from datetime import datetime
 from typing import Final
 
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.conditions import FEWEST_RUNS
 from isorun.analysis.studies.group_result import GroupResult, SelectionResult, SelectionSpread
 from isorun.analysis.studies.study_result import LevelComparison, StudyResult, analyse_study
+from isorun.study.cells import Level
 from isorun.study.design import Study
-from isorun.study.levels import Level
 from isorun.study.records import RunRecord, RunState
 from isorun.zoo.studies.ase20.design import METRIC, PlannedPart
 from isorun.zoo.studies.ase20.scales import TrainedNetwork

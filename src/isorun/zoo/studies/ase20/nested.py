@@ -15,15 +15,14 @@ from typing import Any, Final
 import numpy as np
 
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
+from isorun.analysis.spreads import Spread, spread
 from isorun.analysis.spreads.nested import NestedDisagreement, NestedVariance, nested_disagreement, nested_variance
-from isorun.analysis.spreads.spread import Spread, spread
 from isorun.analysis.studies.class_values import predicted_and_labels
 from isorun.analysis.studies.group_result import GroupResult
+from isorun.report import UNKNOWN, Column, Table, fixed, p_value
 from isorun.report.figures.description import Figure
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
-from isorun.report.numbers import UNKNOWN, fixed, p_value
-from isorun.report.tables import Column, Table
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 from isorun.study.records import RunRecord, RunState
 from isorun.zoo.studies.ase20.design import METRIC, SELECTIONS
 from isorun.zoo.studies.ase20.measured import PartResult

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.evidence import Condition
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import SelectionResult
 from isorun.analysis.studies.study_result import LevelComparison
 from isorun.errors import DataError
-from isorun.report.numbers import count
-from isorun.report.tables import Table
+from isorun.report import Table, count
 from isorun.study.records import RunRecord
 from isorun.zoo.data.images import load_images
 from isorun.zoo.data.presence import form_of

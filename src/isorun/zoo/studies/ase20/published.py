@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 
 __all__ = [
     "DATA_SIZES",

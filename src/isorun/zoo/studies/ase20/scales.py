@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from isorun.study.levels import Level
+from isorun.study.cells import Level
 from isorun.zoo.studies.ase20.training.recipes import FACTORS
 
 __all__ = [

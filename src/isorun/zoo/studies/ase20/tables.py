@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS
-from isorun.analysis.spreads.spread import Spread
+from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import LevelComparison
-from isorun.report.numbers import UNKNOWN, p_value, percentage, seconds, significant, style_for
-from isorun.report.tables import Column, Table
-from isorun.study.levels import Level
+from isorun.report import UNKNOWN, Column, Table, p_value, percentage, seconds, significant, style_for
+from isorun.study.cells import Level
 from isorun.zoo.paper import OURS, THEIRS
 from isorun.zoo.studies.ase20.design import METRIC
 from isorun.zoo.studies.ase20.measured import (

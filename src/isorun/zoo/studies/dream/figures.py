@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from isorun.report import Column, Table, fixed
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Dot, Figure, Legend, Line, Shape
-from isorun.report.numbers import fixed
-from isorun.report.tables import Column, Table
 from isorun.zoo.data.search_logs import Search
 from isorun.zoo.studies.dream.findings import HOUR, TARGET, TRIALS
 from isorun.zoo.studies.dream.measured import SearchPoint, SearchProgress, replay

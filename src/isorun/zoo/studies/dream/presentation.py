@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
+from isorun.report import Table, fixed, significant
 from isorun.report.figures.description import Figure
-from isorun.report.numbers import fixed, significant
-from isorun.report.tables import Table
 from isorun.zoo.data.search_logs import Search, SearchLogs, load_search_logs
 from isorun.zoo.paper import Presentation
 from isorun.zoo.studies.dream.figures import best_by_time, best_by_trial

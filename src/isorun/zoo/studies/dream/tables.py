@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from isorun.report.numbers import UNKNOWN, fixed, significant
-from isorun.report.tables import Column, Table
+from isorun.report import UNKNOWN, Column, Table, fixed, significant
 from isorun.zoo.data.search_logs import Search
 from isorun.zoo.studies.dream.findings import DAY, HOUR, TARGET, TRIALS, CheckedStatement, RunningAgreement
 from isorun.zoo.studies.dream.measured import replay

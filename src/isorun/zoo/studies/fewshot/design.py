@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from isorun.study.cells import Level
 from isorun.study.design import Study
-from isorun.study.levels import Level
 from isorun.zoo.paper import PRELOAD, Request
 from isorun.zoo.studies.fewshot.experiments import (
     CONTROL,

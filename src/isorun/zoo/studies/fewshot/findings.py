@@ -22,7 +22,7 @@ from typing import Final
 from isorun.analysis.mixed.checks import joint_test
 from isorun.analysis.mixed.result import MixedResult, RanovaRow
 from isorun.analysis.samples import adjusted
-from isorun.report.numbers import count, p_value, significant
+from isorun.report import count, p_value, significant
 from isorun.study.records import RunRecord
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.fewshot.design import control_name, controls_of, experiments_of, main_name

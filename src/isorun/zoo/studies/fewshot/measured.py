@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from isorun.analysis.spreads.spread import spread
-from isorun.report.numbers import UNKNOWN, fixed
+from isorun.analysis.spreads import spread
+from isorun.report import UNKNOWN, fixed
 from isorun.study.records import RunRecord, RunState
 from isorun.zoo.paper import last_attempts
 from isorun.zoo.studies.fewshot.design import METRIC

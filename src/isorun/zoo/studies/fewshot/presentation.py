@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from isorun.analysis.evidence.condition import Condition
+from isorun.analysis.evidence import Condition
 from isorun.analysis.mixed.result import Difference
+from isorun.report import Column, Table, count, percentage, significant
 from isorun.report.figures.description import Figure
 from isorun.report.figures.effects import ForestRow, forest, variance_shares
-from isorun.report.numbers import count, percentage, significant
-from isorun.report.tables import Column, Table
 from isorun.study.records import RunRecord
 from isorun.zoo.paper import Presentation, Request, smoke_verdict
 from isorun.zoo.studies.fewshot import tables

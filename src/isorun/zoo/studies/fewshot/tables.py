@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from isorun.report.numbers import UNKNOWN, fixed, significant, whole
-from isorun.report.tables import Column, Table
+from isorun.report import UNKNOWN, Column, Table, fixed, significant, whole
 from isorun.zoo.paper import OURS, THEIRS
 from isorun.zoo.studies.fewshot.findings import TESTS, Judgement, published_judgements
 from isorun.zoo.studies.fewshot.measured import ControlResult

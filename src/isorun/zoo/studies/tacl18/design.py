@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from isorun.study.cells import Level
 from isorun.study.design import Approach, Config, Study
-from isorun.study.levels import Level
 from isorun.zoo.data.answers import train_all_folder
 from isorun.zoo.data.presence import at_hand, require
 from isorun.zoo.machines import gpu_at_hand

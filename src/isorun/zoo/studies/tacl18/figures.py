@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from isorun.report import Column, Table, count, fixed
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape
 from isorun.report.figures.distributions import strip
 from isorun.report.figures.effects import paired_change
-from isorun.report.numbers import count, fixed
-from isorun.report.tables import Column, Table
 from isorun.zoo.studies.tacl18.measured import SYSTEMS_OF
 from isorun.zoo.studies.tacl18.published import REIMPLEMENTED, SYSTEMS, System
 from isorun.zoo.studies.tacl18.seeds import Change, SeedRuns

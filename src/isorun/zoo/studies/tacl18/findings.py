@@ -17,7 +17,7 @@ import numpy as np
 
 from isorun.analysis.agreements.agreement import Agreement
 from isorun.analysis.agreements.shared_runs import SupportedDigits
-from isorun.analysis.pairwise.rank_tests import wilcoxon_signed_rank
+from isorun.analysis.pairwise import wilcoxon_signed_rank
 from isorun.errors import IsorunError
 from isorun.study.records import Predictions, RunRecord
 from isorun.zoo.data.answers import load_answers

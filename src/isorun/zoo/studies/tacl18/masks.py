@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from isorun.analysis.agreements.agreement import FEWEST_SEEDS, agreement, tau_difference_interval, tau_interval
-from isorun.report.numbers import UNKNOWN, count, fixed
-from isorun.report.tables import Column, Table
+from isorun.report import UNKNOWN, Column, Table, count, fixed
 from isorun.zoo.studies.tacl18.design import OWN_MASKS
 from isorun.zoo.studies.tacl18.published import AGREEMENTS
 from isorun.zoo.studies.tacl18.seeds import SeedRuns

@@ -10,11 +10,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from isorun.analysis.agreements.agreement import Agreement
-from isorun.analysis.evidence.condition import Condition, some
+from isorun.analysis.evidence import Condition, some
 from isorun.analysis.studies.conditions import FEWEST_RUNS
+from isorun.report import Table, count, fixed
 from isorun.report.figures.description import Figure
-from isorun.report.numbers import count, fixed
-from isorun.report.tables import Table
 from isorun.study.records import RunRecord, RunState
 from isorun.zoo.paper import Presentation, Request, smoke_verdict
 from isorun.zoo.studies.tacl18.design import PARTS, SIDES, has_train_all, scaled_down, study_names

@@ -16,11 +16,10 @@ import numpy as np
 
 from isorun.analysis.agreements.agreement import Agreement, agreement
 from isorun.analysis.agreements.shared_runs import RankChange, SupportedDigits, rank_changes, rounded, supported_digits
-from isorun.analysis.pairwise.mean_and_variance_tests import paired_t
+from isorun.analysis.pairwise import paired_t
 from isorun.analysis.samples import Pairs
-from isorun.analysis.spreads.spread import spread
-from isorun.report.numbers import UNKNOWN, fixed, p_value
-from isorun.report.tables import Column, Table
+from isorun.analysis.spreads import spread
+from isorun.report import UNKNOWN, Column, Table, fixed, p_value
 from isorun.zoo.studies.tacl18.measured import METRICS, Effect, ScoredRun, effect
 from isorun.zoo.studies.tacl18.published import AGREEMENTS, DEVICES, MATH_LIBRARIES, RANGES, SYSTEMS, THREADS, Score
 from isorun.zoo.studies.tacl18.tables import DECIMALS

@@ -11,9 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from isorun.analysis.spreads.spread import Spread, spread
-from isorun.report.numbers import UNKNOWN, fixed
-from isorun.report.tables import Column, Table
+from isorun.analysis.spreads import Spread, spread
+from isorun.report import UNKNOWN, Column, Table, fixed
 from isorun.study.records import RunRecord
 from isorun.zoo.studies.tacl18.measured import METRICS, ScoredRun, Setting, largest_difference, used_made_data
 from isorun.zoo.studies.tacl18.published import (

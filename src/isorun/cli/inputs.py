@@ -1,4 +1,4 @@
-"""What the commands that take a training command share: its options, and the study they make of it."""
+"""What commands are given, where several share it: a table of results, a study, or a command with its options."""
 
 from __future__ import annotations
 
@@ -7,12 +7,63 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from isorun.cli import output
 from isorun.errors import UsageError
 
 if TYPE_CHECKING:
+    from isorun.questions import Results
     from isorun.study.design import Study
 
-__all__ = ["declare", "named_metric", "policy", "study_of", "study_or_command"]
+__all__ = [
+    "declare_command",
+    "declare_table",
+    "load",
+    "named_metric",
+    "policy",
+    "study_of",
+    "study_or_command",
+    "where",
+]
+
+
+def declare_table(parser: argparse.ArgumentParser, *, optional: bool = False, judges: bool = True) -> None:
+    """The words all statistics commands understand. judges: one metric is judged by units, as all but `mixed` do."""
+    about = "CSV, JSON lines, Parquet (one row a run), or a study file"
+    parser.add_argument("data", nargs="?" if optional else None, metavar="DATA", help=about)
+    parser.add_argument(
+        "--where", action="append", default=[], metavar="COLUMN=LABEL", help="only rows with this label"
+    )
+    about = "for a study: the selection, which epoch runs are judged at (default: its first)"
+    parser.add_argument("--selection", metavar="NAME", help=about)
+    parser.add_argument("--rule", dest="selection", help=argparse.SUPPRESS)
+    parser.add_argument("--store", metavar="FOLDER", help="for a study: where records are kept")
+    if judges:
+        about = "what is judged and which direction is better: --value and --direction in one word"
+        parser.add_argument("--metric", metavar="NAME[:lower|:higher]", help=about)
+        about = "what was drawn independently (default: seed if there is one, else each row; repeat: one seed's runs)"
+        parser.add_argument("--unit", metavar="COLUMN", help=about)
+    parser.add_argument("--drop-missing", action="store_true", help="leave out values that are not finite, and say so")
+    output.declare(parser)
+
+
+def load(options: argparse.Namespace) -> Results:
+    """The table, or the study's runs as one; `--metric` has set value and direction then."""
+    from isorun.questions import results
+
+    if getattr(options, "metric", None):
+        options.value, direction = named_metric(options.metric)
+        options.direction = direction or getattr(options, "direction", None)
+    return results(options.data, store=options.store, selection=options.selection)
+
+
+def where(options: argparse.Namespace) -> dict[str, str]:
+    """The labels that rows must have."""
+    pairs = [text.partition("=") for text in options.where]
+    for name, sign, _ in pairs:
+        if not sign:
+            raise UsageError("--where needs COLUMN=LABEL", found=name)
+    return {name: label for name, _, label in pairs}
+
 
 _OPTIONS: Final = {
     "repeats": "--repeats",
@@ -30,7 +81,7 @@ _OPTIONS: Final = {
 }
 
 
-def declare(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+def declare_command(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """The options of a study that is made from a command; the group they stand in, for more."""
     group = parser.add_argument_group("for a command")
     group.add_argument("--level", dest="levels", action="append", metavar="LEVEL", help="may be given more than once")

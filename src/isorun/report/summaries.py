@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isorun.analysis.evidence.condition import Condition
-from isorun.analysis.spreads.spread import GroupSummary
-from isorun.report.numbers import UNKNOWN, count, decimals_for, fixed, percentage, whole
-from isorun.report.tables import Column, Table
-from isorun.report.view import View
+from isorun.analysis.evidence import Condition
+from isorun.analysis.spreads import GroupSummary
+from isorun.report import UNKNOWN, Column, Table, View, count, decimals_for, fixed, percentage, whole
 
 __all__ = ["summaries_view"]
 

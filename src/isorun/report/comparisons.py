@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from isorun.analysis.comparison import Comparison
-from isorun.analysis.evidence.condition import Condition, voided
+from isorun.analysis.evidence import Condition, voided
 from isorun.analysis.evidence.units import Units, counted
 from isorun.analysis.samples import Interval, Significance
-from isorun.analysis.sequential.decision import Decision, PathPoint
-from isorun.report.numbers import UNKNOWN, count, decimals_for, fixed, p_value, significant
-from isorun.report.tables import Column, Table
-from isorun.report.view import Listing, View
+from isorun.analysis.sequential import Decision, PathPoint
+from isorun.report import UNKNOWN, Column, Listing, Table, View, count, decimals_for, fixed, p_value, significant
 
 if TYPE_CHECKING:
     from isorun.analysis.planning.power import PowerResult  # its tests load what a decision does not need

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isorun.analysis.evidence.condition import voided
+from isorun.analysis.evidence import voided
 from isorun.analysis.mixed.checks import evidence_of
 from isorun.analysis.mixed.design import INTERCEPT
 from isorun.analysis.mixed.hypotheses import Hypotheses
 from isorun.analysis.mixed.result import MixedResult, VarianceShare
-from isorun.report.numbers import UNKNOWN, fixed, p_value, percentage, significant
-from isorun.report.tables import Column, Table
-from isorun.report.view import View
+from isorun.report import UNKNOWN, Column, Table, View, fixed, p_value, percentage, significant
 
 __all__ = ["mixed_view"]
 

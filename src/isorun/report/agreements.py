@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 from isorun.analysis.agreements.agreement import Correlation
 from isorun.analysis.agreements.shared_runs import AgreementTable, RankChange, SharedRuns, SupportedDigits
-from isorun.analysis.evidence.condition import Condition
-from isorun.report.numbers import UNKNOWN, count, fixed, p_value, percentage, significant, whole
-from isorun.report.statistics.comparisons import evidence_sentences
-from isorun.report.tables import Column, Table
-from isorun.report.view import View
+from isorun.analysis.evidence import Condition
+from isorun.report import UNKNOWN, Column, Table, View, count, fixed, p_value, percentage, significant, whole
+from isorun.report.comparisons import evidence_sentences
 
 __all__ = ["agreement_view"]
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from isorun.analysis.evidence.condition import Condition, voided
+from isorun.analysis.evidence import Condition, voided
 from isorun.analysis.leaderboards.compare_many import PairOutcome
 from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing
-from isorun.report.numbers import UNKNOWN, count, fixed, p_value, percentage, significant, whole
-from isorun.report.statistics.comparisons import ROWS_COUNT
-from isorun.report.tables import Column, Table
-from isorun.report.view import View
+from isorun.report import UNKNOWN, Column, Table, View, count, fixed, p_value, percentage, significant, whole
+from isorun.report.comparisons import ROWS_COUNT
 
 __all__ = ["leaderboard_view"]
 
