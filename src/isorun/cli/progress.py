@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from isorun.cli.output import duration
+from isorun.cli import duration
 from isorun.environments.interpreter import interpreters_of
 from isorun.report import harmless
 from isorun.scheduling import Observer
