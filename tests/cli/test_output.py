@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 
 import pytest
 from hypothesis import given
@@ -89,3 +90,21 @@ def test_a_written_file_follows_the_umask(tmp_path):
         os.umask(before)
     assert (tmp_path / "a.html").stat().st_mode & 0o777 == 0o640
     assert [path.name for path in tmp_path.iterdir()] == ["a.html"]
+
+
+def test_what_is_no_file_is_written_to_and_never_replaced(tmp_path):
+    pipe, heard = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    listener = threading.Thread(target=lambda: heard.append(pipe.read_text()))
+    listener.start()
+    write_file(pipe, "a report")
+    listener.join(10)
+    assert heard == ["a report"]
+    assert pipe.is_fifo()
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "link.html").symlink_to(tmp_path / "real.html")
+    write_file(tmp_path / "link.html", "a report")
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "real.html").read_text() == "a report"

@@ -346,8 +346,19 @@ def made_folder(path: str | Path) -> Path:
 
 
 def write_file(path: str | Path, text: str) -> None:
-    """Write a file whole or not at all, so that a full disk never leaves half a report."""
+    """Write a file whole or not at all, so that a full disk never leaves half a report.
+
+    A link is followed, and what is no file (a device such as /dev/null, a pipe) is written to: it is never replaced.
+    """
     target = Path(path)
+    try:
+        target = target.resolve()
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_text(text, encoding="utf-8")
+            return
+    except (OSError, ValueError, RuntimeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{str(target)!r} cannot be written: {why}") from None
     unfinished = target.parent / f".{target.name[:100]}.{os.getpid()}.part"
     try:
         try:

@@ -3,7 +3,7 @@
 import pytest
 
 from isorun.errors import DataError
-from isorun.study.cells import Level, cells_of, fill
+from isorun.study.cells import Level, cells_of, fill_placeholders
 from isorun.zoo.paper import SCALES, Request
 from isorun.zoo.studies.ase20 import paper as paper_module
 from isorun.zoo.studies.ase20.paper import Ase20
@@ -29,7 +29,7 @@ def options_of(study):
 
 def command_words(approach):
     assert approach.command[:3] == ("python", "-m", "isorun.zoo.studies.ase20.train")
-    return fill(approach.command, {"seed": "7"}, {}, "test")[3:]
+    return fill_placeholders(approach.command, {"seed": "7"}, {}, "test")[3:]
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from isorun.errors import DataError
-from isorun.study.cells import cells_of, fill
+from isorun.study.cells import cells_of, fill_placeholders
 from isorun.zoo import machines
 from isorun.zoo.paper import Request
 from isorun.zoo.studies.tacl18 import idf_run, scales
@@ -60,7 +60,7 @@ def test_the_training_command_understands_every_planned_command(scale, data_ther
     for study in planned(scale, tmp_path, device="cuda").values():
         for cell in cells_of(study):
             fixed = {"seed": str(cell.seed), "repeat": "0", "level": str(cell.level), "run_dir": "."}
-            words = fill(cell.command, fixed, cell.config_values, "test")
+            words = fill_placeholders(cell.command, fixed, cell.config_values, "test")
             assert words[:2] == ("python", "-m")
             options = parsers[words[2]].parse_args(words[3:])
             if words[2].endswith("train"):

@@ -13,6 +13,7 @@ from typing import Any, Final
 from isorun.analysis.evidence import Condition
 from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import SelectionResult
+from isorun.analysis.studies.study_result import LevelComparison
 from isorun.errors import DataError
 from isorun.report import Table, count
 from isorun.study.records import RunRecord
@@ -314,12 +315,12 @@ def _spread(spread: Spread) -> dict[str, Any]:
     }
 
 
-def _levene(part: PartResult, item: Any) -> dict[str, Any]:
+def _levene(part: PartResult, item: LevelComparison) -> dict[str, Any]:
     test = item.test.to_json() if item.test else {"statistic": None, "p": None}
     return {
         "network": item.approach,
         "data": part.planned.data,
-        "rule": item.rule,
+        "rule": item.selection,
         "sd_default": item.sd_a,
         "sd_fixed_seed": item.sd_b,
         **test,
