@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from isorun.cli.output import duration
+from isorun.cli import duration
 from isorun.environments.interpreter import interpreters_of
 from isorun.report import harmless
 from isorun.scheduling import Observer
@@ -135,10 +135,10 @@ class Progress(Observer):
     def _value(self, record: RunRecord) -> float | None:
         if not record.results and not record.series:
             return None
-        from isorun.analysis.studies.judged import judged_metrics
+        from isorun.analysis.evidence.judged import first_choice
 
-        judged = judged_metrics(self._study.metrics, [record])
-        self._metric = judged[0].name if judged else ""
+        declared = next(iter(self._study.metrics), None)
+        self._metric = declared or first_choice({*record.results, *record.series}) or ""
         if self._metric in record.results:
             return record.results[self._metric]
         series = record.series.get(self._metric)

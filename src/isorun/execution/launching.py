@@ -18,11 +18,11 @@ from isorun.execution.process import Keepers, KeptProcess
 from isorun.execution.resources import Lent, StandardInput
 from isorun.study import FUNCTION
 from isorun.study.records import Note
-from isorun.worker import programs
 from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment
 
 if TYPE_CHECKING:
     from isorun.execution.warm import WarmRun, WarmServers
+    from isorun.worker.programs import Program
 
 __all__ = ["LAUNCH_MODES", "Launched", "Launcher", "ReadyRun", "make_ready"]
 
@@ -46,7 +46,7 @@ class ReadyRun:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     interpreter: str
-    python_program: programs.Program | None
+    python_program: Program | None
     level_variables: Mapping[str, str]
     identity: Mapping[str, Any]
 
@@ -93,7 +93,9 @@ def _level_variables(job: Job, cpus: int, base: Mapping[str, str]) -> dict[str, 
     return {**level_environment(str(job.cell.level), seed, cpus, base), **seeds}
 
 
-def _python_program(job: Job) -> programs.Program | None:
+def _python_program(job: Job) -> Program | None:
+    from isorun.worker import programs  # noqa: PLC0415  most of it is for inside the training
+
     if job.command[0] == FUNCTION:
         return programs.Program(programs.FUNCTION, job.command[1], job.command[2:])
     _refuse_standard_input(job)
@@ -112,8 +114,10 @@ def _refuse_standard_input(job: Job) -> None:
         )
 
 
-def _argv(job: Job, interpreter: str, program: programs.Program | None, base: Mapping[str, str]) -> tuple[str, ...]:
-    if program is not None and program.kind == programs.FUNCTION:
+def _argv(job: Job, interpreter: str, program: Program | None, base: Mapping[str, str]) -> tuple[str, ...]:
+    if program is not None and program.kind == FUNCTION:
+        from isorun.worker import programs  # noqa: PLC0415  as above
+
         return tuple(programs.fresh_command(interpreter, program))
     return (interpreter or find_program(job.command[0], base, job.working_folder), *job.command[1:])
 
