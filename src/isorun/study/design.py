@@ -79,7 +79,7 @@ class Study:
               configs={"slow": {"lr": 0.01}}, levels=["default", "fixed-seed"], repeats=8)
 
     An approach may also be a module-level Python function. folder: where relative paths start and where the default
-    store lies. withheld: by approach and environment, the keyed hashes of what is in no record (`document.with_key`).
+    store lies. withheld: by approach and environment, the keyed hashes of what is in no record (`with_key`).
     take_seeds: whether constants that the training seeds with follow the run's seed instead.
     """
 
