@@ -333,7 +333,7 @@ def compare(
         sides = _listed_side("A", data, a), _listed_side("B", second, b)
         pairs = _in_order(data, second) if paired else None
     else:
-        chosen = _Selection(value, by, (a, b), pair, where or {}, drop_missing, unit)
+        chosen = _TablePart(value, by, (a, b), pair, where or {}, drop_missing, unit)
         sides, pairs, pooled = _from_table(data, chosen)
         conditions = (*conditions, *pooled)
     found = (*conditions, *unit_conditions({side.name: side.units for side in sides}, next_step=real_runs))
@@ -379,7 +379,7 @@ def _in_order(first: Any, second: Any) -> Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class _Selection:
+class _TablePart:
     """Which part of a table is compared."""
 
     value: str | None
@@ -391,7 +391,7 @@ class _Selection:
     unit: str | Counting | None
 
 
-def _from_table(data: Any, chosen: _Selection) -> tuple[tuple[Side, Side], Pairs | None, tuple[Condition, ...]]:
+def _from_table(data: Any, chosen: _TablePart) -> tuple[tuple[Side, Side], Pairs | None, tuple[Condition, ...]]:
     """Both sides, their pairs where asked, and what is pooled within them."""
     value, by = chosen.value, chosen.by
     if value is None or by is None:

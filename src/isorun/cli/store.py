@@ -17,7 +17,7 @@ from isorun.cli import output
 from isorun.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from isorun.store.checking import Findings, Repaired
+    from isorun.store.checking import Repaired, Verified
 
 __all__ = ["declare", "execute"]
 
@@ -68,7 +68,7 @@ def _folder(action: str, store: str | None) -> Path:
     return Path(place.removeprefix(_FOLDER_URL))
 
 
-def _tell_findings(findings: Findings, options: argparse.Namespace) -> int:
+def _tell_findings(findings: Verified, options: argparse.Namespace) -> int:
     if options.json:
         output.print_json(findings.to_json())
         return 3 if findings.damage else 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from isorun.analysis.evidence.judged import (
     JudgedMetric,
-    Kind,
+    MetricKind,
     Split,
     direction_unknown,
     is_bookkeeping,
@@ -68,9 +68,9 @@ def _first_choice(names: Iterable[str]) -> str | None:
     return min(candidates, key=_rank, default=None)
 
 
-def _rank(name: str) -> tuple[bool, bool, Kind, Split, int, str]:
+def _rank(name: str) -> tuple[bool, bool, MetricKind, Split, int, str]:
     split, kind = split_of(name), kind_of(name)
-    return (kind is Kind.OTHER, split is Split.TRAINING, kind, split, len(name), name)
+    return (kind is MetricKind.OTHER, split is Split.TRAINING, kind, split, len(name), name)
 
 
 def _judged(metric: Metric, records: Sequence[RunRecord], because: str) -> JudgedMetric:
@@ -81,7 +81,7 @@ def _judged(metric: Metric, records: Sequence[RunRecord], because: str) -> Judge
 
 
 def _scale(name: str, records: Iterable[RunRecord]) -> str:
-    if kind_of(name) is not Kind.ACCURACY:
+    if kind_of(name) is not MetricKind.ACCURACY:
         return ""
     logged = np.concatenate([*(_values(record, name) for record in records), np.empty(0)])
     finite = logged[np.isfinite(logged)]

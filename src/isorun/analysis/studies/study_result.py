@@ -29,7 +29,7 @@ from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import between_sides
 from isorun.analysis.pairwise import levene
 from isorun.analysis.samples import Significance
-from isorun.analysis.studies.conditions import Evidence, study_conditions
+from isorun.analysis.studies.conditions import StudyFacts, study_conditions
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult, analyse_group
 from isorun.analysis.studies.judged import WeakRule, judged_metrics, logged_metrics, weak_rule
 from isorun.analysis.studies.selection import selections_of
@@ -125,7 +125,7 @@ def analyse_study(study: Study, records: Sequence[RunRecord]) -> StudyResult:
         analyse_group(key, runs, planned=planned[key], metrics=metrics, selections=selections, weak=weak)
         for key, runs in by_group.items()
     )
-    evidence = Evidence(groups, _by_group(by_group, finished), metrics, logged_metrics(finished))
+    evidence = StudyFacts(groups, _by_group(by_group, finished), metrics, logged_metrics(finished))
     return StudyResult(
         study=study.name,
         metrics=metrics,

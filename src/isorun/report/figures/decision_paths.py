@@ -22,7 +22,7 @@ _ALONE: Final = 0.5
 
 Pick = Callable[[PathPoint], float | None]
 """Which number of a look is meant."""
-Points = list[tuple[float, float]]
+Polyline = list[tuple[float, float]]
 _A, _B, _CLAIM, _PATH, _AHEAD = 0, 1, 2, 3, 5
 _STATISTIC: Final[Pick] = attrgetter("statistic")
 _LOWER: Final[Pick] = attrgetter("lower")
@@ -64,7 +64,7 @@ class LookScale:
         numbers = [self.y(point, pick(point)) for point in self.path for pick in picks]
         return max((abs(number) for number in numbers if number is not None), default=1.0) or 1.0
 
-    def boundary(self, pick: Pick) -> Points:
+    def boundary(self, pick: Pick) -> Polyline:
         """The boundary at all looks that have one; a single one as a short line."""
         return self._through(self.path, pick)
 
@@ -89,7 +89,7 @@ class LookScale:
                 found.append((point, edge if inside is None else inside))
         return found
 
-    def _through(self, path: Sequence[PathPoint], pick: Pick) -> Points:
+    def _through(self, path: Sequence[PathPoint], pick: Pick) -> Polyline:
         found = [(self.x(point), self.y(point, pick(point))) for point in path]
         points = [(x, y) for x, y in found if y is not None]
         if len(points) == 1:
