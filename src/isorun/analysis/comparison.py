@@ -65,6 +65,7 @@ from isorun.analysis.sequential import Decision, named, skewed_pairs, withheld
 from isorun.analysis.sequential.verdict import decide
 from isorun.analysis.spreads import column_names, spread
 from isorun.errors import InputError, known_names
+from isorun.study.cells import GROUP_FACTORS
 
 if TYPE_CHECKING:
     from isorun.analysis.pairwise.by_name import Named
@@ -292,7 +293,7 @@ class Extras:
 
 NO_EXTRAS: Final = Extras()
 
-_FACTORS: Final = ("approach", "config", "environment", "level", "device")
+_FACTORS: Final = (*GROUP_FACTORS, "device")
 """Columns that say how a run was made; runs that differ in them are not repetitions of one another."""
 REAL_RUNS: Final = "isorun run -n 10 -- COMMAND makes independent runs of any training"
 

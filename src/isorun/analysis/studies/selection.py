@@ -26,6 +26,7 @@ from isorun.study.records import RunRecord, Series
 
 __all__ = [
     "BAND",
+    "DEFAULT_SELECTIONS",
     "FINAL",
     "LearningCurves",
     "Selected",
@@ -38,6 +39,9 @@ __all__ = [
 ]
 
 FINAL: Final = Selection("final", "", "higher")
+_BEST: Final = {"best-loss": MetricKind.LOSS, "best-accuracy": MetricKind.ACCURACY}
+DEFAULT_SELECTIONS: Final = (*_BEST, FINAL.name)
+"""Those a study can have that declares none; which of them it has, its runs say."""
 _VALIDATION: Final = (Split.VALIDATION, Split.EVALUATION)
 
 
@@ -69,8 +73,7 @@ def selections_of(
     """
     if declared:
         return tuple(declared.values())
-    kinds = (("best-loss", MetricKind.LOSS), ("best-accuracy", MetricKind.ACCURACY))
-    series = [(name, _validation_series(kind, records)) for name, kind in kinds]
+    series = [(name, _validation_series(kind, records)) for name, kind in _BEST.items()]
     judged = {metric.name: metric.direction for metric in metrics}
     found = tuple(
         Selection(name, metric, judged.get(metric) or direction_of(metric).better) for name, metric in series if metric

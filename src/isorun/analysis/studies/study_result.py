@@ -34,7 +34,7 @@ from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRu
 from isorun.analysis.studies.judged import WeakRule, judged_metrics, logged_metrics, weak_rule
 from isorun.analysis.studies.selection import selections_of
 from isorun.errors import InputError, NothingRecorded, known_names
-from isorun.study.cells import Level, cells_of
+from isorun.study.cells import GROUP_FACTORS, Level, cells_of
 from isorun.study.design import Selection, Study
 from isorun.study.records import RunRecord, RunState, states
 
@@ -265,18 +265,15 @@ def study_sides(
     result: StudyResult, by: str, labels: Sequence[str] = (), where: Mapping[str, str] | None = None
 ) -> StudySides:
     """The groups where `by` is one of the labels (any, when none is given) and the other factors are as in `where`."""
-    fixed = {name: label for name, label in (where or {}).items() if name in _FACTORS}
+    fixed = {name: label for name, label in (where or {}).items() if name in GROUP_FACTORS}
     chosen = [
         group
         for group in result.groups
         if group.finished
-        and (by not in _FACTORS or not labels or _factor(group, by) in labels)
+        and (by not in GROUP_FACTORS or not labels or _factor(group, by) in labels)
         and all(_factor(group, name) == label for name, label in fixed.items())
     ]
     return StudySides(result, by, tuple(chosen))
-
-
-_FACTORS: Final = ("approach", "config", "environment", "level")
 
 
 def _factor(group: GroupResult, name: str) -> str:
