@@ -5,9 +5,9 @@ only if it has a number and a sign or word that could name it. What surrounds a 
 movements, dates, levels, the names of loggers) is taken off first.
 
 Rows of output become series. `Clock` says where in the training the output is: the epoch, else the step, else the pass
-of a progress bar. Epochs win: once the output has named an epoch, steps and bars no longer start a new moment. `Points`
-holds the values of one metric, folded by moment: within a moment only the last value counts, so that the running values
-of a bar do not become epochs of their own.
+of a progress bar. Epochs win: once the output has named an epoch, steps and bars no longer start a new moment.
+`SeenPoints` holds the values of one metric, folded by moment: within a moment only the last value counts, so that the
+running values of a bar do not become epochs of their own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "MOST_POINTS",
     "Clock",
     "LineMetrics",
-    "Points",
+    "SeenPoints",
     "Timeline",
     "message_of",
     "plain",
@@ -340,7 +340,7 @@ class Timeline:
 
     def __init__(self) -> None:
         self._clock = Clock()
-        self._points: dict[str, Points] = {}
+        self._points: dict[str, SeenPoints] = {}
         self._rows = 0
         self._last_clock_row = 0
         self._count = 0
@@ -414,7 +414,7 @@ class Timeline:
             clock.moment += 1
         return clock.moment, now
 
-    def _points_of(self, name: str, value: Value, row: Row, line: str, source: str) -> Points | None:
+    def _points_of(self, name: str, value: Value, row: Row, line: str, source: str) -> SeenPoints | None:
         """New points for a name, also in place of what was found by itself before the user's pattern did."""
         known = self._points.get(name)
         if known is not None and known.by_user:
@@ -423,11 +423,11 @@ class Timeline:
             self._too_many_names = True
             return None
         self._count -= len(known.values) if known else 0
-        points = Points(f"{source}: {value.form}", line.strip()[:LONGEST_EXAMPLE], value.fraction, row.by_user)
+        points = SeenPoints(f"{source}: {value.form}", line.strip()[:LONGEST_EXAMPLE], value.fraction, row.by_user)
         self._points[name] = points
         return points
 
-    def _is_result(self, points: Points) -> bool:
+    def _is_result(self, points: SeenPoints) -> bool:
         """Final values come after the last epoch, and either say so or stand alone."""
         after_the_last_epoch = points.last_row > self._last_clock_row
         return after_the_last_epoch and (points.final or len(points.values) == 1)
@@ -535,7 +535,7 @@ MOST_POINTS = 1_000_000
 
 
 @dataclass(slots=True)
-class Points:
+class SeenPoints:
     """The points of one metric, and what is remembered about the line it was seen in first and last.
 
     moment: the moment of the last point. last_row: the running number of the row that gave the last point.
