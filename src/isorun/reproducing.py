@@ -94,7 +94,7 @@ def reproduce(
     """
     request = Request(scale, Path(folder), tuple(only), runs, device, recorded=not run)
     studies = studies_of(name, request)
-    if run and studies and device == "cuda" and not gpu_is_visible():
+    if run and studies and device == "cuda" and executor == "local" and not gpu_is_visible():
         raise UsageError("--device cuda needs a GPU", found="the driver shows none", allowed="auto, cpu")
     stopped = ""
     if run:
@@ -124,7 +124,8 @@ def _carry_out(
     sessions: dict[int, Session] = {}
     with ExitStack() as stack:
         for study in studies:
-            at_once = _fitting(jobs, study)
+            # Only this executor runs on this machine; others know their own.
+            at_once = _fitting(jobs, study) if executor == "local" else jobs
             if at_once not in sessions:
                 # One store for all of them; another number of runs at a time takes other CPUs, and so another executor.
                 opened = next(iter(sessions.values())).store if sessions else store
