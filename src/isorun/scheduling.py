@@ -173,8 +173,7 @@ class _Loop:
         self._held: deque[tuple[float, Cell]] = deque()
         self._running: dict[str, _Running] = {}
         self._tries: Counter[str] = Counter()
-        with blaming("store", self._store):
-            self._latest_attempts = _latest_attempts(self._store.run_ids())
+        self._latest_attempts: dict[str, int] = {}
         self._known_holders: dict[str, Holder | None] = {}
         self._records: list[RunRecord] = []
         self._notes: list[Note] = []
@@ -209,14 +208,21 @@ class _Loop:
             self._turned_away = False
             self._ready.extend(cells)
             self._proposed += len(cells)
+            self._read_attempts(cells)
             for cell in cells:
                 self._tries.pop(cell.id, None)
             self._observer.work_planned(len(cells))
 
+    def _read_attempts(self, cells: Sequence[Cell]) -> None:
+        """Which attempts at these cells are known, so that those of others which follow are told from earlier ones."""
+        new = [cell.id for cell in cells if cell.id not in self._latest_attempts]
+        with blaming("store", self._store):
+            self._latest_attempts |= dict.fromkeys(new, 0) | _latest_attempts(self._store.run_ids(new))
+
     def _room(self) -> int:
         """How many more runs the executor could use now."""
         room = max(self._capacity() - len(self._running) - len(self._ready), 0)
-        # Who proposes nothing because there is no room will be heard no record, and is asked again.
+        # Who proposes nothing because there is no room would hear no record, and so is asked again.
         self._turned_away = self._turned_away or (room == 0 and not self._running and not self._ready)
         return room
 

@@ -102,8 +102,9 @@ def missing(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
     with _found(_place(study, store)) as found:
         if found is None:
             return cells_of(study)
-        finished = found.finished()
-        return tuple(cell for cell in cells_of(study, found.key) if cell.id not in finished)
+        declared = cells_of(study, found.key)
+        finished = found.finished(cell.id for cell in declared)
+        return tuple(cell for cell in declared if cell.id not in finished)
 
 
 def run(
@@ -373,7 +374,8 @@ def status(study: Study | str | Path | None = None, *, store: Store = None) -> S
     with _recorded(place, f"the study {declared.name!r}" if declared else "any study") as opened:
         holders = opened.holders()
         cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared, opened.key)}
-        finished, tried = opened.finished(), {run_id.rpartition("-")[0] for run_id in opened.run_ids()}
+        asked = None if declared is None else tuple(cells)
+        finished, tried = opened.finished(asked), {run_id.rpartition("-")[0] for run_id in opened.run_ids(asked)}
         runs = runs_folder(place, declared.folder if declared else ".")
     if declared is None:
         running = tuple(_in_progress(holder, runs) for holder in holders)
