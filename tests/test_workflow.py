@@ -6,6 +6,7 @@ import pytest
 
 from isorun import workflow
 from isorun.errors import NothingRecorded, StudyError
+from isorun.scheduling import Outcome
 from isorun.store.folder import FolderStore
 from isorun.study.design import Study, adhoc_study
 from isorun.study.records import Note, RunState
@@ -149,6 +150,26 @@ def test_a_name_that_nothing_has_lists_what_there_is(tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     with pytest.raises(StudyError, match="is a folder"):
         workflow.load("folder")
+
+
+def test_cells_beyond_the_study_are_shown_where_they_are_asked_for(store, instant):
+    workflow.run(study_of(repeats=5), store=store, executor=instant)
+    study, more = study_of(repeats=3), workflow.cells(study_of(repeats=5))
+    assert len(workflow.records(study, store=store)) == 3
+    assert len(workflow.records(study, store=store, beyond=more)) == 5
+    assert workflow.analyse(study, store=store).states[RunState.FINISHED] == 3
+    assert workflow.analyse(study, store=store, beyond=more).states[RunState.FINISHED] == 5
+
+
+def test_a_run_that_was_not_kept_is_a_warning():
+    outcome = Outcome((), 1, proposed=1, notes=(Note("made-elsewhere", "a was run here too"),))
+    (told,) = workflow.outcome_conditions(outcome)
+    assert (told.code, told.message) == ("made-elsewhere", "a was run here too")
+
+
+def test_a_whole_store_that_is_not_there_is_told_without_a_study(tmp_path):
+    with pytest.raises(NothingRecorded, match="nothing has been recorded for any study"):
+        workflow.status(store=tmp_path / "none")
 
 
 def test_what_the_store_has_to_say_is_a_warning_of_the_report(instant):
