@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from isorun.environments import INTERPRETER
 from isorun.errors import IsorunError, StudyError
 from isorun.study import Environment, Sources, is_withheld
 from isorun.study.cells import Cell, fill_placeholders
@@ -53,7 +54,8 @@ class Job:
     """One run to carry out: a claimed cell, and everything that another machine needs to carry it out.
 
     command: the approach's argument vector with its secrets, placeholders not filled: `{run_dir}` is known only where
-    the run happens. seed: what `{seed}` stands for; at level `default` drawn for this run alone.
+    the run happens. seed: what `{seed}` stands for; at level `default` drawn for this run alone. environment_kind: what
+    makes the environment ready (`isorun.environments`), `interpreter` unless somebody says otherwise.
     """
 
     cell: Cell
@@ -65,11 +67,21 @@ class Job:
     resources: Resources = field(default_factory=Resources)
     time_limit_seconds: float | None = None
     sources: Sources = field(default_factory=Sources)
+    environment_kind: str = INTERPRETER
 
     @property
     def run_id(self) -> str:
         """The id of this execution: the cell's id and the attempt."""
         return f"{self.cell.id}-{self.attempt}"
+
+    def with_python(self, python: str) -> Job:
+        """The same job, in which a leading `python` stands for this one where the study does not say.
+
+        Empty leaves it to the PATH of wherever the run happens. The cell is the same: what was found is recorded.
+        """
+        if not python or self.environment.python:
+            return self
+        return replace(self, environment=replace(self.environment, python=python))
 
     def filled(self, run_folder: Path) -> Job:
         """The same job with every placeholder replaced, in the command and in the names of files."""
@@ -101,6 +113,7 @@ class Job:
             "working_folder": str(self.working_folder),
             "seed": self.seed,
             "environment": {"name": self.environment.name, **self.environment.to_json()},
+            "environment_kind": self.environment_kind,
             "resources": self.resources.to_json(),
             "time_limit_seconds": self.time_limit_seconds,
             "sources": self.sources.to_json(),
@@ -124,6 +137,7 @@ class Job:
             resources=Resources.from_json(data["resources"]),
             time_limit_seconds=data["time_limit_seconds"],
             sources=Sources.from_json(data["sources"]),
+            environment_kind=data.get("environment_kind", INTERPRETER),
         )
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.environments.interpreter import InterpreterEnvironment, Interpreters
+from isorun.environments import Environments
 from isorun.errors import ExecutionError, IsorunError, known_names
 from isorun.execution import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell, event_to_json
 from isorun.execution.assemble import CodeVersions, Ended, assemble, failed_to_read, keep_record, with_script
@@ -48,28 +48,27 @@ _NEVER_STARTED: Final = Exit(None, "", 0.0, 0.0, 0)
 
 
 class Workshop:
-    """What runs on this machine share: keepers, fork servers, interpreters that were looked at, versions of code.
+    """What runs on this machine share: keepers, fork servers, environments, versions of code.
 
     launch: "fresh" starts a new interpreter for each run (the reference), "warm" forks one that has imported the
-    frameworks, "auto" is warm where that changes nothing. python: what a leading `python` stands for where neither the
-    study nor the PATH is to say. grace_seconds: how long a run may take to end after it was asked to.
+    frameworks, "auto" is warm where that changes nothing. grace_seconds: how long a run may take to end after it was
+    asked to. environments: where those of jobs are looked up.
     """
 
     def __init__(
         self,
         *,
         launch: str = "auto",
-        python: str = "",
         standard_input: StandardInput | None = None,
         grace_seconds: float = GRACE_SECONDS,
+        environments: Environments | None = None,
     ) -> None:
         if launch not in LAUNCH_MODES:
             raise ExecutionError(f"unknown launch mode {launch!r}", allowed=known_names(launch, LAUNCH_MODES))
         self.standard_input = standard_input or StandardInput()
         self.launcher = Launcher(launch, grace_seconds, self.standard_input)
         self.code_versions = CodeVersions()
-        self._python = python
-        self._interpreters = Interpreters()
+        self._environments = environments or Environments()
         self._running: dict[str, Running] = {}
         self._stopped: set[str] = set()
         self._all_stopped = False
@@ -77,8 +76,9 @@ class Workshop:
 
     def ready(self, job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent) -> ReadyRun:
         """The job, ready to be started; ExecutionError when its interpreter or program does not exist."""
-        environment = InterpreterEnvironment(job.environment, self._interpreters, self._python)
-        return make_ready(job, folder, cpus, devices, environment.prepare(job.command, job.working_folder))
+        filled = job.filled(folder)
+        environment = self._environments.of(job.environment_kind, job.environment)
+        return make_ready(filled, folder, cpus, devices, environment.prepare(filled.command, job.working_folder))
 
     def is_stopped(self, run_id: str) -> bool:
         """Whether the run was told to stop."""

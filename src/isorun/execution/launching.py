@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.environments import Prepared
-from isorun.environments.interpreter import find_program
+from isorun.environments import Folders, Prepared
 from isorun.errors import ExecutionError
 from isorun.execution import Job
 from isorun.execution.process import Keepers, KeptProcess
@@ -19,7 +18,7 @@ from isorun.execution.resources import Lent, StandardInput
 from isorun.study import FUNCTION
 from isorun.study.records import Note
 from isorun.worker import programs
-from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment
+from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment, site_folder
 
 if TYPE_CHECKING:
     from isorun.execution.warm import WarmRun, WarmServers
@@ -34,9 +33,9 @@ PROTOCOL: Final = 2
 class ReadyRun:
     """A job that can be started now: its placeholders are filled, and it has a folder, CPUs and devices.
 
-    argv: what a fresh process executes. interpreter: its Python, empty when the command does not start with one.
-    python_program: what it is asked to run, None when only a fresh interpreter can say. level_variables: what the
-    level added to env.
+    argv: what a fresh process executes. wrapped: whether its environment put something around the command. interpreter:
+    its Python, empty when the command does not start with one. python_program: what it is asked to run, None when only
+    a fresh interpreter can say. level_variables: what the level added to env.
     """
 
     job: Job
@@ -44,6 +43,7 @@ class ReadyRun:
     cpus: tuple[int, ...]
     devices: Lent
     argv: tuple[str, ...]
+    wrapped: bool
     env: Mapping[str, str]
     interpreter: str
     python_program: programs.Program | None
@@ -67,18 +67,22 @@ class ReadyRun:
 
 
 def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, prepared: Prepared) -> ReadyRun:
-    """The job with all its placeholders filled; ExecutionError when its program does not exist."""
-    job = job.filled(folder)
+    """The job, whose placeholders are filled, with everything that its process is started with."""
     base = {**prepared.variables, **devices.variables}
     program = _python_program(job) if prepared.interpreter else None
     added = _level_variables(job, len(cpus), base)
     hooked = {"PYTHONPATH": hooked_python_path(base), "ISORUN_RUN_DIR": str(folder.absolute())}
+    argv = _argv(job, prepared, program)
+    folders = Folders(job.working_folder.absolute(), folder.absolute(), site_folder().parent)
+    own = {**job.environment.env, **devices.variables, **added, **hooked}
+    wrapped = prepared.wrap(argv, own, folders)
     return ReadyRun(
         job=job,
         folder=folder,
         cpus=cpus,
         devices=devices,
-        argv=(*prepared.prefix, *_argv(job, prepared.interpreter, program, base)),
+        argv=wrapped,
+        wrapped=wrapped != argv,
         env={**base, **added, **hooked},
         interpreter=prepared.interpreter,
         python_program=program,
@@ -112,10 +116,10 @@ def _refuse_standard_input(job: Job) -> None:
         )
 
 
-def _argv(job: Job, interpreter: str, program: programs.Program | None, base: Mapping[str, str]) -> tuple[str, ...]:
+def _argv(job: Job, prepared: Prepared, program: programs.Program | None) -> tuple[str, ...]:
     if program is not None and program.kind == programs.FUNCTION:
-        return tuple(programs.fresh_command(interpreter, program))
-    return (interpreter or find_program(job.command[0], base, job.working_folder), *job.command[1:])
+        return tuple(programs.fresh_command(prepared.interpreter, program))
+    return (prepared.program, *job.command[1:])
 
 
 def _write_request(ready: ReadyRun, launch: str) -> None:
@@ -174,8 +178,7 @@ class Launcher:
     def _started(self, ready: ReadyRun, stdin: int | None) -> Launched:
         if self._mode == "fresh" or (self._mode == "auto" and not _has_fixed_hashes(ready)):
             return self._fresh(ready, stdin)
-        if ready.python_program is None:
-            reason = "its command does not start a Python script, module or function without interpreter options"
+        if reason := _never_warm(ready):
             return self._fresh(ready, stdin, *([_not_warm(reason)] if self._mode == "warm" else []))
         _write_request(ready, "warm")
         try:
@@ -225,6 +228,15 @@ _SHARED_HASHES: Final = Note(
     "shared-hash-seed",
     "this run was forked warm and shares Python's hash seed with the other warm runs of this executor",
 )
+
+
+def _never_warm(ready: ReadyRun) -> str:
+    """Why only a fresh process can be this run; empty where it can be forked."""
+    if ready.wrapped:  # a server would run beside what is around the command, not inside
+        return "its environment puts other words around the command"
+    if ready.python_program is None:
+        return "its command does not start a Python script, module or function without interpreter options"
+    return ""
 
 
 def _not_warm(reason: str) -> Note:

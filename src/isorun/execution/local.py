@@ -20,7 +20,8 @@ class LocalExecutor(AbstractExecutor):
     """Carries out jobs on this machine.
 
     runs: where the folders of runs are made. jobs: how many runs at once; CPUs and devices are divided among them.
-    devices: "auto", "none", or those that may be used ("0,1"). launch, python, grace_seconds: see `Workshop`.
+    devices: "auto", "none", or those that may be used ("0,1"). python: see `Job.with_python`. launch and
+    grace_seconds: see `Workshop`.
     """
 
     def __init__(
@@ -38,9 +39,8 @@ class LocalExecutor(AbstractExecutor):
         self._runs = runs
         self._slots = Slots(jobs)
         self._devices = Devices(devices, jobs)
-        self._workshop = Workshop(
-            launch=launch, python=python, standard_input=standard_input, grace_seconds=grace_seconds
-        )
+        self._python = python
+        self._workshop = Workshop(launch=launch, standard_input=standard_input, grace_seconds=grace_seconds)
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="slot")
         self._open: set[str] = set()
         self._lock = threading.Lock()
@@ -49,7 +49,7 @@ class LocalExecutor(AbstractExecutor):
         """Run the job when a slot is free."""
         with self._lock:
             self._open.add(job.run_id)
-        self._pool.submit(self._execute, job, tell)
+        self._pool.submit(self._execute, job.with_python(self._python), tell)
 
     def _execute(self, job: Job, tell: Tell) -> None:
         event: Event
