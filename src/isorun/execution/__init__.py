@@ -6,10 +6,10 @@ import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from isorun.environments import INTERPRETER
-from isorun.errors import IsorunError, StudyError
+from isorun.errors import ExecutionError, IsorunError, StudyError
 from isorun.study import Environment, Sources, is_withheld
 from isorun.study.cells import Cell, fill_placeholders
 from isorun.study.design import Study
@@ -26,9 +26,12 @@ __all__ = [
     "RunEnded",
     "RunStarted",
     "Tell",
+    "event_from_json",
     "event_to_json",
     "job_of",
 ]
+
+_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ class Job:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, with the secrets that the run needs: for the machine that carries it out, not to be kept."""
         return {
-            "job": 1,
+            "job": _VERSION,
             "cell": self.cell.to_json(),
             "attempt": self.attempt,
             "command": list(self.command),
@@ -126,7 +129,15 @@ class Job:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
-        """The job that `to_json` wrote."""
+        """The job that `to_json` wrote; ExecutionError for one that a newer isorun wrote, and for what is none."""
+        _check_version(data)
+        try:
+            return cls._read(data)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise _no_job(f"{type(error).__name__}: {error}") from error
+
+    @classmethod
+    def _read(cls, data: Mapping[str, Any]) -> Job:
         return cls(
             cell=Cell.from_json(data["cell"]),
             attempt=data["attempt"],
@@ -139,6 +150,23 @@ class Job:
             sources=Sources.from_json(data["sources"]),
             environment_kind=data.get("environment_kind", INTERPRETER),
         )
+
+
+def _check_version(data: object) -> None:
+    version = data.get("job") if isinstance(data, Mapping) else None
+    if not isinstance(version, int):
+        raise _no_job(f"no version: {str(data)[:80] if version is None else version!r}")
+    if version > _VERSION:
+        raise ExecutionError(
+            "the job was written by a newer isorun, and parts of it may mean nothing here",
+            found=f"version {version}",
+            allowed=f"up to version {_VERSION}",
+            hint="install the same isorun on the machine that submits and on the one that runs",
+        )
+
+
+def _no_job(found: str) -> ExecutionError:
+    return ExecutionError("this is not a job", found=found, allowed="what `Job.to_json` gives")
 
 
 def job_of(study: Study, cell: Cell, attempt: int, seed: int) -> Job:
@@ -206,6 +234,28 @@ def event_to_json(event: Event) -> dict[str, Any]:
             return {"event": "ended", "run_id": event.run_id, "state": str(event.record.state)}
         case ExecutorFailed():
             return {"event": "failed", "run_id": event.run_id, "error": event.error.message()}
+
+
+def event_from_json(data: Mapping[str, Any], read_record: Callable[[], RunRecord]) -> Event:
+    """The event that `event_to_json` wrote; ExecutionError for what is none.
+
+    read_record: called for the end of a run, whose record lies in the run's folder
+    (`lambda: isorun.execution.assemble.read_record(folder)`).
+    """
+    try:
+        match data["event"]:
+            case "started":
+                return RunStarted(data["run_id"], dict(data["where"]))
+            case "rows":
+                return RowsLogged(data["run_id"], tuple(dict(row) for row in data["rows"]))
+            case "ended":
+                return RunEnded(data["run_id"], read_record())
+            case "failed":
+                return ExecutorFailed(ExecutionError(str(data["error"])), data["run_id"])
+    except (LookupError, TypeError, ValueError) as error:
+        raise ExecutionError("this is not an event of a run", found=f"{type(error).__name__}: {error}") from error
+    kinds = "started, rows, ended, failed"
+    raise ExecutionError("this is not an event of a run", found=f"{data['event']!r}", allowed=kinds)
 
 
 Event = RunStarted | RowsLogged | RunEnded | ExecutorFailed

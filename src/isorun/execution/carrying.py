@@ -1,7 +1,7 @@
 """Carrying out one job here: from the job to the record, in a folder of the run's own.
 
-Executors of other machines call it there: `python -m isorun.execution.carrying JOB.json FOLDER [DEVICES]` reads a
-job, prints its events as lines of JSON, and leaves the record in the folder.
+Executors of other machines call it there: `python -m isorun.execution.carrying JOB.json FOLDER [DEVICES [CPUS]]` reads
+a job, prints its events as lines of JSON, and leaves the record in the folder.
 """
 
 from __future__ import annotations
@@ -23,11 +23,19 @@ from typing import TYPE_CHECKING, Any, Final
 from isorun.environments import Environments
 from isorun.errors import ExecutionError, IsorunError, known_names
 from isorun.execution import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell, event_to_json
-from isorun.execution.assemble import CodeVersions, Ended, assemble, failed_to_read, keep_record, with_script
+from isorun.execution.assemble import (
+    NEVER_STARTED,
+    CodeVersions,
+    Ended,
+    assemble,
+    failed_to_read,
+    keep_record,
+    with_script,
+)
 from isorun.execution.launching import LAUNCH_MODES, Launcher, ReadyRun, make_ready
 from isorun.execution.output import BoundedLog, EventLog, LineSplitter, Output, Secrets, read_run_folder, readable_tail
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays
-from isorun.execution.resources import Devices, Lent, Slots, StandardInput, check_memory
+from isorun.execution.resources import Devices, Lent, StandardInput, check_memory, lent_cpus
 from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord
 from isorun.worker.runfolder import RowTail
@@ -44,7 +52,6 @@ _READ_BYTES: Final = 1 << 18
 _DRAIN_BYTES: Final = 1 << 24
 # How often those who watch a run are told what it logged.
 _ROWS_SECONDS: Final = 1.0
-_NEVER_STARTED: Final = Exit(None, "", 0.0, 0.0, 0)
 
 
 class Workshop:
@@ -255,7 +262,7 @@ def _not_started(ready: ReadyRun) -> Ended:
         job=ready.job,
         launch="none",
         began_unix=time.time(),
-        exit=_NEVER_STARTED,
+        exit=NEVER_STARTED,
         timed_out=False,
         asked_to_stop=True,
         events=EventLog(),
@@ -349,28 +356,53 @@ def _print_event(event: Event) -> None:
     print(json.dumps(event_to_json(event)), flush=True)
 
 
+_USAGE: Final = """usage: python -m isorun.execution.carrying JOB FOLDER [DEVICES [CPUS]]
+  JOB      a file with a job as JSON, or - for standard input
+  FOLDER   the run's folder, which is made
+  DEVICES  auto (the default), none, or a list such as 0,1
+  CPUS     a list such as 0,1 to which the run is pinned; by default it has those of this process
+"""
+
+
 def main(arguments: list[str]) -> int:
-    """Carry out the job of a file (`-` for standard input) in a folder; 0 when there is a record, 1 when none."""
-    source, name, *chosen = arguments
-    job = Job.from_json(json.loads(sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")))
-    folder = Path(name)
+    """Carry out the job of a file in a folder; 0 when there is a record, 1 when none, 2 for words that do not fit."""
+    if not 2 <= len(arguments) <= 4 or any(word.startswith("--") for word in arguments):
+        sys.stderr.write(_USAGE)
+        return 2
+    source, name, devices, cpus = (*arguments, *("auto", "")[len(arguments) - 2 :])
+    run_id = ""
+    try:
+        job = _read_job(source)
+        run_id = job.run_id
+        record = _carry_out_alone(job, Path(name), devices, cpus)
+    except (IsorunError, OSError) as error:
+        shown = error if isinstance(error, IsorunError) else ExecutionError(str(error))
+        _print_event(ExecutorFailed(shown, run_id))
+        return 1
+    _print_event(RunEnded(run_id, record))
+    return 0
+
+
+def _read_job(source: str) -> Job:
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+        return Job.from_json(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise ExecutionError(f"the job in {source!r} cannot be read", found=str(error), allowed="JSON") from error
+
+
+def _carry_out_alone(job: Job, folder: Path, devices: str, cpus: str) -> RunRecord:
+    """Carry out one job in this process, which is there for nothing else. A signal asks the run to stop."""
     workshop = Workshop(launch="fresh")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: workshop.stop())
     try:
         new_folder(folder)
-        devices = Devices(chosen[0] if chosen else "auto")
-        lent = devices.lend(job.resources.devices, job.environment.env)
-        with Slots(1).lend(job.resources.cpus) as cpus, lent as seen:
-            record = carry_out(job, folder, Place(workshop, cpus, seen), _print_event)
-    except (IsorunError, OSError) as error:
-        shown = error if isinstance(error, IsorunError) else ExecutionError(str(error))
-        _print_event(ExecutorFailed(shown, job.run_id))
-        return 1
+        lent_devices = Devices(devices).lend(job.resources.devices, job.environment.env)
+        with lent_cpus(job.resources.cpus, cpus) as own, lent_devices as seen:
+            return carry_out(job, folder, Place(workshop, own, seen), _print_event)
     finally:
         workshop.close()
-    _print_event(RunEnded(job.run_id, record))
-    return 0
 
 
 if __name__ == "__main__":

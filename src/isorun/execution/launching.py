@@ -33,7 +33,8 @@ PROTOCOL: Final = 2
 class ReadyRun:
     """A job that can be started now: its placeholders are filled, and it has a folder, CPUs and devices.
 
-    argv: what a fresh process executes. wrapped: whether its environment put something around the command. interpreter:
+    threads: as many as it is to use: all its CPUs, unless fewer were asked for and nobody said which. argv: what a
+    fresh process executes. wrapped: whether its environment put something around the command. interpreter:
     its Python, empty when the command does not start with one. python_program: what it is asked to run, None when only
     a fresh interpreter can say. level_variables: what the level added to env.
     """
@@ -41,6 +42,7 @@ class ReadyRun:
     job: Job
     folder: Path
     cpus: tuple[int, ...]
+    threads: int
     devices: Lent
     argv: tuple[str, ...]
     wrapped: bool
@@ -70,7 +72,8 @@ def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, pre
     """The job, whose placeholders are filled, with everything that its process is started with."""
     base = {**prepared.variables, **devices.variables}
     program = _python_program(job) if prepared.interpreter else None
-    added = _level_variables(job, len(cpus), base)
+    threads = min(job.resources.cpus or len(cpus), len(cpus))
+    added = _level_variables(job, threads, base)
     hooked = {"PYTHONPATH": hooked_python_path(base), "ISORUN_RUN_DIR": str(folder.absolute())}
     argv = _argv(job, prepared, program)
     folders = Folders(job.working_folder.absolute(), folder.absolute(), site_folder().parent)
@@ -80,6 +83,7 @@ def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, pre
         job=job,
         folder=folder,
         cpus=cpus,
+        threads=threads,
         devices=devices,
         argv=wrapped,
         wrapped=wrapped != argv,
@@ -91,10 +95,10 @@ def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, pre
     )
 
 
-def _level_variables(job: Job, cpus: int, base: Mapping[str, str]) -> dict[str, str]:
+def _level_variables(job: Job, threads: int, base: Mapping[str, str]) -> dict[str, str]:
     seed = job.seed if job.cell.level.fixes_seed else None
     seeds = seed_environment(job.seed, take_seeds=job.cell.take_seeds)
-    return {**level_environment(str(job.cell.level), seed, cpus, base), **seeds}
+    return {**level_environment(str(job.cell.level), seed, threads, base), **seeds}
 
 
 def _python_program(job: Job) -> programs.Program | None:
@@ -133,7 +137,7 @@ def _write_request(ready: ReadyRun, launch: str) -> None:
         "level": str(job.cell.level),
         "repeat": job.cell.repeat,
         "seed": job.seed,
-        "threads": len(ready.cpus),
+        "threads": ready.threads,
         "launch": launch,
         "code_root": str(job.working_folder.absolute()),
         "take_seeds": job.cell.take_seeds,

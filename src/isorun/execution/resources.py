@@ -40,6 +40,7 @@ __all__ = [
     "StandardInput",
     "check_memory",
     "divide",
+    "lent_cpus",
     "usable_cpus",
     "visible_devices",
 ]
@@ -87,6 +88,32 @@ class Slots:
             yield slot[:threads]
         finally:
             self._free.put(slot)
+
+
+@contextmanager
+def lent_cpus(threads: int | None, listed: str) -> Iterator[tuple[int, ...]]:
+    """CPUs for the one run of this process: the first `threads` of those listed ("0,1"), to which it is pinned.
+
+    Where none are listed it has all that this process may use: who started the process divided them, and a choice made
+    here would be the same for every run beside it.
+    """
+    usable = usable_cpus()
+    cpus = _listed_cpus(listed, usable) if listed else usable
+    slots = Slots(1, cpus)
+    with slots.lend(threads) as first:
+        yield first if listed else cpus
+
+
+def _listed_cpus(listed: str, usable: Sequence[int]) -> tuple[int, ...]:
+    words = [word.strip() for word in listed.split(",")]
+    cpus = tuple(int(word) for word in words if word.isdecimal() and int(word) in usable)
+    if len(cpus) < len(words) or len(set(cpus)) < len(cpus):
+        raise ExecutionError(
+            f"{listed!r} does not name CPUs that this process may use",
+            found=", ".join(map(str, sorted(usable))),
+            allowed="a list of those, each once",
+        )
+    return cpus
 
 
 class Lent:
