@@ -6,7 +6,7 @@ import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from isorun.environments import INTERPRETER
 from isorun.errors import ExecutionError, IsorunError, StudyError
@@ -267,8 +267,11 @@ class AbstractExecutor(abc.ABC):
 
     Every submitted job ends in exactly one RunEnded, also one that failed, was stopped at its limit, or was killed,
     unless ExecutorFailed says that no run is possible at all. RunStarted and RowsLogged come before it; both may be
-    left out. capacity: how many jobs it can use at once; more may be submitted, and wait.
+    left out. capacity: how many jobs it can use at once; more may be submitted, and wait. here: whether runs happen on
+    this machine, so that its CPUs and devices say what they can have; others are not measured by it.
     """
+
+    here: ClassVar[bool] = False
 
     capacity: int
 
@@ -280,9 +283,15 @@ class AbstractExecutor(abc.ABC):
     def stop(self, run_id: str | None = None) -> None:
         """End one run, or all runs and start no more: they are asked first, then killed, with all their children.
 
-        What was stopped ends as interrupted; a run id that is not known, or has ended, is nothing.
+        What was stopped ends as interrupted; a run id that is not known, or has ended, is nothing. The id of a run that
+        was stopped may be submitted again, and is a run as any other.
         """
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Kill what still runs, and wait until everything this executor started has gone. Closing twice is nothing."""
+        """Kill what still runs, and wait until everything this executor started has gone. Closing twice is nothing.
+
+        Every job that was submitted and had not ended is told as RunEnded, interrupted, before this returns: whoever
+        waits for it would wait for ever (`isorun.execution.assemble.lost_record` makes the record of one that is out of
+        reach). Nothing may be submitted afterwards.
+        """

@@ -116,6 +116,11 @@ class Workshop:
                 if run_id in (None, name):
                     running.ask_to_stop()
 
+    def forget(self, run_id: str) -> None:
+        """The run has ended: its id means nothing here any more, and may come again from another store."""
+        with self._lock:
+            self._stopped.discard(run_id)
+
     def kill(self) -> None:
         """End all runs now, and let none start any more."""
         with self._lock:

@@ -24,6 +24,8 @@ class LocalExecutor(AbstractExecutor):
     grace_seconds: see `Workshop`.
     """
 
+    here = True
+
     def __init__(
         self,
         runs: Path,
@@ -62,6 +64,7 @@ class LocalExecutor(AbstractExecutor):
             event = ExecutorFailed(ExecutionError(what, found=f"{type(error).__name__}: {error}"), job.run_id)
         with self._lock:
             self._open.discard(job.run_id)
+            self._workshop.forget(job.run_id)
         tell(event)
 
     def _record(self, job: Job, tell: Tell) -> RunRecord:
@@ -74,9 +77,8 @@ class LocalExecutor(AbstractExecutor):
     def stop(self, run_id: str | None = None) -> None:
         """End one run, or those in progress and start none any more."""
         with self._lock:
-            known = run_id is None or run_id in self._open
-        if known:
-            self._workshop.stop(run_id)
+            if run_id is None or run_id in self._open:
+                self._workshop.stop(run_id)
 
     def close(self) -> None:
         """End everything this executor started."""
