@@ -1,5 +1,6 @@
 """Carrying out one job here, as other executors do on other machines."""
 
+import hashlib
 import json
 import os
 import signal
@@ -214,12 +215,34 @@ def test_every_run_gets_a_copy_of_standard_input(make_job, local, tmp_path, laun
 
     (tmp_path / "in").write_text("0.25\n")
     fd = os.open(tmp_path / "in", os.O_RDONLY)
-    executor = local(launch=launch, standard_input=StandardInput(fd))
+    given = StandardInput(fd)
+    executor = local(launch=launch, standard_input=given)
     jobs = [make_job(script="print('acc:', input())", level="fixed-seed") for _ in range(3)]
     ended = [event.record for event in carried_out(executor, jobs) if isinstance(event, RunEnded)]
     assert [list(record.series["acc"].values) for record in ended] == [[0.25]] * 3
     assert {record.launch for record in ended} == {launch}
+    read = {"sha256": hashlib.sha256(b"0.25\n").hexdigest(), "bytes": 5}
+    assert [record.environment["requested"]["stdin"] for record in ended] == [read] * 3
+    unread = execute(executor, make_job(script="print('acc: 1')", level="fixed-seed"))
+    assert "stdin" not in unread.environment["requested"]
+    given.close()
     os.close(fd)
+
+
+def test_a_program_may_come_by_standard_input(make_job, local):
+    from isorun.execution.resources import StandardInput
+
+    reading, writing = os.pipe()
+    os.write(writing, b"import isorun; isorun.result(acc=0.25)")
+    os.close(writing)
+    given = StandardInput(reading)
+    executor = local(standard_input=given)
+    for _ in range(2):
+        record = execute(executor, make_job(("python", "-"), level="fixed-seed"))
+        assert (record.state, record.results) == (RunState.FINISHED, {"acc": 0.25})
+        assert record.environment["requested"]["stdin"]["bytes"] == 38
+    given.close()
+    os.close(reading)
 
 
 CARRYING = [sys.executable, "-m", "isorun.execution.carrying"]

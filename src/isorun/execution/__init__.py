@@ -6,7 +6,7 @@ import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from isorun.environments import INTERPRETER
 from isorun.errors import ExecutionError, IsorunError, StudyError
@@ -267,11 +267,8 @@ class AbstractExecutor(abc.ABC):
 
     Every submitted job ends in exactly one RunEnded, also one that failed, was stopped at its limit, or was killed,
     unless ExecutorFailed says that no run is possible at all. RunStarted and RowsLogged come before it; both may be
-    left out. capacity: how many jobs it can use at once; more may be submitted, and wait. here: whether runs happen on
-    this machine, so that its CPUs and devices say what they can have; others are not measured by it.
+    left out. capacity: how many jobs it can use at once; more may be submitted, and wait.
     """
-
-    here: ClassVar[bool] = False
 
     capacity: int
 

@@ -32,10 +32,10 @@ from isorun.execution.assemble import (
     keep_record,
     with_script,
 )
-from isorun.execution.launching import LAUNCH_MODES, Launcher, ReadyRun, make_ready
+from isorun.execution.launching import LAUNCH_MODES, Launched, Launcher, ReadyRun, make_ready, refuse_missing_program
 from isorun.execution.output import BoundedLog, EventLog, LineSplitter, Output, Secrets, read_run_folder, readable_tail
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays
-from isorun.execution.resources import Devices, Lent, StandardInput, check_memory, lent_cpus
+from isorun.execution.resources import STDIN, Devices, Lent, StandardInput, check_memory, lent_cpus, own_input
 from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord
 from isorun.worker.runfolder import RowTail
@@ -59,7 +59,8 @@ class Workshop:
 
     launch: "fresh" starts a new interpreter for each run (the reference), "warm" forks one that has imported the
     frameworks, "auto" is warm where that changes nothing. grace_seconds: how long a run may take to end after it was
-    asked to. environments: where those of jobs are looked up.
+    asked to. environments: where those of jobs are looked up. standard_input: what runs get copies of, that of this
+    process unless another is given, which stays open.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Workshop:
     ) -> None:
         if launch not in LAUNCH_MODES:
             raise ExecutionError(f"unknown launch mode {launch!r}", allowed=known_names(launch, LAUNCH_MODES))
-        self.standard_input = standard_input or StandardInput()
+        self.standard_input = standard_input or own_input()
         self.launcher = Launcher(launch, grace_seconds, self.standard_input)
         self.code_versions = CodeVersions()
         self._environments = environments or Environments()
@@ -85,7 +86,27 @@ class Workshop:
         """The job, ready to be started; ExecutionError when its interpreter or program does not exist."""
         filled = job.filled(folder)
         environment = self._environments.of(job.environment_kind, job.environment)
-        return make_ready(filled, folder, cpus, devices, environment.prepare(filled.command, job.working_folder))
+        prepared = environment.prepare(filled.command, job.working_folder)
+        if prepared.interpreter:
+            refuse_missing_program(filled, self.standard_input)
+        return make_ready(filled, folder, cpus, devices, prepared)
+
+    @contextmanager
+    def started(self, ready: ReadyRun) -> Iterator[Launched]:
+        """The run, started. While it is going on `stop` reaches it; afterwards nothing of it is left."""
+        launched = self.launcher.start(ready)
+        try:
+            with self.registered(ready.job.run_id, launched.running):
+                yield launched
+        finally:
+            if launched.stdin is not None:
+                launched.stdin.close()
+
+    def input_read_by(self, launched: Launched) -> dict[str, Any]:
+        """What the record says of standard input: which one it was where the run read it, else nothing."""
+        if launched.stdin is None or not launched.stdin.was_read():
+            return {}
+        return {STDIN: self.standard_input.identity()}
 
     def is_stopped(self, run_id: str) -> bool:
         """Whether the run was told to stop."""
@@ -210,11 +231,11 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
     code = workshop.code_versions.ask(job.working_folder)
     try:
         began_unix = time.time()
-        launched = workshop.launcher.start(ready)
-        with workshop.registered(job.run_id, launched.running), closing(RowTail(ready.folder)) as tail:
+        with workshop.started(ready) as launched, closing(RowTail(ready.folder)) as tail:
             tell(RunStarted(job.run_id, _where(ready)))
             watched = watch(launched.running, output, job.time_limit_seconds, _rows_teller(tail, job.run_id, tell))
             asked_to_stop = workshop.is_stopped(job.run_id)
+            stdin = workshop.input_read_by(launched)
         if not watched.exit.kept:
             end_strays(Marks(ready.folder))
         workshop.standard_input.check()
@@ -231,7 +252,7 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
         lines=Found(),
         files=Found(),
         log_tail=readable_tail(log.end()),
-        requested=ready.requested(),
+        requested={**ready.requested(), **stdin},
         where=_where(ready),
         notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready)),
         secrets=secrets,

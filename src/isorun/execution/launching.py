@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +13,7 @@ from isorun.environments import Folders, Prepared
 from isorun.errors import ExecutionError
 from isorun.execution import Job
 from isorun.execution.process import Keepers, KeptProcess
-from isorun.execution.resources import Lent, StandardInput
+from isorun.execution.resources import InputCopy, Lent, StandardInput
 from isorun.study import FUNCTION
 from isorun.study.records import Note
 from isorun.worker import programs
@@ -23,7 +22,7 @@ from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_enviro
 if TYPE_CHECKING:
     from isorun.execution.warm import WarmRun, WarmServers
 
-__all__ = ["LAUNCH_MODES", "Launched", "Launcher", "ReadyRun", "make_ready"]
+__all__ = ["LAUNCH_MODES", "Launched", "Launcher", "ReadyRun", "make_ready", "refuse_missing_program"]
 
 LAUNCH_MODES: Final = ("auto", "warm", "fresh")
 PROTOCOL: Final = 2
@@ -104,18 +103,17 @@ def _level_variables(job: Job, threads: int, base: Mapping[str, str]) -> dict[st
 def _python_program(job: Job) -> programs.Program | None:
     if job.command[0] == FUNCTION:
         return programs.Program(programs.FUNCTION, job.command[1], job.command[2:])
-    _refuse_standard_input(job)
     return programs.parse(job.command[1:])
 
 
-def _refuse_standard_input(job: Job) -> None:
-    """A run has no standard input: Python would find an empty program there and end well without training."""
+def refuse_missing_program(job: Job, standard_input: StandardInput) -> None:
+    """Where there is no standard input, Python would find an empty program there and end well without training."""
     program = next((word for word in job.command[1:] if word != "-u"), "-")
-    if program == "-":
+    if program == "-" and not standard_input.is_there:
         raise ExecutionError(
-            f"approaches.{job.cell.approach}: python would read its program from standard input, which a run lacks",
+            f"approaches.{job.cell.approach}: python would read its program from standard input, and none was given",
             found=" ".join(job.command),
-            allowed="python SCRIPT, python -m MODULE, python -c CODE",
+            allowed="python SCRIPT, python -m MODULE, python -c CODE, or a program in a pipe or file: isorun … < FILE",
             hint="save the program to a file, and give that to python",
         )
 
@@ -152,11 +150,15 @@ def _write_request(ready: ReadyRun, launch: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A run in progress, how it was launched ("warm" or "fresh"), and what to note about that."""
+    """A run in progress, how it was launched ("warm" or "fresh"), and what to note about that.
+
+    stdin: its copy of standard input, to be closed when it has ended.
+    """
 
     running: KeptProcess | WarmRun
     mode: str
     notes: tuple[Note, ...] = ()
+    stdin: InputCopy | None = None
 
 
 class Launcher:
@@ -174,10 +176,11 @@ class Launcher:
         """Start the run."""
         stdin = self._input.open()
         try:
-            return self._started(ready, stdin)
-        finally:
+            return replace(self._started(ready, None if stdin is None else stdin.fd), stdin=stdin)
+        except BaseException:
             if stdin is not None:
-                os.close(stdin)
+                stdin.close()
+            raise
 
     def _started(self, ready: ReadyRun, stdin: int | None) -> Launched:
         if self._mode == "fresh" or (self._mode == "auto" and not _has_fixed_hashes(ready)):
@@ -217,7 +220,6 @@ class Launcher:
         if self._servers is not None:
             self._servers.close()
         self._keepers.close()
-        self._input.close()
 
 
 def _has_fixed_hashes(ready: ReadyRun) -> bool:

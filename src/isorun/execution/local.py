@@ -24,8 +24,6 @@ class LocalExecutor(AbstractExecutor):
     grace_seconds: see `Workshop`.
     """
 
-    here = True
-
     def __init__(
         self,
         runs: Path,
