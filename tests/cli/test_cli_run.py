@@ -206,11 +206,15 @@ def test_what_a_training_prints_cannot_steer_the_terminal(shell):
 
 
 @pytest.mark.parametrize("words", [["python"], ["python", "-"], ["python", "-u", "-"]])
-def test_a_program_on_standard_input_is_refused_because_a_run_has_none(shell, words):
-    done = shell("run", "--", *words, stdin="print('val_acc: 0.5')")
-    assert done.returncode == 1
-    assert "standard input" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_program_on_standard_input_is_run_by_every_run_and_refused_where_there_is_none(shell, words):
+    done = shell("run", "-n", "2", "--", *words, stdin="print('val_acc: 0.5')")
+    assert done.returncode == 0, done.stderr
+    assert "2 finished" in done.stdout
+    assert "val_acc 0.5 (mean 0.5" in done.stderr
+    refused = shell("run", "--store", "other", "--", *words, stdin="")
+    assert refused.returncode == 1
+    assert "standard input, and none was given" in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 def test_no_secret_is_in_any_file_of_the_store(shell):
