@@ -1,6 +1,7 @@
 """Imports go downwards only: a stage knows those below it, never those beside or above it."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -41,13 +42,19 @@ ANALYSIS_MODULES = sorted(path for path in ANALYSIS.rglob("*.py") if path != ANA
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
+@functools.cache
+def parsed(path):
+    """The tree of a module: each is asked for many times."""
+    return ast.parse(path.read_text())
+
+
 def part_of(path):
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
 def imported_names(path):
     """The dotted names of everything of isorun that a module imports, also inside functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -114,7 +121,7 @@ def test_no_module_is_called_utils_helpers_or_common():
 @pytest.mark.parametrize("word", ["pickle", "marshal", "shelve", "dill", "cloudpickle"])
 def test_nothing_is_ever_unpickled(word):
     for path in MODULES:
-        imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import)]
+        imports = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Import)]
         assert word not in {alias.name for node in imports for alias in node.names}, path
 
 
@@ -123,7 +130,7 @@ def test_data_is_never_executed():
     for path in MODULES:
         calls = {
             node.func.id
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in ast.walk(parsed(path))
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         if part_of(path) not in allowed:

@@ -31,6 +31,7 @@ from isorun.analysis.samples import FloatArray, finite_sample
 from isorun.analysis.sequential import Decision, Looks, Plan, Verdict, continued, named, skewed_pairs, withheld
 from isorun.analysis.sequential.rules import planned_rule
 from isorun.analysis.sequential.verdict import decide_by, next_action, plan_of
+from isorun.analysis.studies.selection import DEFAULT_SELECTIONS
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.errors import InputError, IsorunError, NothingRecorded, known_names
 from isorun.execution import AbstractExecutor
@@ -448,7 +449,7 @@ class _Question:
             raise InputError(
                 "a study's runs are counted by what was drawn", found=f"unit {self.unit!r}", allowed=allowed
             )
-        known = tuple(study.selections) or ("best-loss", "best-accuracy", "final")
+        known = tuple(study.selections) or DEFAULT_SELECTIONS
         if self.selection is not None and self.selection not in known:
             allowed = known_names(self.selection, known)
             raise InputError(f"the study has no selection {self.selection!r}", allowed=allowed)

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from isorun.analysis.spreads import interquartile_mean, outliers, pooled_sd, sd_interval, spread
     from isorun.analysis.spreads.class_gaps import class_gaps
     from isorun.analysis.spreads.nested import nested_disagreement, nested_variance
-    from isorun.analysis.spreads.test_noise import correctness, noise_shares
+    from isorun.analysis.spreads.noise import correctness, noise_shares
 
 _HOMES: Final = {
     "agreements.agreement": ("agreement", "agreements", "tau_difference_interval", "tau_interval"),
@@ -102,7 +102,7 @@ _HOMES: Final = {
     "spreads.class_gaps": ("class_gaps",),
     "spreads.nested": ("nested_disagreement", "nested_variance"),
     "spreads": ("interquartile_mean", "outliers", "pooled_sd", "sd_interval", "spread"),
-    "spreads.test_noise": ("correctness", "noise_shares"),
+    "spreads.noise": ("correctness", "noise_shares"),
 }
 _HOME: Final = {name: f"isorun.analysis.{home}" for home, names in _HOMES.items() for name in names}
 

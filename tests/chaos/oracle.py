@@ -248,12 +248,17 @@ def living(mark: str) -> list[Member]:
 
 
 def _role(pid: int, parents: dict[int, int], lines: dict[int, str]) -> str:
-    """A keeper's child is a fork server or a training; a fork server's child, which looks the same, is a training."""
+    """A keeper's child is a fork server or a training; a fork server's child, which looks the same, is a training.
+
+    Keepers are forked by the first of them.
+    """
     if parents.get(parents[pid]) is None:
         return PARENT
     above = _role(parents[pid], parents, lines)
+    if above in (PARENT, KEEPER) and "keeper.py" in lines[pid]:
+        return KEEPER
     if above == PARENT:
-        return KEEPER if "keeper.py" in lines[pid] else "helper"
+        return "helper"
     return SERVER if above == KEEPER and "enter.py serve" in lines[pid] else TRAINING
 
 

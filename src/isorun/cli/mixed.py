@@ -92,10 +92,10 @@ def _hypotheses(result: MixedResult, options: argparse.Namespace) -> Hypotheses:
 def _json(result: MixedResult, shares: Any, judged: Hypotheses | None) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from isorun.analysis.mixed.checks import evidence_of
+    from isorun.analysis.mixed.checks import drawn_in
 
     further = {
-        **asdict(evidence_of(result)),
+        **asdict(drawn_in(result)),
         "variance_shares": [asdict(item) for item in shares],
     }
     return {**result.to_json(), **further, **({"hypotheses": asdict(judged)} if judged else {})}

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from isorun.study.design import Approach, Config, Environment, Study
 
 __all__ = [
+    "GROUP_FACTORS",
     "PLACEHOLDERS",
     "UNKEYED",
     "Cell",
@@ -40,6 +41,9 @@ __all__ = [
     "withheld_hash",
     "withheld_hashes",
 ]
+
+GROUP_FACTORS: Final = ("approach", "config", "environment", "level")
+"""What identical runs share, apart from the seed: a cell and the group it belongs to have an attribute of each name."""
 
 
 class Level(enum.StrEnum):
@@ -155,9 +159,9 @@ class Cell:
         return made
 
     @property
-    def group(self) -> tuple[str, str, str, str]:
-        """What identical runs share, apart from the seed: approach, config, environment, level."""
-        return (self.approach, self.config, self.environment, str(self.level))
+    def group(self) -> tuple[str, ...]:
+        """Its GROUP_FACTORS: what identical runs share, apart from the seed."""
+        return tuple(str(getattr(self, name)) for name in GROUP_FACTORS)
 
     @property
     def label(self) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from isorun.analysis.spreads import outliers
 from isorun.analysis.spreads.class_gaps import class_gaps, range_tail
-from isorun.analysis.spreads.test_noise import correctness, noise_shares
+from isorun.analysis.spreads.noise import correctness, noise_shares
 from isorun.errors import InputError
 
 

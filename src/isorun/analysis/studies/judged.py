@@ -15,7 +15,7 @@ import numpy as np
 from isorun.analysis.evidence.judged import (
     ORDER,
     JudgedMetric,
-    Kind,
+    MetricKind,
     direction_unknown,
     first_choice,
     is_class_series,
@@ -60,7 +60,7 @@ def _judged(metric: Metric, records: Sequence[RunRecord], because: str) -> Judge
 
 
 def _scale(name: str, records: Iterable[RunRecord]) -> str:
-    if kind_of(name) is not Kind.ACCURACY:
+    if kind_of(name) is not MetricKind.ACCURACY:
         return ""
     logged = np.concatenate([*(_values(record, name) for record in records), np.empty(0)])
     finite = logged[np.isfinite(logged)]
