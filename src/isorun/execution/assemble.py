@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import threading
 import time
 from collections.abc import Mapping
@@ -243,9 +244,10 @@ def keep_record(record: RunRecord, folder: Path) -> None:
     full, or a folder that was removed, is the store's to tell.
     """
     envelope = sealed_and_gzipped(record)
-    temporary = folder / f"{RECORD_NAME}.tmp"
+    # The training may have put anything into its folder: nothing that lies there is opened, followed or waited for.
+    temporary = folder / f"{RECORD_NAME}.{secrets.token_hex(8)}.tmp"
     try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
             file.write(envelope)
         temporary.replace(folder / RECORD_NAME)
     except OSError:

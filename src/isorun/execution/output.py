@@ -10,7 +10,9 @@ in what is kept: a word that is also a password must not take a metric away.
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -219,8 +221,10 @@ class EventLog:
 
     def _take_digest(self, event: Event) -> None:
         step = event.get("step")
-        name = event["name"] if step is None else f"{event['name']}@{step:g}"
-        self.digests[name] = event["value"]
+        name, value = event["name"], event["value"]
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError("a digest is text under a name")
+        self.digests[name if step is None else f"{name}@{step:g}"] = value
 
     def _take_seeded(self, event: Event) -> None:
         self.seeded.append(_seeded(event))
@@ -281,6 +285,7 @@ _LINE_ENDS: Final = re.compile(rb"[\r\n]+")
 _SHORTEST_SECRET: Final = 6
 # What may hold a secret is looked at whole: a line, or a block of a private key, up to this length.
 _LONGEST_PIECE: Final = 65_536
+_HELD_BACK: Final = 4_096
 
 LineConsumer = Callable[[str, float], None]
 
@@ -291,15 +296,23 @@ class Secrets:
     def __init__(self, values: Iterable[str] = ()) -> None:
         lines = {line for value in values for line in (value, *value.splitlines())}
         known = {value for value in lines if len(value) >= _SHORTEST_SECRET and not is_ordinary(value)}
-        known |= {quote(value, safe="") for value in known}
+        known |= {form for value in known for form in _escaped_forms(value)}
         # The longest first: one secret may be the start of another.
         ordered = sorted(known, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self._known_bytes = (
+            re.compile(b"|".join(re.escape(os.fsencode(value)) for value in ordered)) if ordered else None
+        )
 
     @classmethod
     def of(cls, command: Sequence[str], environ: Mapping[str, str]) -> Secrets:
         """Those that a command was given as arguments or variables."""
         return cls(secret_values(environ) | withheld_values(command, environ))
+
+    def before_known(self, data: bytes, place: int) -> int:
+        """The place, or the start of a given value that stands across it: half of one would not be masked."""
+        found = self._known_bytes.finditer(data) if self._known_bytes else ()
+        return next((match.start() for match in found if match.start() < place < match.end()), place)
 
     def masked(self, text: str) -> str:
         """The text without them."""
@@ -311,6 +324,12 @@ class Secrets:
         text = data.decode("utf-8", "surrogateescape")
         masked = self.masked(text)
         return data if masked == text else masked.encode("utf-8", "surrogateescape")
+
+
+def _escaped_forms(value: str) -> tuple[str, ...]:
+    """How programs print a value: in an address, as JSON."""
+    as_json = (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+    return (quote(value, safe=""), quote(value), *as_json)
 
 
 class BoundedLog:
@@ -350,7 +369,7 @@ class BoundedLog:
 
     def _write_whole_lines(self, data: bytes) -> bytes:
         """Write what can be judged now; what is left is the start of something whose end must be known."""
-        end = len(data) if self._secrets is None else _end_of_whole_lines(data)
+        end = len(data) if self._secrets is None else _end_of_whole_lines(data, self._secrets)
         if end:
             self._keep(data[:end])
         return data[end:]
@@ -399,19 +418,24 @@ class BoundedLog:
         self._file.close()
 
 
-def _end_of_whole_lines(data: bytes) -> int:
-    """Up to where the bytes can be judged: their last line end, or the start of a private key that has no end yet."""
-    if len(data) > _LONGEST_PIECE:
-        return len(data)
+def _end_of_whole_lines(data: bytes, secrets: Secrets) -> int:
+    """Up to where the bytes can be judged: their last line end, or the start of a private key that has no end yet.
+
+    Of a line that is too long all is judged but its end, which waits for what may be the rest of a secret.
+    """
     end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+    if len(data) > _LONGEST_PIECE:
+        spaced = max(end, data.rfind(b" ", 0, len(data) - _HELD_BACK) + 1)
+        return secrets.before_known(data, spaced or len(data) - _HELD_BACK)
     begin = data.rfind(b"-----BEGIN", 0, end)
-    return begin if begin >= 0 and data.find(b"-----END", begin, end) < 0 else end
+    is_open = begin >= 0 and b"PRIVATE KEY" in data[begin : begin + 80] and data.find(b"-----END", begin, end) < 0
+    return begin if is_open else end
 
 
 def _from_a_line_on(data: bytearray) -> bytes:
-    """The bytes from the first line that is whole; all of them when they are one endless line."""
+    """The bytes from the first line that is whole; of one endless line, without what may be half a secret."""
     end = _LINE_ENDS.search(data, 0, _LONGEST_PIECE)
-    return bytes(data[end.end() :] if end else data)
+    return bytes(data[end.end() if end else min(_HELD_BACK, len(data) // 2) :])
 
 
 class LineSplitter:
