@@ -21,7 +21,7 @@ from typing import Any, Final
 import isorun
 from isorun.store.content import stored_form
 from isorun.store.database import connect, writing
-from isorun.store.folder import open_store
+from isorun.store.folder import FolderStore
 from isorun.store.rows import RecordWriter
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import load_study
@@ -92,7 +92,7 @@ def keep_a_million_rows(folder: Path) -> None:
     cell = _declared(folder)[0]
     record = _record(cell, 1, _ROWS, random.Random(1))
     began = time.process_time()
-    with open_store(folder / ".isorun") as store:
+    with FolderStore(folder / ".isorun") as store:
         store.finish(record)
         store.pack()
         assert len(store.records()[0].series["metric_0"].values) == _ROWS
@@ -108,7 +108,7 @@ def _declared(folder: Path) -> Sequence[Cell]:
 
 def _fill(folder: Path, cells: Sequence[Cell], metrics: int, points: int) -> None:
     """Write records straight into the database: what is measured is the packed store, not ten thousand fsyncs."""
-    open_store(folder).close()
+    FolderStore(folder).close()
     generator = random.Random(1)
     connection = connect(folder / "store.sqlite")
     with writing(connection, folder / "store.sqlite"):
@@ -149,7 +149,7 @@ def _record(cell: Cell, metrics: int, points: int, generator: random.Random) -> 
 
 
 def _resume(folder: Path) -> None:
-    with open_store(folder / ".isorun") as store:
+    with FolderStore(folder / ".isorun") as store:
         finished = store.finished()
         assert all(cell.id in finished for cell in cells_of(load_study(folder / "study.toml"), store.key))
 

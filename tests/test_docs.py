@@ -55,3 +55,10 @@ CODES = sorted(
 def test_every_condition_has_its_place_in_the_docs(code):
     pages = (DOCS / name for name in ("statistics.md", "report-json.md"))
     assert any(f"`{code}`" in page.read_text() for page in pages)
+
+
+def test_decisions_are_numbered_one_by_one():
+    pages = sorted((DOCS / "decisions").glob("*.md"))
+    assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
+    for number, page in enumerate(pages, start=1):
+        assert page.read_text().startswith(f"# {number}. "), page.name

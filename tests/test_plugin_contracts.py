@@ -16,8 +16,8 @@ from isorun_example.store import open_shelf
 
 
 class TestShelf(StoreContract):
-    def open(self, place):
-        return open_shelf(f"shelf://{place}")
+    def open(self, place, *, create=True):
+        return open_shelf(f"shelf://{place}", create=create)
 
 
 class TestGauge(SourceContract):

@@ -50,11 +50,10 @@ def test_a_broken_part_is_named_with_its_distribution_and_what_it_said(name, why
 
 @pytest.mark.usefixtures("shelf")
 def test_the_rest_works_beside_broken_parts():
-    parts, broken = plugins.load_all(plugins.EXECUTORS)
-    assert parts == {"good": "the part"}
-    assert len(broken) == 2
+    assert plugins.load(plugins.EXECUTORS, "good") == "the part"
+    assert len(plugins.brought(plugins.EXECUTORS)) == 3
 
 
 def test_nothing_installed_is_nothing_found():
     plugins.brought.cache_clear()
-    assert plugins.load_all("isorun.nobody") == ({}, ())
+    assert plugins.brought("isorun.nobody") == {}

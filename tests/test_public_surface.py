@@ -112,6 +112,13 @@ def test_a_notebook_shows_well_formed_html_without_scripts(kind):
     assert not tags.seen & {"script", "style", "iframe", "img", "link"}
 
 
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_a_notebook_shows_what_the_view_of_the_result_shows(kind):
+    view = showing.view_of(ANSWERS[kind])
+    assert ANSWERS[kind]._repr_html_() == view.html_fragment()
+    assert str(ANSWERS[kind]) == view.text(width=100).rstrip("\n")
+
+
 def test_names_from_a_table_are_escaped_in_html():
     evil = "<script>alert(1)</script>"
     table = {**TABLE, "model": [evil] * 8 + ["b&b"] * 8}

@@ -31,6 +31,7 @@ from isorun.analysis.samples import FloatArray, finite_sample
 from isorun.analysis.sequential import Decision, Looks, Plan, Verdict, continued, named, skewed_pairs, withheld
 from isorun.analysis.sequential.rules import planned_rule
 from isorun.analysis.sequential.verdict import decide_by, next_action, plan_of
+from isorun.analysis.studies.selection import DEFAULT_SELECTIONS
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.errors import InputError, IsorunError, NothingRecorded, known_names
 from isorun.execution import AbstractExecutor
@@ -303,7 +304,7 @@ class _Rule(AbstractAgenda):
         self._last: _Look | None = None
         self._stopped = ""
 
-    def propose(self) -> Sequence[Cell]:
+    def propose(self, room: Callable[[], int]) -> Sequence[Cell]:  # noqa: ARG002 - a look waits for all its runs
         """What is missing up to the next look, once all up to the last one has ended."""
         while not self._open and not self.over:
             if self._look_is_due:
@@ -378,7 +379,7 @@ class _Rule(AbstractAgenda):
             study=self.larger,
             conditions=self._last.conditions,
             stopped=self._stopped,
-            to_keep=_beyond(self._study, self.larger),
+            to_keep=workflow.more_than(self._study, workflow.runs_of(self.larger)),
         )
 
 
@@ -411,8 +412,8 @@ class KeptPlan:
 
     def keep(self, plan: Plan, made: Study) -> None:
         """Keep the plan at its first look, its stage as it goes on, and which runs were made for it."""
-        runs = {"repeats": made.repeats, "seeds": list(made.seeds)}
-        self.documents.write(self._name, {"cells": list(self.cells), "plan": plan.to_json(), "made": runs})
+        document = {"cells": list(self.cells), "plan": plan.to_json(), "made": workflow.runs_of(made)}
+        self.documents.write(self._name, document)
 
     @property
     def _name(self) -> str:
@@ -448,7 +449,7 @@ class _Question:
             raise InputError(
                 "a study's runs are counted by what was drawn", found=f"unit {self.unit!r}", allowed=allowed
             )
-        known = tuple(study.selections) or ("best-loss", "best-accuracy", "final")
+        known = tuple(study.selections) or DEFAULT_SELECTIONS
         if self.selection is not None and self.selection not in known:
             allowed = known_names(self.selection, known)
             raise InputError(f"the study has no selection {self.selection!r}", allowed=allowed)
@@ -506,12 +507,6 @@ def _refuse_unlogged(found: Results, value: str | None) -> None:
         raise InputError(
             f"no run left the metric {name!r}", allowed=allowed, hint="isorun scan shows what is read from output"
         )
-
-
-def _beyond(study: Study, larger: Study) -> str:
-    if larger.repeats > study.repeats:
-        return f"repeats = {larger.repeats}"
-    return f"seeds = {list(larger.seeds)}" if larger.seeds != study.seeds else ""
 
 
 def _cells_where(study: Study, where: Mapping[str, str]) -> list[Cell]:

@@ -20,7 +20,7 @@ from isorun.errors import PluginError, known_names
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["EXECUTORS", "PAPERS", "SOURCES", "STORES", "brought", "load", "load_all"]
+__all__ = ["EXECUTORS", "PAPERS", "SOURCES", "STORES", "brought", "load"]
 
 STORES: Final = "isorun.stores"
 EXECUTORS: Final = "isorun.executors"
@@ -47,18 +47,6 @@ def load(group: str, name: str, own: Iterable[str] = ()) -> Any:
             hint=f"a distribution can bring one: entry-point group {group!r}",
         )
     return _loaded(points[name])
-
-
-def load_all(group: str) -> tuple[dict[str, Any], tuple[PluginError, ...]]:
-    """All parts of the group by name, and what is wrong with those that cannot be loaded."""
-    parts: dict[str, Any] = {}
-    broken = []
-    for name, point in brought(group).items():
-        try:
-            parts[name] = _loaded(point)
-        except PluginError as error:
-            broken.append(error)
-    return parts, tuple(broken)
 
 
 def _loaded(point: EntryPoint) -> Any:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.units import (
@@ -34,6 +34,7 @@ from isorun.analysis.evidence.units import (
 )
 from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.errors import InputError, known_names
+from isorun.study.cells import GROUP_FACTORS
 
 if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
@@ -62,8 +63,6 @@ __all__ = [
     "study_results",
     "summarize",
 ]
-
-GROUP_FACTORS: Final = ("approach", "config", "environment", "level")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ view of the result, as everything else that is shown. What a kind of result look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.analysis import Told, tell_with
@@ -29,37 +29,17 @@ _WIDTH: Final = 100
 
 def text(result: Told) -> str:
     """The verdict, the tables that are short, and what weakens the evidence; plain text without colour."""
-    from isorun.report.terminal import render_view
-
-    return render_view(view_of(result), colour=False, width=_WIDTH).rstrip("\n")
+    return view_of(result).text(width=_WIDTH).rstrip("\n")
 
 
 def html(result: Told) -> str:
     """The same for a notebook: a fragment of HTML, every text escaped, no script."""
-    return "\n".join(_fragment(view_of(result)))
+    return view_of(result).html_fragment()
 
 
 def view_of(result: Told) -> View:
     """What a result has to say, as data."""
     return VIEWS[result.told_as](result)
-
-
-def _fragment(view: View) -> Iterator[str]:
-    from isorun.report import escaped
-    from isorun.report.html import render_table
-
-    yield '<div class="isorun">'
-    yield from (f"<p><strong>{escaped(sentence)}</strong></p>" for sentence in view.verdict[:1])
-    yield from (f"<p>{escaped(sentence)}</p>" for sentence in view.verdict[1:])
-    yield from (render_table(table) for table in view.tables if not table.folded)
-    for listing in view.listings:
-        if listing.items:
-            yield f"<p>{escaped(listing.title)}</p>"
-            yield f"<ul>{''.join(f'<li>{escaped(item)}</li>' for item in listing.items)}</ul>"
-    if view.warnings:
-        items = (f"[{one.code}] {one.message} (next: {one.next_step})" for one in view.warnings)
-        yield f"<ol>{''.join(f'<li>{escaped(item)}</li>' for item in items)}</ol>"
-    yield "</div>"
 
 
 def _comparison(result: Comparison) -> View:
@@ -72,14 +52,6 @@ def _decision(result: Decision) -> View:
     from isorun.report.comparisons import decision_view
 
     return decision_view(result, "A", "B")
-
-
-def _study_decision(result: Any) -> View:
-    """Of a `deciding.StudyDecision`, which lies above."""
-    from isorun.report.comparisons import decision_view
-
-    known = {"units": result.units, "warnings": result.conditions, "to_keep": result.to_keep}
-    return decision_view(result.decision, result.a, result.b, **known)
 
 
 def _power(result: PowerResult) -> View:
@@ -128,7 +100,6 @@ VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "mixed": _mixed,
     "power": _power,
     "study": _study,
-    "study-decision": _study_decision,
     "summaries": _summaries,
 }
 """A kind of result, as `told_as` names it, to its view; what lies above adds its own."""

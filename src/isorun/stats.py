@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from isorun.analysis.spreads import interquartile_mean, outliers, pooled_sd, sd_interval, spread
     from isorun.analysis.spreads.class_gaps import class_gaps
     from isorun.analysis.spreads.nested import nested_disagreement, nested_variance
-    from isorun.analysis.spreads.test_noise import correctness, noise_shares
+    from isorun.analysis.spreads.noise import correctness, noise_shares
 
 _HOMES: Final = {
     "agreements.agreement": ("agreement", "agreements", "tau_difference_interval", "tau_interval"),
@@ -83,19 +83,26 @@ _HOMES: Final = {
     "mixed.checks": ("joint_test",),
     "mixed.hypotheses": ("hypotheses", "variance_shares"),
     "mixed.model": ("mixed_model",),
+    "pairwise": (
+        "brunner_munzel",
+        "f_test",
+        "fligner",
+        "levene",
+        "mann_whitney",
+        "paired_t",
+        "welch",
+        "wilcoxon_signed_rank",
+    ),
     "pairwise.by_name": ("almost_stochastic_order", "bayesian_correlated_t", "bayesian_signed_rank"),
     "pairwise.effects": ("effect_size", "hodges_lehmann", "probability_of_improvement", "single_run_reversal"),
-    "pairwise.mean_and_variance_tests": ("f_test", "fligner", "levene", "paired_t", "welch"),
-    "pairwise.rank_tests": ("brunner_munzel", "mann_whitney", "wilcoxon_signed_rank"),
     "planning.power": ("detectable_difference", "power_of", "runs_needed"),
     "samples": ("Pairs", "adjusted"),
-    "sequential.decision": ("next_action",),
-    "sequential.plan": ("against_stored",),
+    "sequential": ("against_stored", "next_action"),
     "sequential.verdict": ("decide",),
     "spreads.class_gaps": ("class_gaps",),
     "spreads.nested": ("nested_disagreement", "nested_variance"),
-    "spreads.spread": ("interquartile_mean", "outliers", "pooled_sd", "sd_interval", "spread"),
-    "spreads.test_noise": ("correctness", "noise_shares"),
+    "spreads": ("interquartile_mean", "outliers", "pooled_sd", "sd_interval", "spread"),
+    "spreads.noise": ("correctness", "noise_shares"),
 }
 _HOME: Final = {name: f"isorun.analysis.{home}" for home, names in _HOMES.items() for name in names}
 

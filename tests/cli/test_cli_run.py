@@ -21,6 +21,16 @@ def test_a_study_is_run_and_the_second_time_nothing_is_missing(toy):
     assert second.stdout.startswith("study: nothing was missing")
 
 
+def test_a_damaged_store_that_was_not_asked_for_is_not_opened(shell):
+    (shell.folder / ".isorun").mkdir()
+    shell.write(".isorun/store.sqlite", "no database")
+    words = ("run", "--store", "elsewhere", "--", "python", "-c", "pass", "--token", "sk-1234567890abcdef1234567890")
+    for headline in ("1 finished", "nothing was missing, all 1 runs were made before"):
+        done = shell(*words)
+        assert done.returncode == 0, done.stderr
+        assert headline in done.stdout
+
+
 def test_a_changed_study_runs_only_what_is_new(toy):
     toy("run", "study.toml")
     text = (toy.folder / "study.toml").read_text().replace("repeats = 3", "repeats = 4")

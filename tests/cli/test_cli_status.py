@@ -164,7 +164,7 @@ def test_a_terminal_shows_the_latest_row_and_whom_one_waits_for():
             return True
 
     study = Study("live", approaches={"slow": "python slow.py"})
-    (cell,) = workflow.plan(study)
+    (cell,) = workflow.cells(study)
     terminal = Terminal()
     with Progress(study, terminal) as progress:
         progress.work_planned(1)

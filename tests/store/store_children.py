@@ -16,7 +16,7 @@ import os, sys
 from pathlib import Path
 sys.path[:0] = [{str(Path(isorun.__file__).parents[1])!r}, {str(Path(__file__).parent)!r}]
 from isorun.testing.made_records import make_cell, make_record
-from isorun.store.folder import open_store
+from isorun.store.folder import FolderStore
 """
 
 

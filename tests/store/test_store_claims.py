@@ -10,10 +10,10 @@ import pytest
 from store_children import Nursery, completed, kill, python
 
 from isorun.errors import StoreError
-from isorun.store.folder import open_store
+from isorun.store.folder import FolderStore
 
 CLAIMING = """
-store = open_store(Path(sys.argv[1]))
+store = FolderStore(Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(int(sys.argv[2])):
@@ -27,7 +27,7 @@ sys.stdin.readline()
 
 def claimed_by_eight(folder: Path, cells: int) -> list[tuple[int, int]]:
     """Eight processes claim all cells at once and keep what they get; what they got."""
-    open_store(folder).close()
+    FolderStore(folder).close()
     processes = [python(CLAIMING, folder, cells) for _ in range(8)]
     for process in processes:
         assert process.stdout.readline() == "ready\n"
@@ -56,7 +56,7 @@ def test_eight_processes_claim_each_cell_exactly_once(tmp_path: Path, cells: int
 
 
 def test_threads_claim_each_cell_exactly_once(tmp_path: Path):
-    with open_store(tmp_path) as one, open_store(tmp_path) as other, ThreadPoolExecutor(8) as threads:
+    with FolderStore(tmp_path) as one, FolderStore(tmp_path) as other, ThreadPoolExecutor(8) as threads:
         jobs = [(store, f"cell{number}") for number in range(100) for store in (one, other) for _ in range(2)]
         claims = threads.map(lambda job: job[0].claim(job[1]), jobs)
         assert sorted(claim.cell_id for claim in claims if claim) == sorted(f"cell{number}" for number in range(100))
@@ -64,13 +64,13 @@ def test_threads_claim_each_cell_exactly_once(tmp_path: Path):
 
 def test_a_killed_holders_claims_are_free_again(tmp_path: Path):
     nursery = Nursery("""
-    store = open_store(Path(task))
+    store = FolderStore(Path(task))
     os.write(1, f"{store.claim('a').attempt}\\n".encode())
     import time; time.sleep(60)
     """)
     pid = nursery.start(tmp_path)
     assert nursery.line() == "1"
-    with open_store(tmp_path) as store:
+    with FolderStore(tmp_path) as store:
         assert store.claim("a") is None
         kill(pid)
         assert nursery.line() == "gone -9"
@@ -82,12 +82,12 @@ def test_a_killed_holders_claims_are_free_again(tmp_path: Path):
 
 def test_closing_one_store_keeps_the_claims_of_another_in_the_same_process(tmp_path: Path):
     """Closing any descriptor of a file drops a process's locks on it; that must not happen behind our back."""
-    with open_store(tmp_path) as kept:
+    with FolderStore(tmp_path) as kept:
         assert kept.claim("a") is not None
-        other = open_store(tmp_path)
+        other = FolderStore(tmp_path)
         assert other.claim("b") is not None
         other.close()
-        found = completed("print(open_store(Path(sys.argv[1])).claim('a'))", tmp_path)
+        found = completed("print(FolderStore(Path(sys.argv[1])).claim('a'))", tmp_path)
     assert found == "None\n"
 
 
@@ -95,14 +95,14 @@ def test_a_forked_child_holds_nothing_and_is_told_to_open_anew(tmp_path: Path):
     output = completed(
         """
         from isorun.errors import StoreError
-        store = open_store(Path(sys.argv[1]))
+        store = FolderStore(Path(sys.argv[1]))
         assert store.claim("a") is not None
         if os.fork() == 0:
             try:
                 store.claim("b")
             except StoreError as error:
                 os.write(1, str(error).encode())
-            os.write(1, f" {open_store(Path(sys.argv[1])).claim('a')}".encode())
+            os.write(1, f" {FolderStore(Path(sys.argv[1])).claim('a')}".encode())
             os._exit(0)
         os.wait()
         """,
@@ -114,14 +114,14 @@ def test_a_forked_child_holds_nothing_and_is_told_to_open_anew(tmp_path: Path):
 
 def test_attempts_grow_over_reopenings(tmp_path: Path):
     for expected in (1, 2, 3, 4):
-        with open_store(tmp_path) as store:
+        with FolderStore(tmp_path) as store:
             claim = store.claim("a")
             assert claim is not None
             assert claim.attempt == expected
 
 
 def test_an_error_while_claiming_gives_the_claim_back(tmp_path: Path):
-    with open_store(tmp_path) as store:
+    with FolderStore(tmp_path) as store:
         store.claim("other")
         (tmp_path / "claims").rename(tmp_path / "elsewhere")
         with pytest.raises(StoreError, match="claiming cell a"):
@@ -131,7 +131,7 @@ def test_an_error_while_claiming_gives_the_claim_back(tmp_path: Path):
 
 
 def test_a_writer_waits_for_its_turn_without_blocking_claims(tmp_path: Path):
-    with open_store(tmp_path) as first, open_store(tmp_path) as second:
+    with FolderStore(tmp_path) as first, FolderStore(tmp_path) as second:
         with first._writing():
             waiting = threading.Thread(target=second.pack)
             waiting.start()

@@ -22,7 +22,7 @@ from isorun.store import STUDIES
 from isorun.store.checking import repair, verify
 from isorun.store.content import stored_form
 from isorun.store.files import Files
-from isorun.store.folder import open_store
+from isorun.store.folder import FolderStore
 from isorun.store.inbox import Inbox
 from isorun.study.records import RunState, sealed_and_gzipped
 from isorun.testing.made_records import content, make_cell, make_record
@@ -33,7 +33,7 @@ PAGE = 16_384
 def filled(folder: Path, runs: int = 6) -> dict[str, str]:
     """A store with finished and failed runs; the content of each."""
     truth = {}
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         for number in range(runs):
             for attempt, state in ((1, RunState.FAILED), (2, RunState.FINISHED)):
                 record = make_record(make_cell(number), attempt=attempt, state=state, accuracy=number / 8, points=40)
@@ -74,7 +74,7 @@ def empty_index(folder: Path, index: str) -> None:
 
 def test_a_changed_byte_is_told_and_the_other_records_are_still_read(folder: Path):
     alter(folder, change_a_value)
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         with pytest.raises(StoreDamaged, match=make_cell(3).id) as raised:
             store.records()
         assert "isorun store repair" in raised.value.hint
@@ -84,12 +84,12 @@ def test_a_changed_byte_is_told_and_the_other_records_are_still_read(folder: Pat
 @pytest.mark.parametrize("index", ["finished_runs", "other_runs"])
 def test_an_emptied_index_lets_no_cell_be_run_again(folder: Path, index: str):
     empty_index(folder, index)
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         for action in (store.finished, store.run_ids, store.records, lambda: store.claim(make_cell(1).id)):
             with pytest.raises(StoreDamaged):
                 action()
     assert repair(folder).lost == ()
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         assert len(store.finished()) == 6
         assert store.claim(make_cell(1).id) is None
 
@@ -100,7 +100,7 @@ def test_a_damaged_index_is_found_before_anything_is_written(folder: Path, index
     before = (folder / "store.sqlite").read_bytes()
     assert verify(folder).damage
     if index == "series_of_run":
-        with open_store(folder) as store, pytest.raises(StoreDamaged):
+        with FolderStore(folder) as store, pytest.raises(StoreDamaged):
             store.records([make_cell(1).id])
     assert (folder / "store.sqlite").read_bytes() == before
     repaired = repair(folder)
@@ -109,7 +109,7 @@ def test_a_damaged_index_is_found_before_anything_is_written(folder: Path, index
 
 def test_an_unknown_state_is_told(folder: Path):
     alter(folder, lambda data: data.replace(b"finished", b"finishex"))
-    with open_store(folder) as store, pytest.raises(StoreError):
+    with FolderStore(folder) as store, pytest.raises(StoreError):
         store.finished()
 
 
@@ -122,11 +122,11 @@ def test_rows_that_were_doubled_are_told_and_the_first_is_kept(folder: Path):
     connection.execute(f"INSERT INTO runs (attempt, {names}) SELECT 9, {names} FROM runs WHERE state = 'finished'")
     connection.commit()
     connection.close()
-    with open_store(folder) as store, pytest.raises(StoreDamaged):
+    with FolderStore(folder) as store, pytest.raises(StoreDamaged):
         store.finished()
     repaired = repair(folder)
     assert repaired.kept == 12
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         assert {record.run_id: content(record) for record in store.records()} == truth
 
 
@@ -143,7 +143,7 @@ def test_what_is_damaged_is_saved_from_the_folders_of_the_runs(folder: Path):
     repaired = repair(folder)
     assert (repaired.kept, repaired.saved, repaired.lost) == (11, 1, (f"{make_cell(3).id}-1",))
     assert verify(folder).damage == ()
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         (found,) = store.records([make_cell(3).id])
         assert content(found) == content(stored_form(record))
     assert [path.name for path in folder.glob("store.sqlite.damaged-*")]
@@ -152,7 +152,7 @@ def test_what_is_damaged_is_saved_from_the_folders_of_the_runs(folder: Path):
 def test_a_lost_run_is_made_again_as_a_later_attempt(folder: Path):
     alter(folder, change_a_value)
     assert len(repair(folder).lost) == 2
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         claim = store.claim(make_cell(3).id)
         assert claim is not None
         assert claim.attempt == 3
@@ -174,42 +174,42 @@ def test_a_store_whose_database_is_gone_is_rebuilt_from_the_folders_of_the_runs(
         (folder / "runs" / record.run_id / "record.json.gz").write_bytes(sealed_and_gzipped(record))
     (folder / "store.sqlite").write_bytes(b"not a database any more")
     assert repair(folder).saved == 6
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         assert len(store.finished()) == 6
 
 
 def test_damaged_documents_keys_and_waiting_files_are_set_aside(folder: Path):
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         store.documents(STUDIES).write("mine", {"a": 1})
     (folder / "studies" / "mine.json").write_text("[" * 100_000)
     (folder / "key").write_bytes(b"short")
     (folder / "inbox" / f"{make_cell(9).id}-1.json").write_text('{"format":1,"digest":"00","record":' + "[" * 100_000)
     assert len(verify(folder).damage) == 3
     with pytest.raises(StoreDamaged, match="key"):
-        open_store(folder)
+        FolderStore(folder)
     assert len(repair(folder).aside) == 3
     assert verify(folder).damage == ()
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         assert len(store.records()) == 12
 
 
 def test_a_process_that_has_the_store_open_goes_on_with_the_repaired_database(folder: Path):
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         assert len(store.finished()) == 6
         alter(folder, change_a_value)
         repair(folder)
         store.finish(make_record(make_cell(50)))
         store.pack()
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         assert len(store.records()) == 11
 
 
 def test_a_waiting_record_nested_too_deeply_is_damaged_and_the_others_are_packed(tmp_path: Path):
-    with open_store(tmp_path) as store:
+    with FolderStore(tmp_path) as store:
         store.finish(make_record(make_cell(1)))
         (tmp_path / "inbox" / f"{make_cell(2).id}-1.json").write_text("[" * 200_000)
         assert store.finished() == {make_cell(1).id}
-    with open_store(tmp_path) as store:
+    with FolderStore(tmp_path) as store:
         assert [note.code for note in store.notes()] == ["store-record-set-aside"]
 
 
@@ -237,15 +237,34 @@ class TestCommands:
         assert main(["store", "repair", "--group", "x", "--store", str(tmp_path)]) == 2
         assert main(["store", "share", "--group", "no such group", "--store", str(tmp_path)]) == 1
 
+    @pytest.mark.parametrize("action", ["verify", "repair", "share"])
+    @pytest.mark.parametrize("named", ["option", "variable"])
+    def test_a_store_behind_a_url_is_not_taken_for_a_folder(
+        self, tmp_path: Path, capsys, monkeypatch, action: str, named: str
+    ):
+        monkeypatch.chdir(tmp_path)
+        place = "postgresql://host/records"
+        monkeypatch.setenv("ISORUN_STORE", place if named == "variable" else "elsewhere")
+        assert main(["store", action, *(["--store", place] if named == "option" else [])]) == 2
+        told = capsys.readouterr().err
+        assert "there is no store" not in told
+        assert place in told
+        assert "a store in a folder" in told
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_folder_may_be_named_by_a_url(self, folder: Path, capsys):
+        assert main(["store", "verify", "--store", f"folder://{folder}"]) == 0
+        assert "12 records are whole" in capsys.readouterr().out
+
 
 class TestWhoMayRead:
     MAKING = """
 import os, sys
 os.umask(int(sys.argv[2], 8))
 from pathlib import Path
-from isorun.store.folder import open_store
+from isorun.store.folder import FolderStore
 from isorun.testing.made_records import make_record
-with open_store(Path(sys.argv[1])) as store:
+with FolderStore(Path(sys.argv[1])) as store:
     claim = store.claim("a")
     store.documents("studies").write("mine", {})
     store.finish(make_record())
@@ -269,7 +288,7 @@ with open_store(Path(sys.argv[1])) as store:
     def test_an_older_store_that_others_could_read_is_closed_to_them(self, folder: Path):
         for path in folder.rglob("*"):
             path.chmod(0o777 if path.is_dir() else 0o666)
-        open_store(folder).close()
+        FolderStore(folder).close()
         for name in ("inbox", "store.sqlite", "key"):
             assert (folder / name).stat().st_mode & 0o077 == 0
 
@@ -323,7 +342,7 @@ def corrupted(data: bytes, chance: random.Random) -> bytes:
 def read_or_refused(folder: Path, truth: dict[str, str]) -> bool:
     """Whether the store was read; what it then says must be true and whole, and claims must be those of the truth."""
     try:
-        with open_store(folder, create=False) as store:
+        with FolderStore(folder, create=False) as store:
             records = {record.run_id: content(record) for record in store.records()}
             finished, run_ids = store.finished(), store.run_ids()
             claim = store.claim(make_cell(0).id)
@@ -353,7 +372,7 @@ def test_any_corruption_is_refused_or_harmless_and_what_is_sound_is_saved(tmp_pa
             assert was_read or findings.damage, number
             repaired = repair(folder)
             assert verify(folder).damage == (), number
-            with open_store(folder) as store:
+            with FolderStore(folder) as store:
                 saved = {record.run_id: content(record) for record in store.records()}
         assert saved.items() <= truth.items(), number
         assert len(saved) == repaired.kept

@@ -13,7 +13,7 @@ import pytest
 from isorun.errors import StoreError
 from isorun.store.content import stored_form
 from isorun.store.files import Files
-from isorun.store.folder import open_store
+from isorun.store.folder import FolderStore
 from isorun.store.inbox import Inbox
 from isorun.testing.made_records import make_cell, make_record
 
@@ -51,7 +51,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path):
         ballast = disk / "ballast"
         ballast.write_bytes(bytes(3_000_000))
         acknowledged, failed = [], None
-        with open_store(disk / "store") as store:
+        with FolderStore(disk / "store") as store:
             for number in range(1_000):
                 record = make_record(make_cell(number), points=200)
                 try:
@@ -70,7 +70,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path):
             assert store.finished() == set(acknowledged)
         assert acknowledged
         ballast.unlink()
-        with open_store(disk / "store") as store:
+        with FolderStore(disk / "store") as store:
             assert store.finished() == set(acknowledged)
             store.finish(failed[0])
             assert store.pack() == 1
@@ -81,19 +81,19 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path):
 def test_a_store_on_a_full_disk_cannot_be_created_and_can_be_later(tmp_path: Path):
     with small_disk(tmp_path / "disk", "64k") as disk:
         with pytest.raises(StoreError, match="bytes are free there"):
-            open_store(disk / "store")
+            FolderStore(disk / "store")
         mount("-o", "remount,size=2m", disk)
-        with open_store(disk / "store") as store:
+        with FolderStore(disk / "store") as store:
             store.finish(make_record())
             assert store.pack() == 1
 
 
 def test_a_read_only_store_can_be_read_and_says_why_it_cannot_be_written(tmp_path: Path):
     folder = tmp_path / "store"
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         store.finish(make_record(make_cell(1)))
     Inbox(folder / "inbox", Files()).put(stored_form(make_record(make_cell(2))))
-    with read_only(folder), open_store(folder) as store:
+    with read_only(folder), FolderStore(folder) as store:
         assert len(store.records()) == len(store.run_ids()) == 2
         for action in (lambda: store.finish(make_record(make_cell(3))), store.pack, lambda: store.claim("a")):
             with pytest.raises(StoreError, match="Read-only file system") as raised:
@@ -103,14 +103,14 @@ def test_a_read_only_store_can_be_read_and_says_why_it_cannot_be_written(tmp_pat
 
 def test_a_store_cannot_be_made_in_a_read_only_folder(tmp_path: Path):
     with read_only(tmp_path), pytest.raises(StoreError, match="making the store's folders"):
-        open_store(tmp_path / "store")
+        FolderStore(tmp_path / "store")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_store_cannot_be_made_without_permission(tmp_path: Path):
     tmp_path.chmod(0o500)
     with pytest.raises(StoreError, match="Permission denied"):
-        open_store(tmp_path / "store")
+        FolderStore(tmp_path / "store")
 
 
 def test_a_store_cannot_be_made_where_a_file_is(tmp_path: Path):
@@ -118,12 +118,12 @@ def test_a_store_cannot_be_made_where_a_file_is(tmp_path: Path):
     file.write_text("mine")
     for create in (True, False):
         with pytest.raises(StoreError, match="store"):
-            open_store(file, create=create)
+            FolderStore(file, create=create)
     assert file.read_text() == "mine"
 
 
 def test_a_missing_store_is_not_made_unless_asked(tmp_path: Path):
     with pytest.raises(StoreError, match="there is no store at") as raised:
-        open_store(tmp_path / "store", create=False)
+        FolderStore(tmp_path / "store", create=False)
     assert raised.value.found == "no such folder"
     assert list(tmp_path.iterdir()) == []

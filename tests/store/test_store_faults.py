@@ -19,7 +19,7 @@ from store_faults import CELLS, FaultyFiles, ForgetfulFiles, record_all
 from isorun.errors import IsorunError, StoreError
 from isorun.store.content import stored_form
 from isorun.store.files import Files
-from isorun.store.folder import FolderStore, open_store
+from isorun.store.folder import FolderStore
 from isorun.store.inbox import Inbox
 from isorun.testing.made_records import content, make_cell, make_record
 
@@ -35,7 +35,7 @@ def folder() -> Iterator[Path]:
 def check(folder: Path, acknowledged: set[str]) -> None:
     """After one resume: each cell finished once, everything acknowledged there, every record whole."""
     resumed = record_all(folder, Files())
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         records = store.records()
         assert acknowledged | resumed <= {record.run_id for record in records}
         assert sorted(record.cell.id for record in records) == sorted(cell.id for cell in CELLS)
@@ -138,7 +138,7 @@ def test_a_record_whose_acknowledgement_failed_is_written_again(tmp_path: Path):
 
 STRACED = """
 folder = Path(sys.argv[1])
-with open_store(folder) as store:
+with FolderStore(folder) as store:
     for number in range(3):
         store.finish(make_record(make_cell(number)))
         os.mkdir(f"{folder}.acknowledged-{number}")  # not by a write, which may be the call that fails
@@ -164,11 +164,11 @@ def straced(folder: Path, call: str, fault: str, when: int) -> subprocess.Comple
 
 def survives(folder: Path, call: str, fault: str, when: int) -> bool:
     """Check the invariant after one fault; whether the fault happened."""
-    open_store(folder).close()
+    FolderStore(folder).close()
     done = straced(folder, call, fault, when)
     acknowledged = {make_cell(n).id for n in range(3) if Path(f"{folder}.acknowledged-{n}").exists()}
     assert done.returncode in {0, -9, 137} or "StoreError" in done.stderr, done.stderr
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         assert acknowledged <= store.finished()
         store.pack()
         records = store.records()
@@ -211,7 +211,7 @@ folder, limit = task.rsplit(" ", 1)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
 from isorun.errors import StoreError
-with open_store(Path(folder)) as store:
+with FolderStore(Path(folder)) as store:
     try:
         store.pack()
     except StoreError as error:
@@ -220,7 +220,7 @@ with open_store(Path(folder)) as store:
 
 
 def test_packing_into_a_file_that_cannot_grow_changes_nothing(folder: Path):
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         for number in range(40):
             store.finish(make_record(make_cell(number), points=200))
     size = (folder / "store.sqlite").stat().st_size
@@ -228,10 +228,10 @@ def test_packing_into_a_file_that_cannot_grow_changes_nothing(folder: Path):
     for limit in range(size, size + 400_000, 40_000):
         nursery.start(f"{folder} {limit}")
         assert nursery.line() == "gone 0"
-        with open_store(folder) as store:
+        with FolderStore(folder) as store:
             assert len(store.records()) == 40
     nursery.close()
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         store.pack()
         assert len(store.finished()) == 40
 

@@ -9,14 +9,14 @@ import pytest
 from store_children import Nursery, kill, python
 
 from isorun.errors import StoreConflict, StoreError, StoreTooNew
-from isorun.store.folder import FolderStore, open_store
+from isorun.store.folder import FolderStore
 from isorun.study.records import RunState
 from isorun.testing.made_records import make_cell, make_record
 
 
 @pytest.fixture
 def store(tmp_path: Path):
-    with open_store(tmp_path) as opened:
+    with FolderStore(tmp_path) as opened:
         yield opened
 
 
@@ -128,7 +128,7 @@ def test_a_half_written_file_is_cleaned_only_when_its_writer_has_gone(tmp_path: 
     os.write(1, b"written\\n")
     import time; time.sleep(60)
     """)
-    with open_store(tmp_path) as store:
+    with FolderStore(tmp_path) as store:
         half = tmp_path / "inbox" / "cell-1.json.1-abc.tmp"
         pid = nursery.start(half)
         assert nursery.line() == "written"
@@ -143,7 +143,7 @@ def test_a_half_written_file_is_cleaned_only_when_its_writer_has_gone(tmp_path: 
 
 
 def test_a_file_taken_by_a_cleaner_before_it_was_locked_is_written_again(tmp_path: Path, monkeypatch):
-    with open_store(tmp_path) as store:
+    with FolderStore(tmp_path) as store:
         files = store._files
         taken = []
 
@@ -160,7 +160,7 @@ def test_a_file_taken_by_a_cleaner_before_it_was_locked_is_written_again(tmp_pat
 
 
 SHARING = """
-store = open_store(Path(sys.argv[1]))
+store = FolderStore(Path(sys.argv[1]))
 for number in range(60):
     claim = store.claim(make_cell(number).id)
     if claim is not None:
@@ -179,6 +179,6 @@ def test_processes_that_record_at_once_lose_and_double_nothing(tmp_path: Path):
     assert [errors for _, errors in outputs] == ["", "", ""]
     done = [int(line) for output, _ in outputs for line in output.split()]
     assert sorted(done) == list(range(60))
-    with open_store(tmp_path) as store:
+    with FolderStore(tmp_path) as store:
         assert sorted(record.cell.seed for record in store.records()) == list(range(60))
         assert store.pack() == 0

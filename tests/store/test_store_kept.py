@@ -11,7 +11,7 @@ import pytest
 
 from isorun.errors import StoreDamaged, StoreTooNew
 from isorun.store import STUDIES
-from isorun.store.folder import open_store
+from isorun.store.folder import FolderStore
 from isorun.study.records import RunRecord, RunState
 from isorun.testing.made_records import content, make_cell, make_record
 
@@ -37,7 +37,7 @@ def expected(name: str) -> list[RunRecord]:
 def test_a_kept_store_is_read_and_goes_on(name: str, tmp_path: Path):
     records = expected(name)
     assert len(records) >= 8
-    with open_store(unpacked(name, tmp_path / "store")) as store:
+    with FolderStore(unpacked(name, tmp_path / "store")) as store:
         assert [content(record) for record in store.records()] == [content(record) for record in records]
         assert store.finished() == {record.cell.id for record in records if record.state is RunState.FINISHED}
         for record in records:
@@ -46,7 +46,7 @@ def test_a_kept_store_is_read_and_goes_on(name: str, tmp_path: Path):
         (study,) = store.documents(STUDIES).names()
         assert store.documents(STUDIES).read(study)["approaches"]
         assert store.notes() == ()
-    with open_store(tmp_path / "store") as store:
+    with FolderStore(tmp_path / "store") as store:
         assert len(store.records()) == len(records) + 1
 
 
@@ -55,7 +55,7 @@ def test_a_changed_value_in_a_kept_store_of_schema_1_is_found_when_it_is_migrate
     data = (folder / "store.sqlite").read_bytes()
     assert data.count(b'"accuracy":0.375') == 1
     (folder / "store.sqlite").write_bytes(data.replace(b'"accuracy":0.375', b'"accuracy":0.975'))
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         with pytest.raises(StoreDamaged, match=make_cell(3).id):
             store.records()
         assert len(store.records([make_cell(2).id])) == 1

@@ -13,14 +13,14 @@ import pytest
 from store_children import Nursery, kill
 
 from isorun.store.content import stored_form
-from isorun.store.folder import open_store
+from isorun.store.folder import FolderStore
 from isorun.testing.made_records import content, make_record
 
 KILLS_A_STORE = 50
 
 RECORDING = """
     folder, first = task.rsplit(" ", 1)
-    store = open_store(Path(folder))
+    store = FolderStore(Path(folder))
     os.write(1, b"open\\n")
     number = int(first)
     while True:
@@ -67,7 +67,7 @@ class Oracle:
 
     def check(self, folder: Path) -> None:
         """Acknowledged exactly once, nothing never produced, nothing half-written; before and after packing."""
-        with open_store(folder) as store:
+        with FolderStore(folder) as store:
             for _ in range(2):
                 records = store.records()
                 found = [(record.cell.seed, record.attempt) for record in records]

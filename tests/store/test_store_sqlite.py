@@ -17,7 +17,7 @@ from isorun.store.database import (
     shipped_migrations,
 )
 from isorun.store.files import Files
-from isorun.store.folder import open_store
+from isorun.store.folder import FolderStore
 from isorun.testing.made_records import content, make_cell, make_record
 
 NEXT = Migration(len(shipped_migrations()) + 1, "colours", "CREATE TABLE colours (name TEXT);")
@@ -25,7 +25,7 @@ NEXT = Migration(len(shipped_migrations()) + 1, "colours", "CREATE TABLE colours
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    with open_store(tmp_path) as store:
+    with FolderStore(tmp_path) as store:
         for number in range(3):
             store.finish(make_record(make_cell(number), points=300))
         store.pack()
@@ -39,7 +39,7 @@ def alter(folder: Path, sql: str) -> None:
 
 
 def test_commits_are_synchronised_and_the_write_ahead_log_is_off(folder: Path):
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         settings = {
             name: store._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")
         }
@@ -50,7 +50,7 @@ def test_commits_are_synchronised_and_the_write_ahead_log_is_off(folder: Path):
 def test_a_newer_store_is_refused_naming_both_versions(folder: Path):
     alter(folder, "INSERT INTO migrations (number, name, checksum) VALUES (42, 'future', 'x')")
     with pytest.raises(StoreTooNew) as raised:
-        open_store(folder)
+        FolderStore(folder)
     assert "42" in raised.value.found
     assert f"up to {len(shipped_migrations())}" in raised.value.allowed
     assert "upgrade" in raised.value.hint
@@ -59,14 +59,14 @@ def test_a_newer_store_is_refused_naming_both_versions(folder: Path):
 def test_an_altered_migration_is_refused(folder: Path):
     alter(folder, "UPDATE migrations SET checksum = 'x' WHERE number = 1")
     with pytest.raises(StoreError, match="another schema"):
-        open_store(folder)
+        FolderStore(folder)
 
 
 def test_another_kind_of_database_is_refused_and_untouched(tmp_path: Path):
     alter(tmp_path, "CREATE TABLE mine (x); INSERT INTO mine VALUES (1);")
     before = (tmp_path / "store.sqlite").read_bytes()
     with pytest.raises(StoreError, match="is not a store of isorun"):
-        open_store(tmp_path)
+        FolderStore(tmp_path)
     assert (tmp_path / "store.sqlite").read_bytes() == before
 
 
@@ -94,7 +94,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(folder: Path):
         migrate(connection, path, (*shipped_migrations(), broken))
     assert connection.execute("SELECT COUNT(*) FROM sqlite_schema WHERE name = 'half'").fetchone() == (0,)
     connection.close()
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         assert len(store.records()) == 3
 
 
@@ -105,7 +105,7 @@ def test_migrations_are_numbered_without_gaps():
 def test_an_interrupted_creation_is_done_again(tmp_path: Path):
     (tmp_path / "store.sqlite.unfinished").write_bytes(b"half a database")
     create_database(tmp_path / "store.sqlite", Files())
-    with open_store(tmp_path) as store:
+    with FolderStore(tmp_path) as store:
         assert store.records() == []
     assert not (tmp_path / "store.sqlite.unfinished").exists()
 
@@ -126,7 +126,7 @@ def test_a_damaged_database_is_refused_and_never_overwritten(folder: Path, damag
     path = folder / "store.sqlite"
     damaged = damage(path.read_bytes())
     path.write_bytes(damaged)
-    with pytest.raises(StoreError) as raised, open_store(folder) as store:
+    with pytest.raises(StoreError) as raised, FolderStore(folder) as store:
         store.records()
     assert raised.value.found
     assert "isorun store repair" in raised.value.hint
@@ -140,14 +140,14 @@ def test_a_page_of_garbage_within_is_noticed_when_it_is_read(folder: Path):
     for start in range(page, len(data), page):
         data[start : start + 64] = b"\xa5" * 64
     path.write_bytes(data)
-    with pytest.raises(StoreError, match="malformed") as raised, open_store(folder) as store:
+    with pytest.raises(StoreError, match="malformed") as raised, FolderStore(folder) as store:
         store.records()
     assert "isorun store repair" in raised.value.hint
 
 
 def test_a_large_environment_is_kept_once_and_a_differing_member_costs_only_itself(tmp_path: Path):
     packages = {f"package-{number}": "1.2.3" for number in range(500)}
-    with open_store(tmp_path) as store:
+    with FolderStore(tmp_path) as store:
         for number in range(20):
             environment = {"requested": {}, "effective": {"packages": packages, "cpu": number, "pid": number}}
             store.finish(make_record(make_cell(number), environment=environment))
@@ -159,13 +159,13 @@ def test_a_large_environment_is_kept_once_and_a_differing_member_costs_only_itse
 
 
 def test_metrics_logged_together_share_an_axis(folder: Path):
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         assert store._connection.execute("SELECT COUNT(*) FROM series").fetchone() == (9,)
         assert store._connection.execute("SELECT COUNT(*) FROM axes").fetchone() == (6,)
 
 
 def test_a_second_finished_record_cannot_be_inserted_even_by_hand(folder: Path):
-    with open_store(folder) as store:
+    with FolderStore(folder) as store:
         row = store._connection.execute("SELECT * FROM runs").fetchone()
         marks = ", ".join("?" * (len(row) - 1))
         with pytest.raises(sqlite3.IntegrityError):
@@ -173,7 +173,7 @@ def test_a_second_finished_record_cannot_be_inserted_even_by_hand(folder: Path):
 
 
 def test_a_record_survives_copying_between_stores(folder: Path, tmp_path: Path):
-    with open_store(folder) as source, open_store(tmp_path / "copy") as target:
+    with FolderStore(folder) as source, FolderStore(tmp_path / "copy") as target:
         for record in source.records():
             target.finish(record)
         target.pack()

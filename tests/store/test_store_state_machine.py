@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from isorun.errors import StoreConflict
 from isorun.store import AbstractStore, Claim
 from isorun.store.content import stored_form
-from isorun.store.folder import open_store
+from isorun.store.folder import FolderStore
 from isorun.study.records import RunState
 from isorun.testing.made_records import content, make_cell, make_record
 from isorun.testing.memory_store import MemoryStore
@@ -108,7 +108,7 @@ class LocalMachine(StoreMachine):
     def open(self) -> None:
         memory = Path("/dev/shm")
         self.folder = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
-        self.store = open_store(self.folder)
+        self.store = FolderStore(self.folder)
 
     @rule()
     def pack(self) -> None:
@@ -119,7 +119,7 @@ class LocalMachine(StoreMachine):
     def reopen(self) -> None:
         self.store.close()
         self.claims.clear()
-        self.store = open_store(self.folder)
+        self.store = FolderStore(self.folder)
 
     def teardown(self) -> None:
         super().teardown()

@@ -65,6 +65,7 @@ from isorun.analysis.sequential import Decision, named, skewed_pairs, withheld
 from isorun.analysis.sequential.verdict import decide
 from isorun.analysis.spreads import column_names, spread
 from isorun.errors import InputError, known_names
+from isorun.study.cells import GROUP_FACTORS
 
 if TYPE_CHECKING:
     from isorun.analysis.pairwise.by_name import Named
@@ -292,7 +293,7 @@ class Extras:
 
 NO_EXTRAS: Final = Extras()
 
-_FACTORS: Final = ("approach", "config", "environment", "level", "device")
+_FACTORS: Final = (*GROUP_FACTORS, "device")
 """Columns that say how a run was made; runs that differ in them are not repetitions of one another."""
 REAL_RUNS: Final = "isorun run -n 10 -- COMMAND makes independent runs of any training"
 
@@ -333,7 +334,7 @@ def compare(
         sides = _listed_side("A", data, a), _listed_side("B", second, b)
         pairs = _in_order(data, second) if paired else None
     else:
-        chosen = _Selection(value, by, (a, b), pair, where or {}, drop_missing, unit)
+        chosen = _TablePart(value, by, (a, b), pair, where or {}, drop_missing, unit)
         sides, pairs, pooled = _from_table(data, chosen)
         conditions = (*conditions, *pooled)
     found = (*conditions, *unit_conditions({side.name: side.units for side in sides}, next_step=real_runs))
@@ -379,7 +380,7 @@ def _in_order(first: Any, second: Any) -> Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class _Selection:
+class _TablePart:
     """Which part of a table is compared."""
 
     value: str | None
@@ -391,7 +392,7 @@ class _Selection:
     unit: str | Counting | None
 
 
-def _from_table(data: Any, chosen: _Selection) -> tuple[tuple[Side, Side], Pairs | None, tuple[Condition, ...]]:
+def _from_table(data: Any, chosen: _TablePart) -> tuple[tuple[Side, Side], Pairs | None, tuple[Condition, ...]]:
     """Both sides, their pairs where asked, and what is pooled within them."""
     value, by = chosen.value, chosen.by
     if value is None or by is None:

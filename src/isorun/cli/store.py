@@ -3,24 +3,26 @@
 isorun store verify                looks at every record; exit code 3 when something is damaged
 isorun store repair                a new database of all that is sound; what is damaged is kept beside it
 isorun store share --group lab     the group may read and write the store, too (mode 2770)
+
+Stores in folders only: one behind a URL is looked after by what brings it.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isorun.cli import output
+from isorun import cli
 from isorun.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from isorun.store.checking import Findings, Repaired
+    from isorun.store.checking import Repaired, Verified
 
 __all__ = ["declare", "execute"]
 
 _SHOWN = 20
+_FOLDER_URL = "folder://"
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -28,14 +30,14 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("verify", "repair", "share"), help="what to do with the store")
     parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun in this folder)")
     parser.add_argument("--group", metavar="NAME", help="with share: the group (default: the one the folder has)")
-    output.declare(parser)
+    cli.declare_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Do it and print what was found."""
     from isorun.store import checking
 
-    folder = Path(options.store or os.environ.get("ISORUN_STORE") or ".isorun")
+    folder = _folder(options.action, options.store)
     if options.group and options.action != "share":
         raise UsageError(f"--group is of no use to {options.action}", hint="isorun store share --group NAME")
     if options.action == "verify":
@@ -44,15 +46,31 @@ def execute(options: argparse.Namespace) -> int:
         return _tell_repaired(checking.repair(folder), options)
     changed = checking.share(folder, _group_number(options.group))
     if options.json:
-        output.print_json({"store": str(folder.absolute()), "shared": changed})
+        cli.print_json({"store": str(folder.absolute()), "shared": changed})
     else:
         print(f"{folder}: its group may work with it now ({changed:,} files and folders)")
     return 0
 
 
-def _tell_findings(findings: Findings, options: argparse.Namespace) -> int:
+def _folder(action: str, store: str | None) -> Path:
+    """The folder of the store, which is what these commands work on."""
+    from isorun.session import store_place
+
+    place = store_place(store)
+    if "://" in place.removeprefix(_FOLDER_URL):
+        raise UsageError(
+            f"isorun store {action} cannot work on {place}",
+            found="a store behind a URL",
+            allowed="a store in a folder",
+            hint=f"what brings {place.partition('://')[0]}:// checks its records when they are read, "
+            "and has its own means to look after them",
+        )
+    return Path(place.removeprefix(_FOLDER_URL))
+
+
+def _tell_findings(findings: Verified, options: argparse.Namespace) -> int:
     if options.json:
-        output.print_json(findings.to_json())
+        cli.print_json(findings.to_json())
         return 3 if findings.damage else 0
     whole = f"{findings.sound:,} {'record is' if findings.sound == 1 else 'records are'} whole"
     if not findings.damage:
@@ -70,7 +88,7 @@ def _tell_findings(findings: Findings, options: argparse.Namespace) -> int:
 
 def _tell_repaired(repaired: Repaired, options: argparse.Namespace) -> int:
     if options.json:
-        output.print_json(repaired.to_json())
+        cli.print_json(repaired.to_json())
         return 0
     if not repaired.aside:
         print(f"{repaired.store}: nothing is damaged, and nothing was done")

@@ -16,11 +16,11 @@ from isorun.execution.process import Keepers, KeptProcess
 from isorun.execution.resources import InputCopy, Lent, StandardInput
 from isorun.study import FUNCTION
 from isorun.study.records import Note
-from isorun.worker import programs
 from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment, site_folder
 
 if TYPE_CHECKING:
     from isorun.execution.warm import WarmRun, WarmServers
+    from isorun.worker.programs import Program
 
 __all__ = ["LAUNCH_MODES", "Launched", "Launcher", "ReadyRun", "make_ready", "refuse_missing_program"]
 
@@ -47,7 +47,7 @@ class ReadyRun:
     wrapped: bool
     env: Mapping[str, str]
     interpreter: str
-    python_program: programs.Program | None
+    python_program: Program | None
     level_variables: Mapping[str, str]
     identity: Mapping[str, Any]
 
@@ -100,7 +100,9 @@ def _level_variables(job: Job, threads: int, base: Mapping[str, str]) -> dict[st
     return {**level_environment(str(job.cell.level), seed, threads, base), **seeds}
 
 
-def _python_program(job: Job) -> programs.Program | None:
+def _python_program(job: Job) -> Program | None:
+    from isorun.worker import programs  # noqa: PLC0415  most of it is for inside the training
+
     if job.command[0] == FUNCTION:
         return programs.Program(programs.FUNCTION, job.command[1], job.command[2:])
     return programs.parse(job.command[1:])
@@ -118,8 +120,10 @@ def refuse_missing_program(job: Job, standard_input: StandardInput) -> None:
         )
 
 
-def _argv(job: Job, prepared: Prepared, program: programs.Program | None) -> tuple[str, ...]:
-    if program is not None and program.kind == programs.FUNCTION:
+def _argv(job: Job, prepared: Prepared, program: Program | None) -> tuple[str, ...]:
+    if program is not None and program.kind == FUNCTION:
+        from isorun.worker import programs  # noqa: PLC0415  as above
+
         return tuple(programs.fresh_command(prepared.interpreter, program))
     return (prepared.program, *job.command[1:])
 

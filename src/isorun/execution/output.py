@@ -428,14 +428,19 @@ class LineSplitter:
 
     def write(self, data: bytes, seconds: float) -> None:
         """Take the next bytes, read `seconds` after the run's start."""
-        first, *others = _LINE_ENDS.split(data)
-        self._extend(first)
-        if others:
-            self._pass_on(self._pending, seconds)
-            for line in others[:-1]:
+        lines = _LINE_ENDS.split(data) if b"\r" in data else data.split(b"\n")
+        self._extend(lines[0])
+        if len(lines) == 1:
+            return
+        self._pass_on(self._pending, seconds)
+        consume, most = self._consume, self._line_bytes
+        for line in lines[1:-1]:
+            if 0 < len(line) <= most:
+                consume(line.decode("utf-8", "replace"), seconds)
+            else:
                 self._pass_on(line, seconds)
-            self._pending = b""
-            self._extend(others[-1])
+        self._pending = b""
+        self._extend(lines[-1])
 
     def _extend(self, piece: bytes) -> None:
         """Keep one byte more than a line may have, as the sign that it was longer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isorun.analysis.agreements.agreement import Correlation
+from isorun.analysis.agreements.agreement import RankCorrelation
 from isorun.analysis.agreements.shared_runs import AgreementTable, RankChange, SharedRuns, SupportedDigits
 from isorun.analysis.evidence import Condition
 from isorun.report import UNKNOWN, Column, Table, View, count, fixed, p_value, percentage, significant, whole
@@ -64,7 +64,7 @@ def _order(shared: SharedRuns) -> tuple[str, ...]:
     )
 
 
-def _correlation(found: Correlation) -> tuple[str, str]:
+def _correlation(found: RankCorrelation) -> tuple[str, str]:
     return fixed(found.estimate, 2), p_value(found.p)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isorun.analysis.evidence import voided
-from isorun.analysis.mixed.checks import evidence_of
+from isorun.analysis.mixed.checks import drawn_in
 from isorun.analysis.mixed.design import INTERCEPT
 from isorun.analysis.mixed.hypotheses import Hypotheses
 from isorun.analysis.mixed.result import MixedResult, VarianceShare
@@ -51,7 +51,7 @@ def _verdict(result: MixedResult, shares: Sequence[VarianceShare], hypotheses: H
         claim = f"No claim about {touched} can be made from the model as given: {reason.message}."
         sentences.insert(len(sentences) if hypotheses else 0, claim)
     else:
-        counted = evidence_of(result)
+        counted = drawn_in(result)
         sentences += [sentence for row in result.anova if (sentence := counted.sentence(row))]
     return sentences
 

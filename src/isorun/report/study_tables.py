@@ -27,6 +27,7 @@ from isorun.report import (
     whole,
     without_constant_columns,
 )
+from isorun.study.cells import GROUP_FACTORS
 from isorun.study.records import RunState
 
 __all__ = [
@@ -42,14 +43,13 @@ __all__ = [
     "time_tables",
 ]
 
-_TITLES: Final = ("approach", "config", "environment", "level")
-GROUP_COLUMNS: Final = tuple(Column(title, key=True) for title in _TITLES)
+GROUP_COLUMNS: Final = tuple(Column(title, key=True) for title in GROUP_FACTORS)
 _INTERVAL: Final = "The 90 % interval of sd is the chi-square interval for normal values."
 
 
-def group_cells(key: GroupKey) -> tuple[str, str, str, str]:
+def group_cells(key: GroupKey) -> tuple[str, ...]:
     """The cells that go with GROUP_COLUMNS."""
-    return (key.approach, key.config, key.environment, str(key.level))
+    return tuple(str(getattr(key, name)) for name in GROUP_FACTORS)
 
 
 def interval_cell(spread: Spread, style: NumberStyle) -> str:
@@ -64,13 +64,14 @@ def named_rows(table: Table, groups: Iterable[GroupKey]) -> Table:
 
     What they say moves below the table, unless it holds for the whole study and so needs no saying.
     """
-    shorter = without_constant_columns(table, (*_TITLES, "judged at"))
+    shorter = without_constant_columns(table, (*GROUP_FACTORS, "judged at"))
     gone = [place for place, column in enumerate(table.columns) if column.key and column not in shorter.columns]
     everywhere = [set(cells) for cells in zip(*(group_cells(key) for key in groups), strict=True)]
     said = [
         f"{table.columns[place].title} {table.rows[0][place]}"
         for place in gone
-        if table.columns[place].title in _TITLES and len(everywhere[_TITLES.index(table.columns[place].title)]) > 1
+        if table.columns[place].title in GROUP_FACTORS
+        and len(everywhere[GROUP_FACTORS.index(table.columns[place].title)]) > 1
     ]
     return replace(shorter, notes=(*shorter.notes, f"All rows: {', '.join(said)}.") if said else shorter.notes)
 

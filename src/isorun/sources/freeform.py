@@ -34,8 +34,8 @@ from isorun.sources.rows import (
     TOTAL,
     VOCABULARY,
     LeftOut,
-    Place,
     Row,
+    Span,
     Value,
     count_of,
     has_split,
@@ -208,7 +208,7 @@ class _Reader:
         self._epochs_are_named = epochs_are_named
         self._row = Row()
         self._bar_counts_epochs = False
-        self._averages: dict[int, tuple[float, Place]] = {}
+        self._averages: dict[int, tuple[float, Span]] = {}
         self._last_was_value = False
 
     def take(self, token: re.Match[str], label: Label) -> None:

@@ -5,9 +5,9 @@ only if it has a number and a sign or word that could name it. What surrounds a 
 movements, dates, levels, the names of loggers) is taken off first.
 
 Rows of output become series. `Clock` says where in the training the output is: the epoch, else the step, else the pass
-of a progress bar. Epochs win: once the output has named an epoch, steps and bars no longer start a new moment. `Points`
-holds the values of one metric, folded by moment: within a moment only the last value counts, so that the running values
-of a bar do not become epochs of their own.
+of a progress bar. Epochs win: once the output has named an epoch, steps and bars no longer start a new moment.
+`SeenPoints` holds the values of one metric, folded by moment: within a moment only the last value counts, so that the
+running values of a bar do not become epochs of their own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "MOST_POINTS",
     "Clock",
     "LineMetrics",
-    "Points",
+    "SeenPoints",
     "Timeline",
     "message_of",
     "plain",
@@ -99,9 +99,11 @@ class LineMetrics(AbstractSource):
         if row is None:
             return False
         self._tables.forget()
-        if row.values or row.has_clock or row.total:
+        if row.values:
             self._timeline.add(row, seconds, line, "stdout")
-            self._last_split = row.split if row.values else self._last_split
+            self._last_split = row.split
+        elif row.has_clock or row.total:
+            self._timeline.add(row, seconds, line, "stdout")
         return True
 
     def _look_whether_shapes_hold(self) -> None:
@@ -338,7 +340,7 @@ class Timeline:
 
     def __init__(self) -> None:
         self._clock = Clock()
-        self._points: dict[str, Points] = {}
+        self._points: dict[str, SeenPoints] = {}
         self._rows = 0
         self._last_clock_row = 0
         self._count = 0
@@ -358,7 +360,7 @@ class Timeline:
                 names.setdefault(item.name, " ".join(line.split())[:80])
         if not row.table:
             self._clock.follow(row)
-            if row.has_clock:
+            if row.epoch is not None or row.step is not None:
                 self._last_clock_row = self._rows
         if row.values:
             self._put_all(row, seconds, line, source)
@@ -380,19 +382,22 @@ class Timeline:
         return is_later_bar and clock.now is not None and not row.by_user
 
     def _put_all(self, row: Row, seconds: float, line: str, source: str) -> None:
-        is_evaluation = self._is_evaluation(row)
+        is_evaluation = row.total > 0 and self._is_evaluation(row)
         moment, step = self._moment_of(row)
+        all_points, by_user, final = self._points, row.by_user, row.final or is_evaluation
         for value in row.values:
-            name = self._evaluation_name(value.name) if is_evaluation else value.name
-            points = self._points.get(name)
-            if points is None or points.by_user != row.by_user:
+            name, number, _, fraction = value
+            if is_evaluation:
+                name = self._evaluation_name(name)
+            points = all_points.get(name)
+            if points is None or points.by_user != by_user:
                 points = self._points_of(name, value, row, line, source)
             if points is None:
                 continue
-            self._count += points.put(moment, step, seconds, value.value, full=self._count >= MOST_POINTS_TOGETHER)
+            self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER)
             points.last_row = self._rows
-            points.final = row.final or is_evaluation
-            if points.fraction != value.fraction:
+            points.final = final
+            if points.fraction != fraction:
                 self._mixed.add(name)
 
     def _evaluation_name(self, name: str) -> str:
@@ -403,11 +408,13 @@ class Timeline:
         """Moments of tables are negative, so that they never meet those of the clock; -1 stands for "none yet"."""
         if row.table and row.epoch is not None:
             return -2 - int(row.epoch), row.epoch
-        if self._clock.now is None and not row.total:
-            self._clock.moment += 1
-        return self._clock.moment, self._clock.now
+        clock = self._clock
+        now = clock.now
+        if now is None and not row.total:
+            clock.moment += 1
+        return clock.moment, now
 
-    def _points_of(self, name: str, value: Value, row: Row, line: str, source: str) -> Points | None:
+    def _points_of(self, name: str, value: Value, row: Row, line: str, source: str) -> SeenPoints | None:
         """New points for a name, also in place of what was found by itself before the user's pattern did."""
         known = self._points.get(name)
         if known is not None and known.by_user:
@@ -416,11 +423,11 @@ class Timeline:
             self._too_many_names = True
             return None
         self._count -= len(known.values) if known else 0
-        points = Points(f"{source}: {value.form}", line.strip()[:LONGEST_EXAMPLE], value.fraction, row.by_user)
+        points = SeenPoints(f"{source}: {value.form}", line.strip()[:LONGEST_EXAMPLE], value.fraction, row.by_user)
         self._points[name] = points
         return points
 
-    def _is_result(self, points: Points) -> bool:
+    def _is_result(self, points: SeenPoints) -> bool:
         """Final values come after the last epoch, and either say so or stand alone."""
         after_the_last_epoch = points.last_row > self._last_clock_row
         return after_the_last_epoch and (points.final or len(points.values) == 1)
@@ -528,7 +535,7 @@ MOST_POINTS = 1_000_000
 
 
 @dataclass(slots=True)
-class Points:
+class SeenPoints:
     """The points of one metric, and what is remembered about the line it was seen in first and last.
 
     moment: the moment of the last point. last_row: the running number of the row that gave the last point.
@@ -547,19 +554,22 @@ class Points:
     final: bool = False
     cut: bool = False
 
-    def put(self, moment: int, step: float | None, seconds: float, value: float, *, full: bool) -> bool:
-        """Add a point, or replace the last one when it is of the same moment or there is no room; whether added."""
-        if self.values and (moment == self.moment or full or len(self.values) >= MOST_POINTS):
+    def put(self, moment: int, step: float | None, seconds: float, value: float, full: bool) -> bool:
+        """Add a point, or replace the last one when it is of the same moment or there is no room; whether added.
+
+        full: there is no room for any further point.
+        """
+        count = len(self.values)
+        if count and (moment == self.moment or full or count >= MOST_POINTS):
             self.cut = self.cut or moment != self.moment
             self._replace_last(step, seconds, value)
-            added = False
-        else:
-            self.steps.append(float(len(self.values)) if step is None else step)
-            self.seconds.append(seconds)
-            self.values.append(value)
-            added = True
+            self.moment = moment
+            return False
+        self.steps.append(count if step is None else step)
+        self.seconds.append(seconds)
+        self.values.append(value)
         self.moment = moment
-        return added
+        return True
 
     def _replace_last(self, step: float | None, seconds: float, value: float) -> None:
         self.steps[-1] = self.steps[-1] if step is None else step

@@ -28,8 +28,8 @@ __all__ = [
     "TOTAL",
     "VOCABULARY",
     "LeftOut",
-    "Place",
     "Row",
+    "Span",
     "Template",
     "Value",
     "count_of",
@@ -231,7 +231,7 @@ def percentage(written: str) -> float:
     return float(f"{written}e-2") if takes_exponent else float(written) / 100
 
 
-Place = tuple[int, int]
+Span = tuple[int, int]
 
 # Keys of `Row.places` that are no names of metrics: no name has a line end in it.
 EPOCH: Final = "\nepoch"
@@ -283,8 +283,8 @@ class Row:
     by_user: bool = False
     lines: str = ""
     left_out: list[LeftOut] = field(default_factory=list)
-    places: dict[str, Place] = field(default_factory=dict)
-    numbers: list[Place] = field(default_factory=list)
+    places: dict[str, Span] = field(default_factory=dict)
+    numbers: list[Span] = field(default_factory=list)
     by_value: bool = False
 
     @property
@@ -341,9 +341,9 @@ def shape_of(line: str) -> bytes:
 class Template:
     """How lines of one shape are read. names: digits that are part of names, which other lines must share."""
 
-    values: tuple[tuple[Value, Place], ...]
-    clock: tuple[tuple[str, Place], ...]
-    names: tuple[tuple[Place, str], ...]
+    values: tuple[tuple[Value, Span], ...]
+    clock: tuple[tuple[str, Span], ...]
+    names: tuple[tuple[Span, str], ...]
     filled: Row
 
     @classmethod
@@ -383,13 +383,13 @@ class Template:
             else:
                 row.total = int(number)
         row.values = [
-            Value(name, percentage(line[start:end]) if form[-1] == "%" else float(line[start:end]), form, fraction)
+            Value(name, percentage(line[start:end]) if fraction else float(line[start:end]), form, fraction)
             for (name, _, form, fraction), (start, end) in self.values
         ]
         return row
 
 
-def _digits_of_names(line: str, numbers: list[Place]) -> Iterator[tuple[Place, str]]:
+def _digits_of_names(line: str, numbers: list[Span]) -> Iterator[tuple[Span, str]]:
     """The digits that belong to no number: "acc@5", "layer3"."""
     for match in _DIGITS.finditer(line):
         if not any(start <= match.start() and match.end() <= end for start, end in numbers):

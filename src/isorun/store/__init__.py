@@ -47,7 +47,7 @@ class AbstractDocuments(abc.ABC):
 
     @abc.abstractmethod
     def names(self) -> tuple[str, ...]:
-        """The names of all documents, the latest first."""
+        """The names of all documents, the one written last first."""
 
     @abc.abstractmethod
     def read(self, name: str) -> dict[str, Any] | None:
@@ -69,6 +69,22 @@ class AbstractStore(abc.ABC):
     none that was never given, and an unacknowledged one appears once or not at all. What is read is what was kept: a
     store that finds its content changed says so (StoreDamaged) instead of handing it out.
 
+    What is kept of a record is `isorun.store.content.stored_form(record)`: floats where the record says float, one
+    zero instead of two, and each time of a series to within 1/65,000 of the longest gap between its points. Records
+    are the same one when their stored forms have the same digest (`isorun.study.records.sealed`).
+
+    Which records contradict each other is what `isorun.store.content.is_known` says; a store asks it with the attempts
+    that it knows of the cell, and keeps nothing when it raises StoreConflict:
+    - two different records of one run, and two finished records of one cell;
+    - any record of an attempt later than the one that finished the cell;
+    - a finished record of an attempt after which another was made and recorded: whoever was stopped, replaced and
+      woken up cannot finish the cell any more.
+    A failed attempt may arrive after the later one that finished the cell.
+
+    Opening: whoever opens a store says whether it may be made (`create`). Without, a store that is not there is a
+    StoreError, and nothing is made. Faults of what a store rests on (a disk, a server) are StoreErrors, too. Messages
+    are the store's own; callers go by the type of the error.
+
     key: secret bytes that belong to this store and never leave it. Values withheld from records are told apart by it.
     """
 
@@ -89,20 +105,20 @@ class AbstractStore(abc.ABC):
     def finish(self, record: RunRecord) -> None:
         """Make the record durable. When this returns the record survives a crash of the machine.
 
-        Finishing the same record twice is nothing; a different record for a finished cell raises StoreConflict.
+        Finishing the same record twice is nothing; one that contradicts what is kept raises StoreConflict.
         """
 
     @abc.abstractmethod
-    def finished(self) -> set[str]:
-        """The ids of the cells that have a finished record."""
+    def finished(self, cell_ids: Iterable[str] | None = None) -> set[str]:
+        """The ids of the cells that have a finished record, among the given ones or all."""
 
     @abc.abstractmethod
     def records(self, cell_ids: Iterable[str] | None = None) -> Sequence[RunRecord]:
         """All records, failed attempts included, or those of the given cells; ordered by cell id and attempt."""
 
     @abc.abstractmethod
-    def run_ids(self) -> set[str]:
-        """The ids of all runs that have a record, failed attempts included."""
+    def run_ids(self, cell_ids: Iterable[str] | None = None) -> set[str]:
+        """The ids of all runs that have a record, failed attempts included, or of those of the given cells."""
 
     @abc.abstractmethod
     def documents(self, kind: str) -> AbstractDocuments:

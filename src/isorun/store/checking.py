@@ -30,7 +30,7 @@ from isorun.store.rows import RecordReader, RecordWriter
 from isorun.study.cells import Cell
 from isorun.study.records import RunRecord, RunState, open_envelope, record_digest
 
-__all__ = ["Damage", "Findings", "Repaired", "repair", "share", "verify"]
+__all__ = ["Damage", "Repaired", "Verified", "repair", "share", "verify"]
 
 RECORD_FILE: Final = "record.json.gz"
 _WAIT_SECONDS: Final = 60.0
@@ -54,7 +54,7 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class Verified:
     """What `verify` found. sound: how many records are whole; waiting: how many of them are still in the inbox."""
 
     store: str
@@ -92,7 +92,7 @@ class Repaired:
         }
 
 
-def verify(folder: Path) -> Findings:
+def verify(folder: Path) -> Verified:
     """Look at every record, document and file of the store."""
     folder = _existing(folder)
     inbox = Inbox(folder / "inbox", Files())
@@ -106,7 +106,7 @@ def verify(folder: Path) -> Findings:
                 sound += 1
             else:
                 damage.append(_with_copy(folder, found))
-    return Findings(str(folder), sound + waiting, waiting, tuple(damage))
+    return Verified(str(folder), sound + waiting, waiting, tuple(damage))
 
 
 def repair(folder: Path) -> Repaired:

@@ -16,6 +16,7 @@ import os
 import secrets
 import sqlite3
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -62,6 +63,8 @@ class Files:
             descriptor = self.create(temporary)
             try:
                 self.write(descriptor, data)
+                with suppress(OSError):  # the kernel's own time stamps are too coarse to order two documents by
+                    os.utime(descriptor, ns=(time.time_ns(),) * 2)
                 self.fsync(descriptor)
             finally:
                 self.close(descriptor)
@@ -225,8 +228,8 @@ class FolderDocuments(AbstractDocuments):
         self._files = files or Files()
 
     def names(self) -> tuple[str, ...]:
-        """The names of all documents, the latest first."""
-        paths = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+        """The names of all documents, the one written last first."""
+        paths = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
         return tuple(path.stem for path in paths)
 
     def place(self, name: str) -> str:

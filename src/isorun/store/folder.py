@@ -20,7 +20,7 @@ from isorun.store.inbox import Inbox, pack_inbox
 from isorun.store.rows import RecordReader, RunRow, read_run_rows
 from isorun.study.records import Note, RunRecord, RunState, sealed
 
-__all__ = ["KEY_BYTES", "FolderStore", "open_store"]
+__all__ = ["KEY_BYTES", "FolderStore"]
 
 _WRITER_SECONDS: Final = 60.0
 _PACK_AFTER: Final = 64
@@ -28,11 +28,6 @@ KEY_BYTES: Final = 32
 _INNER_FOLDERS: Final = ("inbox", "claims", "runs", "studies", "plans")
 _STATES: Final = frozenset(map(str, RunState))
 _OWN_FILES: Final = ("store.sqlite", "key", "writer.lock", "claims.lock")
-
-
-def open_store(folder: Path, *, create: bool = True) -> FolderStore:
-    """The store in the folder, made there when it is missing and `create` says so."""
-    return FolderStore(folder, create=create)
 
 
 class _Catalogue:
@@ -75,9 +70,10 @@ class _Catalogue:
         """The rows of these cells' runs."""
         return [row for cell_id in cell_ids for row in self._rows.get(cell_id, ())]
 
-    def run_ids(self) -> set[str]:
-        """The ids of all runs in the database."""
-        return {f"{cell}-{item.attempt}" for cell, items in self._attempts.items() for item in items}
+    def run_ids(self, cell_ids: Iterable[str] | None) -> set[str]:
+        """The ids of these cells' runs in the database, or of all."""
+        cells = self._attempts if cell_ids is None else cell_ids
+        return {f"{cell}-{item.attempt}" for cell in cells for item in self.attempts(cell)}
 
     @staticmethod
     def _compare_with_indexes(connection: sqlite3.Connection, rows: Sequence[RunRow]) -> None:
@@ -94,7 +90,7 @@ class _Catalogue:
 
 
 class FolderStore(AbstractStore):
-    """Keeps records in a folder.
+    """Keeps records in a folder, which is made when it is missing and `create` says so.
 
     Any number of processes and threads may use it at once. `finish` puts the record into the inbox; `pack` moves the
     inbox into the database, one process at a time, when the store is opened and closed and now and then in between.
@@ -155,11 +151,14 @@ class FolderStore(AbstractStore):
         if due:
             self._pack_what_waits()
 
-    def finished(self) -> set[str]:
-        """The cells with a finished record in the inbox or in the database."""
-        waiting = {item.record.cell.id for item in self._inbox.read_all() if item.record.state is RunState.FINISHED}
+    def finished(self, cell_ids: Iterable[str] | None = None) -> set[str]:
+        """The cells with a finished record in the inbox or in the database, of the given ones or of all."""
+        wanted = None if cell_ids is None else set(cell_ids)
+        waiting = self._inbox.read_all(wanted)
+        found = {item.record.cell.id for item in waiting if item.record.state is RunState.FINISHED}
         with self._reading():
-            return waiting | self._catalogue.finished
+            packed = self._catalogue.finished
+            return found | (packed if wanted is None else packed & wanted)
 
     def records(self, cell_ids: Iterable[str] | None = None) -> Sequence[RunRecord]:
         """All records of the inbox and the database, or those of the given cells; each is checked."""
@@ -170,11 +169,12 @@ class FolderStore(AbstractStore):
             found |= {record.run_id: record for record in RecordReader(connection, rows).records()}
         return sorted(found.values(), key=lambda record: (record.cell.id, record.attempt))
 
-    def run_ids(self) -> set[str]:
-        """The runs of the inbox and the database."""
-        waiting = {item.record.run_id for item in self._inbox.read_all()}
+    def run_ids(self, cell_ids: Iterable[str] | None = None) -> set[str]:
+        """The runs of the inbox and the database, of the given cells or of all."""
+        wanted = None if cell_ids is None else set(cell_ids)
+        waiting = {item.record.run_id for item in self._inbox.read_all(wanted)}
         with self._reading():
-            return waiting | self._catalogue.run_ids()
+            return waiting | self._catalogue.run_ids(wanted)
 
     def documents(self, kind: str) -> AbstractDocuments:
         """The documents of one kind, in a folder of their own."""

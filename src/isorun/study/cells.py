@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from isorun.study.design import Approach, Config, Environment, Study
 
 __all__ = [
+    "GROUP_FACTORS",
     "PLACEHOLDERS",
     "UNKEYED",
     "Cell",
@@ -40,6 +41,9 @@ __all__ = [
     "withheld_hash",
     "withheld_hashes",
 ]
+
+GROUP_FACTORS: Final = ("approach", "config", "environment", "level")
+"""What identical runs share, apart from the seed: a cell and the group it belongs to have an attribute of each name."""
 
 
 class Level(enum.StrEnum):
@@ -155,9 +159,9 @@ class Cell:
         return made
 
     @property
-    def group(self) -> tuple[str, str, str, str]:
-        """What identical runs share, apart from the seed: approach, config, environment, level."""
-        return (self.approach, self.config, self.environment, str(self.level))
+    def group(self) -> tuple[str, ...]:
+        """Its GROUP_FACTORS: what identical runs share, apart from the seed."""
+        return tuple(str(getattr(self, name)) for name in GROUP_FACTORS)
 
     @property
     def label(self) -> str:
@@ -174,7 +178,7 @@ def cells_of(study: Study, key: bytes | None = None) -> tuple[Cell, ...]:
     """All cells, first repeats of every group first.
 
     Groups take turns so that whatever drifts while a study runs (heat, load, other users) hits all of them alike
-    instead of one after the other. key: that of the store, unless the study was given it (`document.with_key`).
+    instead of one after the other. key: that of the store, unless the study was given it (`design.with_key`).
     """
     _refuse_too_many(study)
     return tuple(sorted(_all_cells(study, key), key=lambda cell: cell.repeat))

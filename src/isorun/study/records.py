@@ -181,11 +181,6 @@ class Seeded:
     replaced: str = ""
 
     @property
-    def in_source(self) -> bool:
-        """Whether the call was only read in the source; nothing says that it was made."""
-        return self.call.endswith(" (in source)")
-
-    @property
     def sets_global(self) -> bool:
         """Whether a generator that the whole process shares was seen to be seeded, by this call or by what made it."""
         from isorun.worker.frameworks import global_seed_calls  # noqa: PLC0415  most who read records never ask

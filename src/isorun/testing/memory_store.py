@@ -103,9 +103,9 @@ class MemoryStore(AbstractStore):
             self._records[place] = open_envelope(b"".join(envelope)).record
             self._digests[place] = digest
 
-    def finished(self) -> set[str]:
+    def finished(self, cell_ids: Iterable[str] | None = None) -> set[str]:
         """The cells with a finished record."""
-        return {record.cell.id for record in self.records() if record.state is RunState.FINISHED}
+        return {record.cell.id for record in self.records(cell_ids) if record.state is RunState.FINISHED}
 
     def records(self, cell_ids: Iterable[str] | None = None) -> Sequence[RunRecord]:
         """All records, or those of the given cells."""
@@ -113,9 +113,9 @@ class MemoryStore(AbstractStore):
         with self._guard:
             return [self._records[place] for place in sorted(self._records) if wanted is None or place[0] in wanted]
 
-    def run_ids(self) -> set[str]:
-        """The runs of all records."""
-        return {record.run_id for record in self.records()}
+    def run_ids(self, cell_ids: Iterable[str] | None = None) -> set[str]:
+        """The runs of all records, or of those of the given cells."""
+        return {record.run_id for record in self.records(cell_ids)}
 
     def documents(self, kind: str) -> AbstractDocuments:
         """The documents of one kind."""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.analysis.evidence import judged as metric_words
-from isorun.analysis.evidence.judged import Kind, Split, direction_of, is_bookkeeping, kind_of, split_of
+from isorun.analysis.evidence.judged import MetricKind, Split, direction_of, is_bookkeeping, kind_of, split_of
 
 LOWER = """
     loss val_loss train/loss Loss/train epoch_loss loss_giou loss_ce box_loss dice_loss f1_loss reward_loss valloss
@@ -91,8 +91,8 @@ def test_the_word_that_told_it_is_said(name, word):
 
 def test_an_arrow_is_stronger_than_any_word():
     assert direction_of("accuracy ↓").better == "lower"
-    assert kind_of("accuracy ↓") is Kind.LOSS
-    assert kind_of("test accuracy ↑") is Kind.ACCURACY
+    assert kind_of("accuracy ↓") is MetricKind.LOSS
+    assert kind_of("test accuracy ↑") is MetricKind.ACCURACY
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_the_split_is_read_from_the_name(name, split):
 )
 def test_clocks_counters_and_speeds_are_bookkeeping(name):
     assert is_bookkeeping(name)
-    assert kind_of(name) is Kind.OTHER
+    assert kind_of(name) is MetricKind.OTHER
 
 
 KNOWN = sorted({*LOWER.split(), *HIGHER.split()} - {"entropy↑"})
@@ -153,7 +153,11 @@ def test_the_sign_between_words_and_capitals_do_not_matter(words, signs):
 def test_any_text_has_a_kind_that_fits_its_direction(name):
     told = direction_of(name)
     assert told.better in ("", "lower", "higher")
-    fitting = {"": {Kind.OTHER}, "lower": {Kind.LOSS, Kind.OTHER}, "higher": {Kind.ACCURACY, Kind.SCORE, Kind.OTHER}}
+    fitting = {
+        "": {MetricKind.OTHER},
+        "lower": {MetricKind.LOSS, MetricKind.OTHER},
+        "higher": {MetricKind.ACCURACY, MetricKind.SCORE, MetricKind.OTHER},
+    }
     assert told.kind in fitting[told.better]
     assert split_of(name) in Split
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from isorun.analysis.evidence import voided
-from isorun.analysis.mixed.checks import checked, evidence_of, interaction_tests, joint_test, model_that_fits
+from isorun.analysis.mixed.checks import checked, drawn_in, interaction_tests, joint_test, model_that_fits
 from isorun.analysis.mixed.formula import with_factor
 from isorun.analysis.mixed.hypotheses import hypotheses
 from isorun.analysis.mixed.model import mixed_model
@@ -196,11 +196,11 @@ def test_the_model_that_fits_is_the_one_that_its_formula_says():
 def test_runs_and_seeds_are_counted():
     data = study(np.random.default_rng(10), seeds=3, repeats=10)
     result = mixed_model(data, FITS)
-    counted = evidence_of(result)
+    counted = drawn_in(result)
     assert (counted.n, counted.units, counted.unit) == (120, 3, "seed")
     assert counted.sentence(result.anova[0]).startswith("120 runs of 3 seeds count as 3 for experiment: its test has ")
     given = mixed_model(data, PAPER)
-    assert "this model counts every run (116.0 degrees" in evidence_of(given).sentence(given.anova[0])
+    assert "this model counts every run (116.0 degrees" in drawn_in(given).sentence(given.anova[0])
 
 
 @pytest.mark.parametrize(
@@ -210,16 +210,16 @@ def test_runs_and_seeds_are_counted():
 def test_columns_of_seeds_are_recognised_by_name(column, known):
     data = study(np.random.default_rng(11))
     data[column] = data["seed"]
-    counted = evidence_of(mixed_model(data, f"y ~ experiment + (1|{column})"))
+    counted = drawn_in(mixed_model(data, f"y ~ experiment + (1|{column})"))
     assert (counted.unit, counted.units) == ((column, 5) if known else (None, None))
 
 
 def test_seeds_within_levels_are_counted_and_a_colon_in_a_label_does_not_confuse():
     data = study(np.random.default_rng(12))
-    within = evidence_of(mixed_model(data, "y ~ experiment + (1|experiment:seed)"))
+    within = drawn_in(mixed_model(data, "y ~ experiment + (1|experiment:seed)"))
     assert (within.units, within.unit) == (5, "seed")
     data["seed"] = np.char.add("a:", data["seed"])
-    assert evidence_of(mixed_model(data, "y ~ experiment + (1|seed)")).units == 5
+    assert drawn_in(mixed_model(data, "y ~ experiment + (1|seed)")).units == 5
 
 
 @settings(deadline=None, max_examples=10)

@@ -4,7 +4,7 @@ import pytest
 
 from isorun.analysis.evidence.judged import (
     JudgedMetric,
-    Kind,
+    MetricKind,
     direction_conditions,
     is_bookkeeping,
     judged_column,
@@ -89,10 +89,10 @@ def test_counters_and_clocks_are_no_results():
 
 def test_kinds_are_told_apart():
     assert [kind_of(name) for name in ("valAcc", "f1", "nll", "foo")] == [
-        Kind.ACCURACY,
-        Kind.SCORE,
-        Kind.LOSS,
-        Kind.OTHER,
+        MetricKind.ACCURACY,
+        MetricKind.SCORE,
+        MetricKind.LOSS,
+        MetricKind.OTHER,
     ]
 
 

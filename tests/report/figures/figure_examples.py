@@ -11,7 +11,7 @@ from isorun.analysis.mixed.result import Difference, VarianceShare
 from isorun.analysis.pairwise.effects import probability_of_improvement
 from isorun.analysis.samples import Pairs
 from isorun.analysis.sequential.verdict import decide
-from isorun.report.figures.decision_paths import equivalence_path, sequential_path
+from isorun.report.figures.decision_paths import sequential_path
 from isorun.report.figures.distributions import ecdf, strip
 from isorun.report.figures.effects import ForestRow, forest, paired_change, variance_shares
 from isorun.report.figures.leaderboards import critical_difference, improvement_matrix, performance_profiles
@@ -136,10 +136,6 @@ EXAMPLES = {
     "path-few-looks": lambda: sequential_path(decision(looks=[(6, 9), (12, 18), (20, 30)])),
     "path-hostile": lambda: sequential_path(decision(), HOSTILE, HOSTILE),
     "path-infinite": lambda: sequential_path(decide([2.0] * 8, [1.0] * 8, direction="higher", max_runs=None)),
-    "equivalence-claimed": lambda: equivalence_path(decision(30, 0.0, seed=5, margin=1.2)),
-    "equivalence-open": lambda: equivalence_path(decision(12, 0.0, seed=5, margin=0.8)),
-    "equivalence-fixed": lambda: equivalence_path(decision(12, 0.0, margin=0.8, method="fixed")),
-    "equivalence-constant": lambda: equivalence_path(decide([1.0] * 8, [1.0] * 8, direction="lower", margin=0.1)),
     "profiles-1": lambda: performance_profiles(profiles(1)),
     "profiles-3": lambda: performance_profiles(profiles(3), "normalised score"),
     "profiles-12-long": lambda: performance_profiles(profiles(12, "long")),

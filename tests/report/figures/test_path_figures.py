@@ -1,4 +1,4 @@
-"""Figures of sequential decisions: the path to a verdict, and the path to equivalence."""
+"""Figures of sequential decisions: the path to a verdict."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,7 +9,7 @@ from figure_examples import decision
 from isorun.analysis.sequential import Verdict
 from isorun.analysis.sequential.verdict import decide
 from isorun.errors import InputError
-from isorun.report.figures.decision_paths import equivalence_path, sequential_path
+from isorun.report.figures.decision_paths import sequential_path
 
 
 @cache
@@ -85,20 +85,6 @@ def test_unequal_sides_count_all_runs():
     assert [dot.x for dot in figure.dots] == [15, 30]
 
 
-def test_equivalence_is_claimed_where_its_path_reaches_the_boundary():
-    figure = equivalence_path(equivalent())
-    boundary = {x: low for x, low, _ in figure.bands[0].points}
-    assert equivalent().verdict is Verdict.EQUIVALENT
-    assert any(dot.y >= boundary[dot.x] for dot in figure.dots)
-    assert "are within ±1.2 of each other" in figure.sentence
-
-
-def test_equivalence_needs_a_margin():
-    with pytest.raises(InputError, match="margin"):
-        equivalence_path(open_decision())
-
-
-@pytest.mark.parametrize("draw", [sequential_path, equivalence_path])
-def test_a_decision_without_looks_is_refused(draw):
+def test_a_decision_without_looks_is_refused():
     with pytest.raises(InputError, match="without looks"):
-        draw(replace(equivalent(), path=()))
+        sequential_path(replace(equivalent(), path=()))

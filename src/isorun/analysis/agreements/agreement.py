@@ -31,7 +31,7 @@ __all__ = [
     "FEWEST_SEEDS",
     "TAU_CONFIDENCE",
     "Agreement",
-    "Correlation",
+    "RankCorrelation",
     "agreement",
     "agreements",
     "kendall",
@@ -42,7 +42,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Correlation:
+class RankCorrelation:
     """A rank correlation and its two-sided p; None when one side is constant. exact: whether p is the exact one."""
 
     estimate: float | None
@@ -61,8 +61,8 @@ class Agreement:
     a: str
     b: str
     n: int
-    kendall: Correlation
-    spearman: Correlation
+    kendall: RankCorrelation
+    spearman: RankCorrelation
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -89,18 +89,18 @@ def agreements(results: Mapping[str, npt.ArrayLike]) -> tuple[Agreement, ...]:
     return tuple(agreement(first, second, a=a, b=b) for (a, first), (b, second) in combinations(results.items(), 2))
 
 
-def kendall(x: FloatArray, y: FloatArray) -> Correlation:
+def kendall(x: FloatArray, y: FloatArray) -> RankCorrelation:
     """Kendall's tau-b; p exact without ties for n < 50, else normal with the variance corrected for ties."""
     if is_constant(x) or is_constant(y):
-        return Correlation(None, None, exact=False)
+        return RankCorrelation(None, None, exact=False)
     concordance = _concordance(x, y)
     n = x.size
     all_pairs = n * (n - 1) / 2.0
     free_x, free_y = (all_pairs - _tied_pairs(side) for side in (x, y))
     estimate = max(-1.0, min(1.0, concordance / math.sqrt(free_x * free_y)))
     if n < 50 and not has_ties(x) and not has_ties(y):
-        return Correlation(estimate, _kendall_exact(n, round(concordance)), exact=True)
-    return Correlation(estimate, 2.0 * float(ndtr(-abs(concordance) / _kendall_sd(x, y))), exact=False)
+        return RankCorrelation(estimate, _kendall_exact(n, round(concordance)), exact=True)
+    return RankCorrelation(estimate, 2.0 * float(ndtr(-abs(concordance) / _kendall_sd(x, y))), exact=False)
 
 
 def _concordance(x: FloatArray, y: FloatArray) -> float:
@@ -143,20 +143,20 @@ def _kendall_sd(x: FloatArray, y: FloatArray) -> float:
     return math.sqrt(variance)
 
 
-def spearman(x: FloatArray, y: FloatArray) -> Correlation:
+def spearman(x: FloatArray, y: FloatArray) -> RankCorrelation:
     """Spearman's rho: the correlation of the mid-ranks."""
     if is_constant(x) or is_constant(y):
-        return Correlation(None, None, exact=False)
+        return RankCorrelation(None, None, exact=False)
     rank_x, rank_y = midranks(x), midranks(y)
     centred = [ranks - ranks.mean() for ranks in (rank_x, rank_y)]
     rho = float(centred[0] @ centred[1]) / math.sqrt(float(centred[0] @ centred[0]) * float(centred[1] @ centred[1]))
     rho = max(-1.0, min(1.0, rho))
     n = x.size
     if n <= 9:
-        return Correlation(rho, _spearman_permuted(rank_x, rank_y), exact=True)
+        return RankCorrelation(rho, _spearman_permuted(rank_x, rank_y), exact=True)
     if n <= 1290 and not has_ties(x) and not has_ties(y):
-        return Correlation(rho, _spearman_series(n, float(((rank_x - rank_y) ** 2).sum())), exact=False)
-    return Correlation(rho, _t_p(rho, n), exact=False)
+        return RankCorrelation(rho, _spearman_series(n, float(((rank_x - rank_y) ** 2).sum())), exact=False)
+    return RankCorrelation(rho, _t_p(rho, n), exact=False)
 
 
 def _spearman_permuted(rank_x: FloatArray, rank_y: FloatArray) -> float:

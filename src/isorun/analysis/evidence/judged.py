@@ -28,7 +28,7 @@ from __future__ import annotations
 import enum
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,15 +38,18 @@ __all__ = [
     "ASSUMED",
     "DECLARED",
     "DIRECTION_CODES",
+    "ORDER",
     "Direction",
     "JudgedMetric",
-    "Kind",
+    "MetricKind",
     "Split",
     "direction_conditions",
     "direction_of",
     "direction_unknown",
+    "first_choice",
     "how_to_declare",
     "is_bookkeeping",
+    "is_class_series",
     "judged_column",
     "kind_of",
     "split_of",
@@ -190,7 +193,7 @@ class Split(enum.IntEnum):
     TRAINING = 4
 
 
-class Kind(enum.IntEnum):
+class MetricKind(enum.IntEnum):
     """What kind of number a metric is, the one to judge by first. LOSS: all of which less is better."""
 
     ACCURACY = 0
@@ -205,7 +208,7 @@ class Direction:
 
     better: str = ""
     word: str = ""
-    kind: Kind = Kind.OTHER
+    kind: MetricKind = MetricKind.OTHER
 
     @property
     def known(self) -> bool:
@@ -300,14 +303,14 @@ def split_of(name: str) -> Split:
     return next((_SPLITS[word] for word in named if word in _SPLITS), Split.UNNAMED)
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> MetricKind:
     """The kind of number: a LOSS is better when lower, an ACCURACY or SCORE when higher, OTHER is not judged by."""
     return direction_of(name).kind
 
 
 def is_bookkeeping(name: str) -> bool:
     """Whether the name is that of a counter, a clock or a setting rather than of a result."""
-    return kind_of(name) is Kind.OTHER and any(word in BOOKKEEPING for word in _words(name))
+    return kind_of(name) is MetricKind.OTHER and any(word in BOOKKEEPING for word in _words(name))
 
 
 def _is_part(text: str) -> bool:
@@ -342,12 +345,12 @@ def _pointed(name: str, arrows: Sequence[str]) -> Direction:
     return Direction(better, arrows[0], plain.kind if plain.better == better else _kind(better, arrows[0]))
 
 
-def _kind(better: str, word: str) -> Kind:
+def _kind(better: str, word: str) -> MetricKind:
     if word in CLOCKS or word in SPEEDS or not better:
-        return Kind.OTHER
+        return MetricKind.OTHER
     if better == "lower":
-        return Kind.LOSS
-    return Kind.ACCURACY if word in ACCURACIES or word.startswith("top ") else Kind.SCORE
+        return MetricKind.LOSS
+    return MetricKind.ACCURACY if word in ACCURACIES or word.startswith("top ") else MetricKind.SCORE
 
 
 def _told_by(words: Sequence[str], *, at_rank: bool) -> Direction:
@@ -358,7 +361,7 @@ def _told_by(words: Sequence[str], *, at_rank: bool) -> Direction:
     if "best" in words and any(word in ("epoch", "step", "iteration", "round") for word in words):
         return UNKNOWN
     if improving := [word for word in rest if word in IMPROVING]:
-        return Direction("higher", improving[0], Kind.SCORE)
+        return Direction("higher", improving[0], MetricKind.SCORE)
     alone = _is_alone(rest)
     counted = (term for term in terms if at_rank or not term.lone or (alone and term.word not in RANKED))
     decisive = _decisive(list(counted))
@@ -402,12 +405,12 @@ def _turned(told: Direction, words: Sequence[str], turning: Sequence[str]) -> Di
     # "neg_loss" may be the loss of negative examples, and "neg_acc" how many of them are told.
     next_word = words[words.index(turning[0]) + 1 :][:1]
     is_plain = next_word == [told.word] and told.word in LOSSES
-    return UNKNOWN if told.better == "higher" or is_plain else Direction("higher", word, Kind.SCORE)
+    return UNKNOWN if told.better == "higher" or is_plain else Direction("higher", word, MetricKind.SCORE)
 
 
 def _one_minus(told: Direction) -> Direction:
     """One minus a score is an error; one minus a loss is more likely the loss of something numbered 1."""
-    return Direction("lower", f"1 - {told.word}", Kind.LOSS) if told.better == "higher" else UNKNOWN
+    return Direction("lower", f"1 - {told.word}", MetricKind.LOSS) if told.better == "higher" else UNKNOWN
 
 
 def _terms(words: Sequence[str]) -> tuple[list[_Term], list[str]]:
@@ -576,3 +579,25 @@ def how_to_declare(metric: JudgedMetric) -> str:
     better = metric.direction or "lower"
     other = "" if metric.direction else " (or higher)"
     return f'--metric {metric.name}:{better}{other}, or [metrics."{metric.name}"] direction = "{better}" in the study'
+
+
+ORDER: Final = (
+    "accuracies before other scores before losses; of each, test before eval before val before unnamed; "
+    "training values last, and after them names that do not tell which direction is better"
+)
+
+
+def first_choice(names: Iterable[str]) -> str | None:
+    """Which of the metrics a study is judged by that declares none: the first in ORDER, classes' own left aside."""
+    candidates = [name for name in names if not is_bookkeeping(name) and not is_class_series(name)]
+    return min(candidates, key=_rank, default=None)
+
+
+def is_class_series(name: str) -> bool:
+    """Whether it is the metric of one class: "accuracy[cat]"."""
+    return name.endswith("]") and "[" in name
+
+
+def _rank(name: str) -> tuple[bool, bool, MetricKind, Split, int, str]:
+    split, kind = split_of(name), kind_of(name)
+    return (kind is MetricKind.OTHER, split is Split.TRAINING, kind, split, len(name), name)

@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from isorun.analysis.evidence.judged import Kind, is_bookkeeping, kind_of
+from isorun.analysis.evidence.judged import MetricKind, is_bookkeeping, kind_of
 from isorun.analysis.evidence.units import BOUNDS, distinct_among, significant_digits
 from isorun.analysis.samples import FloatArray
 from isorun.study.records import RunRecord, Seeded, Series
@@ -212,7 +212,7 @@ class _Trace:
 def _trace(record: RunRecord) -> _Trace:
     """Every result and every point of every series that says how well the training went."""
     names = sorted({*record.results, *record.series})
-    judging = [name for name in names if kind_of(name) is not Kind.OTHER]
+    judging = [name for name in names if kind_of(name) is not MetricKind.OTHER]
     wanted = judging or [name for name in names if not is_bookkeeping(name)]
     series = [(name, *_points(record.series[name])) for name in wanted if name in record.series]
     logged = {name: values for name, _, values in series}

@@ -40,10 +40,10 @@ from isorun.analysis.mixed.result import AnovaRow, DegreesOfFreedom, Interaction
 from isorun.errors import InputError
 
 __all__ = [
-    "Evidence",
+    "Drawn",
     "as_levels",
     "checked",
-    "evidence_of",
+    "drawn_in",
     "few_values",
     "interaction_tests",
     "joint_test",
@@ -274,7 +274,7 @@ def _stated(p: float | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Drawn:
     """What was drawn: n runs (rows) of `units` seeds; unit: their column. None where no random effect is of seeds."""
 
     n: int
@@ -293,7 +293,7 @@ class Evidence:
         return f"{what}: for {test.term} this model counts every run ({df}), as seeds act alike in it."
 
 
-def evidence_of(result: MixedResult) -> Evidence:
+def drawn_in(result: MixedResult) -> Drawn:
     """Count what was drawn; a random effect of seeds alone tells their number more surely than one within levels."""
     for item in sorted(result.fit.problem.random, key=lambda item: len(item.term.columns)):
         for place, column in enumerate(item.term.columns):
@@ -301,5 +301,5 @@ def evidence_of(result: MixedResult) -> Evidence:
                 parts = [level.split(":") for level in item.factor.levels]
                 plain = all(len(part) == len(item.term.columns) for part in parts)
                 labels = {part[place] for part in parts} if plain else set(item.factor.levels)
-                return Evidence(result.rows, len(labels), column)
-    return Evidence(result.rows, None, None)
+                return Drawn(result.rows, len(labels), column)
+    return Drawn(result.rows, None, None)

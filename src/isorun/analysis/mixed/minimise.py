@@ -38,7 +38,7 @@ _LONGEST_STEP: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Reached:
     """A point on the way, with its deviance."""
 
     theta: Floats
@@ -68,7 +68,7 @@ def minimise(objective: Objective, start: Floats, free: NDArray[np.bool_]) -> Fa
     return point
 
 
-def _descend(objective: Objective, place: _Place, free: NDArray[np.bool_]) -> Factored:
+def _descend(objective: Objective, place: _Reached, free: NDArray[np.bool_]) -> Factored:
     previous, stalls = 0.0, 0
     for _ in range(_MOST_STEPS):
         model = _model(objective, place)
@@ -91,12 +91,12 @@ def _descend(objective: Objective, place: _Place, free: NDArray[np.bool_]) -> Fa
     raise InputError("the mixed model did not converge", found=f"{_MOST_STEPS} steps", hint="simplify the formula")
 
 
-def _place(objective: Objective, theta: Floats) -> _Place | None:
+def _place(objective: Objective, theta: Floats) -> _Reached | None:
     point = objective.at(theta**2)
-    return None if point is None else _Place(theta, point, objective.value(point))
+    return None if point is None else _Reached(theta, point, objective.value(point))
 
 
-def _model(objective: Objective, place: _Place) -> _Model:
+def _model(objective: Objective, place: _Reached) -> _Model:
     slope, bend = objective.derivatives(place.point)
     theta = place.theta
     curvature = 4.0 * (theta[:, None] * bend * theta) + np.diag(2.0 * slope)
@@ -138,7 +138,7 @@ def _release(objective: Objective, model: _Model, theta: Floats, free: NDArray[n
     return step
 
 
-def _try(objective: Objective, place: _Place, step: Floats) -> _Place | None:
+def _try(objective: Objective, place: _Reached, step: Floats) -> _Reached | None:
     """Halve the step until the deviance does not rise; None when no step helps, which is convergence to noise."""
     theta = place.theta
     step = step / max(1.0, float((np.abs(step) / (_LONGEST_STEP * np.maximum(theta, 1.0))).max()))
@@ -151,7 +151,7 @@ def _try(objective: Objective, place: _Place, step: Floats) -> _Place | None:
     return None
 
 
-def _noise(place: _Place) -> float:
+def _noise(place: _Reached) -> float:
     """How far two evaluations of the same deviance may differ by rounding.
 
     The residual sum of squares is what remains of the total; the more the effects explain, the fewer digits it has.

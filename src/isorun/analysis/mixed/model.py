@@ -30,8 +30,8 @@ from isorun.analysis.mixed.formula import RandomTerm, Term, term_label
 from isorun.analysis.mixed.products import CrossProducts
 from isorun.analysis.mixed.result import (
     AnovaRow,
-    Correlation,
     DegreesOfFreedom,
+    EffectCorrelation,
     FixedEffect,
     MixedResult,
     RandomEffect,
@@ -217,14 +217,14 @@ def _random_effects(fit: Fit) -> tuple[RandomEffect, ...]:
     )
 
 
-def _correlations(fit: Fit) -> tuple[Correlation, ...]:
+def _correlations(fit: Fit) -> tuple[EffectCorrelation, ...]:
     found = []
     for item, covariance in zip(fit.problem.random, fit.covariances, strict=True):
         sd = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
         for a, b in combinations(range(item.width), 2):
             known = sd[a] > 0.0 and sd[b] > 0.0
             value = float(np.clip(covariance[a, b] / (sd[a] * sd[b]), -1.0, 1.0)) if known else float("nan")
-            found.append(Correlation(item.term.group, item.names[a], item.names[b], value))
+            found.append(EffectCorrelation(item.term.group, item.names[a], item.names[b], value))
     return tuple(found)
 
 

@@ -33,8 +33,8 @@ __all__ = [
     "Absorbed",
     "CrossProducts",
     "Element",
-    "Shape",
     "SlopeProducts",
+    "TermShape",
     "cross_products",
     "elements",
     "gradient_matrices",
@@ -309,7 +309,7 @@ _MOST_REST_COLUMNS = 6_000
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TermShape:
     """Of a random term: columns, levels, and its columns in the rest (None: it is absorbed)."""
 
     width: int
@@ -326,7 +326,7 @@ class SlopeProducts:
 
     rows: int
     fixed: int
-    shapes: tuple[Shape, ...]
+    shapes: tuple[TermShape, ...]
     absorbed: int
     own: Floats
     cross: Floats
@@ -360,12 +360,12 @@ def slope_products(random: Sequence[Random], design: FixedDesign, residual: Floa
     )
 
 
-def _shapes(random: Sequence[Random], absorbed: int) -> tuple[Shape, ...]:
+def _shapes(random: Sequence[Random], absorbed: int) -> tuple[TermShape, ...]:
     shapes, start = [], 0
     for place, item in enumerate(random):
         levels = len(item.factor.levels)
         stop = start + (0 if place == absorbed else item.width * levels)
-        shapes.append(Shape(item.width, levels, None if place == absorbed else slice(start, stop)))
+        shapes.append(TermShape(item.width, levels, None if place == absorbed else slice(start, stop)))
         start = stop
     return tuple(shapes)
 

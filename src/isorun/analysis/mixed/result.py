@@ -13,9 +13,9 @@ from isorun.analysis.mixed.fit import Fit
 
 __all__ = [
     "AnovaRow",
-    "Correlation",
     "DegreesOfFreedom",
     "Difference",
+    "EffectCorrelation",
     "FixedEffect",
     "InteractionTest",
     "Mean",
@@ -64,7 +64,7 @@ class RandomEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class Correlation:
+class EffectCorrelation:
     """How two random coefficients of the same group go together; NaN where one has no variance."""
 
     group: str
@@ -190,7 +190,7 @@ class MixedResult(Told):
     aic: float
     fixed: tuple[FixedEffect, ...]
     random: tuple[RandomEffect, ...]
-    correlations: tuple[Correlation, ...]
+    correlations: tuple[EffectCorrelation, ...]
     residual_sd: float
     singular: bool
     ranova: tuple[RanovaRow, ...]

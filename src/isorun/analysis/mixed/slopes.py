@@ -26,8 +26,8 @@ from scipy.linalg import block_diag, lapack
 from isorun.analysis.mixed.products import (
     ZERO,
     Element,
-    Shape,
     SlopeProducts,
+    TermShape,
     elements,
     gradient_matrices,
     root_curvature,
@@ -299,13 +299,13 @@ class _Parts:
         """What the rest takes out of the absorbed term's blocks."""
         return np.asarray(self.cross @ self.middle @ self.cross.transpose(0, 2, 1))
 
-    def traces(self, shape: Shape) -> Floats:
+    def traces(self, shape: TermShape) -> Floats:
         """tr(M_ab) for all columns a and b of a term."""
         if shape.part is None:
             return np.asarray((self.own - self.taken).sum(axis=0))
         return np.asarray(self._within(shape, shape).trace(axis1=2, axis2=3))
 
-    def sums(self, one: Shape, two: Shape) -> Floats:
+    def sums(self, one: TermShape, two: TermShape) -> Floats:
         """sums[d, a, c, b] of M_da * M_cb, with a, b of `one` and c, d of `two`."""
         if one.part is not None and two.part is not None:
             return _gram_of(self._within(two, one))
@@ -315,7 +315,7 @@ class _Parts:
         block = self.outside[:, :, rest.part].reshape(len(self.own), -1, rest.width, rest.levels)
         return _gram_of(block.transpose(2, 1, 3, 0) if one.part is None else block.transpose(1, 2, 0, 3))
 
-    def _within(self, rows: Shape, columns: Shape) -> Floats:
+    def _within(self, rows: TermShape, columns: TermShape) -> Floats:
         """M between terms of the rest, as (row columns, column columns, row levels, column levels)."""
         block = self.inner[rows.part, columns.part].reshape(rows.width, rows.levels, columns.width, columns.levels)
         return np.asarray(block.transpose(0, 2, 1, 3))
@@ -355,7 +355,7 @@ _FLAT: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Reached:
     """A point on the way, with its deviance."""
 
     point: SlopePoint
@@ -380,7 +380,7 @@ def minimise_covariances(objective: SlopeObjective, start: Sequence[Floats]) -> 
     raise InputError("the mixed model did not converge", found=f"{_MOST_STEPS} steps", hint="simplify the formula")
 
 
-def _newton(objective: SlopeObjective, place: _Place) -> tuple[_Place, bool]:
+def _newton(objective: SlopeObjective, place: _Reached) -> tuple[_Reached, bool]:
     """One step, and whether there is nothing more to gain."""
     gradient, bend = objective.second_derivatives(place.point)
     roots, moved = place.point.roots, objective.elements
@@ -396,7 +396,7 @@ def _newton(objective: SlopeObjective, place: _Place) -> tuple[_Place, bool]:
     return (place, True) if taken is None else (taken, False)
 
 
-def _try(objective: SlopeObjective, place: _Place, step: Floats) -> _Place | None:
+def _try(objective: SlopeObjective, place: _Reached, step: Floats) -> _Reached | None:
     """Halve the step until the deviance falls; None when no step helps, which is convergence to noise."""
     roots = place.point.roots
     largest = max(1.0, *(float(np.abs(root).max()) for root in roots))
@@ -412,7 +412,7 @@ def _try(objective: SlopeObjective, place: _Place, step: Floats) -> _Place | Non
     return None
 
 
-def _snapped(objective: SlopeObjective, place: _Place) -> _Place:
+def _snapped(objective: SlopeObjective, place: _Reached) -> _Reached:
     """Directions of next to no variance set to exactly none, where the deviance does not mind."""
     for term, sigma in enumerate(place.point.covariances):
         values, vectors = np.linalg.eigh(sigma)
@@ -427,7 +427,7 @@ def _snapped(objective: SlopeObjective, place: _Place) -> _Place:
     return place
 
 
-def _opened(objective: SlopeObjective, place: _Place) -> _Place | None:
+def _opened(objective: SlopeObjective, place: _Reached) -> _Reached | None:
     """A better place in a direction that is closed, if there is one."""
     gradient, _ = objective.second_derivatives(place.point)
     for term, slope in enumerate(gradient_matrices(objective.widths, gradient)):
@@ -444,9 +444,9 @@ def _opened(objective: SlopeObjective, place: _Place) -> _Place | None:
     return None
 
 
-def _place(objective: SlopeObjective, roots: Sequence[Floats]) -> _Place | None:
+def _place(objective: SlopeObjective, roots: Sequence[Floats]) -> _Reached | None:
     point = objective.at(roots)
-    return None if point is None else _Place(point, objective.value(point))
+    return None if point is None else _Reached(point, objective.value(point))
 
 
 def _no_residual() -> InputError:

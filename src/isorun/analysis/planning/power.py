@@ -27,7 +27,7 @@ from isorun.analysis.planning.power_curves import (
     PAIRED_TESTS,
     SEQUENTIAL_TESTS,
     TESTS,
-    AbstractSource,
+    AbstractRuns,
     Chance,
     Design,
     is_exact,
@@ -131,7 +131,7 @@ class Question:
     """A design and where its runs come from. Every number of runs is simulated from its own stream."""
 
     design: Design
-    source: AbstractSource
+    source: AbstractRuns
     seed: int
 
     @classmethod

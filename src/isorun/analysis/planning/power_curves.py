@@ -42,16 +42,9 @@ from isorun.analysis.sequential import (
     fractions,
 )
 from isorun.analysis.sequential.boundaries import calibrate
+from isorun.analysis.sequential.paths import centred_u, moments, signed_rank_scores, superiority_scores, welch_t
 from isorun.analysis.sequential.projection import smoothed_resample
-from isorun.analysis.sequential.rules import (
-    centred_u,
-    futility_scores,
-    moments,
-    sequential_rule,
-    signed_rank_scores,
-    superiority_scores,
-    welch_t,
-)
+from isorun.analysis.sequential.rules import futility_scores, sequential_rule
 from isorun.analysis.sequential.trace import ends, trace
 from isorun.errors import InputError
 
@@ -59,7 +52,7 @@ __all__ = [
     "PAIRED_TESTS",
     "SEQUENTIAL_TESTS",
     "TESTS",
-    "AbstractSource",
+    "AbstractRuns",
     "Chance",
     "Curve",
     "Design",
@@ -74,7 +67,7 @@ __all__ = [
 ]
 
 
-class AbstractSource(abc.ABC):
+class AbstractRuns(abc.ABC):
     """Where simulated runs come from.
 
     `sd` is what an effect size is measured in: the standard deviation of a run, or of a pair's difference for paired
@@ -90,7 +83,7 @@ class AbstractSource(abc.ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class NormalRuns(AbstractSource):
+class NormalRuns(AbstractRuns):
     """Normal runs, or for paired tests normal differences of pairs, of standard deviation `sd`."""
 
     sd: float = 1.0
@@ -105,7 +98,7 @@ class NormalRuns(AbstractSource):
 
 
 @dataclass(frozen=True, slots=True)
-class OwnRuns(AbstractSource):
+class OwnRuns(AbstractRuns):
     """Runs like the user's: each side resampled with a little noise, and centred."""
 
     a: FloatArray
@@ -120,7 +113,7 @@ class OwnRuns(AbstractSource):
 
 
 @dataclass(frozen=True, slots=True)
-class OwnPairs(AbstractSource):
+class OwnPairs(AbstractRuns):
     """Pairs like the user's: the differences resampled with a little noise, and centred."""
 
     differences: FloatArray
@@ -133,7 +126,7 @@ class OwnPairs(AbstractSource):
         return first, np.zeros_like(first)
 
 
-def source_of(a: ArrayLike | None, b: ArrayLike | None, *, sd: float | None, paired: bool) -> AbstractSource:
+def source_of(a: ArrayLike | None, b: ArrayLike | None, *, sd: float | None, paired: bool) -> AbstractRuns:
     """The user's own runs when there are any, normal runs of the given spread (1 by default) otherwise."""
     if a is None:
         if b is not None:
@@ -213,7 +206,7 @@ class _Growth:
 
 
 def normal_curve(
-    test: str, runs: int, source: AbstractSource, rng: np.random.Generator, *, alpha: float
+    test: str, runs: int, source: AbstractRuns, rng: np.random.Generator, *, alpha: float
 ) -> Callable[[float], float]:
     """The power of one test of so many runs a side (or pairs), by the true difference."""
     growth = _growth_curve(test, source, rng)
@@ -229,7 +222,7 @@ def normal_curve(
 def sequential_normal_curve(
     test: str,
     schedule: Schedule,
-    source: AbstractSource,
+    source: AbstractRuns,
     rng: np.random.Generator,
     *,
     spending: str,
@@ -263,7 +256,7 @@ def _walks(sizes: FloatArray, rng: np.random.Generator) -> FloatArray:
     return np.asarray(np.cumsum(steps, axis=0) / np.sqrt(sizes)[:, None])
 
 
-def _growth_curve(test: str, source: AbstractSource, rng: np.random.Generator) -> Callable[[float], _Growth]:
+def _growth_curve(test: str, source: AbstractRuns, rng: np.random.Generator) -> Callable[[float], _Growth]:
     first, second = (side[:, 0] for side in source.sides(_SAMPLE, 1, rng))
     growth = _GROWTHS[test]
 
@@ -360,7 +353,7 @@ Curve = Callable[[float], Chance]
 Bools = NDArray[np.bool_]
 
 
-def power_curve(design: Design, runs: int, source: AbstractSource, rng: np.random.Generator) -> Curve:
+def power_curve(design: Design, runs: int, source: AbstractRuns, rng: np.random.Generator) -> Curve:
     """The curve for `runs` runs a side, pairs, or at most that many for the sequential rule."""
     if is_exact(design, source):
         return _normal_theory(design, runs, source.sd)
@@ -377,7 +370,7 @@ def power_curve(design: Design, runs: int, source: AbstractSource, rng: np.rando
     return chance
 
 
-def is_exact(design: Design, source: AbstractSource) -> bool:
+def is_exact(design: Design, source: AbstractRuns) -> bool:
     """Whether the curve is computed rather than simulated: the t tests of normal runs are."""
     return isinstance(source, NormalRuns) and design.test in {"welch", "paired-t"}
 
@@ -398,7 +391,7 @@ def _normal_theory(design: Design, runs: int, sd: float) -> Curve:
     return chance
 
 
-def _approximate(design: Design, runs: int, source: AbstractSource, rng: np.random.Generator) -> Curve:
+def _approximate(design: Design, runs: int, source: AbstractRuns, rng: np.random.Generator) -> Curve:
     """The curve for more runs than are simulated."""
     if design.test not in SEQUENTIAL_TESTS:
         power = normal_curve(design.test, runs, source, rng, alpha=design.alpha)

@@ -18,9 +18,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.evidence.judged import Kind, kind_of
+from isorun.analysis.evidence.judged import MetricKind, kind_of
 from isorun.analysis.spreads.class_gaps import ClassGap, class_gaps
-from isorun.analysis.spreads.test_noise import NoiseShares, correctness, noise_shares
+from isorun.analysis.spreads.noise import NoiseShares, correctness, noise_shares
 from isorun.study.records import Predictions, RunRecord, Series
 
 __all__ = ["class_values", "group_gaps", "group_noise", "predicted_and_labels", "value_at"]
@@ -37,7 +37,7 @@ def class_values(record: RunRecord, metric: str, step: float | None) -> Mapping[
     if name is not None:
         logged = {} if step is None else _from_series(record, name, step)
         return logged or dict(record.per_class.get(name, {}))
-    return _from_predictions(record, step) if kind_of(metric) is Kind.ACCURACY else {}
+    return _from_predictions(record, step) if kind_of(metric) is MetricKind.ACCURACY else {}
 
 
 def value_at(series: Series, step: float) -> float | None:
@@ -51,8 +51,8 @@ def _class_metric(record: RunRecord, metric: str) -> str | None:
     names = in_series | {name for name, values in record.per_class.items() if values}
     if metric in names:
         return metric
-    alike = [name for name in names if kind_of(name) is Kind.ACCURACY]
-    return alike[0] if len(alike) == 1 and kind_of(metric) is Kind.ACCURACY else None
+    alike = [name for name in names if kind_of(name) is MetricKind.ACCURACY]
+    return alike[0] if len(alike) == 1 and kind_of(metric) is MetricKind.ACCURACY else None
 
 
 def _from_series(record: RunRecord, metric: str, step: float) -> dict[str, float]:

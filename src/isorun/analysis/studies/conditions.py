@@ -21,7 +21,7 @@ from typing import Final
 from isorun.analysis.evidence import Condition, some
 from isorun.analysis.evidence.judged import (
     JudgedMetric,
-    Kind,
+    MetricKind,
     direction_conditions,
     how_to_declare,
     is_bookkeeping,
@@ -44,9 +44,13 @@ from isorun.errors import known_names
 from isorun.study.cells import Level
 from isorun.study.records import RunRecord
 
-__all__ = ["CONDITION_RULES", "FEWEST_RUNS", "Evidence", "study_conditions"]
+__all__ = ["CONDITION_RULES", "FEWEST_RUNS", "StudyFacts", "study_conditions"]
 
 _OPEN_ENDS_TOLD: Final = 3
+_ANSWERS_TOLD: Final = 3
+_GENERATOR, _SETTING = "generator-seeded", "setting-answered"
+_NOT_READ: Final = (".left-out", ".not-taken", ".no-metrics", "source-failed")
+_NOT_READ_TOLD: Final = 2
 _VALUES: Final = "values of "
 
 
@@ -167,7 +171,7 @@ def _first_differing(same: IdenticalRuns) -> DigestCount | None:
 def _differing_values(records: Sequence[RunRecord]) -> DigestCount | None:
     """The first metric whose last values differ: trainings without a digest of their weights have nothing else."""
     names = sorted({name for record in records for name in (*record.results, *record.series)})
-    judging = [name for name in names if kind_of(name) is not Kind.OTHER]
+    judging = [name for name in names if kind_of(name) is not MetricKind.OTHER]
     for name in judging or [name for name in names if not is_bookkeeping(name)]:
         values = [value for record in records if (value := _last_value(record, name)) is not None]
         sets = Counter(map(repr, values))
@@ -260,6 +264,32 @@ def _shared_device(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits
         )
 
 
+def _training_altered(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    """What a level answered in the training's place: that is its work, but a reader has to know of it."""
+    answered = {record.run_id: list(_answers(record)) for record in records}
+    told = list(dict.fromkeys(answer for answers in answered.values() for answer in answers))
+    if told:
+        runs = sum(bool(answers) for answers in answered.values())
+        more = f"; and {len(told) - _ANSWERS_TOLD} more" if len(told) > _ANSWERS_TOLD else ""
+        yield Condition(
+            "training-altered",
+            f"the level {key.level} answered for the training in {runs} of {some(len(records), 'run')}, as it is to: "
+            f"{'; '.join(told[:_ANSWERS_TOLD])}{more}",
+            "nothing, where that is meant; level default runs the training as it is written",
+            (key.label,),
+        )
+
+
+def _answers(record: RunRecord) -> Iterator[str]:
+    """The answers as notes tell them, with file and line, but without the seed that is each run's own."""
+    for note in record.notes:
+        if note.code == _GENERATOR:
+            generator, given, _ = note.message.rpartition(" was given ")
+            yield f"{generator}{given}the run's" if given else note.message
+        elif note.code == _SETTING:
+            yield note.message.replace("; the level answered with", ", and is")
+
+
 CONDITION_RULES: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits], Iterator[Condition]]]] = (
     _hook_never_started,
     _not_independent,
@@ -272,6 +302,7 @@ CONDITION_RULES: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnit
     _code_differs,
     _launch_mixed,
     _shared_device,
+    _training_altered,
 )
 
 
@@ -280,7 +311,7 @@ FEWEST_RUNS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class StudyFacts:
     """What the rules look at. records: the finished runs by group."""
 
     groups: Sequence[GroupResult]
@@ -289,7 +320,7 @@ class Evidence:
     logged: Sequence[str]
 
 
-def study_conditions(evidence: Evidence) -> tuple[Condition, ...]:
+def study_conditions(evidence: StudyFacts) -> tuple[Condition, ...]:
     """All conditions, those on how the runs were made first; the same one of several groups is one."""
     units = {group.key: group.units for group in evidence.groups}
     in_groups = (
@@ -310,7 +341,7 @@ def _merged(warnings: Iterable[Condition]) -> Iterable[Condition]:
     return merged.values()
 
 
-def _runs_failed(evidence: Evidence) -> Iterator[Condition]:
+def _runs_failed(evidence: StudyFacts) -> Iterator[Condition]:
     failed = [run for group in evidence.groups for run in group.failed if not run.finished_later]
     if failed:
         yield Condition(
@@ -321,7 +352,7 @@ def _runs_failed(evidence: Evidence) -> Iterator[Condition]:
         )
 
 
-def _runs_missing(evidence: Evidence) -> Iterator[Condition]:
+def _runs_missing(evidence: StudyFacts) -> Iterator[Condition]:
     missing = sum(max(group.planned - sum(group.states.values()), 0) for group in evidence.groups)
     if missing:
         planned = sum(group.planned for group in evidence.groups)
@@ -332,7 +363,7 @@ def _runs_missing(evidence: Evidence) -> Iterator[Condition]:
         )
 
 
-def _launch_differs(evidence: Evidence) -> Iterator[Condition]:
+def _launch_differs(evidence: StudyFacts) -> Iterator[Condition]:
     """Seconds count from the end of start-up. Where nobody knows when that was, fresh and warm runs do not compare."""
     unknown = {
         key: [record for record in records if record.startup_seconds is None]
@@ -350,7 +381,7 @@ def _launch_differs(evidence: Evidence) -> Iterator[Condition]:
         )
 
 
-def _metric_not_logged(evidence: Evidence) -> Iterator[Condition]:
+def _metric_not_logged(evidence: StudyFacts) -> Iterator[Condition]:
     finished = any(evidence.records.values())
     for metric in evidence.metrics if finished else ():
         if metric.name not in evidence.logged:
@@ -362,12 +393,20 @@ def _metric_not_logged(evidence: Evidence) -> Iterator[Condition]:
     if finished and not evidence.metrics:
         yield Condition(
             "no-metric",
-            "no run logged a metric, so there is nothing to judge by",
+            f"no run logged a metric, so there is nothing to judge by{_what_was_not_read(evidence)}",
             "isorun.result(test_acc=...) in the training, or print lines such as 'test_acc: 0.98'",
         )
 
 
-def _metric_chosen(evidence: Evidence) -> Iterator[Condition]:
+def _what_was_not_read(evidence: StudyFacts) -> str:
+    """What was seen and not taken, and why, in the words of the source that saw it."""
+    notes = (note for records in evidence.records.values() for record in records for note in record.notes)
+    seen = list(dict.fromkeys(note.message for note in notes if note.code.endswith(_NOT_READ)))
+    more = f"; and {len(seen) - _NOT_READ_TOLD} more" if len(seen) > _NOT_READ_TOLD else ""
+    return f"; {'; '.join(seen[:_NOT_READ_TOLD])}{more}" if seen else ""
+
+
+def _metric_chosen(evidence: StudyFacts) -> Iterator[Condition]:
     for metric in evidence.metrics:
         if not metric.declared:
             yield Condition(
@@ -377,12 +416,12 @@ def _metric_chosen(evidence: Evidence) -> Iterator[Condition]:
             )
 
 
-def _directions(evidence: Evidence) -> Iterator[Condition]:
+def _directions(evidence: StudyFacts) -> Iterator[Condition]:
     for metric in evidence.metrics:
         yield from direction_conditions(metric)
 
 
-def _few_runs(evidence: Evidence) -> Iterator[Condition]:
+def _few_runs(evidence: StudyFacts) -> Iterator[Condition]:
     few = [group for group in evidence.groups if group.finished < FEWEST_RUNS]
     if few:
         yield Condition(
@@ -393,7 +432,7 @@ def _few_runs(evidence: Evidence) -> Iterator[Condition]:
         )
 
 
-def _weak_runs(evidence: Evidence) -> Iterator[Condition]:
+def _weak_runs(evidence: StudyFacts) -> Iterator[Condition]:
     weak = {
         group.key.label: len(group.selections[0].weak_runs)
         for group in evidence.groups
@@ -409,7 +448,7 @@ def _weak_runs(evidence: Evidence) -> Iterator[Condition]:
         )
 
 
-def _not_finite(evidence: Evidence) -> Iterator[Condition]:
+def _not_finite(evidence: StudyFacts) -> Iterator[Condition]:
     for metric in evidence.metrics:
         runs = {run.run_id for group in evidence.groups for run in _runs_with_gaps(group, metric.name)}
         if runs:
@@ -428,7 +467,7 @@ def _runs_with_gaps(group: GroupResult, metric: str) -> Iterator[JudgedRun]:
                 yield run
 
 
-def _unjudged(evidence: Evidence) -> Iterator[Condition]:
+def _unjudged(evidence: StudyFacts) -> Iterator[Condition]:
     for number, judged in enumerate(evidence.groups[0].selections if evidence.groups else ()):
         problems = [problem for group in evidence.groups for problem in group.selections[number].unjudged.values()]
         if problems:
@@ -440,7 +479,7 @@ def _unjudged(evidence: Evidence) -> Iterator[Condition]:
             )
 
 
-def _selected_on_itself(evidence: Evidence) -> Iterator[Condition]:
+def _selected_on_itself(evidence: StudyFacts) -> Iterator[Condition]:
     judged = evidence.groups[0].selections if evidence.groups else ()
     names = {metric.name for metric in evidence.metrics}
     both = [one.selection for one in judged if one.selection.metric in names]
@@ -452,7 +491,7 @@ def _selected_on_itself(evidence: Evidence) -> Iterator[Condition]:
         )
 
 
-def _judged_at_end(evidence: Evidence) -> Iterator[Condition]:
+def _judged_at_end(evidence: StudyFacts) -> Iterator[Condition]:
     for metric in evidence.metrics:
         judged = [one for group in evidence.groups for one in group.selections if _at_end(one, metric.name)]
         names = {one.selection.name for one in judged} - {FINAL.name}
@@ -469,7 +508,7 @@ def _at_end(judged: SelectionResult, metric: str) -> bool:
     return any(metric in run.selected.at_end for run in judged.runs)
 
 
-def _from_output(evidence: Evidence) -> Iterator[Condition]:
+def _from_output(evidence: StudyFacts) -> Iterator[Condition]:
     """Metrics read in the same way, from the same line where one is still known, are one warning."""
     judged = {metric.name for metric in evidence.metrics}
     judged |= {one.selection.metric for group in evidence.groups for one in group.selections}
@@ -495,7 +534,7 @@ def _example(records: Sequence[RunRecord], metric: str) -> str:
     return f', as in "{line[:100]}"' if line else ""
 
 
-RULES: Final[Sequence[Callable[[Evidence], Iterator[Condition]]]] = (
+RULES: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _metric_not_logged,
     _not_finite,
     _runs_failed,

@@ -13,7 +13,7 @@ from isorun.analysis.evidence.provenance import Provenance, provenance
 from isorun.analysis.evidence.run_units import IdenticalRuns, RunUnits, identical_runs, run_units
 from isorun.analysis.spreads import Spread, pooled_sd, spread
 from isorun.analysis.spreads.class_gaps import ClassGap
-from isorun.analysis.spreads.test_noise import NoiseShares
+from isorun.analysis.spreads.noise import NoiseShares
 from isorun.analysis.studies.class_values import group_gaps, group_noise
 from isorun.analysis.studies.judged import WeakRule
 from isorun.analysis.studies.selection import (

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from isorun.analysis.evidence.judged import JudgedMetric, Kind, Split, direction_of, kind_of, split_of
+from isorun.analysis.evidence.judged import JudgedMetric, MetricKind, Split, direction_of, kind_of, split_of
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.studies.class_values import class_values, value_at
 from isorun.study.design import Selection
@@ -26,6 +26,7 @@ from isorun.study.records import RunRecord, Series
 
 __all__ = [
     "BAND",
+    "DEFAULT_SELECTIONS",
     "FINAL",
     "LearningCurves",
     "Selected",
@@ -38,6 +39,9 @@ __all__ = [
 ]
 
 FINAL: Final = Selection("final", "", "higher")
+_BEST: Final = {"best-loss": MetricKind.LOSS, "best-accuracy": MetricKind.ACCURACY}
+DEFAULT_SELECTIONS: Final = (*_BEST, FINAL.name)
+"""Those a study can have that declares none; which of them it has, its runs say."""
 _VALIDATION: Final = (Split.VALIDATION, Split.EVALUATION)
 
 
@@ -69,8 +73,7 @@ def selections_of(
     """
     if declared:
         return tuple(declared.values())
-    kinds = (("best-loss", Kind.LOSS), ("best-accuracy", Kind.ACCURACY))
-    series = [(name, _validation_series(kind, records)) for name, kind in kinds]
+    series = [(name, _validation_series(kind, records)) for name, kind in _BEST.items()]
     judged = {metric.name: metric.direction for metric in metrics}
     found = tuple(
         Selection(name, metric, judged.get(metric) or direction_of(metric).better) for name, metric in series if metric
@@ -101,7 +104,7 @@ def best_place(values: Sequence[float], *, higher_is_better: bool) -> int | None
     return int(usable[left.argmax() if higher_is_better else left.argmin()])
 
 
-def _validation_series(kind: Kind, records: Sequence[RunRecord]) -> str:
+def _validation_series(kind: MetricKind, records: Sequence[RunRecord]) -> str:
     """The validation series of this kind that most runs have; on ties one that is called a loss, the shortest name."""
     counts = Counter(
         name
@@ -111,7 +114,7 @@ def _validation_series(kind: Kind, records: Sequence[RunRecord]) -> str:
     )
 
     def rank(name: str) -> tuple[int, bool, bool, int, str]:
-        other_error = kind is Kind.LOSS and not direction_of(name).word.endswith("loss")
+        other_error = kind is MetricKind.LOSS and not direction_of(name).word.endswith("loss")
         return (-counts[name], split_of(name) is not Split.VALIDATION, other_error, len(name), name)
 
     return min(counts, key=rank, default="")

@@ -29,12 +29,12 @@ from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.provenance import between_sides
 from isorun.analysis.pairwise import levene
 from isorun.analysis.samples import Significance
-from isorun.analysis.studies.conditions import Evidence, study_conditions
+from isorun.analysis.studies.conditions import StudyFacts, study_conditions
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult, analyse_group
 from isorun.analysis.studies.judged import WeakRule, judged_metrics, logged_metrics, weak_rule
 from isorun.analysis.studies.selection import selections_of
 from isorun.errors import InputError, NothingRecorded, known_names
-from isorun.study.cells import Level, cells_of
+from isorun.study.cells import GROUP_FACTORS, Level, cells_of
 from isorun.study.design import Selection, Study
 from isorun.study.records import RunRecord, RunState, states
 
@@ -125,7 +125,7 @@ def analyse_study(study: Study, records: Sequence[RunRecord]) -> StudyResult:
         analyse_group(key, runs, planned=planned[key], metrics=metrics, selections=selections, weak=weak)
         for key, runs in by_group.items()
     )
-    evidence = Evidence(groups, _by_group(by_group, finished), metrics, logged_metrics(finished))
+    evidence = StudyFacts(groups, _by_group(by_group, finished), metrics, logged_metrics(finished))
     return StudyResult(
         study=study.name,
         metrics=metrics,
@@ -265,18 +265,15 @@ def study_sides(
     result: StudyResult, by: str, labels: Sequence[str] = (), where: Mapping[str, str] | None = None
 ) -> StudySides:
     """The groups where `by` is one of the labels (any, when none is given) and the other factors are as in `where`."""
-    fixed = {name: label for name, label in (where or {}).items() if name in _FACTORS}
+    fixed = {name: label for name, label in (where or {}).items() if name in GROUP_FACTORS}
     chosen = [
         group
         for group in result.groups
         if group.finished
-        and (by not in _FACTORS or not labels or _factor(group, by) in labels)
+        and (by not in GROUP_FACTORS or not labels or _factor(group, by) in labels)
         and all(_factor(group, name) == label for name, label in fixed.items())
     ]
     return StudySides(result, by, tuple(chosen))
-
-
-_FACTORS: Final = ("approach", "config", "environment", "level")
 
 
 def _factor(group: GroupResult, name: str) -> str:

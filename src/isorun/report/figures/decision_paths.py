@@ -8,28 +8,26 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
-from isorun.analysis.sequential import Decision, Look, PathPoint, Verdict
+from isorun.analysis.sequential import Decision, Look, PathPoint
 from isorun.analysis.sequential.rules import null_sd_of_u
 from isorun.errors import InputError
 from isorun.report import Column, Table, p_value, significant
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line, Shape
 
-__all__ = ["LookScale", "Pick", "equivalence_path", "look_scale", "sequential_path"]
+__all__ = ["LookScale", "Pick", "look_scale", "sequential_path"]
 
 _ALONE: Final = 0.5
 """How far a boundary reaches to either side where there is a single look."""
 
 Pick = Callable[[PathPoint], float | None]
 """Which number of a look is meant."""
-Points = list[tuple[float, float]]
-_A, _B, _CLAIM, _PATH, _AHEAD = 0, 1, 2, 3, 5
+Polyline = list[tuple[float, float]]
+_A, _B, _PATH, _AHEAD = 0, 1, 3, 5
 _STATISTIC: Final[Pick] = attrgetter("statistic")
 _LOWER: Final[Pick] = attrgetter("lower")
 _UPPER: Final[Pick] = attrgetter("upper")
 _FUTILITY: Final[Pick] = attrgetter("futility")
-_EQUIVALENCE: Final[Pick] = attrgetter("equivalence")
-_BOUNDARY: Final[Pick] = attrgetter("equivalence_boundary")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class LookScale:
         numbers = [self.y(point, pick(point)) for point in self.path for pick in picks]
         return max((abs(number) for number in numbers if number is not None), default=1.0) or 1.0
 
-    def boundary(self, pick: Pick) -> Points:
+    def boundary(self, pick: Pick) -> Polyline:
         """The boundary at all looks that have one; a single one as a short line."""
         return self._through(self.path, pick)
 
@@ -89,7 +87,7 @@ class LookScale:
                 found.append((point, edge if inside is None else inside))
         return found
 
-    def _through(self, path: Sequence[PathPoint], pick: Pick) -> Points:
+    def _through(self, path: Sequence[PathPoint], pick: Pick) -> Polyline:
         found = [(self.x(point), self.y(point, pick(point))) for point in path]
         points = [(x, y) for x, y in found if y is not None]
         if len(points) == 1:
@@ -185,80 +183,6 @@ def _sequential_data_table(name: str, title: str, scale: LookScale) -> Table:
             str(point.n_b),
             *(significant(scale.y(point, pick(point))) for pick in (_STATISTIC, _LOWER, _UPPER, _FUTILITY)),
             p_value(point.p_value),
-        )
-        for point in scale.path
-    )
-    return Table(f"data-{name}", f"Data: {title}", columns, rows, folded=True)
-
-
-def equivalence_path(
-    decision: Decision, *, name: str = "equivalence-path", title: str = "The path to equivalence"
-) -> Figure:
-    """The statistic of the two one-sided tests against its boundary, for a decision that was given a margin."""
-    if decision.margin is None:
-        raise InputError("there is no path to equivalence", found="a decision without margin", hint="state a margin")
-    scale = look_scale(decision, ranks=False)
-    y = _equivalence_y_axis(scale)
-    made = scale.statistics(_EQUIVALENCE, y)
-    return Figure(
-        name=name,
-        title=title,
-        sentence=_equivalence_sentence(decision, decision.margin),
-        x=scale.x_axis(),
-        y=y,
-        data=_equivalence_data_table(name, title, scale),
-        bands=(Band(tuple((x, low, y.high) for x, low in scale.boundary(_BOUNDARY)), _CLAIM),),
-        lines=(
-            *scale.boundary_lines(_BOUNDARY, _CLAIM),
-            Line(tuple((scale.x(point), at) for point, at in made), _PATH),
-        ),
-        dots=tuple(
-            Dot(
-                scale.x(point),
-                at,
-                Shape.CIRCLE,
-                _PATH,
-                f"{point.n_a} and {point.n_b} runs: {significant(at)}",
-            )
-            for point, at in made
-        ),
-        legend=tuple(_equivalence_legend(decision)),
-    )
-
-
-def _equivalence_y_axis(scale: LookScale) -> Axis:
-    finite = [scale.y(point, pick(point)) for point in scale.path for pick in (_EQUIVALENCE, _BOUNDARY)]
-    numbers = [number for number in finite if number is not None]
-    room = 0.1 * scale.farthest(_EQUIVALENCE, _BOUNDARY)
-    label = "(margin − difference) / standard error"
-    return value_axis(label, [0.0, *numbers, max(numbers, default=1.0) + room])
-
-
-def _equivalence_legend(decision: Decision) -> Iterator[Legend]:
-    yield Legend("a look", Shape.CIRCLE, _PATH)
-    yield Legend("equivalent", Shape.SQUARE, _CLAIM)
-    if any(point.planned for point in decision.path):
-        yield Legend("boundary of looks ahead", None, _AHEAD, dashed=True)
-
-
-def _equivalence_sentence(decision: Decision, margin: float) -> str:
-    says = "are" if decision.verdict is Verdict.EQUIVALENT else "are not shown to be"
-    sentence = f"After {decision.n_a} and {decision.n_b} runs the two {says} within ±{margin:g} of each other"
-    return f"{sentence}; equivalence is claimed at a look in the coloured zone, unless a difference was claimed before."
-
-
-def _equivalence_data_table(name: str, title: str, scale: LookScale) -> Table:
-    columns = (
-        Column("runs of A", key=True),
-        Column("runs of B", key=True),
-        Column("statistic"),
-        Column("equivalent at or above"),
-    )
-    rows = tuple(
-        (
-            str(point.n_a),
-            str(point.n_b),
-            *(significant(scale.y(point, pick(point))) for pick in (_EQUIVALENCE, _BOUNDARY)),
         )
         for point in scale.path
     )

@@ -17,7 +17,7 @@ __all__ = ["best_by_time", "best_by_trial"]
 
 _SHAPES: Final = (Shape.CIRCLE, Shape.SQUARE, Shape.DIAMOND, Shape.TRIANGLE)
 _TARGET_SERIES: Final = 5
-_Place = Callable[[SearchPoint], float]
+_Across = Callable[[SearchPoint], float]
 
 
 def best_by_time(searches: Mapping[str, Search], title: str) -> Figure:
@@ -51,7 +51,7 @@ def _figure(
     name: str,
     title: str,
     runs: Mapping[str, SearchProgress],
-    across: tuple[str, _Place],
+    across: tuple[str, _Across],
     *,
     sentence: str,
     target: Line | None = None,
@@ -75,7 +75,7 @@ def _figure(
     )
 
 
-def _steps(run: SearchProgress, place: _Place) -> tuple[tuple[float, float], ...]:
+def _steps(run: SearchProgress, place: _Across) -> tuple[tuple[float, float], ...]:
     """The curve as stairs: the best stays what it was until the trial that improves it has ended."""
     corners: list[tuple[float, float]] = []
     for point in _changes(run):
@@ -89,7 +89,7 @@ def _changes(run: SearchProgress) -> list[SearchPoint]:
     return [run.curve[0], *(point for point in run.curve if point.trial in set(run.improving))]
 
 
-def _dots(number: int, tuner: str, run: SearchProgress, place: _Place) -> list[Dot]:
+def _dots(number: int, tuner: str, run: SearchProgress, place: _Across) -> list[Dot]:
     return [
         Dot(
             place(point),

@@ -26,7 +26,7 @@ from isorun.zoo.studies.fewshot.scales import PLANS, SEEDS, ScalePlan
 __all__ = [
     "CONTROL_SEED",
     "METRIC",
-    "Place",
+    "TrainingSetting",
     "asked_plan",
     "control_name",
     "control_study",
@@ -46,7 +46,7 @@ _METRICS: Final = {METRIC: {"direction": "higher", "chance": 1 / _WAYS}}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TrainingSetting:
     """Where trainings happen: the scale's numbers, the data set, whether it is made in its place, and the device."""
 
     plan: ScalePlan
@@ -86,12 +86,12 @@ def controls_of(request: Request) -> tuple[Control, ...]:
 
 def studies_of(request: Request, data: str, *, made: bool) -> tuple[Study, ...]:
     """The studies on this data set, or on made data in its place."""
-    place = Place(asked_plan(request), data, made, request.device)
+    place = TrainingSetting(asked_plan(request), data, made, request.device)
     main = (main_study(request, place),) if experiments_of(request) else ()
     return (*main, *((control_study(request, place),) if controls_of(request) else ()))
 
 
-def main_study(request: Request, place: Place) -> Study:
+def main_study(request: Request, place: TrainingSetting) -> Study:
     """Every experiment in two rounds: drawn configs x seeds x repeats."""
     plan, chosen = place.plan, experiments_of(request)
     approaches = {
@@ -118,7 +118,7 @@ def main_study(request: Request, place: Place) -> Study:
     )
 
 
-def control_study(request: Request, place: Place) -> Study:
+def control_study(request: Request, place: TrainingSetting) -> Study:
     """One seed and default hyper-parameters, many identical runs."""
     return Study(
         control_name(request.scale),
@@ -156,7 +156,7 @@ def _defaults(control: Control, plan: ScalePlan) -> dict[str, Any]:
     return flags
 
 
-def _command(place: Place, method: str, optimizer: str, flags: Mapping[str, Any]) -> list[str]:
+def _command(place: TrainingSetting, method: str, optimizer: str, flags: Mapping[str, Any]) -> list[str]:
     plan = place.plan
     space = SPACES[method]
     every = {

@@ -16,7 +16,7 @@ from isorun.zoo.models.resnet import GeneratorDropout, resnet14, resnet38, resne
 from isorun.zoo.studies.ase20.training.options import VARY
 from isorun.zoo.studies.ase20.training.recipes import FACTORS, RECIPES
 
-__all__ = ["SIDES", "FactorSeeds", "Generators", "factor_seeds", "made_generators", "made_network", "parameter_count"]
+__all__ = ["SIDES", "FactorSeeds", "Generators", "factor_seeds", "made_generators", "made_network"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,3 @@ def made_network(name: str, classes: int, generators: Generators, device: str, *
             layer.generator = generators.dropout
     layout = torch.channels_last if channels_last else torch.contiguous_format
     return network.to(device=device, memory_format=layout)
-
-
-def parameter_count(network: Any) -> int:
-    """Trainable parameters."""
-    return sum(parameter.numel() for parameter in network.parameters())

@@ -31,7 +31,7 @@ __all__ = [
     "Batch",
     "EpochOrder",
     "PairTensors",
-    "Prepared",
+    "PreparedPairs",
     "Slice",
     "SplitTensors",
     "batches",
@@ -176,7 +176,7 @@ class PairTensors:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedPairs:
     """The material on the device, and what the idf sum reaches on the test set."""
 
     material: PairTensors
@@ -185,11 +185,11 @@ class Prepared:
 
 def prepare(
     data: AnswerData, load_vectors: Callable[[Collection[str]], WordVectors], options: Options, device: Any
-) -> Prepared:
+) -> PreparedPairs:
     """Everything that is the same in each epoch, computed once."""
     splits = (data.train, data.dev, data.test)
     idf = inverse_frequencies(splits)
     words = vocabulary(data, load_vectors, hashed_generator(options.seed_of("words"), "words"))
     train, dev, test = (split_tensors(split, words, overlap_features(split, idf), device) for split in splits)
     material = PairTensors(train, dev, test, torch.from_numpy(words.vectors).to(device))
-    return Prepared(material, effectiveness(test.judged, idf_sums(data.test, idf)))
+    return PreparedPairs(material, effectiveness(test.judged, idf_sums(data.test, idf)))

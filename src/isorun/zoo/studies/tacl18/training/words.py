@@ -32,7 +32,6 @@ __all__ = [
     "PADDING",
     "STOP_WORDS",
     "Vocabulary",
-    "answer_frequencies",
     "encode",
     "idf_sums",
     "inverse_frequencies",
@@ -125,12 +124,6 @@ def idf_sums(split: AnswerSplit, idf: Mapping[str, float], without: Collection[s
     """A score for each pair: the idf of the shared words that are not among `without`, summed."""
     left_out = set(without)
     return np.array([_score(set(pair.question) & set(pair.answer) - left_out, idf) for pair in split.pairs])
-
-
-def answer_frequencies(split: AnswerSplit) -> dict[str, float]:
-    """Another idf that is in use: log(N / n) over the split's own answers, repeated ones counted again."""
-    counts = Counter(word for pair in split.pairs for word in set(pair.answer))
-    return {word: math.log(len(split.pairs) / count) for word, count in counts.items()}
 
 
 def _score(shared: set[str], idf: Mapping[str, float]) -> float:
