@@ -388,14 +388,11 @@ def status(study: Study | str | Path | None = None, *, store: Store = None) -> S
 
 
 def _in_progress(holder: Holder, runs: Path, cell: Cell | None = None) -> RunInProgress:
-    from isorun.worker.runfolder import RowTail
+    from isorun.execution.output import last_row
 
     folder = runs / f"{holder.cell_id}-{holder.attempt}"
     label = cell.label if cell else _label_in(folder) or holder.cell_id
-    tail = RowTail(folder)
-    rows = tail.rows()
-    tail.close()
-    return RunInProgress(holder, label, rows[-1] if rows else {})
+    return RunInProgress(holder, label, last_row(folder))
 
 
 def _label_in(folder: Path) -> str:

@@ -33,12 +33,20 @@ from isorun.execution.assemble import (
     with_script,
 )
 from isorun.execution.launching import LAUNCH_MODES, Launched, Launcher, ReadyRun, make_ready, refuse_missing_program
-from isorun.execution.output import BoundedLog, EventLog, LineSplitter, Output, Secrets, read_run_folder, readable_tail
+from isorun.execution.output import (
+    BoundedLog,
+    EventLog,
+    LineSplitter,
+    LiveRows,
+    Output,
+    Secrets,
+    read_run_folder,
+    readable_tail,
+)
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays
 from isorun.execution.resources import STDIN, Devices, Lent, StandardInput, check_memory, lent_cpus, own_input
 from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord
-from isorun.worker.runfolder import RowTail
 
 if TYPE_CHECKING:
     from isorun.execution.warm import WarmRun
@@ -187,7 +195,9 @@ def carry_out(job: Job, folder: Path, place: Place, tell: Tell) -> RunRecord:
 
 def new_folder(folder: Path) -> None:
     """Make the folder of a run. One of an earlier time, whose store was lost, is set aside: its events are not ours."""
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Parents of what is made get the mode of the umask: the folder around, which may be a store, is made by itself.
+    folder.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.parent.mkdir(mode=0o700, exist_ok=True)
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
@@ -228,12 +238,13 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
     secrets = Secrets.of(job.command, ready.env)
     log = BoundedLog(ready.folder / "output.log", secrets=secrets)
     output = Output(log, lines)
+    live = LiveRows(ready.folder, reading.latest, secrets)
     code = workshop.code_versions.ask(job.working_folder)
     try:
         began_unix = time.time()
-        with workshop.started(ready) as launched, closing(RowTail(ready.folder)) as tail:
+        with workshop.started(ready) as launched, closing(live) as rows:
             tell(RunStarted(job.run_id, _where(ready)))
-            watched = watch(launched.running, output, job.time_limit_seconds, _rows_teller(tail, job.run_id, tell))
+            watched = watch(launched.running, output, job.time_limit_seconds, _rows_teller(rows, job.run_id, tell))
             asked_to_stop = workshop.is_stopped(job.run_id)
             stdin = workshop.input_read_by(launched)
         if not watched.exit.kept:
@@ -275,9 +286,9 @@ def _where(ready: ReadyRun) -> dict[str, str]:
     return {"host": socket.gethostname(), "folder": str(ready.folder.absolute()), "python": ready.interpreter}
 
 
-def _rows_teller(tail: RowTail, run_id: str, tell: Tell) -> Callable[[], None]:
+def _rows_teller(live: LiveRows, run_id: str, tell: Tell) -> Callable[[], None]:
     def tell_rows() -> None:
-        if rows := tuple(tail.rows()):
+        if rows := live.rows():
             tell(RowsLogged(run_id, rows))
 
     return tell_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -146,7 +147,9 @@ def _write_request(ready: ReadyRun, launch: str) -> None:
         "config": dict(job.cell.config_values),
     }
     try:
-        (ready.folder / "request.json").write_text(json.dumps(request) + "\n", encoding="utf-8")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with os.fdopen(os.open(ready.folder / "request.json", flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(json.dumps(request) + "\n")
     except OSError as error:
         what = f"the run {job.run_id} cannot be started: {ready.folder} cannot be written to ({error.strerror})"
         raise ExecutionError(what, hint="make room or choose another folder with --store, then run again") from None

@@ -15,6 +15,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,15 +23,17 @@ from urllib.parse import quote
 
 from isorun.study.records import Note, Numbers, Predictions, Seeded, Series, number_from_json
 from isorun.worker.redaction import REDACTED, is_ordinary, secret_values, withheld_values, without_secrets
-from isorun.worker.runfolder import WRITERS, ReadFile, main_file, missing_files, read_files
+from isorun.worker.runfolder import WRITERS, ReadFile, RowTail, main_file, missing_files, read_files, spelled
 
 __all__ = [
     "BoundedLog",
     "EventLog",
     "LineSplitter",
+    "LiveRows",
     "Output",
     "Points",
     "Secrets",
+    "last_row",
     "non_finite_notes",
     "read_run_folder",
     "readable_tail",
@@ -41,6 +44,7 @@ Event = Mapping[str, Any]
 _GAPS: Final = {"torn-events", "events-lost"}
 _MOST_FILES_TOLD: Final = 5
 _REQUEST: Final = "request.json"
+LAST_PRINTED: Final = "printed.json"
 
 
 def read_run_folder(folder: Path) -> EventLog:
@@ -332,6 +336,11 @@ def _escaped_forms(value: str) -> tuple[str, ...]:
     return (quote(value, safe=""), quote(value), *as_json)
 
 
+def _for_the_owner(path: Path) -> int:
+    """A file that nobody else reads; a link or a pipe that a training put there is neither followed nor waited for."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+
+
 class BoundedLog:
     """A log file with the first megabyte and the last four; a line in it says where and how much was cut.
 
@@ -347,7 +356,7 @@ class BoundedLog:
         *,
         secrets: Secrets | None = None,
     ) -> None:
-        self._file = path.open("wb", buffering=0)
+        self._file = os.fdopen(_for_the_owner(path), "wb", buffering=0)
         self._secrets = secrets
         self._head_room = head_bytes
         self._open_line = b""
@@ -499,6 +508,66 @@ class Output:
     def close(self, seconds: float) -> None:
         """Pass on a last line that has no end. The log stays open."""
         self._lines.close(seconds)
+
+
+class LiveRows:
+    """What a run that is going on has logged or, where it logs nothing, printed.
+
+    What it printed last is also left in its folder, from the second look on: whoever asks how far the run is has no
+    other way to see it, and a run that ends before is not worth a file.
+    """
+
+    def __init__(self, folder: Path, printed: Callable[[], Mapping[str, Any]], secrets: Secrets) -> None:
+        self._folder = folder
+        self._tail = RowTail(folder)
+        self._printed = printed
+        self._secrets = secrets
+        self._logs = False
+        self._looks = 0
+        self._to_leave: Event = {}
+
+    def rows(self) -> tuple[Event, ...]:
+        """What came since the last call, oldest first."""
+        rows: tuple[Event, ...] = tuple(self._tail.rows())
+        self._looks += 1
+        self._logs = self._logs or bool(rows)
+        if self._logs:
+            return rows
+        if row := self._printed():
+            named = {self._secrets.masked(name): spelled(value) for name, value in row["values"].items()}
+            self._to_leave = {"kind": "row", **row, "values": named}
+            rows = (self._to_leave,)
+        if self._looks > 1:
+            self._leave()
+        return rows
+
+    def _leave(self) -> None:
+        """Whole or not at all; a disk that is full takes nothing away but this."""
+        row, self._to_leave = self._to_leave, {}
+        path = self._folder / LAST_PRINTED
+        with suppress(OSError):
+            if row:
+                with os.fdopen(_for_the_owner(path.with_suffix(".new")), "w", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+                path.with_suffix(".new").replace(path)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._tail.close()
+
+
+def last_row(folder: Path) -> Mapping[str, Any]:
+    """What the run of this folder logged or, where it logs nothing, printed last; empty where nothing can be read."""
+    tail = RowTail(folder)
+    rows = tail.rows()
+    tail.close()
+    if rows:
+        return rows[-1]
+    try:
+        row = json.loads((folder / LAST_PRINTED).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return row if isinstance(row, dict) and isinstance(row.get("values"), dict) else {}
 
 
 def readable_tail(data: bytes) -> str:
