@@ -34,7 +34,6 @@ from isorun.analysis.evidence.units import (
 )
 from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.errors import InputError, known_names
-from isorun.study.cells import GROUP_FACTORS
 
 if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.study_result import StudyResult, StudySides
 
 __all__ = [
-    "GROUP_FACTORS",
     "Asked",
     "Results",
     "agree",
@@ -93,6 +91,8 @@ class Results:
         """The column that tells groups apart: as chosen, or the only factor in which a study varies."""
         if chosen:
             return chosen
+        from isorun.study.cells import GROUP_FACTORS
+
         columns = GROUP_FACTORS if self.study else ()
         varying = [name for name in columns if len(set(self.table.labels(name))) > 1]
         if len(varying) == 1:
@@ -151,6 +151,8 @@ def study_results(analysed: StudyResult, selection: str | None = None) -> Result
     from isorun.analysis.studies.study_result import run_table
 
     table = read_table(run_table(analysed, selection))
+    from isorun.study.cells import GROUP_FACTORS
+
     return Results(replace(table, source=f"the study {analysed.study}", in_order=frozenset(GROUP_FACTORS)), analysed)
 
 
@@ -245,6 +247,8 @@ def groups_of(data: Any, asked: Asked, by: str | Sequence[str] | None = None) ->
 
 
 def _grouping(found: Results, by: str | Sequence[str] | None) -> str | Sequence[str]:
+    from isorun.study.cells import GROUP_FACTORS
+
     return by if by is not None else (GROUP_FACTORS if found.study else ())
 
 
@@ -301,6 +305,8 @@ def compare(
     asked = Asked(value, by, where, unit, drop_missing, pair, direction=direction)
     part = _part(found, asked, found.factor(by), (a, b))
     if found.study is not None:
+        from isorun.study.cells import GROUP_FACTORS
+
         refuse_pooling({name: part.table.labels(name) for name in GROUP_FACTORS}, part.factor)
     metric = part.metric
     return compare_sides(

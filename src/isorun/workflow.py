@@ -412,8 +412,20 @@ def reuse_conditions(study: Study, store: AbstractStore, *, adhoc: bool) -> tupl
         return renamed
     kept = store.records(finished[:_MOST_RECORDS])
     made = [record for record in kept if record.state is RunState.FINISHED]
-    found = [*renamed, *_edited(study, made, len(finished), len(left))]
+    found = [*renamed, *_edited(study, made, len(finished), len(left)), *_other_input(made)]
     return (*found, *_of_others(study, store, set(finished))) if adhoc else tuple(found)
+
+
+def _other_input(made: Sequence[RunRecord]) -> Iterator[Condition]:
+    """Runs are known by their command; what they read from standard input is recorded, and compared here."""
+    from isorun.analysis.evidence import Condition, some
+    from isorun.execution.resources import read_another_input
+
+    number = read_another_input(made)
+    if number:
+        message = f"{some(number, 'finished run')} read another standard input than the one given now"
+        hint = "a new --store FOLDER makes all runs with this input; the finished ones stay where they are"
+        yield Condition("input-changed", message, hint)
 
 
 def _renamed(study: Study, store: AbstractStore) -> Iterator[Condition]:

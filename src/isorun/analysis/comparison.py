@@ -65,7 +65,6 @@ from isorun.analysis.sequential import Decision, named, skewed_pairs, withheld
 from isorun.analysis.sequential.verdict import decide
 from isorun.analysis.spreads import column_names, spread
 from isorun.errors import InputError, known_names
-from isorun.study.cells import GROUP_FACTORS
 
 if TYPE_CHECKING:
     from isorun.analysis.pairwise.by_name import Named
@@ -293,8 +292,9 @@ class Extras:
 
 NO_EXTRAS: Final = Extras()
 
-_FACTORS: Final = (*GROUP_FACTORS, "device")
-"""Columns that say how a run was made; runs that differ in them are not repetitions of one another."""
+# Columns that say how a run was made; runs that differ in them are not repetitions of one another. Those of a cell are
+# spelled out here, so that a comparison of a table does not load what a study is made of; a test holds them together.
+FACTORS: Final = ("approach", "config", "environment", "level", "device")
 REAL_RUNS: Final = "isorun run -n 10 -- COMMAND makes independent runs of any training"
 
 
@@ -407,7 +407,7 @@ def _from_table(data: Any, chosen: _TablePart) -> tuple[tuple[Side, Side], Pairs
     columns = column_names(by, tuple(table.columns))
     first, second = _two_of(table.groups(value, columns, drop_missing=chosen.drop_missing), chosen.labels)
     sides = _side(table, first, value, counting), _side(table, second, value, counting)
-    fixed = [name for name in _FACTORS if name not in {*columns, counting.column}]
+    fixed = [name for name in FACTORS if name not in {*columns, counting.column}]
     rows = {side.name: side.values for side in (first, second)}
     pooled = (*counting_conditions(table, rows, counting), *pooled_conditions(table, rows, fixed))
     if chosen.pair is None:

@@ -336,9 +336,8 @@ def _escaped_forms(value: str) -> tuple[str, ...]:
     return (quote(value, safe=""), quote(value), *as_json)
 
 
-def _for_the_owner(path: Path) -> int:
-    """A file that nobody else reads; a link or a pipe that a training put there is neither followed nor waited for."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+def _for_the_owner(path: Path, flags: int = 0) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | flags, 0o600)
 
 
 class BoundedLog:
@@ -547,7 +546,9 @@ class LiveRows:
         path = self._folder / LAST_PRINTED
         with suppress(OSError):
             if row:
-                with os.fdopen(_for_the_owner(path.with_suffix(".new")), "w", encoding="utf-8") as file:
+                # A link or a pipe that the training put there is neither followed nor waited for.
+                opened = _for_the_owner(path.with_suffix(".new"), os.O_NOFOLLOW | os.O_NONBLOCK)
+                with os.fdopen(opened, "w", encoding="utf-8") as file:
                     file.write(json.dumps(row) + "\n")
                 path.with_suffix(".new").replace(path)
 
