@@ -1,6 +1,7 @@
 """Imports go downwards only: a stage knows those below it, never those beside or above it."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -12,13 +13,13 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__", "testing"},
     {"cli"},
-    {"deciding", "reproducing"},
+    {"deciding", "reproducing", "repair", "share"},
     {"questions", "stats"},
     {"workflow"},
     {"scheduling"},
     {"session"},
     {"showing"},
-    {"registry", "repair", "zoo"},
+    {"zoo"},
     {"report", "diagnose"},
     {"execution", "store", "analysis"},
     {"environments", "sources"},
@@ -41,13 +42,19 @@ ANALYSIS_MODULES = sorted(path for path in ANALYSIS.rglob("*.py") if path != ANA
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
+@functools.cache
+def parsed(path):
+    """The tree of a module: each is asked for many times."""
+    return ast.parse(path.read_text())
+
+
 def part_of(path):
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
 def imported_names(path):
     """The dotted names of everything of isorun that a module imports, also inside functions."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -87,7 +94,8 @@ def test_rooms_of_analysis_know_only_those_below_them(path):
 def test_no_module_of_analysis_imports_itself_through_others():
     """Also not through imports inside functions, which Python would let pass."""
     names = {
-        path.relative_to(ROOT.parent).with_suffix("").as_posix().replace("/", "."): path for path in ANALYSIS_MODULES
+        path.relative_to(ROOT.parent).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): path
+        for path in ANALYSIS_MODULES
     }
     known = {name: {".".join(parts) for parts in imported_names(path)} & set(names) for name, path in names.items()}
     while known:
@@ -102,6 +110,13 @@ def test_the_worker_imports_nothing_of_isorun(path):
     assert not list(imported_parts(path))
 
 
+@pytest.mark.parametrize(
+    ("room", "below"), [("repair", "workflow"), ("share", "workflow"), ("diagnose", "analysis"), ("cli", "repair")]
+)
+def test_rooms_to_come_may_use_what_they_will_need(room, below):
+    assert RANK[room] < RANK[below]
+
+
 def test_every_module_belongs_to_a_layer():
     assert {part_of(path) for path in MODULES} <= set(RANK)
 
@@ -113,7 +128,7 @@ def test_no_module_is_called_utils_helpers_or_common():
 @pytest.mark.parametrize("word", ["pickle", "marshal", "shelve", "dill", "cloudpickle"])
 def test_nothing_is_ever_unpickled(word):
     for path in MODULES:
-        imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import)]
+        imports = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Import)]
         assert word not in {alias.name for node in imports for alias in node.names}, path
 
 
@@ -122,7 +137,7 @@ def test_data_is_never_executed():
     for path in MODULES:
         calls = {
             node.func.id
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in ast.walk(parsed(path))
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
         if part_of(path) not in allowed:

@@ -165,7 +165,7 @@ class Workplace:
         return workflow.records(self.study, store=self.store) if is_there(str(self.store_folder)) else ()
 
     def cells_by_label(self) -> dict[str, str]:
-        cells = workflow.plan(workflow.load(self.study))
+        cells = workflow.cells(workflow.load(self.study))
         labels = {cell.label: cell.id for cell in cells}
         assert len(labels) == len(cells)
         return labels
@@ -248,12 +248,17 @@ def living(mark: str) -> list[Member]:
 
 
 def _role(pid: int, parents: dict[int, int], lines: dict[int, str]) -> str:
-    """A keeper's child is a fork server or a training; a fork server's child, which looks the same, is a training."""
+    """A keeper's child is a fork server or a training; a fork server's child, which looks the same, is a training.
+
+    Keepers are forked by the first of them.
+    """
     if parents.get(parents[pid]) is None:
         return PARENT
     above = _role(parents[pid], parents, lines)
+    if above in (PARENT, KEEPER) and "keeper.py" in lines[pid]:
+        return KEEPER
     if above == PARENT:
-        return KEEPER if "keeper.py" in lines[pid] else "helper"
+        return "helper"
     return SERVER if above == KEEPER and "enter.py serve" in lines[pid] else TRAINING
 
 

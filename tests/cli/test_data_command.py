@@ -28,7 +28,9 @@ def tiny(monkeypatch):
 
 
 def isorun(capsys, *words):
-    code = main.main(["data", *words])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COLUMNS", "160")  # the folders of tests have long names
+        code = main.main(["data", *words])
     printed = capsys.readouterr()
     return code, printed.out, printed.err
 

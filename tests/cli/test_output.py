@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.cli.output import print_json, write_file
+from isorun.cli import print_json, write_file
 from isorun.errors import InputError
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers()

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from isorun.cli import output
-from isorun.cli.output import Waiting, duration
+from isorun import cli
+from isorun.cli import Waiting, duration
 
 
 class Terminal(io.StringIO):
@@ -16,9 +16,9 @@ class Terminal(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(output, "_SILENT_SECONDS", 0.02)
-    monkeypatch.setattr(output, "_FIRST_LINE_SECONDS", 0.02)
-    monkeypatch.setattr(output, "_EVERY", 0.01)
+    monkeypatch.setattr(cli, "_SILENT_SECONDS", 0.02)
+    monkeypatch.setattr(cli, "_FIRST_LINE_SECONDS", 0.02)
+    monkeypatch.setattr(cli, "_EVERY", 0.01)
 
 
 def until(condition):
@@ -29,7 +29,7 @@ def until(condition):
 
 
 def test_a_short_computation_is_not_spoken_of(monkeypatch):
-    monkeypatch.setattr(output, "_SILENT_SECONDS", 60)
+    monkeypatch.setattr(cli, "_SILENT_SECONDS", 60)
     stream = Terminal()
     Waiting("power", stream).end()
     assert stream.getvalue() == ""
@@ -63,13 +63,13 @@ def test_the_time_left_is_told_where_it_is_known():
 
 
 def test_a_computation_tells_through_the_command_that_waits(monkeypatch, capsys):
-    monkeypatch.setattr(output, "_FIRST_LINE_SECONDS", 60)
-    with output.waiting("power"):
-        output.tell(1, 2)
-        assert "50%" in output._current[-1].line(1.0)
-        output.waiting_is_over()
-        output.tell(1, 2)
-    assert output._current == []
+    monkeypatch.setattr(cli, "_FIRST_LINE_SECONDS", 60)
+    with cli.waiting("power"):
+        cli.tell(1, 2)
+        assert "50%" in cli._current[-1].line(1.0)
+        cli.waiting_is_over()
+        cli.tell(1, 2)
+    assert cli._current == []
     assert capsys.readouterr().err == ""
 
 

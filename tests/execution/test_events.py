@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from isorun.execution.output import EventLog, non_finite_notes, read_run_folder
 from isorun.study.records import Seeded, Series
-from isorun.worker.events import encode
+from isorun.worker.runfolder import encode
 
 
 def row(step, t=0.0, per_class=None, **values):

@@ -8,7 +8,7 @@ import pytest
 
 from isorun.errors import StudyError
 from isorun.study.cells import UNKEYED, Cell, Level, cells_of
-from isorun.study.design import Study, changed, document_of, kept_study, with_key, without_secrets
+from isorun.study.design import Study, adhoc_study, changed, document_of, kept_study, with_key, without_secrets
 
 KEY = bytes(range(32))
 CELL = Cell("a", ("python", "t.py"), "default", {}, "default", {}, Level.FIXED_SEED, 1, 0)
@@ -151,3 +151,12 @@ def test_a_damaged_table_of_hashes_is_refused(tmp_path):
     document = {**document_of(with_secret("--lr", "5")), "withheld": {"t": "x"}}
     with pytest.raises(StudyError, match="no table of hashes"):
         kept_study(document, tmp_path, "s")
+
+
+def test_commands_to_compare_that_differ_in_a_withheld_value_are_two_approaches(tmp_path):
+    commands = [["python", "t.py", "--salt", value] for value in ("x1-Kq81z", "x2-Kq81z")]
+    study = adhoc_study(commands, folder=tmp_path)
+    assert list(study.approaches) == ["t 1", "t 2"]
+    assert len({cell.id for cell in cells_of(study, KEY)}) == 2
+    with pytest.raises(StudyError, match="are the same"):
+        adhoc_study([commands[0], commands[0]], folder=tmp_path)

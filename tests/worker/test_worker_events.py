@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.worker import events
-from isorun.worker.events import EventReader
+from isorun.worker import runfolder
+from isorun.worker.runfolder import EventReader
 
 JSON_VALUES = st.recursive(
     st.none()
@@ -29,7 +29,7 @@ JSON_VALUES = st.recursive(
 
 
 def lines(count: int) -> list[bytes]:
-    return [events.encode(step, {"kind": "row", "step": step, "values": {"é\n": step / 7}}) for step in range(count)]
+    return [runfolder.encode(step, {"kind": "row", "step": step, "values": {"é\n": step / 7}}) for step in range(count)]
 
 
 def old_line(event: dict) -> bytes:
@@ -45,7 +45,7 @@ def read(path: Path, data: bytes) -> tuple[list[dict], EventReader]:
 
 
 def test_a_line_is_length_crc_number_and_json():
-    line = events.encode(7, {"kind": "note", "t": 1})
+    line = runfolder.encode(7, {"kind": "note", "t": 1})
     body = b'7 {"kind":"note","t":1}'
     assert line == b"%d %08x %s\n" % (len(body), zlib.crc32(body), body)
 
@@ -65,7 +65,7 @@ def test_a_file_cut_at_every_byte_gives_exactly_the_whole_events_before_the_cut(
 
 @given(st.lists(st.dictionaries(st.text(), JSON_VALUES, max_size=4), max_size=6), st.binary(max_size=40))
 def test_what_was_written_is_read_back_whatever_follows_it(tmp_path_factory, written, junk):
-    data = b"".join(events.encode(number, event) for number, event in enumerate(written))
+    data = b"".join(runfolder.encode(number, event) for number, event in enumerate(written))
     found, reader = read(tmp_path_factory.mktemp("events") / "x", data + junk + b"\n")
     assert found == written
     assert reader.good_bytes == len(data)
@@ -108,14 +108,14 @@ def test_files_of_the_first_protocol_are_still_read(tmp_path):
     written = [{"kind": "start", "isorun": 1}, {"kind": "row", "values": {"a": 1}}]
     found, reader = read(tmp_path / "x", b"".join(map(old_line, written)))
     assert (found, reader.problem) == (written, "")
-    mixed, reader = read(tmp_path / "y", old_line(written[0]) + events.encode(1, written[1]))
+    mixed, reader = read(tmp_path / "y", old_line(written[0]) + runfolder.encode(1, written[1]))
     assert mixed == [written[0]]
     assert reader.problem
 
 
 def test_a_line_may_be_larger_than_a_block(tmp_path):
     large = [{"data": "x" * 700_000, "n": number} for number in range(3)]
-    data = b"".join(events.encode(number, event) for number, event in enumerate(large))
+    data = b"".join(runfolder.encode(number, event) for number, event in enumerate(large))
     found, reader = read(tmp_path / "x", data)
     assert found == large
     assert not reader.problem
@@ -123,9 +123,9 @@ def test_a_line_may_be_larger_than_a_block(tmp_path):
 
 def test_numbers_that_json_cannot_hold_are_spelled_out(tmp_path):
     value = {"a": float("nan"), "b": [float("inf"), -float("inf"), 1.5]}
-    assert events.spelled(value) == {"a": "NaN", "b": ["Infinity", "-Infinity", 1.5]}
-    found, _ = read(tmp_path / "x", events.encode(0, value))
-    assert found == [events.spelled(value)]
+    assert runfolder.spelled(value) == {"a": "NaN", "b": ["Infinity", "-Infinity", 1.5]}
+    found, _ = read(tmp_path / "x", runfolder.encode(0, value))
+    assert found == [runfolder.spelled(value)]
 
 
 def test_checked_bytes_that_are_no_event_end_the_reading(tmp_path):
@@ -167,7 +167,7 @@ def test_a_file_that_is_too_large_is_left_alone_and_one_of_zeros_is_left_at_once
     assert reader.events() == []
     assert "more than the" in reader.problem
     with (tmp_path / "zeros").open("wb") as file:
-        file.truncate(events.MAX_FILE_BYTES)
+        file.truncate(runfolder.MAX_FILE_BYTES)
     began = time.monotonic()
     reader = EventReader(tmp_path / "zeros")
     assert reader.events() == []
@@ -176,8 +176,8 @@ def test_a_file_that_is_too_large_is_left_alone_and_one_of_zeros_is_left_at_once
 
 
 def test_a_writer_stops_at_the_bound_of_readers_and_the_file_shows_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(events, "MAX_FILE_BYTES", 500)
-    file = events.create(tmp_path / "x")
+    monkeypatch.setattr(runfolder, "MAX_FILE_BYTES", 500)
+    file = runfolder.create(tmp_path / "x")
     for number in range(20):
         file.append({"kind": "row", "step": number})
     assert file.lost > 0
@@ -188,7 +188,7 @@ def test_a_writer_stops_at_the_bound_of_readers_and_the_file_shows_it(tmp_path, 
 
 
 def test_a_reader_goes_on_where_it_stopped_while_the_file_grows(tmp_path):
-    file = events.create(tmp_path / "x")
+    file = runfolder.create(tmp_path / "x")
     reader = EventReader(tmp_path / "x")
     assert reader.events() == []
     seen = []

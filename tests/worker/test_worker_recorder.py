@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from worker_trainings import read_run
 
 from isorun.worker import api, arrays, recorder
-from isorun.worker import events as event_files
+from isorun.worker import runfolder as event_files
 
 
 @pytest.fixture

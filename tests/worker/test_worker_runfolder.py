@@ -12,7 +12,7 @@ import pytest
 from worker_trainings import run_environment
 
 from isorun.execution.output import read_run_folder
-from isorun.worker import events, runfolder
+from isorun.worker import runfolder
 from isorun.worker.recorder import Recorder
 from isorun.worker.runfolder import RowTail
 
@@ -43,7 +43,7 @@ def test_each_call_gives_the_rows_since_the_last_one(run):
 
 def test_half_a_line_is_waited_for(run):
     tail = RowTail(run.folder)
-    line = events.encode(1, {"kind": "row", "t": 0, "step": 7, "values": {}})
+    line = runfolder.encode(1, {"kind": "row", "t": 0, "step": 7, "values": {}})
     with (run.folder / "events.jsonl").open("ab", buffering=0) as file:
         file.write(line[:20])
         assert tail.rows() == []
@@ -160,7 +160,7 @@ def test_a_number_that_no_float_holds_is_left_out_of_the_record(tmp_path):
     rows = [{"kind": "start", "t": 0}, {"kind": "row", "t": 0, "step": 1, "values": {"a": 10**400}}]
     rows += [{"kind": "row", "t": 10**400, "step": 10**400, "values": {"a": 2}}, {"kind": "end", "t": 1}]
     path = tmp_path / "events.jsonl"
-    path.write_bytes(b"".join(events.encode(number, event) for number, event in enumerate(rows)))
+    path.write_bytes(b"".join(runfolder.encode(number, event) for number, event in enumerate(rows)))
     log = read_run_folder(tmp_path)
     assert log.ended
     assert log.series == {}
@@ -207,7 +207,7 @@ def test_a_main_file_is_chosen_by_evidence_and_not_by_its_name(tmp_path):
     quiet = [{"kind": "start", "t": 0, "rank": 0, "pid": 1}, {"kind": "end", "t": 1}]
     training = [{"kind": "start", "t": 0, "rank": 0}, {"kind": "row", "t": 0, "step": 1, "values": {"a": 1}}]
     for name, written in (("events.jsonl", quiet), ("events-5.jsonl", training)):
-        (tmp_path / name).write_bytes(b"".join(events.encode(number, event) for number, event in enumerate(written)))
+        (tmp_path / name).write_bytes(b"".join(runfolder.encode(number, event) for number, event in enumerate(written)))
     seen: list[str] = []
     files = runfolder.read_files(tmp_path, lambda name, _: seen.append(name))
     assert runfolder.main_file(files) == "events-5.jsonl"

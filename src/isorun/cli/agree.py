@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from isorun.cli import inputs, output
+from isorun import cli
 from isorun.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["declare", "execute"]
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    inputs.declare_table(parser)
+    cli.declare_table(parser)
     parser.add_argument("--value", metavar="COLUMNS", help="the column with the results, or several with commas")
     parser.add_argument("--by", metavar="COLUMN", help="the column that tells devices or environments apart")
     parser.add_argument("--pair", metavar="COLUMN", help="runs with the same label here belong together (a seed)")
@@ -31,7 +31,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--decimals", type=int, metavar="N", help="of published means (default: what the noise supports)"
     )
-    output.declare_figure(parser, "the change of every run between two sides")
+    cli.declare_figure(parser, "the change of every run between two sides")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -40,23 +40,23 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.report.agreements import agreement_view
 
     result = agree(
-        inputs.load(options),
+        cli.load_results(options),
         value=options.value,
         by=options.by,
         pair=options.pair,
         sides=[side for side in (options.a, options.b) if side],
         direction=options.direction,
         decimals=options.decimals,
-        where=inputs.where(options),
+        where=cli.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
     )
     if options.figure:
         _draw(result, options)
     if options.json:
-        output.print_json(result.to_json())
+        cli.print_json(result.to_json())
     else:
-        output.show(agreement_view(result))
+        cli.show(agreement_view(result))
     return 0
 
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import argparse
 
-from isorun.cli import inputs, output
+from isorun import cli
 
 __all__ = ["declare", "execute"]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    inputs.declare_table(parser)
+    cli.declare_table(parser)
     parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
     parser.add_argument("--by", metavar="COLUMNS", help="the column that tells the approaches apart")
     parser.add_argument("--a", metavar="LABEL", help="the one")
@@ -46,7 +46,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exit-code", action="store_true", help="exit with 3 when a difference was found, for use in scripts"
     )
-    output.declare_figure(parser, "the runs of both sides as boxes and points")
+    cli.declare_figure(parser, "the runs of both sides as boxes and points")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -54,7 +54,7 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.questions import compare
     from isorun.report.comparisons import comparison_view
 
-    found = inputs.load(options)
+    found = cli.load_results(options)
     result = compare(
         found,
         value=options.value,
@@ -63,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
         b=options.b,
         pair=options.pair,
         direction=options.direction,
-        where=inputs.where(options),
+        where=cli.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
         margin=options.margin,
@@ -79,7 +79,7 @@ def execute(options: argparse.Namespace) -> int:
         sides = {side.name: side.values for side in (result.a, result.b)}
         save_figure(strip(sides, found.value(options.value)), options.figure)
     if options.json:
-        output.print_json(result.to_json())
+        cli.print_json(result.to_json())
     else:
-        output.show(comparison_view(result, found.value(options.value)))
+        cli.show(comparison_view(result, found.value(options.value)))
     return 3 if options.exit_code and result.verdict.endswith("better") else 0

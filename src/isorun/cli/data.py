@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from isorun.cli import output
-from isorun.cli.output import duration
+from isorun import cli
+from isorun.cli import duration
 from isorun.errors import UsageError
 from isorun.report import harmless
 from isorun.zoo.data.download import Watcher
@@ -42,7 +42,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=float, default=30.0, metavar="SECONDS", help="get: without a byte for so long (default: 30)"
     )
-    output.declare(parser)
+    cli.declare_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -59,9 +59,9 @@ def _list(options: argparse.Namespace) -> int:
 
     entries = listed(options.names)
     if options.json:
-        output.print_json(listing_json(entries))
+        cli.print_json(listing_json(entries))
     else:
-        output.show(listing_view(entries))
+        cli.show(listing_view(entries))
     return 0
 
 
@@ -70,7 +70,7 @@ def _path(options: argparse.Namespace) -> int:
     from isorun.zoo.data.presence import data_folder
 
     if options.json:
-        output.print_json(listing_json(listed(options.names)))
+        cli.print_json(listing_json(listed(options.names)))
         return 0
     if not options.names:
         print(data_folder())
@@ -110,7 +110,7 @@ def _get(options: argparse.Namespace) -> int:
     if options.json:
         from isorun.zoo.data.listing import acquired_json
 
-        output.print_json(acquired_json(done))
+        cli.print_json(acquired_json(done))
     return 0
 
 

@@ -15,7 +15,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
-from isorun.cli import inputs, output
+from isorun import cli
 from isorun.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,11 +69,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own"
     )
     parser.add_argument("--launch", choices=("auto", "warm", "fresh"), default="auto", help="warm: fork from a server")
-    output.declare_session(parser)
+    cli.declare_session(parser)
     parser.add_argument("--exit-code", action="store_true", help="exit with 3 when a difference was found")
-    inputs.declare_command(parser)
-    output.declare_figure(parser, "the path of the statistic between its boundaries")
-    output.declare(parser)
+    cli.declare_command(parser)
+    cli.declare_figure(parser, "the path of the statistic between its boundaries")
+    cli.declare_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -82,6 +82,7 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.cli.progress import Progress
     from isorun.deciding import StudyDecision, decide
     from isorun.report.comparisons import decision_view
+    from isorun.scheduling import INTERRUPTED
 
     study = _study(options)
     with Progress(study, sys.stderr) as progress:
@@ -90,7 +91,7 @@ def execute(options: argparse.Namespace) -> int:
             by=options.by,
             a=options.a,
             b=options.b,
-            where=inputs.where(options),
+            where=cli.where(options),
             value=options.value,
             direction=options.direction,
             selection=options.selection,
@@ -105,7 +106,7 @@ def execute(options: argparse.Namespace) -> int:
             spending=options.spending,
             alpha=options.alpha,
             futility=not options.no_futility,
-            **output.session_options(options),
+            **cli.session_options(options),
         )
     assert isinstance(result, StudyDecision)
     if options.command:
@@ -116,7 +117,7 @@ def execute(options: argparse.Namespace) -> int:
 
         save_figure(sequential_path(result.decision, result.a, result.b), options.figure)
     if options.json:
-        output.print_json(result.to_json())
+        cli.print_json(result.to_json())
     else:
         view = decision_view(
             result.decision,
@@ -126,8 +127,8 @@ def execute(options: argparse.Namespace) -> int:
             warnings=result.conditions,
             to_keep="" if options.command and not options.seeds else result.to_keep,
         )
-        output.show(view)
-    if result.stopped == "interrupted":
+        cli.show(view)
+    if result.stopped == INTERRUPTED:
         return 130
     return 3 if options.exit_code and str(result.decision.verdict).endswith("better") else 0
 
@@ -146,9 +147,9 @@ def _study(options: argparse.Namespace) -> Study:
     from isorun import workflow
 
     examples = "isorun decide study.toml, or isorun decide -- python a.py --vs- python b.py"
-    if not inputs.study_or_command(options, options.data, examples, allowed=("metrics",)):
+    if not cli.study_or_command(options, options.data, examples, allowed=("metrics",)):
         for text in (options.metrics or [])[:1]:
-            options.value, direction = inputs.named_metric(text)
+            options.value, direction = cli.named_metric(text)
             options.direction = direction or options.direction
         return workflow.load(options.data, store=options.store)
     words = options.command
@@ -157,7 +158,7 @@ def _study(options: argparse.Namespace) -> Study:
     middle = words.index(_VERSUS)
     if options.pair and not options.levels:
         options.levels = ["fixed-seed"]
-    study = inputs.study_of([words[:middle], words[middle + 1 :]], options)
+    study = cli.study_of([words[:middle], words[middle + 1 :]], options)
     if study.name not in workflow.recent(options.store):  # a kept one may know more runs than are declared here
         workflow.remember(study, store=options.store)
     return study

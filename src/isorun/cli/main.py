@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from isorun import __version__
-from isorun.cli.output import waiting
+from isorun.cli import waiting
 from isorun.errors import IsorunError, UsageError
 
 __all__ = ["COMMANDS", "main"]

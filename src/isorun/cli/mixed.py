@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from isorun.cli import inputs, output
+from isorun import cli
 from isorun.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = ["declare", "execute"]
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    inputs.declare_table(parser, judges=False)
+    cli.declare_table(parser, judges=False)
     parser.add_argument("formula", metavar="FORMULA", help='such as "accuracy ~ experiment + (1|seed) + (1|repeat)"')
     parser.add_argument("--ml", action="store_true", help="maximum likelihood instead of REML")
     parser.add_argument(
@@ -41,7 +41,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rerun", action="append", default=[], metavar="A=B", help="levels that are reruns of each other, for H3"
     )
-    output.declare_figure(parser, "every source's share of the variance")
+    cli.declare_figure(parser, "every source's share of the variance")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -51,9 +51,9 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.report.mixed_models import mixed_view
 
     result = mixed_model(
-        inputs.load(options),
+        cli.load_results(options),
         options.formula,
-        where=inputs.where(options),
+        where=cli.where(options),
         reml=not options.ml,
         ddf=options.ddf,
         adjust=options.adjust,
@@ -68,9 +68,9 @@ def execute(options: argparse.Namespace) -> int:
 
         save_figure(shares_figure(shares), options.figure)
     if options.json:
-        output.print_json(_json(result, shares, judged))
+        cli.print_json(_json(result, shares, judged))
     else:
-        output.show(mixed_view(result, shares, judged))
+        cli.show(mixed_view(result, shares, judged))
     return 0
 
 

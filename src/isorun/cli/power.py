@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 
-from isorun.cli import inputs, output
+from isorun import cli
 from isorun.errors import UsageError
 
 __all__ = ["declare", "execute"]
@@ -19,7 +19,7 @@ _TESTS = "brunner-munzel (default: what compare judges by), sequential (decide),
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    inputs.declare_table(parser, optional=True)
+    cli.declare_table(parser, optional=True)
     parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
     parser.add_argument("--by", metavar="COLUMNS", help="the column that tells the approaches apart")
     parser.add_argument("--a", metavar="LABEL", help="the runs to simulate from (default: all)")
@@ -43,13 +43,13 @@ def execute(options: argparse.Namespace) -> int:
         allowed = "--difference or --effect (runs needed), or --runs (what they see)"
         raise UsageError("what is asked for?", allowed=allowed)
     result = power(
-        None if options.data is None else inputs.load(options),
+        None if options.data is None else cli.load_results(options),
         value=options.value,
         by=options.by,
         a=options.a,
         b=options.b,
         pair=options.pair,
-        where=inputs.where(options),
+        where=cli.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
         runs=options.runs,
@@ -61,7 +61,7 @@ def execute(options: argparse.Namespace) -> int:
         sd=options.sd,
     )
     if options.json:
-        output.print_json(result.to_json())
+        cli.print_json(result.to_json())
     else:
-        output.show(power_view(result))
+        cli.show(power_view(result))
     return 0

@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from isorun.cli.output import duration
+from isorun.cli import duration
 from isorun.environments.interpreter import interpreters_of
 from isorun.report import harmless
 from isorun.scheduling import Observer
@@ -107,6 +107,10 @@ class Progress(Observer):
             self._waited_for.add(who)
             self._say(f"waiting for {cell.label}: {who} has been running it{since}; isorun status shows what it does")
 
+    def waiting_for_room(self) -> None:
+        """Nothing can start now: said, since nothing else would be for as long as it lasts."""
+        self._say("waiting: the executor has no room for a run")
+
     def run_ended(self, record: RunRecord) -> None:
         """A run ended: show it, the time left and the running mean ± sd of its group."""
         with self._lock:
@@ -135,10 +139,10 @@ class Progress(Observer):
     def _value(self, record: RunRecord) -> float | None:
         if not record.results and not record.series:
             return None
-        from isorun.analysis.studies.judged import judged_metrics
+        from isorun.analysis.evidence.judged import first_choice
 
-        judged = judged_metrics(self._study.metrics, [record])
-        self._metric = judged[0].name if judged else ""
+        declared = next(iter(self._study.metrics), None)
+        self._metric = declared or first_choice({*record.results, *record.series}) or ""
         if self._metric in record.results:
             return record.results[self._metric]
         series = record.series.get(self._metric)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from isorun.cli import inputs, output
+from isorun import cli
 
 if TYPE_CHECKING:
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
@@ -24,7 +24,7 @@ __all__ = ["declare", "execute"]
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    inputs.declare_table(parser)
+    cli.declare_table(parser)
     parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
     parser.add_argument("--by", metavar="COLUMN", help="the column that tells the approaches apart")
     parser.add_argument("--task", metavar="COLUMN", help="the column of tasks: every approach was run on each")
@@ -39,7 +39,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--adjust", default="holm", metavar="METHOD", help="of p: holm, bh or none (default: holm)")
     parser.add_argument("--best-of", type=int, default=5, metavar="K", help="expected best of K runs (default: 5)")
     parser.add_argument("--repetitions", type=int, default=5000, metavar="N", help="of the bootstrap (default: 5000)")
-    output.declare_figure(parser, "mean ranks, and who cannot be told apart")
+    cli.declare_figure(parser, "mean ranks, and who cannot be told apart")
     parser.add_argument("--matrix", metavar="FILE", help="draw how often one approach beats another")
     parser.add_argument("--profiles", metavar="FILE", help="draw the share of runs above every score")
 
@@ -49,14 +49,14 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.questions import rank
     from isorun.report.leaderboards import leaderboard_view
 
-    found = inputs.load(options)
+    found = cli.load_results(options)
     board = rank(
         found,
         value=options.value,
         by=options.by,
         task=options.task,
         pair=options.pair,
-        where=inputs.where(options),
+        where=cli.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
         direction=options.direction,
@@ -68,9 +68,9 @@ def execute(options: argparse.Namespace) -> int:
     )
     _draw(found, board, options)
     if options.json:
-        output.print_json(board.to_json())
+        cli.print_json(board.to_json())
     else:
-        output.show(leaderboard_view(board, found.value(options.value)))
+        cli.show(leaderboard_view(board, found.value(options.value)))
     return 0
 
 
@@ -88,7 +88,7 @@ def _draw(found: Results, board: Leaderboard, options: argparse.Namespace) -> No
         asked = Asked(
             options.value,
             options.by,
-            inputs.where(options),
+            cli.where(options),
             options.unit,
             options.drop_missing,
             options.pair,

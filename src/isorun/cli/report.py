@@ -11,7 +11,7 @@ import argparse
 import importlib
 from typing import TYPE_CHECKING
 
-from isorun.cli import output
+from isorun import cli
 from isorun.errors import NothingRecorded, UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--figures", metavar="FOLDER", help="also write the figures as SVG files")
     parser.add_argument("--pdf", action="store_true", help="with --figures: also as PDF (needs isorun[figures])")
     parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun beside the study)")
-    output.declare(parser)
+    cli.declare_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -44,10 +44,10 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         from isorun.report import json_report
 
-        output.print_json(json_report.to_json(result))
+        cli.print_json(json_report.to_json(result))
         return 0
-    text = terminal.render(result, colour=output.wants_colour(), width=output.terminal_width())
-    output.show_text("".join([text, "\n", *(f"written: {path}\n" for path in written)]))
+    text = terminal.render(result, colour=cli.wants_colour(), width=cli.terminal_width())
+    cli.show_text("".join([text, "\n", *(f"written: {path}\n" for path in written)]))
     return 0
 
 
@@ -55,7 +55,7 @@ def _write_pages(result: StudyResult, options: argparse.Namespace) -> list[str]:
     wanted = {"html": options.html, "markdown": options.markdown, "latex": options.latex}
     asked = {renderer: path for renderer, path in wanted.items() if path}
     for renderer, path in asked.items():
-        output.write_file(path, importlib.import_module(f"isorun.report.{renderer}").render(result))
+        cli.write_file(path, importlib.import_module(f"isorun.report.{renderer}").render(result))
     return list(asked.values())
 
 
@@ -66,7 +66,7 @@ def _write_figures(result: StudyResult, options: argparse.Namespace) -> list[str
         return []
     from isorun.report.figures.study_figures import study_figures
 
-    return output.write_figures(study_figures(result), options.figures, pdf=options.pdf)
+    return cli.write_figures(study_figures(result), options.figures, pdf=options.pdf)
 
 
 def _latest(options: argparse.Namespace) -> str:

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isorun.cli import output
+from isorun import cli
 from isorun.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="also write one self-contained page")
     parser.add_argument("--markdown", metavar="FILE", help="also write Markdown tables")
     parser.add_argument("--figures", metavar="FOLDER", help="also write the figures as SVG files")
-    output.declare(parser)
+    cli.declare_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -82,9 +82,9 @@ def execute(options: argparse.Namespace) -> int:
     view = presentation_view(done.presentation, done.paper.not_attempted)
     written = _write(done, view, options)
     if options.json:
-        output.print_json(done.to_json())
+        cli.print_json(done.to_json())
     else:
-        output.show(view)
+        cli.show(view)
         for path in written:
             print(f"written: {path}")
     return _exit_code(done)
@@ -96,7 +96,7 @@ def _check_targets(options: argparse.Namespace) -> None:
         if not Path(path).absolute().parent.is_dir():
             raise UsageError(f"{path} cannot be written", found=f"there is no folder {Path(path).parent}")
     if options.figures:
-        output.made_folder(options.figures)
+        cli.made_folder(options.figures)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -108,9 +108,9 @@ def _list(options: argparse.Namespace) -> int:
     brought, broken = brought_papers()
     known = (*papers(), *brought)
     if options.json:
-        output.print_json(papers_to_json(known, broken))
+        cli.print_json(papers_to_json(known, broken))
         return 0
-    output.show(papers_view(known, broken))
+    cli.show(papers_view(known, broken))
     print("\nnext: isorun reproduce ase20")
     return 0
 
@@ -120,10 +120,10 @@ def _dry_run(options: argparse.Namespace) -> int:
     from isorun.reproducing import studies_of
 
     studies = studies_of(options.paper, _request(options))
-    planned = [(study, workflow.plan(study), workflow.missing(study, store=options.store)) for study in studies]
+    planned = [(study, workflow.cells(study), workflow.missing(study, store=options.store)) for study in studies]
     if options.json:
         entries = [{"study": study.name, "runs": len(cells), "missing": len(left)} for study, cells, left in planned]
-        output.print_json({"paper": options.paper, "scale": options.scale, "studies": entries})
+        cli.print_json({"paper": options.paper, "scale": options.scale, "studies": entries})
         return 0
     missing, total = sum(len(left) for _, _, left in planned), sum(len(cells) for _, cells, _ in planned)
     print(f"{options.paper} at scale {options.scale}: {missing} of {total} runs are missing; nothing was run")
@@ -149,14 +149,16 @@ def _write(done: Reproduction, view: View, options: argparse.Namespace) -> list[
 
     title = f"{done.paper.title} (scale {done.request.scale})"
     if options.html:
-        output.write_file(options.html, html.render_view(title, f"isorun reproduce {done.paper.name}", view))
+        cli.write_file(options.html, html.render_view(title, f"isorun reproduce {done.paper.name}", view))
     if options.markdown:
-        output.write_file(options.markdown, markdown.render_view(title, view))
-    figures = output.write_figures(view.figures, options.figures) if options.figures else []
+        cli.write_file(options.markdown, markdown.render_view(title, view))
+    figures = cli.write_figures(view.figures, options.figures) if options.figures else []
     return [*filter(None, (options.html, options.markdown)), *figures]
 
 
 def _exit_code(done: Reproduction) -> int:
-    if done.stopped == "interrupted":
+    from isorun.scheduling import INTERRUPTED
+
+    if done.stopped == INTERRUPTED:
         return 130
     return 1 if done.failed or done.stopped else 0

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.cli import inputs, output
+from isorun import cli
 from isorun.report import harmless
 from isorun.study.records import RunState
 
@@ -36,7 +36,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.usage = "isorun run [options] STUDY.toml | isorun run [options] -- COMMAND …"
     parser.add_argument("study", nargs="?", metavar="STUDY", help="a study file, or the name of an ad hoc study")
     parser.set_defaults(takes_command=True)
-    command = inputs.declare_command(parser)
+    command = cli.declare_command(parser)
     command.add_argument("-n", "--repeats", type=int, metavar="N", help="how many identical runs (default 1)")
     both = parser.add_argument_group("how to run")
     both.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own")
@@ -44,9 +44,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
     both.add_argument("--time-limit", metavar="TIME", help="such as 90s, 10m, 2h; a run is stopped then")
     both.add_argument("--retries", type=int, metavar="N", help="how often a failed run is tried again")
     both.add_argument("--fail-fast", action="store_true", help="stop everything at the first failure")
-    output.declare_session(both)
+    cli.declare_session(both)
     both.add_argument("--dry-run", action="store_true", help="show what would be run, and stop")
-    output.declare(parser)
+    cli.declare_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -57,7 +57,7 @@ def execute(options: argparse.Namespace) -> int:
     study = _study(options)
     if options.dry_run:
         return _dry_run(study, options)
-    with workflow.session_of(study, **output.session_options(options)) as session:
+    with workflow.session_of(study, **cli.session_options(options)) as session:
         conditions = workflow.reuse_conditions(study, session.store, adhoc=not options.study)
         for condition in conditions:  # also at once, since whoever reads this may want to stop before hours of runs
             print(f"isorun: warning: {condition.message}\n  next:    {condition.next_step}", file=sys.stderr)
@@ -65,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
             workflow.remember(study, store=session.store)
         with Progress(study, sys.stderr) as progress:
             outcome = workflow.run_missing(study, session, progress)
-        conditions = (*conditions, *workflow.store_conditions(session.store))
+        conditions = (*conditions, *workflow.outcome_conditions(outcome), *workflow.store_conditions(session.store))
         _print(study, outcome, progress, options, conditions=conditions, store=session.store)
     return _exit_code(outcome)
 
@@ -74,8 +74,8 @@ def _study(options: argparse.Namespace) -> Study:
     from isorun import workflow
 
     examples = "isorun run study.toml, or isorun run -n 16 -- python train.py"
-    if inputs.study_or_command(options, options.study, examples):
-        return inputs.study_of([options.command], options)
+    if cli.study_or_command(options, options.study, examples):
+        return cli.study_of([options.command], options)
     return _with_policy(workflow.load(options.study, store=options.store), options)
 
 
@@ -83,17 +83,17 @@ def _with_policy(study: Study, options: argparse.Namespace) -> Study:
     """The study with limits given on the command line, which change how it runs and not which cells it has."""
     from isorun.study.design import changed, document_of
 
-    changes = inputs.policy(options)
+    changes = cli.policy(options)
     return changed(study, policy={**document_of(study)["policy"], **changes}) if changes else study
 
 
 def _dry_run(study: Study, options: argparse.Namespace) -> int:
     from isorun import workflow
 
-    cells = workflow.plan(study, store=options.store)
+    cells = workflow.cells(study, store=options.store)
     left = {cell.id for cell in workflow.missing(study, store=options.store)}
     if options.json:
-        output.print_json({**cell.to_json(), "missing": cell.id in left} for cell in cells)
+        cli.print_json({**cell.to_json(), "missing": cell.id in left} for cell in cells)
         return 0
     print(f"{study.name}: {len(left)} of {len(cells)} runs are missing; nothing was run")
     for cell in cells[:_MOST_SHOWN]:
@@ -115,7 +115,7 @@ def _print(
 
     name = options.study or study.name
     if options.json:
-        output.print_json(_summary(study, outcome, name, store, conditions))
+        cli.print_json(_summary(study, outcome, name, store, conditions))
         return
     print(_headline(study, outcome))
     for line in progress.metrics_found():
@@ -127,25 +127,19 @@ def _print(
     if conditions:
         from isorun.report import View
 
-        output.show(View((), (), tuple(conditions)))
-    if not outcome.records and not outcome.elsewhere:
+        cli.show(View((), (), tuple(conditions)))
+    if not outcome.proposed:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
-    if outcome.count(RunState.FINISHED) or not outcome.records:
+    if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:
         print(f"next: isorun report {name}{f' --store {options.store}' if options.store else ''}")
 
 
 def _headline(study: Study, outcome: Outcome) -> str:
-    from isorun import workflow
+    """How it ended. That all runs were made before is said only where none was proposed."""
+    from isorun.study.cells import cells_of
 
-    total = len(workflow.plan(study))
-    finished = outcome.count(RunState.FINISHED)
-    failed = len(outcome.records) - finished
-    parts = [f"{finished} finished"]
-    parts += [f"{failed} did not finish"] if failed else []
-    parts += [f"{outcome.elsewhere} done by another isorun"] if outcome.elsewhere else []
-    made_before = f"nothing was missing, all {total} runs were made before"
-    text = f"{study.name}: " + (", ".join(parts) if outcome.records or outcome.elsewhere else made_before)
-    return text + (f"; stopped: {outcome.stopped}" if outcome.stopped else "")
+    before = "" if outcome.proposed else f", all {len(cells_of(study))} runs were made before"
+    return f"{study.name}: {outcome}{before}"
 
 
 def _summary(
@@ -194,7 +188,9 @@ def _finite(value: float) -> float | None:
 
 
 def _exit_code(outcome: Outcome) -> int:
-    if outcome.stopped == "interrupted":
+    from isorun.scheduling import INTERRUPTED
+
+    if outcome.stopped == INTERRUPTED:
         return 130
     last = {record.cell.id: record.state for record in outcome.records}
     return 0 if all(state is RunState.FINISHED for state in last.values()) and not outcome.stopped else 1

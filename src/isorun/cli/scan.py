@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from isorun.cli import output
+from isorun import cli
 from isorun.errors import InputError
 
 __all__ = ["declare", "execute"]
@@ -20,7 +20,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     parser.add_argument("log", metavar="LOG", help="a file with what a training printed; - for standard input")
     parser.add_argument("--pattern", dest="patterns", action="append", default=[], metavar="REGEX", help="your own")
-    output.declare(parser)
+    cli.declare_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -34,7 +34,7 @@ def execute(options: argparse.Namespace) -> int:
     found = scan_text(_read(options.log), sources({"patterns": options.patterns}, "--pattern"))
     metrics = {name: judged_column(name) for name in found.series}
     if options.json:
-        output.print_json(
+        cli.print_json(
             {
                 "metrics": {
                     name: {

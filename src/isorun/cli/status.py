@@ -14,8 +14,8 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from isorun.cli import output
-from isorun.cli.output import duration
+from isorun import cli
+from isorun.cli import duration
 from isorun.cli.progress import row_text
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", nargs="?", metavar="STUDY", help=about)
     parser.add_argument("--store", metavar="FOLDER|URL", help="where records are kept (default: .isorun)")
     parser.add_argument("--watch", action="store_true", help="show it again and again until nothing runs")
-    output.declare(parser)
+    cli.declare_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isorun.cli import output
+from isorun import cli
 from isorun.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("verify", "repair", "share"), help="what to do with the store")
     parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun in this folder)")
     parser.add_argument("--group", metavar="NAME", help="with share: the group (default: the one the folder has)")
-    output.declare(parser)
+    cli.declare_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -46,7 +46,7 @@ def execute(options: argparse.Namespace) -> int:
         return _tell_repaired(checking.repair(folder), options)
     changed = checking.share(folder, _group_number(options.group))
     if options.json:
-        output.print_json({"store": str(folder.absolute()), "shared": changed})
+        cli.print_json({"store": str(folder.absolute()), "shared": changed})
     else:
         print(f"{folder}: its group may work with it now ({changed:,} files and folders)")
     return 0
@@ -70,7 +70,7 @@ def _folder(action: str, store: str | None) -> Path:
 
 def _tell_findings(findings: Verified, options: argparse.Namespace) -> int:
     if options.json:
-        output.print_json(findings.to_json())
+        cli.print_json(findings.to_json())
         return 3 if findings.damage else 0
     whole = f"{findings.sound:,} {'record is' if findings.sound == 1 else 'records are'} whole"
     if not findings.damage:
@@ -88,7 +88,7 @@ def _tell_findings(findings: Verified, options: argparse.Namespace) -> int:
 
 def _tell_repaired(repaired: Repaired, options: argparse.Namespace) -> int:
     if options.json:
-        output.print_json(repaired.to_json())
+        cli.print_json(repaired.to_json())
         return 0
     if not repaired.aside:
         print(f"{repaired.store}: nothing is damaged, and nothing was done")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from isorun.cli import inputs, output
+from isorun import cli
 
 if TYPE_CHECKING:
     from isorun.questions import Results
@@ -19,10 +19,10 @@ __all__ = ["declare", "execute"]
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    inputs.declare_table(parser)
+    cli.declare_table(parser)
     parser.add_argument("--value", metavar="COLUMN", help="the column with the results (a study: its first metric)")
     parser.add_argument("--by", metavar="COLUMNS", help="columns that tell groups apart, with commas between")
-    output.declare_figure(parser, "the runs of every group as boxes and points")
+    cli.declare_figure(parser, "the runs of every group as boxes and points")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -30,21 +30,21 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.questions import summarize
     from isorun.report.summaries import summaries_view
 
-    found = inputs.load(options)
+    found = cli.load_results(options)
     summaries = summarize(
         found,
         value=options.value,
         by=options.by,
-        where=inputs.where(options),
+        where=cli.where(options),
         drop_missing=options.drop_missing,
         unit=options.unit,
     )
     if options.figure:
         _draw(found, options)
     if options.json:
-        output.print_json([item.to_json() for item in summaries])
+        cli.print_json([item.to_json() for item in summaries])
     else:
-        output.show(summaries_view(summaries, found.value(options.value)))
+        cli.show(summaries_view(summaries, found.value(options.value)))
     return 0
 
 
@@ -53,6 +53,6 @@ def _draw(found: Results, options: argparse.Namespace) -> None:
     from isorun.report.figures.distributions import strip
     from isorun.report.figures.files import save_figure
 
-    asked = Asked(options.value, where=inputs.where(options), drop_missing=options.drop_missing)
+    asked = Asked(options.value, where=cli.where(options), drop_missing=options.drop_missing)
     groups = groups_of(found, asked, options.by)
     save_figure(strip(groups, found.value(options.value)), options.figure)

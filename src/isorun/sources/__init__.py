@@ -9,9 +9,10 @@ are in `freeform`.
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from isorun.errors import PluginError
 from isorun.study import Sources
@@ -130,7 +131,7 @@ def _shortened(text: str) -> str:
 
 
 class Reading:
-    """The sources that a study asks for, for one run.
+    """The sources that a study asks for, for one run. feed: takes one line of output and the seconds since it began.
 
     A source of another distribution may break its promises: it is then switched off, and a note of the run says so.
     PluginError when one that the study names is not there.
@@ -142,12 +143,17 @@ class Reading:
         self._lines = LineMetrics(sources)
         self._files = _file_sources(sources)
         self._installed = [_Guarded(name, sources, settings) for name, settings in sources.installed.items()]
+        # Called for every line: where there is only one who listens, it is called itself.
+        self.feed: Callable[[str, float], None] = self._feed_all if self._installed else self._lines.feed
 
-    def feed(self, line: str, seconds: float) -> None:
-        """Take in one line of output. seconds: since the run began."""
+    def _feed_all(self, line: str, seconds: float) -> None:
         self._lines.feed(line, seconds)
         for source in self._installed:
             source.feed(line, seconds)
+
+    def latest(self) -> Mapping[str, Any]:
+        """What lines gave since the last call, as one row: `t`, `step` and `values`; empty where nothing came."""
+        return self._lines.latest()
 
     def finish(self, working_folder: Path, since_unix: float) -> tuple[Found, Found]:
         """What was found in files and by other distributions' sources, which wins, and what in the lines of output."""

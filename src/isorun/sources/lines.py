@@ -13,10 +13,11 @@ running values of a bar do not become epochs of their own.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from isorun.sources import AbstractSource, Found
 from isorun.sources.freeform import may_be_a_sentence, read_sentence, read_text
@@ -99,9 +100,11 @@ class LineMetrics(AbstractSource):
         if row is None:
             return False
         self._tables.forget()
-        if row.values or row.has_clock or row.total:
+        if row.values:
             self._timeline.add(row, seconds, line, "stdout")
-            self._last_split = row.split if row.values else self._last_split
+            self._last_split = row.split
+        elif row.has_clock or row.total:
+            self._timeline.add(row, seconds, line, "stdout")
         return True
 
     def _look_whether_shapes_hold(self) -> None:
@@ -141,6 +144,10 @@ class LineMetrics(AbstractSource):
         """All metrics of the run."""
         said = () if self._patterns is None else self._patterns.notes()
         return self._timeline.found((*said, *self._notes()))
+
+    def latest(self) -> Mapping[str, Any]:
+        """The last value of every metric that was seen since the last call, as one row; empty where none was."""
+        return self._timeline.latest()
 
     def _belongs_to_an_object(self, line: str, seconds: float) -> bool:
         """Whether the line goes on with an object over several lines; what breaks one off is read by itself."""
@@ -346,6 +353,7 @@ class Timeline:
         self._left_out: dict[str, dict[str, str]] = {}
         self._mixed: set[str] = set()
         self._too_many_names = False
+        self._told_rows = 0
 
     def add(self, row: Row, seconds: float, line: str, source: str) -> None:
         """Take in one row. source: the start of its metrics' origins ("stdout")."""
@@ -358,10 +366,21 @@ class Timeline:
                 names.setdefault(item.name, " ".join(line.split())[:80])
         if not row.table:
             self._clock.follow(row)
-            if row.has_clock:
+            if row.epoch is not None or row.step is not None:
                 self._last_clock_row = self._rows
         if row.values:
             self._put_all(row, seconds, line, source)
+
+    def latest(self) -> Mapping[str, Any]:
+        """See `LineMetrics.latest`. Nothing is kept for it while lines come in: they come by the million."""
+        new = {name: item for name, item in self._points.items() if item.last_row > self._told_rows and item.values}
+        self._told_rows = self._rows
+        if not new:
+            return {}
+        newest = max(new.values(), key=lambda item: item.last_row)
+        has_step = self._clock.now is not None or newest.moment < -1
+        values = {name: item.values[-1] for name, item in new.items()}
+        return {"t": newest.seconds[-1], "step": newest.steps[-1] if has_step else None, "values": values}
 
     def found(self, notes: tuple[Note, ...] = ()) -> Found:
         """All that was gathered."""
@@ -380,19 +399,22 @@ class Timeline:
         return is_later_bar and clock.now is not None and not row.by_user
 
     def _put_all(self, row: Row, seconds: float, line: str, source: str) -> None:
-        is_evaluation = self._is_evaluation(row)
+        is_evaluation = row.total > 0 and self._is_evaluation(row)
         moment, step = self._moment_of(row)
+        all_points, by_user, final = self._points, row.by_user, row.final or is_evaluation
         for value in row.values:
-            name = self._evaluation_name(value.name) if is_evaluation else value.name
-            points = self._points.get(name)
-            if points is None or points.by_user != row.by_user:
+            name, number, _, fraction = value
+            if is_evaluation:
+                name = self._evaluation_name(name)
+            points = all_points.get(name)
+            if points is None or points.by_user != by_user:
                 points = self._points_of(name, value, row, line, source)
             if points is None:
                 continue
-            self._count += points.put(moment, step, seconds, value.value, full=self._count >= MOST_POINTS_TOGETHER)
+            self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER)
             points.last_row = self._rows
-            points.final = row.final or is_evaluation
-            if points.fraction != value.fraction:
+            points.final = final
+            if points.fraction != fraction:
                 self._mixed.add(name)
 
     def _evaluation_name(self, name: str) -> str:
@@ -403,9 +425,11 @@ class Timeline:
         """Moments of tables are negative, so that they never meet those of the clock; -1 stands for "none yet"."""
         if row.table and row.epoch is not None:
             return -2 - int(row.epoch), row.epoch
-        if self._clock.now is None and not row.total:
-            self._clock.moment += 1
-        return self._clock.moment, self._clock.now
+        clock = self._clock
+        now = clock.now
+        if now is None and not row.total:
+            clock.moment += 1
+        return clock.moment, now
 
     def _points_of(self, name: str, value: Value, row: Row, line: str, source: str) -> SeenPoints | None:
         """New points for a name, also in place of what was found by itself before the user's pattern did."""
@@ -547,19 +571,22 @@ class SeenPoints:
     final: bool = False
     cut: bool = False
 
-    def put(self, moment: int, step: float | None, seconds: float, value: float, *, full: bool) -> bool:
-        """Add a point, or replace the last one when it is of the same moment or there is no room; whether added."""
-        if self.values and (moment == self.moment or full or len(self.values) >= MOST_POINTS):
+    def put(self, moment: int, step: float | None, seconds: float, value: float, full: bool) -> bool:
+        """Add a point, or replace the last one when it is of the same moment or there is no room; whether added.
+
+        full: there is no room for any further point.
+        """
+        count = len(self.values)
+        if count and (moment == self.moment or full or count >= MOST_POINTS):
             self.cut = self.cut or moment != self.moment
             self._replace_last(step, seconds, value)
-            added = False
-        else:
-            self.steps.append(float(len(self.values)) if step is None else step)
-            self.seconds.append(seconds)
-            self.values.append(value)
-            added = True
+            self.moment = moment
+            return False
+        self.steps.append(count if step is None else step)
+        self.seconds.append(seconds)
+        self.values.append(value)
         self.moment = moment
-        return added
+        return True
 
     def _replace_last(self, step: float | None, seconds: float, value: float) -> None:
         self.steps[-1] = self.steps[-1] if step is None else step

@@ -383,7 +383,7 @@ class Template:
             else:
                 row.total = int(number)
         row.values = [
-            Value(name, percentage(line[start:end]) if form[-1] == "%" else float(line[start:end]), form, fraction)
+            Value(name, percentage(line[start:end]) if fraction else float(line[start:end]), form, fraction)
             for (name, _, form, fraction), (start, end) in self.values
         ]
         return row

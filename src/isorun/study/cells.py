@@ -178,7 +178,7 @@ def cells_of(study: Study, key: bytes | None = None) -> tuple[Cell, ...]:
     """All cells, first repeats of every group first.
 
     Groups take turns so that whatever drifts while a study runs (heat, load, other users) hits all of them alike
-    instead of one after the other. key: that of the store, unless the study was given it (`document.with_key`).
+    instead of one after the other. key: that of the store, unless the study was given it (`design.with_key`).
     """
     _refuse_too_many(study)
     return tuple(sorted(_all_cells(study, key), key=lambda cell: cell.repeat))

@@ -79,7 +79,7 @@ class Study:
               configs={"slow": {"lr": 0.01}}, levels=["default", "fixed-seed"], repeats=8)
 
     An approach may also be a module-level Python function. folder: where relative paths start and where the default
-    store lies. withheld: by approach and environment, the keyed hashes of what is in no record (`document.with_key`).
+    store lies. withheld: by approach and environment, the keyed hashes of what is in no record (`with_key`).
     take_seeds: whether constants that the training seeds with follow the run's seed instead.
     """
 
@@ -200,6 +200,9 @@ def adhoc_study(
         if not command or not command[0].strip():
             hint = "isorun run -n 16 -- python train.py"
             raise StudyError("the command is empty, so there is nothing to run", found=shown(list(command)), hint=hint)
+    if len(set(map(tuple, commands))) < len(commands):
+        found = " ".join(redacted_argv(commands[0], {}))
+        raise StudyError("the commands to compare are the same", found=found, hint="change an option of one of them")
     approaches = _approach_names([redacted_argv(command, {}) for command in commands])
     every = [word for command in commands for word in (*command, "")][:-1]
     return Study(
@@ -218,15 +221,16 @@ def adhoc_study(
 
 
 def _approach_names(commands: Sequence[Sequence[str]]) -> list[str]:
-    """A name for each: the scripts' where they differ, else the script's with the words that only this one has."""
+    """A name for each: the scripts' where they differ, else the script's with the words that only this one has.
+
+    Commands that differ in nothing but what is withheld are numbered.
+    """
     names = [_approach_name(command) for command in commands]
     if len(set(names)) == len(names):
         return names
     told = [f"{name} {_own_words(command, commands)}".strip() for name, command in zip(names, commands, strict=True)]
-    if len(set(told)) < len(told):
-        raise StudyError(
-            "the commands to compare are the same", found=" ".join(commands[0]), hint="change an option of one of them"
-        )
+    if len({name[:100] for name in told}) < len(told):
+        return [f"{name[:96]} {number}" for number, name in enumerate(told, start=1)]
     return [name[:100] for name in told]
 
 

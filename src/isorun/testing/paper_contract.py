@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from isorun.cli import output
+from isorun import cli
 from isorun.cli.main import main
 from isorun.errors import IsorunError
 from isorun.study.cells import cells_of
@@ -66,7 +66,7 @@ class PaperContract:
     def test_it_can_be_listed(self, capsys: pytest.CaptureFixture[str]) -> None:
         """For people and, as plain JSON, for machines."""
         paper = self.paper()
-        output.show(papers_view([paper]))
+        cli.show(papers_view([paper]))
         assert paper.name in capsys.readouterr().out
         assert json.loads(json.dumps(papers_to_json([paper])))["papers"][0]["name"] == paper.name
 
@@ -128,7 +128,7 @@ class PaperContract:
         json.dumps(dict(shown.numbers), allow_nan=False)
         view = presentation_view(shown, paper.not_attempted)
         assert view.listings[0].items == shown.scaled_down
-        output.show(view)
+        cli.show(view)
         assert capsys.readouterr().out.startswith(shown.verdict[0].split()[0])
 
     def test_each_part_can_be_asked_for_alone(self, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from json.encoder import encode_basestring_ascii
 from pathlib import Path
 from typing import Any, Callable, Mapping
 
-from . import events, runfolder
+from . import runfolder
 from .redaction import redacted_argv
 
 ERROR_FILE = "worker-error.txt"
@@ -24,7 +24,7 @@ INITIAL_WEIGHTS = "weights.initial"
 FINAL_WEIGHTS = "weights.final"
 DEFAULT_PER_CLASS_METRIC = "accuracy"
 MAX_HELD_EVENTS = 100_000
-MAX_PREDICTION_BYTES = events.MAX_LINE_BYTES - 2**16
+MAX_PREDICTION_BYTES = runfolder.MAX_LINE_BYTES - 2**16
 # A generator that is seeded for each example must not fill the record.
 MAX_SEEDS_A_PLACE = 8
 MAX_SEED_PLACES = 200
@@ -67,7 +67,7 @@ class Recorder:
         self._booted = _seconds_since_process_began()
         self._started = time.monotonic()
         self._imports = 0.0
-        self._file: events.EventFile | None = None
+        self._file: runfolder.EventFile | None = None
         self._held: list[dict[str, Any]] = [self._start_event()]
         self._complained: set[tuple[str, str]] = set()
         self._places: set[tuple[str, str]] = set()
@@ -263,7 +263,7 @@ class Recorder:
             "executable": sys.executable,
             "argv": redacted_argv(_command_line(), os.environ),
             "unix": time.time(),
-            "isorun": events.PROTOCOL,
+            "isorun": runfolder.PROTOCOL,
             "process": round(self._booted, 6),
         }
 

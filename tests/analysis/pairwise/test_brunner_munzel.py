@@ -14,7 +14,7 @@ from scipy import stats
 from isorun.analysis import pairwise as module
 from isorun.analysis.pairwise import brunner_munzel, superiority_law, superiority_score
 from isorun.analysis.sequential import Look
-from isorun.analysis.sequential.statistics import superiority_scores
+from isorun.analysis.sequential.paths import superiority_scores
 
 values = st.sampled_from([5, 7]).flatmap(
     lambda n: st.lists(st.integers(-9, 9).map(float), min_size=n, max_size=n).map(np.array)

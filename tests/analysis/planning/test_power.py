@@ -10,7 +10,7 @@ from scipy import stats
 from isorun.analysis.planning.power import TESTS, detectable_difference, power, power_of, runs_needed
 from isorun.analysis.planning.power_curves import Design, NormalRuns, power_curve
 from isorun.analysis.sequential import Look
-from isorun.analysis.sequential.statistics import centred_u, centred_u_of_all
+from isorun.analysis.sequential.paths import centred_u, centred_u_of_all
 from isorun.errors import InputError
 
 

@@ -6,8 +6,8 @@ from scipy import stats
 
 from isorun.analysis.sequential import Look, every
 from isorun.analysis.sequential.equivalence import e_process_equivalence, plain_equivalence, spending_equivalence
+from isorun.analysis.sequential.paths import moments
 from isorun.analysis.sequential.rules import sequential_rule
-from isorun.analysis.sequential.statistics import moments
 from isorun.analysis.sequential.trace import ends, trace
 
 SCHEDULE = every(1, min_runs=5, max_runs=30)

@@ -12,8 +12,8 @@ from scipy import stats
 from isorun.analysis.pairwise import wilcoxon_signed_rank
 from isorun.analysis.pairwise.effects import pairing_effect
 from isorun.analysis.sequential import Look, every
+from isorun.analysis.sequential.paths import signed_rank_scores
 from isorun.analysis.sequential.rules import sequential_rule
-from isorun.analysis.sequential.statistics import signed_rank_scores
 from isorun.analysis.sequential.trace import ends, trace
 from isorun.analysis.sequential.verdict import METHODS, Verdict, decide, next_action
 from isorun.errors import InputError

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from isorun.analysis.sequential import Look, every
-from isorun.analysis.sequential.statistics import centred_u, centred_u_of_all, moments, pooled_t, welch_t
+from isorun.analysis.sequential.paths import centred_u, centred_u_of_all, moments, pooled_t, welch_t
 
 SCHEDULE = (Look(5, 5), Look(6, 5), Look(6, 9), Look(12, 10))
 

@@ -7,8 +7,8 @@ import pytest
 
 from isorun.analysis.sequential import SPENDING, Look, against_stored, boundaries, cumulative_error, every, fractions
 from isorun.analysis.sequential.boundaries import null_scores, rejected_by
+from isorun.analysis.sequential.paths import superiority_scores
 from isorun.analysis.sequential.rules import sequential_rule
-from isorun.analysis.sequential.statistics import superiority_scores
 from isorun.analysis.sequential.trace import ends, trace
 from isorun.errors import InputError
 

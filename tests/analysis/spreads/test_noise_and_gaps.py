@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from isorun.analysis.spreads import outliers
@@ -129,6 +129,7 @@ def test_equal_values_have_no_outliers_and_one_that_differs_from_many_equal_ones
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=20), st.floats(-1e3, 1e3))
+@example([0.0, 1.0, 2.2250738585e-313], 0.0)
 @settings(deadline=None)
 def test_shifting_all_runs_moves_no_outlier_far(values, constant):
     assert len(outliers(values)) <= len(values) / 2

@@ -9,8 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from isorun.errors import UsageError  # noqa: E402
-from isorun.worker.events import EventReader  # noqa: E402
 from isorun.worker.levels import hooked_python_path  # noqa: E402
+from isorun.worker.runfolder import EventReader  # noqa: E402
 from isorun.zoo.studies.ase20 import train  # noqa: E402
 from isorun.zoo.studies.ase20.training.options import parsed  # noqa: E402
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 import enum
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,6 +38,7 @@ __all__ = [
     "ASSUMED",
     "DECLARED",
     "DIRECTION_CODES",
+    "ORDER",
     "Direction",
     "JudgedMetric",
     "MetricKind",
@@ -45,8 +46,10 @@ __all__ = [
     "direction_conditions",
     "direction_of",
     "direction_unknown",
+    "first_choice",
     "how_to_declare",
     "is_bookkeeping",
+    "is_class_series",
     "judged_column",
     "kind_of",
     "split_of",
@@ -576,3 +579,25 @@ def how_to_declare(metric: JudgedMetric) -> str:
     better = metric.direction or "lower"
     other = "" if metric.direction else " (or higher)"
     return f'--metric {metric.name}:{better}{other}, or [metrics."{metric.name}"] direction = "{better}" in the study'
+
+
+ORDER: Final = (
+    "accuracies before other scores before losses; of each, test before eval before val before unnamed; "
+    "training values last, and after them names that do not tell which direction is better"
+)
+
+
+def first_choice(names: Iterable[str]) -> str | None:
+    """Which of the metrics a study is judged by that declares none: the first in ORDER, classes' own left aside."""
+    candidates = [name for name in names if not is_bookkeeping(name) and not is_class_series(name)]
+    return min(candidates, key=_rank, default=None)
+
+
+def is_class_series(name: str) -> bool:
+    """Whether it is the metric of one class: "accuracy[cat]"."""
+    return name.endswith("]") and "[" in name
+
+
+def _rank(name: str) -> tuple[bool, bool, MetricKind, Split, int, str]:
+    split, kind = split_of(name), kind_of(name)
+    return (kind is MetricKind.OTHER, split is Split.TRAINING, kind, split, len(name), name)

@@ -42,9 +42,9 @@ from isorun.analysis.sequential import (
     fractions,
 )
 from isorun.analysis.sequential.boundaries import calibrate
+from isorun.analysis.sequential.paths import centred_u, moments, signed_rank_scores, superiority_scores, welch_t
 from isorun.analysis.sequential.projection import smoothed_resample
 from isorun.analysis.sequential.rules import futility_scores, sequential_rule
-from isorun.analysis.sequential.statistics import centred_u, moments, signed_rank_scores, superiority_scores, welch_t
 from isorun.analysis.sequential.trace import ends, trace
 from isorun.errors import InputError
 

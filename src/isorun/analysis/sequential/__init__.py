@@ -1,7 +1,7 @@
 """Decide while runs come in. Here are both ends of it: the plan, declared before the runs, and the decision.
 
-plan ─▶ rules (a statistic at every look, boundaries) ─▶ trace ─▶ verdict.decide ─▶ decision
-                                                     projection (how many more runs) ◀─┘
+plan ─▶ rules (boundaries of the statistics that `paths` takes at every look) ─▶ trace ─▶ verdict.decide ─▶ decision
+                                                              projection (how many more runs) ◀─┘
 
 Looks: the moments at which the runs made so far are compared.
 

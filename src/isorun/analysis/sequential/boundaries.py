@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from isorun.analysis.pairwise import SPREAD_RATIOS
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.sequential import MOST_RUNS, Look, Schedule
-from isorun.analysis.sequential.statistics import RunArray, centred_u, signed_rank_scores, superiority_scores
+from isorun.analysis.sequential.paths import RunArray, centred_u, signed_rank_scores, superiority_scores
 from isorun.errors import InputError
 
 __all__ = [

@@ -34,7 +34,7 @@ from scipy import special
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.sequential import Look, Schedule, cumulative_error, fractions
 from isorun.analysis.sequential.boundaries import calibrate, null_paths
-from isorun.analysis.sequential.statistics import Moments, RunArray, moments, pooled_t, welch_t
+from isorun.analysis.sequential.paths import Moments, RunArray, moments, pooled_t, welch_t
 
 __all__ = [
     "EquivalenceRule",

@@ -40,7 +40,7 @@ from isorun.analysis.sequential import (
     declared_looks,
     fractions,
 )
-from isorun.analysis.sequential.statistics import (
+from isorun.analysis.sequential.paths import (
     RunArray,
     centred_u,
     centred_u_of_all,

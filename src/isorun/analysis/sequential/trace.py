@@ -23,8 +23,8 @@ from scipy.special import ndtr, ndtri, stdtr
 from isorun.analysis.pairwise import MeanDifference, welch
 from isorun.analysis.samples import FloatArray, Interval
 from isorun.analysis.sequential import PathPoint, Schedule
+from isorun.analysis.sequential.paths import RunArray, centred_u, centred_u_of_all, moments
 from isorun.analysis.sequential.rules import Rule
-from isorun.analysis.sequential.statistics import RunArray, centred_u, centred_u_of_all, moments
 
 if TYPE_CHECKING:
     from isorun.analysis.sequential.equivalence import EquivalenceRule

@@ -213,7 +213,10 @@ def _modified_z(sample: FloatArray) -> FloatArray:
     distances = sample - np.median(sample)
     median_distance = float(np.median(np.abs(distances)))
     unit = 1.482602218505602 * median_distance or 1.2533141373155001 * float(np.abs(distances).mean())
-    return distances / unit if unit > 0.0 else np.zeros_like(sample)
+    if not unit > 0.0:
+        return np.zeros_like(sample)
+    with np.errstate(over="ignore"):  # over a distance of 1e-313 a run is as far away as a number can say
+        return np.nan_to_num(distances / unit)
 
 
 @dataclass(frozen=True, slots=True)

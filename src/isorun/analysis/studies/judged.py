@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
 from isorun.analysis.evidence.judged import (
+    ORDER,
     JudgedMetric,
     MetricKind,
-    Split,
     direction_unknown,
-    is_bookkeeping,
+    first_choice,
+    is_class_series,
     judged_column,
     kind_of,
-    split_of,
 )
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.studies.class_values import class_values
@@ -29,24 +28,18 @@ from isorun.study.design import Metric
 from isorun.study.records import RunRecord
 
 __all__ = [
-    "ORDER",
     "WeakRule",
     "judged_metrics",
     "logged_metrics",
     "weak_rule",
 ]
 
-ORDER: Final = (
-    "accuracies before other scores before losses; of each, test before eval before val before unnamed; "
-    "training values last, and after them names that do not tell which direction is better"
-)
-
 
 def judged_metrics(declared: Mapping[str, Metric], records: Sequence[RunRecord]) -> tuple[JudgedMetric, ...]:
     """The declared metrics in their order; without any, the one that comes first in ORDER; none if none was logged."""
     if declared:
         return tuple(_judged(metric, records, "") for metric in declared.values())
-    chosen = _first_choice(logged_metrics(records))
+    chosen = first_choice(logged_metrics(records))
     if chosen is None:
         return ()
     because = f"the study declares no metric, and {chosen} comes first in the order: {ORDER}"
@@ -56,21 +49,7 @@ def judged_metrics(declared: Mapping[str, Metric], records: Sequence[RunRecord])
 def logged_metrics(records: Iterable[RunRecord]) -> tuple[str, ...]:
     """All metrics that any run has a value of, per-class series left aside, sorted by name."""
     names = {name for record in records for name in (*record.results, *record.series)}
-    return tuple(sorted(name for name in names if not _is_class_series(name)))
-
-
-def _is_class_series(name: str) -> bool:
-    return name.endswith("]") and "[" in name
-
-
-def _first_choice(names: Iterable[str]) -> str | None:
-    candidates = [name for name in names if not is_bookkeeping(name)]
-    return min(candidates, key=_rank, default=None)
-
-
-def _rank(name: str) -> tuple[bool, bool, MetricKind, Split, int, str]:
-    split, kind = split_of(name), kind_of(name)
-    return (kind is MetricKind.OTHER, split is Split.TRAINING, kind, split, len(name), name)
+    return tuple(sorted(name for name in names if not is_class_series(name)))
 
 
 def _judged(metric: Metric, records: Sequence[RunRecord], because: str) -> JudgedMetric:
@@ -107,7 +86,7 @@ def _chance(metric: Metric, scale: str, records: Iterable[RunRecord]) -> tuple[f
 
 
 def _classes(record: RunRecord, metric: str) -> Iterable[str]:
-    yield from (name[name.index("[") + 1 : -1] for name in record.series if _is_class_series(name))
+    yield from (name[name.index("[") + 1 : -1] for name in record.series if is_class_series(name))
     yield from class_values(record, metric, None)
 
 

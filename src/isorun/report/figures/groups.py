@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 GroupsLike = Mapping[str, npt.ArrayLike] | Sequence[Group]
-"""Groups as `isorun.analysis.measurements.Table.groups` gives them, or names with their values."""
+"""Groups as `isorun.analysis.measurements.Measurements.groups` gives them, or names with their values."""
 
 COLOURS: Final = 6
 MOST_LINES: Final = 2 * COLOURS

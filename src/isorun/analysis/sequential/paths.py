@@ -1,8 +1,7 @@
 """Statistics at every look, for many comparisons at once.
 
-Arrays are (runs, comparisons), row i is the i-th run of a side in every comparison. Results are (looks, comparisons).
-Positive values speak for A having the higher values. Rules, their simulated boundaries and the equivalence test are all
-made of these, so they lie below them.
+Arrays are (runs, comparisons): row i is the i-th run of a side in every comparison. Results are (looks, comparisons).
+Positive values speak for A having the higher values.
 """
 
 from __future__ import annotations
