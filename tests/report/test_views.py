@@ -42,6 +42,12 @@ def test_hostile_text_is_harmless_in_both_forms(view):
     assert "<script" not in view.html_fragment()
 
 
+def test_a_fragment_stresses_the_verdict_without_a_style_sheet(sound):
+    view = study_view(sound)
+    assert "<strong>" in view.html_fragment()
+    assert view.html_fragment().index("<strong>") < view.html_fragment().index("<table")
+
+
 def test_a_fragment_is_balanced_and_runs_nothing(view, sound):
     for shown in (view, study_view(sound, figures=True)):
         parser = Balance()

@@ -51,9 +51,13 @@ def render_view(title: str, kicker: str, view: View) -> str:
 
 
 def fragment(view: View) -> str:
-    """The same as a part of somebody else's page, such as a notebook: no script, no ids that could be there twice."""
+    """The same as a part of somebody else's page, such as a notebook: no script, no ids that could be there twice.
+
+    Our style sheet is not there, so the first sentence of the verdict is strong by itself.
+    """
     parts = [
-        _sentences(view.verdict[:1], view.verdict[1:]),
+        *(f"<p><strong>{_unbroken(sentence)}</strong></p>" for sentence in view.verdict[:1]),
+        *([_items(view.verdict[1:])] if view.verdict[1:] else []),
         *(f"<div>{svg.render(figure, standalone=True)}</div>" for figure in view.figures),
         *(_table(table) for table in view.tables),
         *(f"<p>{escaped(listing.title)}</p>{_items(listing.items)}" for listing in view.listings if listing.items),

@@ -1,4 +1,4 @@
-"""What a store keeps of a record, and when two records are the same one.
+"""What a store keeps of a record, and when two records are the same one. Part of the contract: every store calls it.
 
 Every number is a float where the record says float. Keeping a record that was read back changes nothing, so a record
 can travel between stores and stay the same record.
