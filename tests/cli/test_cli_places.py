@@ -118,11 +118,22 @@ def test_devices_that_are_not_there_are_refused(typed, monkeypatch, words, messa
     assert "Traceback" not in done.stderr
 
 
-def test_runs_that_share_a_device_are_a_warning_of_the_report(typed, monkeypatch):
+@pytest.mark.parametrize("words", ["x,y", "0,1", "0,,1"])
+@pytest.mark.parametrize("visible", ["", "-1"])
+def test_devices_are_refused_where_none_is_visible(typed, tmp_path, monkeypatch, words, visible):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    done = typed("run", "--name", "s", "--devices", words, "--", "true")
+    assert done.returncode == 1
+    assert f"{words!r} does not name devices that are visible here" in done.stderr
+    assert records(tmp_path) == []
+
+
+def test_runs_that_share_a_device_are_a_warning_of_the_run_and_the_report(typed, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two CPUs")
     script = "import time; print('acc: 0.5'); time.sleep(0.5)"
-    typed("run", "-n", "2", "-j", "2", "--name", "s", "--metric", "acc:higher", "--", "python", "-c", script)
+    done = typed("run", "-n", "2", "-j", "2", "--name", "s", "--metric", "acc:higher", "--", "python", "-c", script)
+    assert "2 of 2 runs shared a device (other runs used cuda:2 at the same time)" in " ".join(done.stdout.split())
     report = json.loads(typed("report", "s", "--json").stdout)
     assert "shared-device" in json.dumps(report)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -192,6 +193,26 @@ def test_a_job_that_is_told_to_stop_there_leaves_a_record(make_job, tmp_path):
     running.communicate(timeout=20)
     assert time.monotonic() - began < 10
     assert read_record(tmp_path / "there").state is RunState.INTERRUPTED
+
+
+def test_a_signal_that_comes_before_the_job_leaves_a_record_too(make_job, tmp_path):
+    job = make_job(("sleep", "60"))
+    command = [sys.executable, "-m", "isorun.execution.carrying", "-", str(tmp_path / "there")]
+    running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    until = time.monotonic() + 20
+    while not _holds_back(running.pid, signal.SIGTERM):
+        assert time.monotonic() < until, "the signal would end the process without a record"
+        time.sleep(0.01)
+    running.send_signal(signal.SIGTERM)
+    told, _ = running.communicate(json.dumps(job.to_json()), timeout=30)
+    assert running.returncode == 0
+    assert json.loads(told.splitlines()[-1])["state"] == "interrupted"
+    assert read_record(tmp_path / "there").state is RunState.INTERRUPTED
+
+
+def _holds_back(pid, number):
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return bool(int(status["SigBlk"], 16) >> (number - 1) & 1)
 
 
 def test_devices_are_lent_recorded_and_shared_with_a_note(make_job, tmp_path, local, monkeypatch):

@@ -65,7 +65,8 @@ def execute(options: argparse.Namespace) -> int:
             workflow.remember(study, store=session.store)
         with Progress(study, sys.stderr) as progress:
             outcome = workflow.run_missing(study, session, progress)
-        conditions = (*conditions, *workflow.outcome_conditions(outcome), *workflow.store_conditions(session.store))
+        told = (*workflow.outcome_conditions(outcome), *_sharing(outcome), *workflow.store_conditions(session.store))
+        conditions = (*conditions, *told)
         _print(study, outcome, progress, options, conditions=conditions, store=session.store)
     return _exit_code(outcome)
 
@@ -132,6 +133,18 @@ def _print(
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
     if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:
         print(f"next: isorun report {name}{f' --store {options.store}' if options.store else ''}")
+
+
+def _sharing(outcome: Outcome) -> list[Condition]:
+    """Runs that had a device together, told at once: whoever started them can still change that."""
+    noted = [next((note for note in record.notes if note.code == "shared-device"), None) for record in outcome.records]
+    sharing = [note.message for note in noted if note]
+    if not sharing:
+        return []
+    from isorun.analysis.evidence import Condition, some
+
+    message = f"{len(sharing)} of {some(len(noted), 'run')} shared a device ({sharing[0]})"
+    return [Condition("shared-device", message, "lower --jobs, or give more --devices")]
 
 
 def _headline(study: Study, outcome: Outcome) -> str:

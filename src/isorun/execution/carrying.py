@@ -14,6 +14,11 @@ import socket
 import sys
 import threading
 import time
+
+if __name__ == "__main__":
+    # Who sends a job and takes it back at once gets a record too: the signal waits until there is somebody to hear it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -433,6 +438,7 @@ def _carry_out_alone(job: Job, folder: Path, devices: str, cpus: str) -> RunReco
     workshop = Workshop(launch="fresh")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: workshop.stop())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     try:
         new_folder(folder)
         lent_devices = Devices(devices).lend(job.resources.devices, job.environment.env)

@@ -270,12 +270,13 @@ def _chosen(asked: str, visible: Visible) -> tuple[str, ...]:
     if asked == "auto":
         return visible.names
     names = tuple(name.strip() for name in asked.split(","))
-    unknown = [name for name in names if not name or (visible.names and name not in visible.names)]
+    unknown = [name for name in names if name not in visible.names]
     if unknown or len(set(names)) < len(names):
         raise ExecutionError(
             f"--devices: {asked!r} does not name devices that are visible here",
             found=", ".join(visible.names) or "none",
             allowed="auto, none, or a list of those that are visible, each once",
+            hint="" if visible.names else "CUDA_VISIBLE_DEVICES names devices that no driver lists here",
         )
     return names
 

@@ -195,7 +195,8 @@ def _identical_table(result: StudyResult) -> Table:
     )
     rows = tuple(row for group in result.groups for row in _identical_rows(group, metric))
     note = "Runs in one row had everything fixed that their level fixes. 1 distinct: bit for bit the same weights."
-    unknown = ("—: no run left such a digest.",) if any(UNKNOWN in row for row in rows) else ()
+    digests = [cell for group in result.groups for same in group.identical for cell in _digest_cells(same)]
+    unknown = ("— under distinct weights: no run left such a digest.",) if UNKNOWN in digests else ()
     return Table(
         "identical", "Identical runs: do the same seeds give the same weights?", columns, rows, (note, *unknown)
     )

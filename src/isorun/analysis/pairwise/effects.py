@@ -70,7 +70,10 @@ _NO_UNCERTAINTY = 1e4
 
 @dataclass(frozen=True, slots=True)
 class EffectSize:
-    """d and g, each with its 95 % interval; all None where there is no spread to compare with."""
+    """d and g, each with its 95 % interval; all None where there is no spread to compare with.
+
+    g is None with three runs: the factor that takes the bias out needs two degrees of freedom.
+    """
 
     cohens_d: float | None = None
     cohens_d_ci95: Interval | None = None
@@ -92,13 +95,14 @@ def effect_size(first: npt.ArrayLike, second: npt.ArrayLike, confidence: float =
     if pooled <= 1e-14 * largest or pooled == 0.0:
         return EffectSize()
     d = float(first.mean() - second.mean()) / pooled
-    factor, limits = _bias_factor(freedom), _interval(d, n, m, confidence)
+    limits = _interval(d, n, m, confidence)
+    if freedom < 2:
+        return EffectSize(d, limits)
+    factor = _bias_factor(freedom)
     return EffectSize(d, limits, d * factor, None if limits is None else (limits[0] * factor, limits[1] * factor))
 
 
 def _bias_factor(freedom: int) -> float:
-    if freedom < 2:
-        return 0.0
     log_ratio = float(gammaln(freedom / 2.0) - gammaln((freedom - 1) / 2.0))
     return math.exp(log_ratio) / math.sqrt(freedom / 2.0)
 

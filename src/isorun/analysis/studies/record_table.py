@@ -64,7 +64,9 @@ class Records(Sequence[RunRecord]):
             import pandas as pd
         except ImportError:
             raise MissingExtra("pandas", "tables", "records.to_pandas()") from None
-        return pd.DataFrame(self.to_columns())
+        frame = pd.DataFrame(self.to_columns())
+        # Runs at level default have no seed, and what is missing would turn the seeds of all others into floats.
+        return frame.astype({"seed": "Int64", "repeat": "Int64"})
 
     def to_polars(self) -> pl.DataFrame:
         """The table as a Polars frame."""
