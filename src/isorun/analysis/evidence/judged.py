@@ -598,6 +598,6 @@ def is_class_series(name: str) -> bool:
     return name.endswith("]") and "[" in name
 
 
-def _rank(name: str) -> tuple[bool, bool, Kind, Split, int, str]:
+def _rank(name: str) -> tuple[bool, bool, MetricKind, Split, int, str]:
     split, kind = split_of(name), kind_of(name)
-    return (kind is Kind.OTHER, split is Split.TRAINING, kind, split, len(name), name)
+    return (kind is MetricKind.OTHER, split is Split.TRAINING, kind, split, len(name), name)
