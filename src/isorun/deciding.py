@@ -35,12 +35,12 @@ from isorun.analysis.studies.selection import DEFAULT_SELECTIONS
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.errors import InputError, IsorunError, NothingRecorded, known_names
 from isorun.execution import AbstractExecutor
-from isorun.questions import GROUP_FACTORS, Results, refuse_pooling, study_results
+from isorun.questions import Results, refuse_pooling, study_results
 from isorun.scheduling import AbstractAgenda, Observer, carry_out
 from isorun.session import Session
 from isorun.showing import VIEWS
 from isorun.store import PLANS, AbstractDocuments, AbstractStore
-from isorun.study.cells import Cell, Level, cells_of
+from isorun.study.cells import GROUP_FACTORS, Cell, Level, cells_of
 from isorun.study.design import Study, extended, with_key
 from isorun.study.records import RunRecord, RunState
 

@@ -65,7 +65,6 @@ from isorun.analysis.sequential import Decision, named, skewed_pairs, withheld
 from isorun.analysis.sequential.verdict import decide
 from isorun.analysis.spreads import column_names, spread
 from isorun.errors import InputError, known_names
-from isorun.study.cells import GROUP_FACTORS
 
 if TYPE_CHECKING:
     from isorun.analysis.pairwise.by_name import Named
@@ -293,8 +292,11 @@ class Extras:
 
 NO_EXTRAS: Final = Extras()
 
-_FACTORS: Final = (*GROUP_FACTORS, "device")
-"""Columns that say how a run was made; runs that differ in them are not repetitions of one another."""
+FACTORS: Final = ("approach", "config", "environment", "level", "device")
+"""Columns that say how a run was made; runs that differ in them are not repetitions of one another.
+
+They begin with the GROUP_FACTORS of a study, which a table from elsewhere does not load for them; a test holds that.
+"""
 REAL_RUNS: Final = "isorun run -n 10 -- COMMAND makes independent runs of any training"
 
 
@@ -407,7 +409,7 @@ def _from_table(data: Any, chosen: _TablePart) -> tuple[tuple[Side, Side], Pairs
     columns = column_names(by, tuple(table.columns))
     first, second = _two_of(table.groups(value, columns, drop_missing=chosen.drop_missing), chosen.labels)
     sides = _side(table, first, value, counting), _side(table, second, value, counting)
-    fixed = [name for name in _FACTORS if name not in {*columns, counting.column}]
+    fixed = [name for name in FACTORS if name not in {*columns, counting.column}]
     rows = {side.name: side.values for side in (first, second)}
     pooled = (*counting_conditions(table, rows, counting), *pooled_conditions(table, rows, fixed))
     if chosen.pair is None:
