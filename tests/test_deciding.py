@@ -175,7 +175,7 @@ def test_the_plan_is_kept_and_a_larger_budget_is_refused_later(store):
 
 def test_before_the_first_look_any_plan_will_do_and_then_the_kept_one(store):
     study = two()
-    kept = KeptPlan.of(store.documents("plans"), workflow.plan(study)[:2])
+    kept = KeptPlan.of(store.documents("plans"), workflow.cells(study)[:2])
     assert kept.allows(Plan(max_runs=90, alpha=0.01)) == Plan(max_runs=90, alpha=0.01)
     kept.keep(Plan(), study)
     assert kept.allows(Plan(max_runs=20)) == Plan()

@@ -13,13 +13,13 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__", "testing"},
     {"cli"},
-    {"deciding", "reproducing"},
+    {"deciding", "reproducing", "repair", "share"},
     {"questions", "stats"},
     {"workflow"},
     {"scheduling"},
     {"session"},
     {"showing"},
-    {"registry", "repair", "zoo"},
+    {"zoo"},
     {"report", "diagnose"},
     {"execution", "store", "analysis"},
     {"environments", "sources"},
@@ -108,6 +108,13 @@ def test_no_module_of_analysis_imports_itself_through_others():
 @pytest.mark.parametrize("path", sorted((ROOT / "worker").rglob("*.py")), ids=lambda path: path.name)
 def test_the_worker_imports_nothing_of_isorun(path):
     assert not list(imported_parts(path))
+
+
+@pytest.mark.parametrize(
+    ("room", "below"), [("repair", "workflow"), ("share", "workflow"), ("diagnose", "analysis"), ("cli", "repair")]
+)
+def test_rooms_to_come_may_use_what_they_will_need(room, below):
+    assert RANK[room] < RANK[below]
 
 
 def test_every_module_belongs_to_a_layer():

@@ -21,7 +21,7 @@ def test_the_examples_run_one_after_the_other(tmp_path, monkeypatch, capsys):
 
 def test_every_question_and_its_result_are_on_the_page():
     for name in isorun.__all__:
-        if name not in {"IsorunError", "Study", "Verdict", "digest", "log", "plan", "reproduce", "result"}:
+        if name not in {"IsorunError", "Study", "Verdict", "digest", "log", "reproduce", "result"}:
             assert name in PAGE, name
 
 

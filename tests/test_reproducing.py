@@ -4,11 +4,12 @@ from types import MappingProxyType
 
 import pytest
 
-from isorun import reproducing, session
+from isorun import plugins, reproducing, session
 from isorun.errors import NothingRecorded, UsageError
 from isorun.report import Column, Table
 from isorun.study.design import Study
 from isorun.study.records import RunState
+from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Omission, Presentation, Request, Scale
 
 TRAIN = """
@@ -130,6 +131,21 @@ def test_a_study_of_threads_gets_as_many_jobs_as_have_their_cpus(monkeypatch):
         return reproducing._fitting(jobs, study)
 
     assert (fitting(8, 1), fitting(8, 3), fitting(1, 3), fitting(8, 16)) == (8, 2, 1, 1)
+
+
+def test_another_executor_is_not_measured_by_this_machine(tmp_path, monkeypatch):
+    asked = []
+
+    def open_executor(name, options):
+        asked.append((name, options.jobs))
+        return InstantExecutor(lambda _: Computed({"accuracy": 0.5}), options.jobs)
+
+    monkeypatch.setattr(plugins, "load", lambda *_, **__: None)
+    monkeypatch.setattr(session, "open_executor", open_executor)
+    monkeypatch.setattr(reproducing, "gpu_is_visible", lambda: False)
+    monkeypatch.setattr(reproducing.os, "sched_getaffinity", lambda _: {0})
+    done = reproducing.reproduce("tiny", folder=tmp_path, device="cuda", executor="cluster", jobs=64)
+    assert (done.finished, asked) == (2, [("cluster", 64)])
 
 
 def test_a_gpu_that_is_not_there_is_said_once_before_anything_runs(tmp_path, monkeypatch):

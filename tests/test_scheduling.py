@@ -1,6 +1,7 @@
 """The loop: every cell once, failures by policy, work shared with others, a clean stop, an agenda that hears all."""
 
 import os
+import queue
 import signal
 import threading
 import time
@@ -11,13 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.errors import ExecutionError, StoreError, StudyError
+from isorun import scheduling, session
+from isorun.errors import ExecutionError, PluginError, StoreConflict, StoreError, StudyError
 from isorun.execution import AbstractExecutor, ExecutorFailed, RowsLogged, RunEnded, RunStarted
 from isorun.scheduling import AbstractAgenda, CellList, Observer, carry_out
 from isorun.session import ExecutorOptions, Session
 from isorun.study.cells import cells_of
 from isorun.study.design import Study, adhoc_study, kept_study, without_secrets
 from isorun.study.records import RunState
+from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 from record_builder import make_record
 
@@ -180,6 +183,232 @@ def test_a_cell_that_somebody_else_finishes_is_left_to_them_and_its_record_is_he
     assert waits.seen == [(theirs.id, os.getpid())]
 
 
+def test_who_is_waited_for_is_told_once_however_often_one_looks(monkeypatch):
+    monkeypatch.setattr(scheduling, "_LOOK_AGAIN_SECONDS", 0.01)
+    study, store, looks = study_of(1), MemoryStore(), []
+    (theirs,) = cells_of(study)
+    claim = store.claim(theirs.id)
+    holders = store.holders
+    store.holders = lambda: looks.append(1) or holders()
+
+    def finish_elsewhere():
+        store.finish(make_record(theirs, attempt=claim.attempt))
+        claim.release()
+
+    threading.Timer(0.3, finish_elsewhere).start()
+    waits = Waits()
+    carried(study, store=store, observer=waits)
+    assert len(looks) > 3
+    assert waits.seen == [(theirs.id, os.getpid())]
+
+
+def test_a_cell_that_somebody_else_finished_while_we_ran_it_is_theirs_and_stops_nobody():
+    study, store = study_of(3), MemoryStore()
+    lost = cells_of(study)[1]
+
+    def overtaken(job):
+        if job.cell.id == lost.id:
+            store.finish(replace(make_record(lost, attempt=job.attempt + 1), results={"acc": 0.125}))
+        return RunState.FINISHED
+
+    agenda = Listening(cells_of(study))
+    outcome, _, _ = carried(study, StubExecutor(state_of=overtaken), store, agenda=agenda)
+    assert (len(outcome.records), outcome.elsewhere, outcome.stopped) == (2, 1, "")
+    assert [note.code for note in outcome.notes] == ["made-elsewhere"]
+    assert lost.label in outcome.notes[0].message
+    assert [record.results["acc"] for record in store.records([lost.id])] == [0.125]
+    assert sorted(cell for cell, _, final in agenda.heard if final) == sorted(cell.id for cell in cells_of(study))
+    assert not store.holders()
+
+
+def test_a_conflict_with_nothing_is_trouble_of_the_store():
+    class Confused(MemoryStore):
+        def finish(self, record):
+            raise StoreConflict("another record is there")
+
+    with pytest.raises(StoreConflict):
+        carried(study_of(1), store=Confused())
+
+
+class Growing(StubExecutor):
+    """Has no room until it was asked for it some times; then for as many as it was told."""
+
+    def __init__(self, rooms, **options):
+        super().__init__(**options)
+        self.rooms = list(rooms)
+
+    @property
+    def capacity(self):
+        return self.rooms.pop(0) if len(self.rooms) > 1 else self.rooms[0]
+
+    @capacity.setter
+    def capacity(self, _):
+        pass
+
+
+class Room(Observer):
+    told = 0
+
+    def waiting_for_room(self):
+        self.told += 1
+
+
+@pytest.fixture
+def quick_looks(monkeypatch):
+    monkeypatch.setattr(scheduling, "_LOOK_AGAIN_SECONDS", 0.01)
+
+
+@pytest.mark.usefixtures("quick_looks")
+@pytest.mark.parametrize("rooms", [[0] * 20 + [2], [0, 0, 1], [1, 1, *[0] * 20, 1]])
+def test_an_executor_without_room_is_waited_for_and_nothing_is_given_up(rooms):
+    room = Room()
+    outcome, executor, _ = carried(study_of(4), Growing(rooms), observer=room)
+    assert outcome.count(RunState.FINISHED) == outcome.proposed == 4
+    assert len(executor.executed) == 4
+    assert room.told <= 1
+    assert room.told or rooms[0] or len(rooms) < 20
+
+
+@pytest.mark.usefixtures("quick_looks")
+def test_capacity_that_grows_while_a_run_goes_on_is_used():
+    outcome, executor, _ = carried(study_of(3), Growing([1] * 5 + [3], seconds=1.0))
+    assert executor.most_at_once == 3
+    assert outcome.count(RunState.FINISHED) == 3
+
+
+@pytest.mark.usefixtures("quick_looks")
+def test_a_stop_while_there_is_no_room_ends_the_work():
+    threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
+    outcome, executor, _ = carried(study_of(3), Growing([0]))
+    assert (outcome.stopped, outcome.proposed, outcome.records, executor.executed) == ("interrupted", 3, (), [])
+
+
+class ByRoom(AbstractAgenda):
+    """Proposes as many as there is room for."""
+
+    def __init__(self, cells):
+        self.left = list(cells)
+        self.rooms = []
+
+    def propose(self, room):
+        if not self.left:
+            return ()
+        self.rooms.append(room())
+        batch, self.left = self.left[: self.rooms[-1]], self.left[self.rooms[-1] :]
+        return batch
+
+    def hear(self, record, *, final):
+        pass
+
+
+def test_an_agenda_may_propose_as_many_as_there_is_room_for():
+    study = study_of(7)
+    agenda = ByRoom(cells_of(study))
+    outcome, _, _ = carried(study, StubExecutor(capacity=3, seconds=0.02), agenda=agenda)
+    assert len(outcome.records) == 7
+    assert agenda.rooms == [3, 1, 1, 1, 1]
+
+
+@pytest.mark.usefixtures("quick_looks")
+def test_an_agenda_that_was_told_of_no_room_is_asked_again():
+    study = study_of(3)
+    agenda = ByRoom(cells_of(study))
+    outcome, _, _ = carried(study, Growing([0] * 9 + [3]), agenda=agenda)
+    assert outcome.count(RunState.FINISHED) == 3
+    assert agenda.rooms[0] == 0
+
+
+def test_where_nothing_is_proposed_no_executor_is_opened():
+    opened = Session(MemoryStore(), "no-such-executor", ExecutorOptions(runs=None))
+    assert carry_out(CellList(()), opened, study_of()).proposed == 0
+
+
+class Pruning(Listening):
+    """Stops the runs of one cell at their first row."""
+
+    def __init__(self, cells, pruned):
+        super().__init__(cells)
+        self.pruned = pruned
+        self.rows = []
+
+    def hear_rows(self, cell, rows):
+        self.rows += [(cell.id, row["values"]["loss"]) for row in rows]
+        return cell.id == self.pruned
+
+
+def test_an_agenda_hears_rows_and_can_stop_one_run():
+    class StopsOne(StubExecutor):
+        def stop(self, run_id=None):
+            self.asked.append(run_id)
+            self.told.put(run_id)
+
+        def _run(self, job, tell):
+            if job.cell.id != pruned.id:
+                return super()._run(job, tell)
+            tell(RowsLogged(job.run_id, (ROW,)))
+            assert self.told.get(timeout=20) == job.run_id
+            return tell(
+                RunEnded(job.run_id, make_record(job.cell, attempt=job.attempt, state=RunState.INTERRUPTED, reason="x"))
+            )
+
+    study = study_of(3, retries=2)
+    pruned = cells_of(study)[1]
+    executor = StopsOne()
+    executor.asked, executor.told = [], queue.Queue()
+    agenda = Pruning(cells_of(study), pruned.id)
+    outcome, _, _ = carried(study, executor, agenda=agenda)
+    assert executor.asked == [f"{pruned.id}-1"]
+    assert (pruned.id, RunState.INTERRUPTED, True) in agenda.heard
+    assert len(agenda.rows) == 3
+    assert (outcome.count(RunState.FINISHED), outcome.stopped) == (2, "")
+
+
+class Foreign(Exception):
+    """What a driver of somebody else raises."""
+
+
+@pytest.mark.parametrize("what", ["claim", "finish", "records", "run_ids"])
+def test_what_a_store_of_others_raises_names_it(what):
+    def broken(*_):
+        raise Foreign("connection reset")
+
+    class Torn(MemoryStore):
+        pass
+
+    setattr(Torn, what, broken)
+    store = Torn()
+    if what == "records":
+        MemoryStore.claim(store, cells_of(study_of(1))[0].id)
+        store.run_ids = set
+    with pytest.raises(PluginError, match=r"the store .*Torn failed[^$]*Foreign: connection reset"):
+        carried(study_of(1), store=store)
+
+
+@pytest.mark.parametrize("what", ["submit", "stop"])
+def test_what_an_executor_of_others_raises_names_it(what, monkeypatch):
+    monkeypatch.setattr(scheduling, "_GIVE_UP_SECONDS", 0.1)
+
+    class Torn(StubExecutor):
+        pass
+
+    def broken(*_):
+        raise RuntimeError("the cluster is away")
+
+    setattr(Torn, what, broken)
+    store = MemoryStore()
+    with pytest.raises(PluginError, match=r"the executor .*Torn failed[^$]*RuntimeError: the cluster is away"):
+        carried(study_of(2), Torn(seconds=1.0), store, Signalling(signal.SIGINT))
+    assert not store.holders()
+
+
+def test_what_came_of_it_is_told_in_one_line():
+    outcome, _, _ = carried(study_of(2), StubExecutor(state_of=failed))
+    assert (str(outcome), repr(outcome)) == ("0 finished, 2 did not finish", "<Outcome: 0 finished, 2 did not finish>")
+    assert replace(outcome, stopped="<b>")._repr_html_() == "<p>0 finished, 2 did not finish; stopped: &lt;b&gt;</p>"
+    assert str(scheduling.Outcome(())) == "nothing was missing"
+    assert str(scheduling.Outcome((), 3, proposed=3)) == "0 finished, 3 done by another isorun or earlier"
+
+
 def test_many_cells_of_another_isorun_are_looked_at_together_and_not_one_after_the_other():
     study, store = study_of(40), MemoryStore()
     theirs = {cell.id: store.claim(cell.id) for cell in cells_of(study)[1:]}
@@ -320,20 +549,142 @@ def test_a_signal_that_asks_for_an_end_stops_the_runs_and_keeps_what_they_left(n
     assert signal.getsignal(number) is before
 
 
-def test_a_second_signal_kills_the_runs():
-    class Stubborn(StubExecutor):
-        def stop(self, run_id=None):
-            pass
+class Stubborn(StubExecutor):
+    """Runs that do not stop when asked; closing ends them and waits for them. silent: without telling anybody."""
 
-        def close(self):
-            self.killed = True
-            self.stopped.set()
+    def __init__(self, silent=False, **options):
+        super().__init__(**options)
+        self.silent = silent
+        self.asked = []
+        self.threads = []
 
-    outcome, executor, _ = carried(
-        study_of(2), Stubborn(seconds=30), observer=Signalling(signal.SIGINT, signal.SIGTERM)
-    )
+    def submit(self, job, tell):
+        before = set(threading.enumerate())
+        super().submit(job, lambda event: (self.silent and isinstance(event, RunEnded)) or tell(event))
+        self.threads += set(threading.enumerate()) - before
+
+    def stop(self, run_id=None):
+        self.asked.append(run_id)
+
+    def close(self):
+        self.killed = True
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join(20)
+
+
+def opened_by_the_session(monkeypatch, executor, store):
+    monkeypatch.setattr(session, "open_executor", lambda *_: executor)
+    return Session(store, "any", ExecutorOptions(runs=None))
+
+
+TWICE = (signal.SIGINT, signal.SIGTERM)
+
+
+def test_a_second_signal_kills_the_runs(monkeypatch):
+    study, executor, store = study_of(2), Stubborn(seconds=30), MemoryStore()
+    opened = opened_by_the_session(monkeypatch, executor, store)
+    outcome = carry_out(CellList(cells_of(study)), opened, study, Signalling(*TWICE))
     assert executor.killed
     assert outcome.stopped == "interrupted"
+    assert [record.state for record in store.records()] == [RunState.INTERRUPTED]
+
+
+def test_an_executor_that_kills_without_a_word_is_not_waited_for(monkeypatch):
+    study, store = study_of(2), MemoryStore()
+    opened = opened_by_the_session(monkeypatch, Stubborn(silent=True, seconds=30), store)
+    began = time.monotonic()
+    outcome = carry_out(CellList(cells_of(study)), opened, study, Signalling(*TWICE))
+    assert time.monotonic() - began < 10
+    assert (outcome.stopped, outcome.records) == ("interrupted", ())
+    assert not store.holders()
+
+
+def test_a_second_signal_does_not_close_an_executor_that_others_opened():
+    class Slow(Stubborn):
+        def stop(self, run_id=None):
+            super().stop(run_id)
+            threading.Timer(0.6, self.stopped.set).start()
+
+    executor = Slow(seconds=30)
+    outcome, _, store = carried(study_of(2), executor, observer=Signalling(*TWICE))
+    assert not executor.killed
+    assert len(executor.asked) == 2
+    assert None not in executor.asked
+    assert [record.state for record in store.records()] == [RunState.INTERRUPTED]
+    assert outcome.stopped == "interrupted"
+
+
+def test_a_third_ctrl_c_is_what_it_always_is(monkeypatch):
+    monkeypatch.setattr(scheduling, "_GIVE_UP_SECONDS", 0.1)
+    executor, store = Stubborn(seconds=30), MemoryStore()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            carried(study_of(2), executor, store, Signalling(*[signal.SIGINT] * 3))
+    finally:
+        executor.close()
+    assert not store.holders()
+
+
+@pytest.mark.parametrize("make", [lambda: InstantExecutor(_no_luck, 2), lambda: StubExecutor(state_of=_none_of_bad)])
+def test_an_executor_whose_runs_were_stopped_carries_out_the_next_study(make):
+    executor = make()
+    bad = Study("bad", approaches={"bad": "false"}, repeats=3, policy={"on_failure": "fail-fast"})
+    outcome, _, _ = carried(bad, executor)
+    assert "fail-fast" in outcome.stopped
+    outcome, _, _ = carried(study_of(3), executor)
+    assert outcome.count(RunState.FINISHED) == 3
+    executor.close()
+
+
+def _no_luck(job):
+    return Computed(exit_code=int(job.cell.approach == "bad"))
+
+
+def _none_of_bad(job):
+    return RunState.FAILED if job.cell.approach == "bad" else RunState.FINISHED
+
+
+def test_the_first_reason_to_stop_is_the_one_that_is_told():
+    class InterruptsAtTheEnd(Observer):
+        def run_ended(self, record):
+            if record.state is RunState.FAILED:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    first = cells_of(study_of(3))[0].id
+
+    def state_of(job):
+        time.sleep(0 if job.cell.id == first else 0.4)
+        return RunState.FAILED
+
+    study = study_of(3, on_failure="fail-fast")
+    outcome, _, _ = carried(study, StubExecutor(capacity=2, state_of=state_of), observer=InterruptsAtTheEnd())
+    assert "fail-fast" in outcome.stopped
+
+
+def test_an_interrupted_run_is_not_tried_again():
+    class Interrupts(StubExecutor):
+        def _run(self, job, tell):
+            self.stopped.set()
+            super()._run(job, tell)
+
+    outcome, executor, _ = carried(study_of(1, retries=3), Interrupts())
+    assert [record.state for record in outcome.records] == [RunState.INTERRUPTED]
+    assert len(executor.executed) == 1
+
+
+def test_an_agenda_is_not_asked_after_a_stop():
+    class Counting(CellList):
+        asked = 0
+
+        def propose(self, room):
+            self.asked += 1
+            return super().propose(room)
+
+    study = study_of(4, on_failure="fail-fast")
+    agenda = Counting(cells_of(study))
+    carried(study, StubExecutor(state_of=failed), agenda=agenda)
+    assert agenda.asked == 1
 
 
 def test_a_signal_that_was_ignored_stays_ignored():
@@ -381,7 +732,7 @@ class Doubling(AbstractAgenda):
         self.next = 1
         self.batches = []
 
-    def propose(self):
+    def propose(self, room):
         if self.open or not self.left:
             return ()
         batch, self.left = self.left[: self.next], self.left[self.next :]

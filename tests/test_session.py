@@ -80,6 +80,44 @@ def test_an_executor_and_a_store_of_another_distribution_work_through_the_comman
     assert (status["finished"], status["missing"], status["running"]) == (4, 0, [])
 
 
+def test_an_executor_is_named_by_the_scheme_of_a_url_and_gets_all_of_it(isorun, monkeypatch, tmp_path):
+    done = isorun("run", "-n", 2, "--executor", "coins://fair?tosses=3", "--json", "--", "python", "none.py")
+    assert done.returncode == 0, done.stderr
+    assert {run["launch"] for run in json.loads(done.stdout)["runs"]} == {"instant"}
+    given = []
+
+    def load(_, name, **__):
+        return lambda options: given.append((name, options.url)) or InstantExecutor(lambda _: Computed())
+
+    monkeypatch.setattr(plugins, "load", load)
+    for asked in ("coins", "coins://", "SLURM://gpu?account=x"):
+        open_executor(asked, ExecutorOptions(tmp_path)).close()
+    assert given == [("coins", ""), ("coins", "coins://"), ("slurm", "SLURM://gpu?account=x")]
+
+
+@pytest.mark.parametrize("words", [("report", "s.toml"), ("report", "s"), ("run", "s.toml", "--dry-run"), ("status",)])
+def test_reading_a_store_behind_a_url_makes_none(isorun, tmp_path, words):
+    (tmp_path / "s.toml").write_text('[approaches.a]\ncommand = "true"\n')
+    done = isorun(*words, "--store", "shelf://typo")
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
+    if "--dry-run" in words:
+        assert "1 of 1 runs are missing" in done.stdout
+    else:
+        assert done.returncode == 1
+        assert "neither a study file" in done.stderr or "there is no store shelf://typo" in done.stderr
+
+
+def test_a_folder_may_be_given_as_a_url(isorun, tmp_path):
+    done = isorun("run", "--name", "once", "--store", f"folder://{tmp_path}/box", "--", "true")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["box"]
+    assert list((tmp_path / "box" / "runs").iterdir())
+    for place in ("box", "folder://box", f"FOLDER://{tmp_path}/box"):
+        status = json.loads(isorun("status", "once", "--store", place, "--json").stdout)
+        assert status["finished"] == 1
+
+
 def test_decide_takes_the_executor_and_the_store_too(isorun):
     words = ("decide", "--executor", "coins", "--store", "shelf://box", "--max-runs", 5, "--metric", "heads:higher")
     done = isorun(*words, "--json", "--", "python", "a.py", "--vs-", "python", "b.py")
@@ -109,6 +147,9 @@ def test_a_paper_of_another_distribution_is_listed_and_reproduced(isorun):
         (("--executor", "coin"), ["no executor 'coin'", "local, coins, torn", "did you mean 'coins'"]),
         (("--executor", "torn"), ["executor 'torn' of the distribution isorun-example cannot be loaded", "nowhere"]),
         (("--store", "box://here"), ["no store 'box'", "folder, shelf"]),
+        (("--executor", "coin://fair"), ["no executor 'coin'", "did you mean 'coins'"]),
+        (("--executor", "local://here"), ["the executor 'local' takes no URL", "local://here"]),
+        (("--store", "folder://"), ["names no folder", "folder:///data/runs"]),
     ],
 )
 def test_a_wrong_name_lists_the_known_ones_and_a_broken_part_is_named(isorun, tmp_path, words, said):
@@ -137,6 +178,34 @@ def test_where_the_store_lies(tmp_path, monkeypatch):
     assert store_place("here", tmp_path) == "here"
     assert runs_folder("here") == Path("here/runs")
     assert runs_folder("postgresql://host/base", tmp_path) == tmp_path / ".isorun" / "runs"
+
+
+def test_only_a_store_that_is_a_folder_has_run_folders_inside(tmp_path):
+    class Elsewhere(MemoryStore):
+        folder = Path("/nowhere/of/ours")
+
+    assert runs_folder(Elsewhere(), tmp_path) == tmp_path / ".isorun" / "runs"
+    assert runs_folder(f"folder://{tmp_path}/box") == tmp_path / "box" / "runs"
+    with FolderStore(tmp_path / "box") as store:
+        assert runs_folder(store) == tmp_path / "box" / "runs"
+
+
+@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, workflow.status])
+def test_what_a_store_of_others_raises_while_it_is_read_names_it(ask):
+    class Torn(MemoryStore):
+        def records(self, cell_ids=None):
+            raise ConnectionError("the server went away")
+
+        finished = records
+
+    with pytest.raises(PluginError, match=r"the store .*Torn failed[^$]*the server went away"):
+        ask(Study("s", approaches={"a": "true"}), store=Torn())
+
+
+def test_a_mistake_in_isoruns_own_parts_is_shown_as_one(monkeypatch):
+    monkeypatch.setattr(MemoryStore, "records", lambda *_: {}["no such key"])
+    with pytest.raises(KeyError):
+        workflow.records(Study("s", approaches={"a": "true"}), store=MemoryStore())
 
 
 def test_a_folder_that_is_no_store_does_not_become_one_by_being_read(tmp_path):

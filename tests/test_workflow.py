@@ -6,6 +6,7 @@ import pytest
 
 from isorun import workflow
 from isorun.errors import NothingRecorded, StudyError
+from isorun.scheduling import Outcome
 from isorun.store.folder import FolderStore
 from isorun.study.design import Study, adhoc_study
 from isorun.study.records import Note, RunState
@@ -119,8 +120,8 @@ def test_a_kept_study_has_the_same_cells_without_the_values_of_its_variables(tmp
     document = store.documents("studies").read("kept")
     assert f'"{value}"' not in str(document).replace("'", '"')
     assert kept.environments["default"].env["OMP_NUM_THREADS"] == "1"
-    ids = [cell.id for cell in workflow.plan(study, store=store)]
-    assert [cell.id for cell in workflow.plan(kept, store=store)] == ids
+    ids = [cell.id for cell in workflow.cells(study, store=store)]
+    assert [cell.id for cell in workflow.cells(kept, store=store)] == ids
 
 
 def test_two_commands_that_differ_in_a_secret_alone_are_two_cells(tmp_path, store, instant):
@@ -151,6 +152,26 @@ def test_a_name_that_nothing_has_lists_what_there_is(tmp_path, monkeypatch):
         workflow.load("folder")
 
 
+def test_cells_beyond_the_study_are_shown_where_they_are_asked_for(store, instant):
+    workflow.run(study_of(repeats=5), store=store, executor=instant)
+    study, more = study_of(repeats=3), workflow.cells(study_of(repeats=5))
+    assert len(workflow.records(study, store=store)) == 3
+    assert len(workflow.records(study, store=store, beyond=more)) == 5
+    assert workflow.analyse(study, store=store).states[RunState.FINISHED] == 3
+    assert workflow.analyse(study, store=store, beyond=more).states[RunState.FINISHED] == 5
+
+
+def test_a_run_that_was_not_kept_is_a_warning():
+    outcome = Outcome((), 1, proposed=1, notes=(Note("made-elsewhere", "a was run here too"),))
+    (told,) = workflow.outcome_conditions(outcome)
+    assert (told.code, told.message) == ("made-elsewhere", "a was run here too")
+
+
+def test_a_whole_store_that_is_not_there_is_told_without_a_study(tmp_path):
+    with pytest.raises(NothingRecorded, match="nothing has been recorded for any study"):
+        workflow.status(store=tmp_path / "none")
+
+
 def test_what_the_store_has_to_say_is_a_warning_of_the_report(instant):
     class Telling(MemoryStore):
         def notes(self):
@@ -163,7 +184,7 @@ def test_what_the_store_has_to_say_is_a_warning_of_the_report(instant):
 
 def test_status_counts_what_is_finished_failed_running_and_missing(store):
     study = study_of(repeats=6)
-    cells = workflow.plan(study)
+    cells = workflow.cells(study)
     for cell in cells[:2]:
         store.finish(make_record(cell))
     store.finish(make_record(cells[2], state=RunState.FAILED))
@@ -184,7 +205,7 @@ def test_an_edited_script_is_told_before_its_runs_serve_again(tmp_path, changed,
     from isorun.worker.usercode import hash_of_file
 
     store = MemoryStore()
-    store.finish(make_record(workflow.plan(study)[0], code={"script_sha256": hash_of_file(tmp_path / "a.py")}))
+    store.finish(make_record(workflow.cells(study)[0], code={"script_sha256": hash_of_file(tmp_path / "a.py")}))
     if changed:
         (tmp_path / "a.py").write_text("print(2)")
     told = workflow.reuse_conditions(study, store, adhoc=False)
@@ -193,7 +214,7 @@ def test_an_edited_script_is_told_before_its_runs_serve_again(tmp_path, changed,
 
 def test_runs_of_another_study_and_a_taken_name_are_told(tmp_path, store):
     first = adhoc_study([("python", "a.py")], name="one", folder=tmp_path)
-    store.finish(make_record(workflow.plan(first)[0], code={}))
+    store.finish(make_record(workflow.cells(first)[0], code={}))
     workflow.remember(first, store=store)
     same = adhoc_study([("python", "a.py")], name="two", folder=tmp_path)
     told = workflow.reuse_conditions(same, store, adhoc=True)

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from isorun.errors import IsorunError
     from isorun.questions import agree, compare, mixed_model, power, rank, summarize
     from isorun.reproducing import reproduce
+    from isorun.scheduling import Outcome
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
-    from isorun.workflow import analyse, plan, records, run
+    from isorun.workflow import analyse, cells, records, run
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "IsorunError",
     "Leaderboard",
     "MixedResult",
+    "Outcome",
     "PowerResult",
     "Records",
     "RunRecord",
@@ -50,12 +52,12 @@ __all__ = [
     "Verdict",
     "agree",
     "analyse",
+    "cells",
     "compare",
     "decide",
     "digest",
     "log",
     "mixed_model",
-    "plan",
     "power",
     "rank",
     "records",
@@ -75,6 +77,7 @@ _LAZY = {
     "IsorunError": "isorun.errors",
     "Leaderboard": "isorun.analysis.leaderboards.leaderboard",
     "MixedResult": "isorun.analysis.mixed.result",
+    "Outcome": "isorun.scheduling",
     "PowerResult": "isorun.analysis.planning.power",
     "Records": "isorun.analysis.studies.record_table",
     "RunRecord": "isorun.study.records",
@@ -85,10 +88,10 @@ _LAZY = {
     "Verdict": "isorun.analysis.sequential",
     "agree": "isorun.questions",
     "analyse": "isorun.workflow",
+    "cells": "isorun.workflow",
     "compare": "isorun.questions",
     "decide": "isorun.deciding",
     "mixed_model": "isorun.questions",
-    "plan": "isorun.workflow",
     "power": "isorun.questions",
     "rank": "isorun.questions",
     "records": "isorun.workflow",

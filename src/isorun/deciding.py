@@ -304,7 +304,7 @@ class _Rule(AbstractAgenda):
         self._last: _Look | None = None
         self._stopped = ""
 
-    def propose(self) -> Sequence[Cell]:
+    def propose(self, room: Callable[[], int]) -> Sequence[Cell]:  # noqa: ARG002 - a look waits for all its runs
         """What is missing up to the next look, once all up to the last one has ended."""
         while not self._open and not self.over:
             if self._look_is_due:
@@ -379,7 +379,7 @@ class _Rule(AbstractAgenda):
             study=self.larger,
             conditions=self._last.conditions,
             stopped=self._stopped,
-            to_keep=_beyond(self._study, self.larger),
+            to_keep=workflow.more_than(self._study, workflow.runs_of(self.larger)),
         )
 
 
@@ -412,8 +412,8 @@ class KeptPlan:
 
     def keep(self, plan: Plan, made: Study) -> None:
         """Keep the plan at its first look, its stage as it goes on, and which runs were made for it."""
-        runs = {"repeats": made.repeats, "seeds": list(made.seeds)}
-        self.documents.write(self._name, {"cells": list(self.cells), "plan": plan.to_json(), "made": runs})
+        document = {"cells": list(self.cells), "plan": plan.to_json(), "made": workflow.runs_of(made)}
+        self.documents.write(self._name, document)
 
     @property
     def _name(self) -> str:
@@ -507,12 +507,6 @@ def _refuse_unlogged(found: Results, value: str | None) -> None:
         raise InputError(
             f"no run left the metric {name!r}", allowed=allowed, hint="isorun scan shows what is read from output"
         )
-
-
-def _beyond(study: Study, larger: Study) -> str:
-    if larger.repeats > study.repeats:
-        return f"repeats = {larger.repeats}"
-    return f"seeds = {list(larger.seeds)}" if larger.seeds != study.seeds else ""
 
 
 def _cells_where(study: Study, where: Mapping[str, str]) -> list[Cell]:

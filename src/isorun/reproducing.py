@@ -94,12 +94,15 @@ def reproduce(
     """
     request = Request(scale, Path(folder), tuple(only), runs, device, recorded=not run)
     studies = studies_of(name, request)
-    if run and studies and device == "cuda" and not gpu_is_visible():
+    if run and studies and device == "cuda" and executor == "local" and not gpu_is_visible():
         raise UsageError("--device cuda needs a GPU", found="the driver shows none", allowed="auto, cpu")
-    stopped = ""
-    if run:
-        stopped = _carry_out(studies, store, watch, executor=executor, jobs=jobs, launch=launch, devices=devices)
-    found = {study.name: _records(study, store) for study in studies}
+    with ExitStack() as stack:
+        stopped = ""
+        if run and studies:
+            stopped, store = _carry_out(
+                studies, store, watch, stack, executor=executor, jobs=jobs, launch=launch, devices=devices
+            )
+        found = {study.name: _records(study, store) for study in studies}
     if studies and not any(found.values()):
         raise NothingRecorded(f"nothing has been recorded of {name} at scale {scale}", hint=f"isorun reproduce {name}")
     chosen = paper(name)
@@ -114,38 +117,39 @@ def _carry_out(
     studies: Sequence[Study],
     store: workflow.Store,
     watch: Watcher | None,
+    stack: ExitStack,
     *,
     executor: str,
     jobs: int,
     launch: str,
     devices: str,
-) -> str:
-    """Why it ended before all was run; empty if it did not."""
+) -> tuple[str, workflow.Store]:
+    """Why it ended before all was run, empty if it did not; and the store, which stays open as long as the stack."""
     sessions: dict[int, Session] = {}
-    with ExitStack() as stack:
-        for study in studies:
-            at_once = _fitting(jobs, study)
-            if at_once not in sessions:
-                # One store for all of them; another number of runs at a time takes other CPUs, and so another executor.
-                opened = next(iter(sessions.values())).store if sessions else store
-                session = workflow.session_of(
-                    study,
-                    store=opened,
-                    executor=executor,
-                    jobs=at_once,
-                    launch=launch,
-                    devices=devices,
-                    python=sys.executable,  # the trainings of papers are isorun's own
-                )
-                sessions[at_once] = stack.enter_context(session)
-            workflow.remember(study, store=sessions[at_once].store)
-            with watch(study) if watch else nullcontext(Observer()) as observer:
-                outcome = workflow.run_missing(study, sessions[at_once], observer)
-            if outcome.stopped:
-                return outcome.stopped
-            if outcome.records and not outcome.count(RunState.FINISHED):
-                return f"every run of {study.name} failed"
-    return ""
+    for study in studies:
+        # Only this executor runs on this machine; others know their own.
+        at_once = _fitting(jobs, study) if executor == "local" else jobs
+        if at_once not in sessions:
+            # One store for all of them; another number of runs at a time takes other CPUs, and so another executor.
+            session = workflow.session_of(
+                study,
+                store=store,
+                executor=executor,
+                jobs=at_once,
+                launch=launch,
+                devices=devices,
+                python=sys.executable,  # the trainings of papers are isorun's own
+            )
+            sessions[at_once] = stack.enter_context(session)
+            store = sessions[at_once].store
+        workflow.remember(study, store=store)
+        with watch(study) if watch else nullcontext(Observer()) as observer:
+            outcome = workflow.run_missing(study, sessions[at_once], observer)
+        if outcome.stopped:
+            return outcome.stopped, store
+        if outcome.records and not outcome.count(RunState.FINISHED):
+            return f"every run of {study.name} failed", store
+    return "", store
 
 
 def _fitting(jobs: int, study: Study) -> int:

@@ -12,6 +12,7 @@ nothing else is left to start, in case its holder died.
 from __future__ import annotations
 
 import abc
+import html
 import queue
 import secrets
 import signal
@@ -23,9 +24,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from isorun.errors import IsorunError
+from isorun.errors import IsorunError, StoreConflict
 from isorun.execution import Event, ExecutorFailed, RowsLogged, RunEnded, RunStarted, job_of
-from isorun.session import Session
+from isorun.session import Session, blaming
 from isorun.store import Claim, Holder
 from isorun.study.cells import Cell
 from isorun.study.design import Study
@@ -37,21 +38,32 @@ INTERRUPTED: Final = "interrupted"
 _LOOK_AGAIN_SECONDS: Final = 0.5
 _GIVE_UP_SECONDS: Final = 20.0
 """How long runs may take to end after an error: longer than executors wait between asking and killing."""
+_CONTENT_ERRORS: Final = (ValueError, TypeError, OverflowError, RecursionError, AttributeError, LookupError)
+"""What a store may raise over the content of one record, whatever it is made of."""
 
 
 class AbstractAgenda(abc.ABC):
     """Says which cells are next. The work is over when none is proposed, running, to be retried or held by others."""
 
     @abc.abstractmethod
-    def propose(self) -> Sequence[Cell]:
+    def propose(self, room: Callable[[], int]) -> Sequence[Cell]:
         """Cells that may start now; asked at the start and after every record.
 
+        room: says how many more runs the executor could use now. More may be proposed, and wait. Only who asks it makes
+        the loop open its executor; who was told that there is none is asked again until there is.
         A cell is proposed once, and again only when it was heard of for the last time without being finished.
         """
 
     @abc.abstractmethod
     def hear(self, record: RunRecord, *, final: bool) -> None:
         """A record of a proposed cell, also one that somebody else made. final: no attempt at the cell follows it."""
+
+    def hear_rows(self, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> bool:  # noqa: ARG002 - for those who override
+        """What a running training logged, the latest last. True stops this run, which ends as interrupted.
+
+        The base lets every run go on.
+        """
+        return False
 
 
 class CellList(AbstractAgenda):
@@ -60,7 +72,7 @@ class CellList(AbstractAgenda):
     def __init__(self, cells: Iterable[Cell]) -> None:
         self._cells: tuple[Cell, ...] = tuple(cells)
 
-    def propose(self) -> Sequence[Cell]:
+    def propose(self, room: Callable[[], int]) -> Sequence[Cell]:  # noqa: ARG002 - what has no room waits
         """All of them, the first time."""
         cells, self._cells = self._cells, ()
         return cells
@@ -87,18 +99,44 @@ class Observer:
     def waiting_for(self, cell: Cell, holder: Holder | None) -> None:
         """Nothing is left to do here but cells that others hold; None when the holder cannot be told any more."""
 
+    def waiting_for_room(self) -> None:
+        """Nothing runs, and the executor has no room for a run; told once until it has."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
-    """What one call carried out. stopped: why it ended before all cells were done, empty if it did not."""
+    """What one call carried out.
+
+    elsewhere: cells whose record was there when their turn came, or when our run of them ended: made by another isorun,
+    or earlier. proposed: how many cells there were to do. stopped: why it ended before all of them were done, empty if
+    it did not. notes: what became of runs whose record the store did not take.
+    """
 
     records: tuple[RunRecord, ...]
     elsewhere: int = 0
     stopped: str = ""
+    proposed: int = 0
+    notes: tuple[Note, ...] = ()
 
     def count(self, state: RunState) -> int:
         """How many of the records ended in this state."""
         return sum(record.state == state for record in self.records)
+
+    def __str__(self) -> str:
+        """How many runs ended how, in one line."""
+        finished = self.count(RunState.FINISHED)
+        failed = len(self.records) - finished
+        parts = [f"{finished} finished"] if self.proposed or self.records else ["nothing was missing"]
+        parts += [f"{failed} did not finish"] if failed else []
+        parts += [f"{self.elsewhere} done by another isorun or earlier"] if self.elsewhere else []
+        return ", ".join(parts) + (f"; stopped: {self.stopped}" if self.stopped else "")
+
+    def __repr__(self) -> str:
+        """The same; the records are in `records`."""
+        return f"<Outcome: {self}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(str(self))}</p>"
 
 
 def carry_out(agenda: AbstractAgenda, session: Session, study: Study, observer: Observer | None = None) -> Outcome:
@@ -135,10 +173,15 @@ class _Loop:
         self._held: deque[tuple[float, Cell]] = deque()
         self._running: dict[str, _Running] = {}
         self._tries: Counter[str] = Counter()
-        self._latest_attempts = _latest_attempts(self._store.run_ids())
+        self._latest_attempts: dict[str, int] = {}
         self._known_holders: dict[str, Holder | None] = {}
         self._records: list[RunRecord] = []
-        self._elsewhere = 0
+        self._notes: list[Note] = []
+        self._elsewhere = self._proposed = self._signals = 0
+        # The agenda wanted to know how much room there is, and there was none for it.
+        self._turned_away = False
+        self._told_of_no_room = False
+        self._closed = False
         self._stopped = ""
 
     def carry_out(self) -> Outcome:
@@ -147,21 +190,46 @@ class _Loop:
             try:
                 self._ask_agenda()
                 self._start_runs()
-                while self._running or (self._held and not self._stopped):
+                while self._running or (self._is_something_left() and not self._stopped):
                     self._hear(self._next_told())
                     self._start_runs()
             except BaseException:
                 self._give_up()
                 raise
-        return Outcome(tuple(self._records), self._elsewhere, self._stopped)
+        return Outcome(tuple(self._records), self._elsewhere, self._stopped, self._proposed, tuple(self._notes))
+
+    def _is_something_left(self) -> bool:
+        return bool(self._ready or self._held or self._turned_away)
 
     def _ask_agenda(self) -> None:
-        cells = () if self._stopped else self._agenda.propose()
+        self._turned_away = False
+        cells = () if self._stopped else self._agenda.propose(self._room)
         if cells:
+            self._turned_away = False
             self._ready.extend(cells)
+            self._proposed += len(cells)
+            self._read_attempts(cells)
             for cell in cells:
                 self._tries.pop(cell.id, None)
             self._observer.work_planned(len(cells))
+
+    def _read_attempts(self, cells: Sequence[Cell]) -> None:
+        """Which attempts at these cells are known, so that those of others which follow are told from earlier ones."""
+        new = [cell.id for cell in cells if cell.id not in self._latest_attempts]
+        with blaming("store", self._store):
+            self._latest_attempts |= dict.fromkeys(new, 0) | _latest_attempts(self._store.run_ids(new))
+
+    def _room(self) -> int:
+        """How many more runs the executor could use now."""
+        room = max(self._capacity() - len(self._running) - len(self._ready), 0)
+        # Who proposes nothing because there is no room would hear no record, and so is asked again.
+        self._turned_away = self._turned_away or (room == 0 and not self._running and not self._ready)
+        return room
+
+    def _capacity(self) -> int:
+        executor = self._session.executor
+        with blaming("executor", executor):
+            return executor.capacity
 
     def _start_runs(self) -> None:
         while not self._stopped and self._has_room() and (cell := self._next_cell()):
@@ -169,7 +237,7 @@ class _Loop:
 
     def _has_room(self) -> bool:
         """Whether something is left and the executor can use it; it is not even opened where nothing is left."""
-        return bool(self._ready or self._held) and len(self._running) < self._session.executor.capacity
+        return self._is_something_left() and len(self._running) < self._capacity()
 
     def _next_cell(self) -> Cell | None:
         if self._ready:
@@ -180,7 +248,8 @@ class _Loop:
 
     def _serve(self, cell: Cell) -> None:
         """Start a run of the cell, unless somebody else has it or has done it."""
-        claim = self._store.claim(cell.id)
+        with blaming("store", self._store):
+            claim = self._store.claim(cell.id)
         if claim is None:
             self._look_again(cell)
             return
@@ -193,9 +262,9 @@ class _Loop:
                 return
         except BaseException:
             self._running.pop(f"{cell.id}-{claim.attempt}", None)
-            claim.release()
+            self._release(claim)
             raise
-        claim.release()
+        self._release(claim)
         self._leave_to_others(by_others)
 
     def _submit(self, cell: Cell, claim: Claim) -> None:
@@ -203,7 +272,10 @@ class _Loop:
         job = job_of(self._study, cell, claim.attempt, seed)
         self._latest_attempts[cell.id] = claim.attempt
         self._running[job.run_id] = _Running(cell, claim)
-        self._session.executor.submit(job, self._told.put)
+        self._told_of_no_room = False
+        executor = self._session.executor
+        with blaming("executor", executor):
+            executor.submit(job, self._told.put)
 
     def _look_again(self, cell: Cell) -> None:
         by_others = self._done_by_others(cell)
@@ -214,7 +286,9 @@ class _Loop:
 
     def _done_by_others(self, cell: Cell) -> RunRecord | None:
         """The record that leaves nothing to do here: finished, or tried since by another isorun and not interrupted."""
-        for record in reversed(self._store.records([cell.id])):
+        with blaming("store", self._store):
+            found = self._store.records([cell.id])
+        for record in reversed(found):
             news = record.attempt > self._latest_attempts.get(cell.id, 0)
             if record.state is RunState.FINISHED or (news and record.state is not RunState.INTERRUPTED):
                 return record
@@ -226,17 +300,41 @@ class _Loop:
         self._ask_agenda()
 
     def _next_told(self) -> Event | _StopAsked | None:
-        """What is told next; None when it is time to look at cells that others hold."""
-        if self._stopped or self._ready or not self._held or not self._has_room():
-            return self._told.get()
-        if not self._running:
-            self._tell_whom_we_wait_for()
+        """What is told next; None when it is time to look again at what could not start."""
+        if self._closed:  # nothing is told any more: what is not in the queue will never be
+            return self._told_before_closing()
+        patience = self._patience()
+        if patience is not None and not self._running:
+            self._tell_what_we_wait_for()
         with suppress(queue.Empty):
-            return self._told.get(timeout=max(self._held[0][0] - time.monotonic(), 0.0))
+            return self._told.get(timeout=patience)
         return None
 
+    def _told_before_closing(self) -> Event | _StopAsked | None:
+        with suppress(queue.Empty):
+            return self._told.get_nowait()
+        for run_id in tuple(self._running):
+            self._free(run_id)
+        return None
+
+    def _patience(self) -> float | None:
+        """How long to wait for news before another look: capacity may change, and holders of cells may die."""
+        if self._stopped or not self._is_something_left():
+            return None
+        if self._ready or self._turned_away or not self._has_room():
+            return _LOOK_AGAIN_SECONDS
+        return max(self._held[0][0] - time.monotonic(), 0.0)
+
+    def _tell_what_we_wait_for(self) -> None:
+        if self._has_room():
+            self._tell_whom_we_wait_for()
+        elif not self._told_of_no_room:
+            self._told_of_no_room = True
+            self._observer.waiting_for_room()
+
     def _tell_whom_we_wait_for(self) -> None:
-        holders = {holder.cell_id: holder for holder in self._store.holders()}
+        with blaming("store", self._store):
+            holders = {holder.cell_id: holder for holder in self._store.holders()}
         for _, cell in self._held:
             holder = holders.get(cell.id)
             if cell.id not in self._known_holders or holder != self._known_holders[cell.id]:
@@ -248,40 +346,66 @@ class _Loop:
             case RunStarted(run_id) if run_id in self._running:
                 self._observer.run_started(self._running[run_id].cell)
             case RowsLogged(run_id, rows) if run_id in self._running:
-                self._observer.rows_logged(self._running[run_id].cell, rows)
+                cell = self._running[run_id].cell
+                self._observer.rows_logged(cell, rows)
+                if self._agenda.hear_rows(cell, rows):
+                    self._stop_run(run_id)
             case RunEnded(run_id, record) if run_id in self._running:
                 self._end(self._running.pop(run_id), record)
             case ExecutorFailed(error, run_id):
                 self._free(run_id)
                 raise error
             case _StopAsked():
-                if self._stopped == INTERRUPTED:
-                    self._session.executor.close()
+                self._signals += 1
                 self._halt(INTERRUPTED)
+                if self._signals > 1:
+                    self._kill()
+            case None if self._turned_away:
+                self._ask_agenda()
             case _:
                 pass
 
     def _end(self, running: _Running, record: RunRecord) -> None:
         try:
-            record = self._keep(record)
+            record, is_ours = self._keep(record)
         finally:
-            running.claim.release()
-        self._records.append(record)
+            self._release(running.claim)
         self._observer.run_ended(record)
+        if not is_ours:
+            self._leave_to_others(record)
+            return
+        self._records.append(record)
         final = not self._tries_again(running.cell, record)
         self._agenda.hear(record, final=final)
         self._ask_agenda()
 
-    def _keep(self, record: RunRecord) -> RunRecord:
-        """Make the record durable; one whose content cannot be kept becomes a failed run, and stops nobody else."""
+    def _keep(self, record: RunRecord) -> tuple[RunRecord, bool]:
+        """Make the record durable; one whose content cannot be kept becomes a failed run, and stops nobody else.
+
+        Where another isorun has made the cell meanwhile its record is the one that counts; False says so.
+        """
         try:
-            self._store.finish(record)
+            with blaming("store", self._store, but=_CONTENT_ERRORS):
+                self._store.finish(record)
+        except StoreConflict as conflict:
+            return self._record_that_counts(record, conflict), False
         except IsorunError:
             raise  # the store itself is in trouble
-        except (ValueError, TypeError, OverflowError, RecursionError, AttributeError, LookupError) as error:
+        except _CONTENT_ERRORS as error:
             record = _unkeepable(record, error)
-            self._store.finish(record)
-        return record
+            with blaming("store", self._store):
+                self._store.finish(record)
+        return record, True
+
+    def _record_that_counts(self, record: RunRecord, conflict: StoreConflict) -> RunRecord:
+        with blaming("store", self._store):
+            known = self._store.records([record.cell.id])
+        kept = self._done_by_others(record.cell) or (known[-1] if known else None)
+        if kept is None:
+            raise conflict
+        message = f"{record.cell.label} was run here too, as {record.run_id}, which is not kept: {conflict.what}"
+        self._notes.append(Note("made-elsewhere", message))
+        return kept
 
     def _tries_again(self, cell: Cell, record: RunRecord) -> bool:
         if record.state in (RunState.FINISHED, RunState.INTERRUPTED):
@@ -296,12 +420,28 @@ class _Loop:
 
     def _halt(self, reason: str) -> None:
         self._stopped = self._stopped or reason
-        self._session.executor.stop()
+        self._stop_runs()
+
+    def _stop_runs(self) -> None:
+        """Each by its name: an executor that somebody else opened may have other work, and will be used again."""
+        for run_id in tuple(self._running):
+            self._stop_run(run_id)
+
+    def _stop_run(self, run_id: str) -> None:
+        executor = self._session.executor
+        with blaming("executor", executor):
+            executor.stop(run_id)
+
+    def _kill(self) -> None:
+        """End runs that do not end when asked, where the executor is ours to close; others kill them in their time."""
+        if self._running and self._session.owns_executor:
+            self._session.close()
+            self._closed = True
 
     def _give_up(self) -> None:
         """After an error: end the runs, keep what they left as far as that is still possible, and free their cells."""
         with suppress(Exception):
-            self._session.executor.stop()
+            self._stop_runs()
             until = time.monotonic() + _GIVE_UP_SECONDS
             while self._running and (left := until - time.monotonic()) > 0:
                 told = self._told.get(timeout=left)
@@ -317,7 +457,11 @@ class _Loop:
     def _free(self, run_id: str) -> None:
         running = self._running.pop(run_id, None)
         if running is not None:
-            running.claim.release()
+            self._release(running.claim)
+
+    def _release(self, claim: Claim) -> None:
+        with blaming("store", self._store):
+            claim.release()
 
 
 def _unkeepable(record: RunRecord, error: Exception) -> RunRecord:

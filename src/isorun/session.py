@@ -1,9 +1,10 @@
 """A session: a store and an executor, each opened once, by name or URL.
 
-    with open_session("runs", "local", jobs=4) as session: …
+    with open_session("runs", "local", ExecutorOptions(Path("runs/runs"), jobs=4)) as session: …
 
-A store is a folder, or a URL whose scheme some distribution brings (entry-point group `isorun.stores`); an executor is
-`local`, or a name that some distribution brings (`isorun.executors`).
+A store is a folder (`runs`, `folder:///data/runs`), or a URL whose scheme some distribution brings (entry-point group
+`isorun.stores`). An executor is `local`, or a name that some distribution brings (`isorun.executors`), alone or as the
+scheme of a URL that tells it more (`slurm://gpu?account=x`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.errors import IsorunError, PluginError
+from isorun.errors import IsorunError, PluginError, StoreError
 
 if TYPE_CHECKING:
     from isorun.execution import AbstractExecutor
@@ -26,8 +27,10 @@ __all__ = [
     "STORE_NAME",
     "ExecutorOptions",
     "Session",
+    "blaming",
     "is_there",
     "open_executor",
+    "open_existing_store",
     "open_session",
     "open_store",
     "runs_folder",
@@ -46,7 +49,7 @@ class ExecutorOptions:
 
     runs: where the folders of runs lie. jobs: runs at a time. launch: "auto", "warm" or "fresh". devices: "auto",
     "none", or those that may be used ("0,1"). python: what a leading `python` stands for where the study does not say;
-    without it, what the PATH says.
+    without it, what the PATH says. url: the executor as it was asked for, where that was by a URL.
     """
 
     runs: Path
@@ -54,6 +57,7 @@ class ExecutorOptions:
     launch: str = "auto"
     devices: str = "auto"
     python: str = ""
+    url: str = ""
 
 
 class Session:
@@ -74,16 +78,52 @@ class Session:
             self._opened = open_executor(self._asked, self._options)
         return self._opened
 
+    @property
+    def owns_executor(self) -> bool:
+        """Whether the executor is this session's to close; one that was handed over is used by others, too."""
+        return isinstance(self._asked, str)
+
     def close(self) -> None:
         """End the executor, if this session opened one."""
         if self._opened is not None:
-            self._opened.close()
+            with blaming("executor", self._opened):
+                self._opened.close()
+
+
+@contextmanager
+def blaming(kind: str, part: object, *, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Whatever a store or an executor of another distribution raises in here names it. but: what passes as it is.
+
+    isorun's own raise errors of their own; anything else of theirs is a mistake in isorun, and shown as one.
+    """
+    try:
+        yield
+    except Exception as error:  # whatever another distribution may raise
+        name = f"{type(part).__module__}.{type(part).__qualname__}"
+        if isinstance(error, (IsorunError, *but)) or name.startswith("isorun."):
+            raise
+        raise PluginError(
+            f"the {kind} {name} failed",
+            found=f"{type(error).__name__}: {error}",
+            hint="tell those who made it; what was recorded before stays recorded",
+        ) from error
 
 
 def store_place(store: str | Path | None, folder: str | Path = ".") -> str:
     """Where records are kept: as said, else as ISORUN_STORE says, else `.isorun` in the folder."""
     chosen = store or os.environ.get("ISORUN_STORE")
-    return str(chosen) if chosen else str(Path(folder) / STORE_NAME)
+    return str(_folder_in(str(chosen)) or chosen) if chosen else str(Path(folder) / STORE_NAME)
+
+
+def _folder_in(place: str) -> Path | None:
+    """The folder that a place names, as it is or as `folder://…`; None where it is the URL of something else."""
+    url = _URL.match(place)
+    if url is not None and url[1].lower() != _FOLDER:
+        return None
+    rest = place if url is None else place[url.end() :]
+    if not rest:
+        raise StoreError(f"the store {place!r} names no folder", allowed=f"{_FOLDER}:///data/runs, or only the path")
+    return Path(rest)
 
 
 def is_there(place: str) -> bool:
@@ -91,20 +131,21 @@ def is_there(place: str) -> bool:
 
     A store behind a URL is asked only when it is opened.
     """
-    return _URL.match(place) is not None or any((Path(place) / name).exists() for name in ("store.sqlite", "inbox"))
+    folder = _folder_in(place)
+    return folder is None or any((folder / name).exists() for name in ("store.sqlite", "inbox"))
 
 
 def open_store(place: str, *, create: bool = True) -> AbstractStore:
     """The store in a folder, or behind a URL; made there when it is missing and `create` says so."""
-    url = _URL.match(place)
-    if url is None:
+    folder = _folder_in(place)
+    if folder is not None:
         from isorun.store.folder import FolderStore
 
-        return FolderStore(Path(place), create=create)
+        return FolderStore(folder, create=create)
     from isorun import plugins
     from isorun.store import AbstractStore
 
-    scheme = url[1].lower()
+    scheme = place.partition("://")[0].lower()
     factory = plugins.load(plugins.STORES, scheme, own=(_FOLDER,))
     store = _made_by(f"store {scheme!r}", factory, place, create=create)
     if not isinstance(store, AbstractStore):
@@ -112,8 +153,17 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
     return store
 
 
-def open_executor(name: str, options: ExecutorOptions) -> AbstractExecutor:
-    """The executor of this name."""
+def open_existing_store(place: str) -> AbstractStore:
+    """The store that is there: reading makes none. StoreError where there is none."""
+    if not is_there(place):
+        raise StoreError(f"there is no store {place}", hint="--store names a store that lies elsewhere")
+    # A folder with nothing but an inbox is a store whose database is made again.
+    return open_store(place, create=_folder_in(place) is not None)
+
+
+def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
+    """The executor of this name, or of the scheme of this URL."""
+    name = _executor_name(asked)
     if name == _LOCAL:
         from isorun.execution.local import LocalExecutor
 
@@ -124,10 +174,19 @@ def open_executor(name: str, options: ExecutorOptions) -> AbstractExecutor:
     from isorun.execution import AbstractExecutor
 
     factory = plugins.load(plugins.EXECUTORS, name, own=(_LOCAL,))
-    executor = _made_by(f"executor {name!r}", factory, options)
+    executor = _made_by(f"executor {name!r}", factory, replace(options, url="" if name == asked else asked))
     if not isinstance(executor, AbstractExecutor):
         raise _wrong_kind(f"executor {name!r}", executor, "AbstractExecutor")
     return executor
+
+
+def _executor_name(asked: str) -> str:
+    url = _URL.match(asked)
+    if url is None:
+        return asked
+    if url[1].lower() == _LOCAL:
+        raise PluginError(f"the executor {_LOCAL!r} takes no URL", found=asked, allowed=_LOCAL)
+    return url[1].lower()
 
 
 @contextmanager
@@ -135,10 +194,10 @@ def open_session(
     store: str | AbstractStore, executor: str | AbstractExecutor = _LOCAL, options: ExecutorOptions | None = None
 ) -> Iterator[Session]:
     """A store and an executor, opened by name or URL and closed at the end; what others opened stays open."""
-    if isinstance(executor, str) and executor != _LOCAL:
+    if isinstance(executor, str) and (name := _executor_name(executor)) != _LOCAL:
         from isorun import plugins
 
-        plugins.load(plugins.EXECUTORS, executor, own=(_LOCAL,))  # a wrong name is refused before a store is made
+        plugins.load(plugins.EXECUTORS, name, own=(_LOCAL,))  # a wrong name is refused before a store is made
     with ExitStack() as stack:
         opened = stack.enter_context(open_store(store)) if isinstance(store, str) else store
         session = Session(opened, executor, options or ExecutorOptions(runs_folder(store)))
@@ -148,8 +207,14 @@ def open_session(
 
 def runs_folder(store: str | AbstractStore, folder: str | Path = ".") -> Path:
     """Where the folders of runs lie: in a store that is a folder, else in `.isorun` of the study's folder."""
-    place = getattr(store, "folder", None) if not isinstance(store, str) else None if _URL.match(store) else store
-    return Path(place or Path(folder) / STORE_NAME) / "runs"
+    place: Path | None
+    if isinstance(store, str):
+        place = _folder_in(store)
+    else:
+        from isorun.store.folder import FolderStore
+
+        place = store.folder if isinstance(store, FolderStore) else None
+    return (place or Path(folder) / STORE_NAME) / "runs"
 
 
 def _made_by(what: str, factory: Any, *arguments: Any, **options: Any) -> Any:

@@ -11,15 +11,24 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.errors import IsorunError, NothingRecorded, StudyError, known_names
+from isorun.errors import IsorunError, NothingRecorded, StoreError, StudyError, known_names
 from isorun.scheduling import CellList, Observer, Outcome, carry_out
-from isorun.session import ExecutorOptions, Session, is_there, open_session, open_store, runs_folder, store_place
+from isorun.session import (
+    ExecutorOptions,
+    Session,
+    blaming,
+    open_existing_store,
+    open_session,
+    open_store,
+    runs_folder,
+    store_place,
+)
 from isorun.store import PLANS, STUDIES, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of, withheld_hashes
 from isorun.study.design import Study, kept_study, load_study, with_key, without_secrets
@@ -34,14 +43,19 @@ if TYPE_CHECKING:
 __all__ = [
     "Status",
     "analyse",
+    "analyse_records",
+    "cells",
     "load",
     "missing",
-    "plan",
+    "more_than",
+    "outcome_conditions",
     "recent",
     "records",
     "remember",
     "reuse_conditions",
     "run",
+    "run_missing",
+    "runs_of",
     "session_of",
     "status",
     "store_conditions",
@@ -61,7 +75,7 @@ def load(source: str | Path | Study, *, store: Store = None) -> Study:
     path = Path(source)
     if path.suffix == ".toml" and path.is_file():
         return load_study(path)
-    with _kept_in(store) as kept:
+    with _found(_place(None, store)) as kept:
         known = () if kept is None else kept.documents(STUDIES).names()
         if kept is not None and str(source) in known:
             return _recalled(str(source), kept)
@@ -72,24 +86,25 @@ def load(source: str | Path | Study, *, store: Store = None) -> Study:
     raise StudyError(what, allowed=known_names(str(source), known), hint=hint)
 
 
-def plan(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
+def cells(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
     """All cells of the study, with the ids that its store knows if it has one already.
 
     Where values are withheld from records, a cell's id is made with the store's key; without a store it is provisional.
     """
-    if not any(withheld_hashes(study, None).values()) or not _is_there(study, store):
+    if not any(withheld_hashes(study, None).values()):
         return cells_of(study)
-    with _opened(study, store) as opened:
-        return cells_of(study, opened.key)
+    with _found(_place(study, store)) as found:
+        return cells_of(study, found.key if found else None)
 
 
 def missing(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
     """The cells that have no finished record yet; no store is made where there is none."""
-    if not _is_there(study, store):
-        return cells_of(study)
-    with _opened(study, store) as opened:
-        finished = opened.finished()
-        return tuple(cell for cell in cells_of(study, opened.key) if cell.id not in finished)
+    with _found(_place(study, store)) as found:
+        if found is None:
+            return cells_of(study)
+        declared = cells_of(study, found.key)
+        finished = found.finished(cell.id for cell in declared)
+        return tuple(cell for cell in declared if cell.id not in finished)
 
 
 def run(
@@ -134,29 +149,37 @@ def session_of(
     python: str = "",
 ) -> AbstractContextManager[Session]:
     """The store and the executor of a study, each opened once."""
-    where = store if isinstance(store, AbstractStore) else _place(study, store)
+    where = _place(study, store)
     return open_session(
         where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices, python)
     )
 
 
-def records(study: Study | str | Path, *, store: Store = None) -> Records:
-    """The records of the study's cells, failed attempts included; `.to_pandas()` gives a row a run."""
+def records(study: Study | str | Path, *, store: Store = None, beyond: Iterable[Cell] = ()) -> Records:
+    """The records of the study's cells, failed attempts included; `.to_pandas()` gives a row a run.
+
+    beyond: more cells, which the study does not declare: an agenda may have proposed them.
+    """
     from isorun.analysis.studies.record_table import Records
 
     study = load(study, store=store)
-    with _recorded(study, store) as opened:
-        return Records(opened.records(cell.id for cell in cells_of(study, opened.key)))
+    with _recorded(_place(study, store), f"the study {study.name!r}") as opened:
+        return Records(opened.records(_ids(cells_of(study, opened.key), beyond)))
 
 
-def analyse(study: Study | str | Path, *, store: Store = None) -> StudyResult:
-    """Everything a report needs to know of the study's runs."""
+def analyse(study: Study | str | Path, *, store: Store = None, beyond: Iterable[Cell] = ()) -> StudyResult:
+    """Everything a report needs to know of the study's runs, and of those of the cells beyond it."""
     study = load(study, store=store)
-    with _recorded(study, store) as opened:
+    with _recorded(_place(study, store), f"the study {study.name!r}") as opened:
         study = with_key(study, opened.key)
-        found = opened.records(cell.id for cell in cells_of(study))
+        found = opened.records(_ids(cells_of(study), beyond))
         told = (*_runs_beyond(study, opened), *store_conditions(opened))
     return analyse_records(study, found, told)
+
+
+def _ids(declared: Iterable[Cell], beyond: Iterable[Cell]) -> Iterable[str]:
+    """The ids of both, each once."""
+    return dict.fromkeys(cell.id for cell in (*declared, *beyond))
 
 
 def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Condition] = ()) -> StudyResult:
@@ -171,7 +194,11 @@ def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Con
 
 def remember(study: Study, *, store: Store = None) -> None:
     """Keep the declaration of an ad hoc study in its store, so that it can be reported on by name."""
-    with _opened(study, store) as opened:
+    place = _place(study, store)
+    with (
+        nullcontext(place) if isinstance(place, AbstractStore) else open_store(place) as opened,
+        blaming("store", opened),
+    ):
         kept = without_secrets(with_key(study, opened.key))
         document = {"folder": str(Path(study.folder).resolve()), **kept}
         opened.documents(STUDIES).write(study.name, document)
@@ -179,7 +206,7 @@ def remember(study: Study, *, store: Store = None) -> None:
 
 def recent(store: Store = None) -> tuple[str, ...]:
     """The names of the ad hoc studies kept in the store of this folder, the latest first."""
-    with _kept_in(store) as kept:
+    with _found(_place(None, store)) as kept:
         return () if kept is None else kept.documents(STUDIES).names()
 
 
@@ -194,41 +221,43 @@ def _recalled(name: str, store: AbstractStore) -> Study:
     return kept_study(document, folder, name)
 
 
-def _place(study: Study, store: Store) -> str:
-    return store_place(None if isinstance(store, AbstractStore) else store, study.folder)
-
-
-def _is_there(study: Study, store: Store) -> bool:
-    return isinstance(store, AbstractStore) or is_there(_place(study, store))
-
-
-def _opened(study: Study, store: Store) -> AbstractContextManager[AbstractStore]:
-    return nullcontext(store) if isinstance(store, AbstractStore) else open_store(_place(study, store))
+def _place(study: Study | None, store: Store) -> str | AbstractStore:
+    """Where records are kept: as said, else beside the study, else in this folder."""
+    return store if isinstance(store, AbstractStore) else store_place(store, study.folder if study else ".")
 
 
 @contextmanager
-def _recorded(study: Study, store: Store) -> Iterator[AbstractStore]:
-    """The store to read the study's runs from."""
-    if not _is_there(study, store):
-        raise NothingRecorded(
-            f"nothing has been recorded for the study {study.name!r}",
-            found=f"there is no store {_place(study, store)}",
-            hint="isorun run makes the runs; --store names a store that lies elsewhere",
-        )
-    with _opened(study, store) as opened:
+def _existing(place: str | AbstractStore) -> Iterator[AbstractStore]:
+    """The store there, for reading: none is made. Whatever a store of others raises names it."""
+    opening = nullcontext(place) if isinstance(place, AbstractStore) else open_existing_store(place)
+    with opening as opened, blaming("store", opened):
         yield opened
 
 
 @contextmanager
-def _kept_in(store: Store) -> Iterator[AbstractStore | None]:
-    """The store that names are looked up in: the one given, or that of this folder; None where there is none."""
-    if isinstance(store, AbstractStore):
-        yield store
-    elif is_there(store_place(store)):
-        with open_store(store_place(store)) as opened:
-            yield opened
-    else:
-        yield None
+def _found(place: str | AbstractStore) -> Iterator[AbstractStore | None]:
+    """The store there; None where there is none."""
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(_existing(place))
+        except StoreError as error:
+            if type(error) is not StoreError:
+                raise  # there is one, and something is wrong with it
+            found = None
+        yield found
+
+
+@contextmanager
+def _recorded(place: str | AbstractStore, whose: str) -> Iterator[AbstractStore]:
+    """The store to read runs from."""
+    with _found(place) as found:
+        if found is None:
+            raise NothingRecorded(
+                f"nothing has been recorded for {whose}",
+                found=f"there is no store {place}",
+                hint="isorun run makes the runs; --store names a store that lies elsewhere",
+            )
+        yield found
 
 
 def store_conditions(store: AbstractStore) -> tuple[Condition, ...]:
@@ -240,6 +269,16 @@ def store_conditions(store: AbstractStore) -> tuple[Condition, ...]:
 
     next_step = "isorun store verify looks at everything; what was set aside is kept"
     return tuple(Condition(note.code, note.message, next_step) for note in notes)
+
+
+def outcome_conditions(outcome: Outcome) -> tuple[Condition, ...]:
+    """What became of runs whose record the store did not take."""
+    if not outcome.notes:
+        return ()
+    from isorun.analysis.evidence import Condition
+
+    next_step = "isorun report shows the record that counts"
+    return tuple(Condition(note.code, note.message, next_step) for note in outcome.notes)
 
 
 def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
@@ -258,7 +297,7 @@ def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
             document = kept.read(name) or {}
         except IsorunError:
             continue  # whoever goes on with that decision is told
-        more = _more_than(study, document.get("made"))
+        more = more_than(study, document.get("made"))
         if more and own.issuperset(document.get("cells", ())):
             message = f"isorun decide made runs beyond those the study declares, which are not shown here ({more})"
             yield Condition(
@@ -266,7 +305,12 @@ def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
             )
 
 
-def _more_than(study: Study, made: Any) -> str:
+def runs_of(study: Study) -> dict[str, Any]:
+    """Which runs a study declares, as far as a decision changes it; plain JSON, kept with its plan."""
+    return {"repeats": study.repeats, "seeds": list(study.seeds)}
+
+
+def more_than(study: Study, made: Any) -> str:
     """What to write into the study for these runs; empty where it declares them, or nothing is known of them."""
     match made:
         case {"repeats": int(repeats)} if repeats > study.repeats:
@@ -326,12 +370,13 @@ class Status:
 def status(study: Study | str | Path | None = None, *, store: Store = None) -> Status:
     """What is finished, what runs now and who runs it; from any process, while others are at work."""
     declared = None if study is None else load(study, store=store)
-    around = declared or Study("store", approaches={"none": "true"})
-    with _recorded(around, store) as opened:
+    place = _place(declared, store)
+    with _recorded(place, f"the study {declared.name!r}" if declared else "any study") as opened:
         holders = opened.holders()
         cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared, opened.key)}
-        finished, tried = opened.finished(), {run_id.rpartition("-")[0] for run_id in opened.run_ids()}
-        runs = runs_folder(opened if isinstance(store, AbstractStore) else _place(around, store), around.folder)
+        asked = None if declared is None else tuple(cells)
+        finished, tried = opened.finished(asked), {run_id.rpartition("-")[0] for run_id in opened.run_ids(asked)}
+        runs = runs_folder(place, declared.folder if declared else ".")
     if declared is None:
         running = tuple(_in_progress(holder, runs) for holder in holders)
         held = {holder.cell_id for holder in holders}
@@ -343,14 +388,11 @@ def status(study: Study | str | Path | None = None, *, store: Store = None) -> S
 
 
 def _in_progress(holder: Holder, runs: Path, cell: Cell | None = None) -> RunInProgress:
-    from isorun.worker.runfolder import RowTail
+    from isorun.execution.output import last_row
 
     folder = runs / f"{holder.cell_id}-{holder.attempt}"
     label = cell.label if cell else _label_in(folder) or holder.cell_id
-    tail = RowTail(folder)
-    rows = tail.rows()
-    tail.close()
-    return RunInProgress(holder, label, rows[-1] if rows else {})
+    return RunInProgress(holder, label, last_row(folder))
 
 
 def _label_in(folder: Path) -> str:

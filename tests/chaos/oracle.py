@@ -165,7 +165,7 @@ class Workplace:
         return workflow.records(self.study, store=self.store) if is_there(str(self.store_folder)) else ()
 
     def cells_by_label(self) -> dict[str, str]:
-        cells = workflow.plan(workflow.load(self.study))
+        cells = workflow.cells(workflow.load(self.study))
         labels = {cell.label: cell.id for cell in cells}
         assert len(labels) == len(cells)
         return labels

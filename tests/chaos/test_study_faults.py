@@ -46,7 +46,7 @@ def resume_and_check(folder: Path, said: list[str]) -> None:
     assert acknowledged <= {record.run_id for record in records}
     finished = [record for record in records if record.state is not RunState.INTERRUPTED]
     assert len(records) - len(finished) <= 1
-    assert sorted(record.cell.id for record in finished) == sorted(cell.id for cell in workflow.plan(study))
+    assert sorted(record.cell.id for record in finished) == sorted(cell.id for cell in workflow.cells(study))
     for record in finished:
         assert (record.state, record.results) == (RunState.FINISHED, {"token": token(record.run_id)})
         assert record.series["acc"].values == (0.25, 0.5)

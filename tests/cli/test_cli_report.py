@@ -41,7 +41,16 @@ def test_json_is_strict_and_has_the_groups(ran):
     def refuse(word):
         raise AssertionError(word)
 
-    json.loads(ran("report", "study.toml", "--json").stdout, parse_constant=refuse)
+    told = json.loads(ran("report", "study.toml", "--json").stdout, parse_constant=refuse)
+    groups = {group["level"]: group for group in told["groups"]}
+    assert sorted(groups) == ["default", "fixed-seed"]
+    for level, unit in (("default", "run"), ("fixed-seed", "seed")):
+        group = groups[level]
+        assert (group["approach"], group["config"], group["environment"]) == ("toy", "default", "default")
+        assert (group["planned"], group["runs"]["finished"], group["unit"]) == (3, 3, unit)
+        assert group["rules"]
+        for rule in group["rules"]:
+            assert rule["all"]["metrics"]["test_acc"]["overall"]["n"] == len(rule["runs"]) == 3
 
 
 def test_a_metric_that_no_run_logged_is_named_with_those_that_exist(ran):

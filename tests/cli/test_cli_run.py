@@ -21,6 +21,16 @@ def test_a_study_is_run_and_the_second_time_nothing_is_missing(toy):
     assert second.stdout.startswith("study: nothing was missing")
 
 
+def test_a_damaged_store_that_was_not_asked_for_is_not_opened(shell):
+    (shell.folder / ".isorun").mkdir()
+    shell.write(".isorun/store.sqlite", "no database")
+    words = ("run", "--store", "elsewhere", "--", "python", "-c", "pass", "--token", "sk-1234567890abcdef1234567890")
+    for headline in ("1 finished", "nothing was missing, all 1 runs were made before"):
+        done = shell(*words)
+        assert done.returncode == 0, done.stderr
+        assert headline in done.stdout
+
+
 def test_a_changed_study_runs_only_what_is_new(toy):
     toy("run", "study.toml")
     text = (toy.folder / "study.toml").read_text().replace("repeats = 3", "repeats = 4")
@@ -196,11 +206,15 @@ def test_what_a_training_prints_cannot_steer_the_terminal(shell):
 
 
 @pytest.mark.parametrize("words", [["python"], ["python", "-"], ["python", "-u", "-"]])
-def test_a_program_on_standard_input_is_refused_because_a_run_has_none(shell, words):
-    done = shell("run", "--", *words, stdin="print('val_acc: 0.5')")
-    assert done.returncode == 1
-    assert "standard input" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_program_on_standard_input_is_run_by_every_run_and_refused_where_there_is_none(shell, words):
+    done = shell("run", "-n", "2", "--", *words, stdin="print('val_acc: 0.5')")
+    assert done.returncode == 0, done.stderr
+    assert "2 finished" in done.stdout
+    assert "val_acc 0.5 (mean 0.5" in done.stderr
+    refused = shell("run", "--store", "other", "--", *words, stdin="")
+    assert refused.returncode == 1
+    assert "standard input, and none was given" in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 def test_no_secret_is_in_any_file_of_the_store(shell):

@@ -90,6 +90,24 @@ def test_a_run_is_watched_from_another_terminal_and_whoever_waits_is_told_whose_
     assert second.returncode == 130
 
 
+def test_what_a_training_prints_is_seen_while_it_runs(shell):
+    script = "import time\nfor e in range(1, 400): print('epoch', e, 'loss:', 1 / e, flush=True); time.sleep(0.1)"
+    shell.write("printing.py", script)
+    process = started(shell, "run", "--name", "p", "--", "python", "printing.py")
+
+    def with_rows():
+        told = status(shell, "p")
+        return told["running"][0]["row"] if told and told["running"] else None
+
+    try:
+        row = wait_for(with_rows)
+        assert row["values"]["loss"] == pytest.approx(1 / row["step"])
+        assert f"at {row['step']:g}: loss" in shell("status", "p").stdout or wait_for(with_rows)["step"] > row["step"]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_ends_a_study_as_ctrl_c_does(running, number):
     shell, process = running
@@ -164,7 +182,7 @@ def test_a_terminal_shows_the_latest_row_and_whom_one_waits_for():
             return True
 
     study = Study("live", approaches={"slow": "python slow.py"})
-    (cell,) = workflow.plan(study)
+    (cell,) = workflow.cells(study)
     terminal = Terminal()
     with Progress(study, terminal) as progress:
         progress.work_planned(1)

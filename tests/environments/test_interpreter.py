@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from isorun.environments import Folders
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program
 from isorun.errors import ExecutionError
 from isorun.study import Environment
@@ -19,7 +20,7 @@ def executable(path, text):
 def prepared(command, tmp_path, monkeypatch, path, **chosen):
     monkeypatch.setenv("PATH", str(path))
     declared = Environment("e", python=chosen.get("python", ""))
-    return InterpreterEnvironment(declared, Interpreters(), chosen.get("own", "")).prepare(command, tmp_path)
+    return InterpreterEnvironment(declared, Interpreters()).prepare(command, tmp_path)
 
 
 @pytest.fixture
@@ -37,14 +38,13 @@ def test_a_leading_python_is_the_one_the_shell_would_have_run(tmp_path, monkeypa
     found = prepared([name, "train.py"], tmp_path, monkeypatch, f"{activated}:/usr/bin:/bin")
     assert found.interpreter == str(activated / name)
     assert found.identity == {"python": str(activated / name)}
-    assert found.prefix == ()
+    assert found.wrap(["python", "x"], {"A": "1"}, Folders(tmp_path, tmp_path, tmp_path)) == ("python", "x")
 
 
 def test_an_interpreter_that_was_asked_for_wins_over_the_path(tmp_path, monkeypatch, activated):
     command = ["python", "train.py"]
     asked = prepared(command, tmp_path, monkeypatch, activated, python=sys.executable)
-    own = prepared(command, tmp_path, monkeypatch, activated, own=sys.executable)
-    assert asked.interpreter == own.interpreter == sys.executable
+    assert asked.interpreter == asked.program == sys.executable
 
 
 def test_a_function_belongs_to_the_interpreter_it_was_given_to(tmp_path, monkeypatch, activated):
@@ -62,7 +62,9 @@ def test_where_there_is_no_python_the_error_names_the_other_one_or_the_option(tm
 
 
 def test_another_program_has_no_interpreter(tmp_path, monkeypatch, activated):
-    assert prepared(["bash", "train.sh"], tmp_path, monkeypatch, activated).interpreter == ""
+    executable(tmp_path / "trainer", "#!/bin/sh\n")
+    found = prepared(["./trainer", "train.sh"], tmp_path, monkeypatch, activated)
+    assert (found.interpreter, found.program) == ("", str(tmp_path / "trainer"))
 
 
 def test_the_variables_are_the_callers_and_the_studys_without_those_of_an_outer_isorun(tmp_path, monkeypatch):

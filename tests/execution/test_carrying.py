@@ -1,5 +1,6 @@
 """Carrying out one job here, as other executors do on other machines."""
 
+import hashlib
 import json
 import os
 import signal
@@ -14,8 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.errors import ExecutionError
-from isorun.execution import Job, Resources, RowsLogged, RunEnded, RunStarted, carrying
-from isorun.execution.assemble import read_record
+from isorun.execution import (
+    ExecutorFailed,
+    Job,
+    Resources,
+    RowsLogged,
+    RunEnded,
+    RunStarted,
+    carrying,
+    event_from_json,
+    event_to_json,
+)
+from isorun.execution.assemble import lost_record, read_record
 from isorun.execution.carrying import Place, Workshop, carry_out
 from isorun.study import Environment, Sources
 from isorun.study.cells import Cell, Level
@@ -204,9 +215,133 @@ def test_every_run_gets_a_copy_of_standard_input(make_job, local, tmp_path, laun
 
     (tmp_path / "in").write_text("0.25\n")
     fd = os.open(tmp_path / "in", os.O_RDONLY)
-    executor = local(launch=launch, standard_input=StandardInput(fd))
+    given = StandardInput(fd)
+    executor = local(launch=launch, standard_input=given)
     jobs = [make_job(script="print('acc:', input())", level="fixed-seed") for _ in range(3)]
     ended = [event.record for event in carried_out(executor, jobs) if isinstance(event, RunEnded)]
     assert [list(record.series["acc"].values) for record in ended] == [[0.25]] * 3
     assert {record.launch for record in ended} == {launch}
+    read = {"sha256": hashlib.sha256(b"0.25\n").hexdigest(), "bytes": 5}
+    assert [record.environment["requested"]["stdin"] for record in ended] == [read] * 3
+    unread = execute(executor, make_job(script="print('acc: 1')", level="fixed-seed"))
+    assert "stdin" not in unread.environment["requested"]
+    given.close()
     os.close(fd)
+
+
+def test_a_program_may_come_by_standard_input(make_job, local):
+    from isorun.execution.resources import StandardInput
+
+    reading, writing = os.pipe()
+    os.write(writing, b"import isorun; isorun.result(acc=0.25)")
+    os.close(writing)
+    given = StandardInput(reading)
+    executor = local(standard_input=given)
+    for _ in range(2):
+        record = execute(executor, make_job(("python", "-"), level="fixed-seed"))
+        assert (record.state, record.results) == (RunState.FINISHED, {"acc": 0.25})
+        assert record.environment["requested"]["stdin"]["bytes"] == 38
+    given.close()
+    os.close(reading)
+
+
+CARRYING = [sys.executable, "-m", "isorun.execution.carrying"]
+
+
+def typed(*words, text="", **options):
+    return subprocess.run(
+        [*CARRYING, *words], input=text, capture_output=True, text=True, check=False, timeout=60, **options
+    )
+
+
+@pytest.mark.parametrize("version", [99, None, "1"])
+def test_a_job_of_another_version_is_refused(make_job, version):
+    data = {**make_job().to_json(), "job": version}
+    with pytest.raises(ExecutionError) as caught:
+        Job.from_json(data)
+    expected = ("written by a newer isorun", "version 99") if version == 99 else ("not a job", "version")
+    assert all(words in caught.value.message() for words in expected)
+
+
+@pytest.mark.parametrize("missing", ["cell", "command", "environment", "sources"])
+def test_what_lacks_a_part_of_a_job_is_none(make_job, missing):
+    data = {name: value for name, value in make_job().to_json().items() if name != missing}
+    with pytest.raises(ExecutionError, match=rf"not a job[\s\S]*{missing}"):
+        Job.from_json(data)
+
+
+@pytest.mark.parametrize("words", [[], ["-"], ["-", "there", "none", "0", "more"], ["--help"]])
+def test_words_that_do_not_fit_give_the_usage_and_no_traceback(tmp_path, words):
+    done = typed(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: python -m isorun.execution.carrying JOB FOLDER [DEVICES [CPUS]]")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("", "cannot be read"), ('{"job": 99}', "newer isorun"), ("[1]", "not a job"), ("{", "JSON")]
+)
+def test_what_is_no_job_is_an_event_that_says_so(tmp_path, text, why):
+    done = typed("-", "there", cwd=tmp_path, text=text)
+    (event,) = map(json.loads, done.stdout.splitlines())
+    assert (done.returncode, done.stderr) == (1, "")
+    assert (event["event"], event["run_id"]) == ("failed", "")
+    assert why in event["error"]
+
+
+@pytest.mark.parametrize(
+    "words", [["no-such-file.json", "there"], ["-", "there", "auto", "0,77777"], ["-", "there", "x,y,x"]]
+)
+def test_files_and_resources_that_are_not_there_are_events_too(make_job, tmp_path, words):
+    done = typed(*words, cwd=tmp_path, text=json.dumps(make_job().to_json()))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert json.loads(done.stdout.splitlines()[-1])["event"] == "failed"
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+def test_a_run_is_pinned_to_the_cpus_that_were_named_and_else_to_none(make_job, tmp_path):
+    script = "import os; print(sorted(os.sched_getaffinity(0)), os.environ['OMP_NUM_THREADS'])"
+    job = make_job(script=script, level="deterministic", threads=1)
+    for number, (words, seen) in enumerate({(): list(CPUS), ("none", str(CPUS[1])): [CPUS[1]]}.items()):
+        done = carry_by_command(job, tmp_path / f"there{number}", *words)
+        assert done.returncode == 0, done.stdout
+        assert read_record(tmp_path / f"there{number}").log_tail == f"{seen} 1"
+
+
+def test_an_event_comes_back_from_its_line(make_job):
+    job = make_job()
+    record = lost_record(job, "gone")
+    failed = ExecutorFailed(ExecutionError("no room", hint="make some"), job.run_id)
+    events = [
+        RunStarted(job.run_id, {"host": "h", "folder": "/f"}),
+        RowsLogged(job.run_id, ({"kind": "row", "step": 1, "values": {"acc": 0.5}},)),
+        RunEnded(job.run_id, record),
+    ]
+    assert [event_from_json(json.loads(json.dumps(event_to_json(event))), lambda: record) for event in events] == events
+    back = event_from_json(json.loads(json.dumps(event_to_json(failed))), lambda: record)
+    assert (back.run_id, back.error.message()) == (job.run_id, failed.error.message())
+
+
+@pytest.mark.parametrize("data", [{}, [], {"event": "sung", "run_id": "x"}, {"event": "rows", "run_id": "x"}])
+def test_a_line_that_is_no_event_is_refused(data):
+    with pytest.raises(ExecutionError, match="not an event of a run"):
+        event_from_json(data, lambda: None)
+
+
+def test_a_run_whose_machine_was_lost_has_a_record_that_says_so(make_job):
+    job = make_job(("true", "--password", "hunter2-hunter2"), level="fixed-seed", seed=4)
+    record = lost_record(job, "the node n7 was lost while `--password hunter2-hunter2` ran", began_unix=0.0)
+    assert (record.state, record.exit_code, record.launch, record.notes) == (RunState.FAILED, None, "none", ())
+    assert record.reason == "the node n7 was lost while `--password <redacted>` ran"
+    assert (record.cell, record.attempt, record.seed_used) == (job.cell, 1, 4)
+    assert record.started_at.startswith("1970-01-01")
+    assert type(record).from_json(record.to_json()) == record
+    assert lost_record(job, "cancelled", state=RunState.INTERRUPTED).state is RunState.INTERRUPTED
+
+
+def test_the_python_that_was_chosen_travels_in_the_job(make_job):
+    job = make_job(("python", "x.py"))
+    carried = Job.from_json(job.with_python("/opt/python").to_json())
+    assert carried.environment.python == "/opt/python"
+    assert (carried.cell, job.with_python("")) == (job.cell, job)
+    asked = make_job(("python", "x.py"), python="/mine")
+    assert asked.with_python("/opt/python") == asked

@@ -1,5 +1,7 @@
 """What every executor promises, checked for each of them."""
 
+import time
+
 from isorun.execution.local import LocalExecutor
 from isorun.study.records import Series
 from isorun.testing.executor_contract import FAILS, HANGS, ExecutorContract
@@ -12,6 +14,7 @@ def compute(job):
     if text == FAILS:
         raise ValueError("no data")
     if text == HANGS:
+        time.sleep(0.3)  # long enough to be stopped meanwhile
         return Computed(wall_seconds=30.0)
     return Computed(results={"test_acc": 0.5}, series={"acc": Series((1.0, 2.0), (0.0, 0.0), (0.25, 0.5))})
 

@@ -1,3 +1,4 @@
+import json
 import tracemalloc
 from pathlib import Path
 
@@ -5,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.execution.output import BoundedLog, LineSplitter, readable_tail
+from isorun.execution.output import BoundedLog, LineSplitter, LiveRows, Secrets, last_row, readable_tail
+from isorun.worker.runfolder import create
 
 
 def lines_of(pieces, line_bytes=1000):
@@ -105,3 +107,37 @@ def test_a_full_disk_does_not_end_the_run_and_is_kept_as_a_failure(tmp_path):
 )
 def test_a_tail_reads_as_a_terminal_would_show_it(raw, shown):
     assert readable_tail(raw) == shown
+
+
+FIRST = {"t": 1.0, "step": 1.0, "values": {"loss": 0.5, "hunter2-secret": float("nan")}}
+
+
+class TestLiveRows:
+    def live(self, folder, *printed):
+        rows = iter(printed)
+        return LiveRows(folder, lambda: next(rows, {}), Secrets(["hunter2-secret"]))
+
+    def test_what_is_printed_is_told_without_secrets_and_left_from_the_second_look_on(self, tmp_path):
+        live = self.live(tmp_path, FIRST)
+        (row,) = live.rows()
+        assert row == {"kind": "row", "t": 1.0, "step": 1.0, "values": {"loss": 0.5, "<redacted>": "NaN"}}
+        assert list(tmp_path.iterdir()) == []
+        assert live.rows() == ()
+        assert last_row(tmp_path) == row
+        assert [path.name for path in tmp_path.iterdir()] == ["printed.json"]
+        assert (tmp_path / "printed.json").stat().st_mode & 0o777 == 0o600
+
+    def test_what_a_training_logs_itself_comes_before_what_it_prints(self, tmp_path):
+        events = create(tmp_path / "events.jsonl")
+        events.append({"kind": "row", "t": 0.1, "step": 7, "values": {"acc": 0.9}})
+        events.flush()
+        live = self.live(tmp_path, FIRST, FIRST)
+        assert [row["values"] for row in (*live.rows(), *live.rows())] == [{"acc": 0.9}]
+        live.close()
+        (tmp_path / "printed.json").write_text(json.dumps(FIRST))
+        assert last_row(tmp_path)["step"] == 7
+
+    @pytest.mark.parametrize("text", ["", "{", "[1]", '{"values": 3}', "[" * 100_000])
+    def test_a_damaged_row_is_none(self, tmp_path, text):
+        (tmp_path / "printed.json").write_text(text)
+        assert last_row(tmp_path) == {}

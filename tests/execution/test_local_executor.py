@@ -14,6 +14,7 @@ import pytest
 from isorun.errors import ExecutionError
 from isorun.execution.carrying import Place, Workshop, carry_out
 from isorun.execution.keeper import processes
+from isorun.execution.local import LocalExecutor
 from isorun.execution.process import Marks, find_strays
 from isorun.study import Sources
 from isorun.study.records import RunState
@@ -358,3 +359,19 @@ def test_killing_the_executor_leaves_no_process_behind(launch, tmp_path):
     while mine & set(processes()) and time.monotonic() < until:
         time.sleep(0.01)
     assert not mine & set(processes())
+
+
+@pytest.mark.parametrize("umask", [0, 0o022])
+def test_only_the_owner_may_read_what_a_run_leaves_whatever_the_umask(make_job, tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        executor = LocalExecutor(tmp_path / "here" / ".isorun" / "runs", launch="fresh")
+        record = execute(executor, make_job(script="import isorun; isorun.log(loss=1.0); print('acc: 0.5')"))
+        executor.close()
+    finally:
+        os.umask(before)
+    assert record.state is RunState.FINISHED
+    store = tmp_path / "here" / ".isorun"
+    paths = {path.name: path for path in (store, *store.rglob("*"))}
+    assert paths.keys() >= {"output.log", "request.json", "job.json", "events.jsonl"}
+    assert {name: oct(path.stat().st_mode & 0o077) for name, path in paths.items()} == dict.fromkeys(paths, "0o0")

@@ -1,6 +1,8 @@
 """Secrets that a training prints are not kept, and take no metric away."""
 
+import json
 import time
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -109,3 +111,35 @@ def test_megabytes_are_kept_quickly(tmp_path):
     secrets = [f"{SECRET}-{number}" for number in range(20)]
     kept(tmp_path / "output.log", [b"epoch 3 loss 0.25 s3cr3t-valu token=1 key\n" * 20_000] * 20, secrets)
     assert time.process_time() - began < 10
+
+
+def kept_of(tmp_path, pieces, secret):
+    log = BoundedLog(tmp_path / "output.log", secrets=Secrets([secret]))
+    for piece in pieces:
+        log.write(piece)
+    log.close()
+    return (tmp_path / "output.log").read_bytes()
+
+
+@pytest.mark.parametrize("before", [65_530, 65_536, 131_064, 200_000])
+def test_a_secret_on_an_endless_line_is_masked_wherever_reading_cuts_it(tmp_path, before):
+    secret = "Kq81z-Pz77w-Lm20x"
+    text = b"x" * before + secret.encode() + b"y" * 70_000
+    pieces = [text[start : start + 65_536] for start in range(0, len(text), 65_536)]
+    kept = kept_of(tmp_path, pieces, secret)
+    assert secret.encode() not in kept
+    assert b"z-Pz77w-L" not in kept
+    assert kept.count(b"x") >= before - 1
+    assert kept.count(b"y") >= 70_000
+
+
+def test_a_secret_is_masked_as_programs_print_it(tmp_path):
+    secret = 'EnvPl4in/Val+ue"9'
+    printed = "\n".join([secret, json.dumps(secret), quote(secret), quote(secret, safe=""), quote_plus(secret)])
+    kept = kept_of(tmp_path, [printed.encode()], secret)
+    assert b"Pl4in" not in kept
+
+
+def test_words_in_dashes_are_no_private_key(tmp_path):
+    text = b"-----BEGIN TRAINING-----\nRuntimeError: disk quota exceeded\n"
+    assert kept_of(tmp_path, [text], "Kq81z-Pz77w") == text

@@ -1,13 +1,19 @@
 """Standard input: every run gets the whole of it, and none is held up by it."""
 
+import hashlib
 import os
 import threading
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from isorun.errors import ExecutionError
-from isorun.execution.resources import StandardInput
+from isorun.execution import Job
+from isorun.execution.assemble import lost_record
+from isorun.execution.resources import StandardInput, read_another_input
+from isorun.study.cells import Cell, Level
 
 
 @pytest.fixture
@@ -24,11 +30,11 @@ def copied():
         one.close()
 
 
-def read_all(fd):
+def read_all(copy):
     pieces = []
-    while piece := os.read(fd, 65536):
+    while piece := os.read(copy.fd, 65536):
         pieces.append(piece)
-    os.close(fd)
+    copy.close()
     return b"".join(pieces)
 
 
@@ -94,11 +100,11 @@ def test_a_pipe_that_never_ends_holds_nobody_up(pipe, copied):
     reading, writing = pipe
     given = copied(reading)
     began = time.monotonic()
-    fd = given.open()
+    copy = given.open()
     os.write(writing, b"first")
-    assert os.read(fd, 100) == b"first"
+    assert os.read(copy.fd, 100) == b"first"
     assert time.monotonic() - began < 2
-    os.close(fd)
+    copy.close()
     given.close()
     os.close(writing)
 
@@ -135,9 +141,81 @@ def test_a_file_that_is_too_large_is_refused_before_anything_runs(file_with, cop
 def test_a_pipe_that_brings_too_much_is_an_error_too(pipe, copied):
     reading, writing = pipe
     given = copied(reading, most_bytes=10)
-    fd = given.open()
+    copy = given.open()
     os.write(writing, b"x" * 11)
     os.close(writing)
-    read_all(fd)
+    read_all(copy)
     with pytest.raises(ExecutionError, match="too large"):
         given.check()
+
+
+def feeders():
+    return [thread for thread in threading.enumerate() if thread.name == "standard-input"]
+
+
+def test_whether_a_file_was_read_its_place_says(file_with, copied):
+    given = copied(file_with(b"words"))
+    unread, read = given.open(), given.open()
+    os.read(read.fd, 1)
+    assert [unread.was_read(), read.was_read()] == [False, True]
+    unread.close()
+    read.close()
+
+
+@pytest.mark.parametrize("size", [1, 65_536, 300_000])
+def test_whether_a_pipe_was_read_is_known_though_it_was_filled(pipe, copied, size):
+    reading, writing = pipe
+    given = copied(reading)
+    unread, read = given.open(), given.open()
+    writer = threading.Thread(target=lambda: (os.write(writing, b"x" * size), os.close(writing)))
+    writer.start()
+    assert os.read(read.fd, 1) == b"x"
+    writer.join()
+    time.sleep(0.05)
+    assert [unread.was_read(), read.was_read()] == [False, True]
+    unread.close()
+    read.close()
+
+
+def test_nothing_waits_for_an_endless_pipe_once_the_run_has_ended(pipe, copied):
+    reading, writing = pipe
+    given = copied(reading)
+    before = len(feeders())
+    for _ in range(20):
+        given.open().close()
+    until = time.monotonic() + 5
+    while len(feeders()) > before + 1 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(feeders()) <= before + 1  # the one that copies
+    os.close(writing)
+
+
+def test_what_an_input_is_is_known_when_all_of_it_has_come(pipe, copied, file_with):
+    reading, writing = pipe
+    known = {"sha256": hashlib.sha256(b"words").hexdigest(), "bytes": 5}
+    assert copied(file_with(b"words")).identity() == known
+    given = copied(reading)
+    os.write(writing, b"words")
+    assert given.identity(0.05)["sha256"] is None
+    os.close(writing)
+    assert given.identity(5.0) == known
+    assert read_all(given.open()) == b"words"
+
+
+def run_that_read(content):
+    cell = Cell("a", ("true",), "default", {}, "default", {}, Level("default"), None, 0)
+    record = lost_record(Job(cell, 1, ("true",), Path("/w"), 1), "")
+    stdin = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    return replace(record, environment={"requested": {} if content == b"" else {"stdin": stdin}})
+
+
+def test_runs_that_read_another_input_are_counted(copied, file_with, pipe):
+    made = [run_that_read(content) for content in (b"old", b"new", b"", b"older")]
+    assert read_another_input(made, copied(file_with(b"new"))) == 2
+    assert read_another_input(made[1:3], copied(file_with(b"new"))) == 0
+    assert read_another_input(made, copied(os.open("/dev/null", os.O_RDONLY))) == 3
+    reading, writing = pipe
+    endless = copied(reading)
+    assert read_another_input([run_that_read(b"")], endless) == 0
+    assert read_another_input(made, endless, seconds=0.05) == 0  # nobody knows yet
+    os.close(writing)

@@ -173,3 +173,20 @@ def test_any_number_survives_the_way_through_a_line(name: str, values: list[floa
     series = scan_text(written).series[name]
     assert series.values == tuple(values)
     assert series.steps == tuple(float(e) for e in range(1, len(values) + 1))
+
+
+def test_the_latest_values_are_told_once_as_one_row():
+    reading = LineMetrics(Sources())
+    assert reading.latest() == {}
+    for seconds, line in enumerate(["epoch 1 loss: 0.5 acc: 0.7", "epoch 2 loss: 0.25"]):
+        reading.feed(line, float(seconds))
+    assert reading.latest() == {"t": 1.0, "step": 2.0, "values": {"loss": 0.25, "acc": 0.7}}
+    assert reading.latest() == {}
+    reading.feed("epoch 3 loss: 0.125", 9.0)
+    assert reading.latest() == {"t": 9.0, "step": 3.0, "values": {"loss": 0.125}}
+
+
+def test_without_epochs_the_latest_row_has_no_step():
+    reading = LineMetrics(Sources())
+    reading.feed("loss: 0.5", 0.5)
+    assert reading.latest() == {"t": 0.5, "step": None, "values": {"loss": 0.5}}

@@ -2,6 +2,7 @@
 
 import linecache
 import math
+import os
 import runpy
 import sys
 import types
@@ -120,3 +121,27 @@ def test_a_function_inside_another_is_refused(tmp_path, typed):
 def test_a_function_of_a_file_is_named_by_it(tmp_path):
     reference = reference_to(test_a_function_of_a_file_is_named_by_it, "approaches.a", tmp_path)
     assert reference == f"{__file__}:test_a_function_of_a_file_is_named_by_it"
+
+
+@pytest.mark.parametrize("umask", [0, 0o022])
+@pytest.mark.parametrize("shared", [False, True])
+def test_typed_functions_are_for_those_alone_who_may_look_into_the_store(tmp_path, typed, umask, shared):
+    store = tmp_path / ".isorun"
+    if shared:
+        store.mkdir()
+        store.chmod(0o2770)
+    before = os.umask(umask)
+    try:
+        path = tmp_path / reference_to(typed.train, "a", tmp_path).rsplit(":", 1)[0]
+    finally:
+        os.umask(before)
+    modes = [found.stat().st_mode & 0o7777 for found in (store, path.parent, path)]
+    assert modes == ([0o2770, 0o2770, 0o660] if shared else [0o700, 0o700, 0o600])
+
+
+def test_a_function_that_an_older_isorun_left_open_is_closed(tmp_path, typed):
+    path = tmp_path / reference_to(typed.train, "a", tmp_path).rsplit(":", 1)[0]
+    path.parent.chmod(0o777)
+    path.chmod(0o666)
+    reference_to(typed.train, "a", tmp_path)
+    assert (path.parent.stat().st_mode & 0o777, path.stat().st_mode & 0o777) == (0o700, 0o600)

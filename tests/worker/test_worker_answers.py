@@ -176,3 +176,10 @@ def test_variables_that_the_environment_or_the_training_sets_otherwise_are_told_
     found = trained.of_kind("environment")[0]["effective"]["open"]
     assert any(item.startswith("MKL_CBWR is 'AUTO', not") for item in found)
     assert any(item.startswith("OMP_NUM_THREADS is '7', not") for item in found)
+
+
+@pytest.mark.parametrize("counts", [{"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "2"}])
+def test_numbers_of_threads_from_outside_are_not_called_open(train, counts):
+    trained = train("-c", "pass", level="deterministic", seed=1, extra=counts)
+    effective = trained.of_kind("environment")[0]["effective"]
+    assert [item for item in effective["open"] if "THREADS" in item] == []

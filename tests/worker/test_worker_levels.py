@@ -36,6 +36,24 @@ def test_deterministic_fixes_kernels_threads_and_cpu_path():
     assert added["ATEN_CPU_CAPABILITY"] == "avx2"
 
 
+@pytest.mark.parametrize(
+    ("base", "count"),
+    [
+        ({"OMP_NUM_THREADS": "1"}, "1"),
+        ({"MKL_NUM_THREADS": "2"}, "2"),
+        ({"OPENBLAS_NUM_THREADS": "4"}, "4"),
+        ({"OMP_NUM_THREADS": "4,2"}, "4"),
+        ({"OMP_NUM_THREADS": "all", "MKL_NUM_THREADS": "2"}, "2"),
+        ({"OMP_NUM_THREADS": "0"}, "3"),
+    ],
+)
+def test_a_number_of_threads_from_outside_is_given_to_all_libraries(base, count):
+    names = {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"}
+    added = levels.level_environment("deterministic", 1, 3, base, cpu_flags=AVX2)
+    assert {name: added.get(name) for name in names - set(base)} == dict.fromkeys(names - set(base), count)
+    assert not set(added) & set(base)
+
+
 def test_without_avx2_the_path_is_the_compatible_one():
     added = levels.level_environment("deterministic", 1, 3, {}, cpu_flags=frozenset())
     assert added["MKL_CBWR"] == "COMPATIBLE"

@@ -12,8 +12,10 @@ from isorun.testing.paper_contract import PaperContract
 from isorun.zoo.papers import NAMES, brought_papers, paper
 
 MODULE = """
+from dataclasses import replace
 from pathlib import Path
 
+from isorun.errors import DataError
 from isorun.study.design import Study
 from isorun.zoo.paper import AbstractPaper, Exhibit, Presentation, Scale, smoke_verdict
 from isorun.report import Column, Table
@@ -43,6 +45,20 @@ class Shelf(AbstractPaper):
         return Presentation(smoke_verdict(len(found)), (table,), numbers={"acc": found})
 
 
+class Archive(Shelf):
+    name = "archive"
+    data = ("letters of a private archive",)
+    scales = {name: Scale(name, "a second") for name in ("smoke", "cpu")}
+
+    def studies(self, request):
+        if request.scale != "smoke" and not request.recorded:
+            raise DataError("the letters are not at hand", hint="ask the archive for a copy")
+        return super().studies(request)
+
+    def present(self, request, records):
+        return replace(super().present(request, records), scaled_down=("invented letters instead of the archive's",))
+
+
 PAPER = Shelf()
 NO_PAPER = "a text"
 
@@ -67,6 +83,7 @@ class Refusing(Shelf):
 POINTS = """
 [isorun.papers]
 shelf = shelf_papers:PAPER
+archive = shelf_papers:Archive
 unfinished = shelf_papers:Unfinished
 text = shelf_papers:NO_PAPER
 silent = shelf_papers:Silent
@@ -80,7 +97,7 @@ BROKEN = ("absent", "dream", "other-name", "refusing", "silent", "text")
 
 @pytest.fixture(autouse=True)
 def shelf(tmp_path, monkeypatch):
-    """An installed distribution that brings two papers that work, and six that do not."""
+    """An installed distribution that brings three papers that work, and six that do not."""
     (tmp_path / "shelf_papers.py").write_text(MODULE)
     (tmp_path / "shelf_train.py").write_text("import isorun\n\nisorun.result(acc=0.5)\n")
     info = tmp_path / "shelf-1.0.dist-info"
@@ -101,6 +118,16 @@ class TestBrought(PaperContract):
         return paper("shelf")
 
 
+class TestBroughtWithOtherData(PaperContract):
+    """Its data are not in isorun's catalogue, so that no command of isorun gets them."""
+
+    def paper(self):
+        return paper("archive")
+
+    def tells_of_made_data(self, sentences):
+        return any("invented letters" in sentence for sentence in sentences)
+
+
 def test_a_class_serves_as_well_as_a_paper():
     assert paper("unfinished").title == "kept in a drawer"
 
@@ -108,11 +135,11 @@ def test_a_class_serves_as_well_as_a_paper():
 def test_it_is_listed_beside_isoruns_own_and_broken_ones_are_named(capsys):
     assert main(["reproduce", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [item["name"] for item in told["papers"]] == [*NAMES, "shelf", "unfinished"]
+    assert [item["name"] for item in told["papers"]] == [*NAMES, "archive", "shelf", "unfinished"]
     assert len(told["broken"]) == len(BROKEN)
     assert main(["reproduce"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "6 papers can be reproduced" in shown
+    assert "7 papers can be reproduced" in shown
     assert all(f"'{name}'" in shown for name in BROKEN)
 
 
@@ -135,7 +162,7 @@ def test_a_broken_paper_says_what_is_wrong_with_it(name, why, capsys):
 
 def test_isoruns_own_paper_is_never_replaced():
     assert type(paper("dream")).__module__ == "isorun.zoo.studies.dream.paper"
-    assert [found.name for found in brought_papers()[0]] == ["shelf", "unfinished"]
+    assert [found.name for found in brought_papers()[0]] == ["archive", "shelf", "unfinished"]
 
 
 def test_an_unknown_paper_lists_those_that_were_brought():

@@ -14,22 +14,29 @@ from isorun.zoo.papers import NAMES, check_request, paper, papers, papers_to_jso
 PAPERS = [pytest.param(name, id=name) for name in NAMES]
 
 
-class TestAse20(PaperContract):
+class OwnPaperContract(PaperContract):
+    """isorun's own papers say it in the same words, all four."""
+
+    def tells_of_made_data(self, sentences):
+        return any("made on the spot" in sentence for sentence in sentences)
+
+
+class TestAse20(OwnPaperContract):
     def paper(self):
         return paper("ase20")
 
 
-class TestTacl18(PaperContract):
+class TestTacl18(OwnPaperContract):
     def paper(self):
         return paper("tacl18")
 
 
-class TestFewshot(PaperContract):
+class TestFewshot(OwnPaperContract):
     def paper(self):
         return paper("fewshot")
 
 
-class TestDream(PaperContract):
+class TestDream(OwnPaperContract):
     def paper(self):
         return paper("dream")
 

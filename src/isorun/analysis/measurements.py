@@ -248,7 +248,7 @@ class Measurements:
         cells = column.tolist()
         try:
             return np.array([_fast_number(cell) for cell in cells], dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return self._checked_numbers(name, cells)
 
     def _checked_numbers(self, name: str, cells: Sequence[object]) -> FloatArray:
@@ -256,7 +256,7 @@ class Measurements:
         wrong = [row for row, number in enumerate(numbers) if number is None]
         if wrong:
             raise InputError(
-                f"column {name!r} of {self.source} holds text where a number is needed",
+                f"column {name!r} of {self.source} holds what is no number that a float can hold",
                 found=f"{cells[wrong[0]]!r:.80} on {self.place(wrong[0])}; {len(wrong)} such cells of {len(cells)}",
                 hint="name another column, or correct the table",
             )
@@ -439,7 +439,7 @@ def _number(cell: object) -> float | None:
         return float("nan")
     try:
         return _fast_number(cell)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

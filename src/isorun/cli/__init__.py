@@ -242,7 +242,9 @@ def declare_figure(parser: argparse.ArgumentParser, what: str) -> None:
 
 def declare_session(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Where runs are carried out and where records are kept."""
-    parser.add_argument("--executor", default="local", metavar="NAME", help="what carries out runs (default: local)")
+    parser.add_argument(
+        "--executor", default="local", metavar="NAME|URL", help="what carries out runs (default: local)"
+    )
     about = "devices (GPUs) that runs may use, divided among them: auto, none, or a list such as 0,1"
     parser.add_argument("--devices", default="auto", metavar="LIST", help=about)
     about = "where records are kept (default: .isorun beside the study)"

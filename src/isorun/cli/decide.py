@@ -82,6 +82,7 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.cli.progress import Progress
     from isorun.deciding import StudyDecision, decide
     from isorun.report.comparisons import decision_view
+    from isorun.scheduling import INTERRUPTED
 
     study = _study(options)
     with Progress(study, sys.stderr) as progress:
@@ -127,7 +128,7 @@ def execute(options: argparse.Namespace) -> int:
             to_keep="" if options.command and not options.seeds else result.to_keep,
         )
         cli.show(view)
-    if result.stopped == "interrupted":
+    if result.stopped == INTERRUPTED:
         return 130
     return 3 if options.exit_code and str(result.decision.verdict).endswith("better") else 0
 

@@ -107,6 +107,10 @@ class Progress(Observer):
             self._waited_for.add(who)
             self._say(f"waiting for {cell.label}: {who} has been running it{since}; isorun status shows what it does")
 
+    def waiting_for_room(self) -> None:
+        """Nothing can start now: said, since nothing else would be for as long as it lasts."""
+        self._say("waiting: the executor has no room for a run")
+
     def run_ended(self, record: RunRecord) -> None:
         """A run ended: show it, the time left and the running mean ± sd of its group."""
         with self._lock:

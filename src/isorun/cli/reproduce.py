@@ -120,7 +120,7 @@ def _dry_run(options: argparse.Namespace) -> int:
     from isorun.reproducing import studies_of
 
     studies = studies_of(options.paper, _request(options))
-    planned = [(study, workflow.plan(study), workflow.missing(study, store=options.store)) for study in studies]
+    planned = [(study, workflow.cells(study), workflow.missing(study, store=options.store)) for study in studies]
     if options.json:
         entries = [{"study": study.name, "runs": len(cells), "missing": len(left)} for study, cells, left in planned]
         cli.print_json({"paper": options.paper, "scale": options.scale, "studies": entries})
@@ -157,6 +157,8 @@ def _write(done: Reproduction, view: View, options: argparse.Namespace) -> list[
 
 
 def _exit_code(done: Reproduction) -> int:
-    if done.stopped == "interrupted":
+    from isorun.scheduling import INTERRUPTED
+
+    if done.stopped == INTERRUPTED:
         return 130
     return 1 if done.failed or done.stopped else 0

@@ -65,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
             workflow.remember(study, store=session.store)
         with Progress(study, sys.stderr) as progress:
             outcome = workflow.run_missing(study, session, progress)
-        conditions = (*conditions, *workflow.store_conditions(session.store))
+        conditions = (*conditions, *workflow.outcome_conditions(outcome), *workflow.store_conditions(session.store))
         _print(study, outcome, progress, options, conditions=conditions, store=session.store)
     return _exit_code(outcome)
 
@@ -90,7 +90,7 @@ def _with_policy(study: Study, options: argparse.Namespace) -> Study:
 def _dry_run(study: Study, options: argparse.Namespace) -> int:
     from isorun import workflow
 
-    cells = workflow.plan(study, store=options.store)
+    cells = workflow.cells(study, store=options.store)
     left = {cell.id for cell in workflow.missing(study, store=options.store)}
     if options.json:
         cli.print_json({**cell.to_json(), "missing": cell.id in left} for cell in cells)
@@ -128,24 +128,18 @@ def _print(
         from isorun.report import View
 
         cli.show(View((), (), tuple(conditions)))
-    if not outcome.records and not outcome.elsewhere:
+    if not outcome.proposed:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
-    if outcome.count(RunState.FINISHED) or not outcome.records:
+    if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:
         print(f"next: isorun report {name}{f' --store {options.store}' if options.store else ''}")
 
 
 def _headline(study: Study, outcome: Outcome) -> str:
-    from isorun import workflow
+    """How it ended. That all runs were made before is said only where none was proposed."""
+    from isorun.study.cells import cells_of
 
-    total = len(workflow.plan(study))
-    finished = outcome.count(RunState.FINISHED)
-    failed = len(outcome.records) - finished
-    parts = [f"{finished} finished"]
-    parts += [f"{failed} did not finish"] if failed else []
-    parts += [f"{outcome.elsewhere} done by another isorun"] if outcome.elsewhere else []
-    made_before = f"nothing was missing, all {total} runs were made before"
-    text = f"{study.name}: " + (", ".join(parts) if outcome.records or outcome.elsewhere else made_before)
-    return text + (f"; stopped: {outcome.stopped}" if outcome.stopped else "")
+    before = "" if outcome.proposed else f", all {len(cells_of(study))} runs were made before"
+    return f"{study.name}: {outcome}{before}"
 
 
 def _summary(
@@ -194,7 +188,9 @@ def _finite(value: float) -> float | None:
 
 
 def _exit_code(outcome: Outcome) -> int:
-    if outcome.stopped == "interrupted":
+    from isorun.scheduling import INTERRUPTED
+
+    if outcome.stopped == INTERRUPTED:
         return 130
     last = {record.cell.id: record.state for record in outcome.records}
     return 0 if all(state is RunState.FINISHED for state in last.values()) and not outcome.stopped else 1

@@ -32,31 +32,28 @@ _PROBE_SECONDS: Final = 60.0
 
 
 class InterpreterEnvironment(AbstractEnvironment):
-    """An interpreter and variables.
+    """An interpreter and variables. Interpreters that were looked at are known to all environments of this process."""
 
-    own: what a leading `python` stands for where the study does not say; without it, what the PATH says.
-    """
-
-    def __init__(self, declared: Environment, interpreters: Interpreters, own: str = "") -> None:
+    def __init__(self, declared: Environment, interpreters: Interpreters | None = None) -> None:
         self._declared = declared
-        self._interpreters = interpreters
-        self._own = own
+        self._interpreters = interpreters or _LOOKED_AT
 
     def prepare(self, command: Sequence[str], working_folder: Path) -> Prepared:
-        """The variables of the process and its interpreter, which was looked at."""
+        """The variables of the process and its program: an interpreter, which was looked at, or another one."""
         # Those of an isorun that this one runs inside are not passed on.
         caller = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
         variables = {**caller, **self._declared.env}
         name = self._name_of(command[0])
         interpreter = self._interpreters.find(name, variables, working_folder) if name else ""
-        return Prepared((), variables, interpreter, {"python": interpreter})
+        program = interpreter or find_program(command[0], variables, working_folder)
+        return Prepared(program, interpreter, variables, {"python": interpreter})
 
     def _name_of(self, program: str) -> str:
         """What the interpreter is called; empty when the program is none."""
         if program == FUNCTION:  # no shell would have run it: it belongs to the interpreter that it was given to
-            return self._declared.python or self._own or sys.executable
+            return self._declared.python or sys.executable
         if program in _REPLACED:
-            return self._declared.python or self._own or program
+            return self._declared.python or program
         return program if _PYTHON_NAME.fullmatch(program) else ""
 
 
@@ -97,6 +94,9 @@ class Interpreters:
                 _probe(path, variables, working_folder)
                 self._known.add(path)
         return path
+
+
+_LOOKED_AT: Final = Interpreters()
 
 
 def find_program(program: str, env: Mapping[str, str], working_folder: Path, what: str = "the command") -> str:

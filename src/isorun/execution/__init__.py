@@ -6,9 +6,10 @@ import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from isorun.errors import IsorunError, StudyError
+from isorun.environments import INTERPRETER
+from isorun.errors import ExecutionError, IsorunError, StudyError
 from isorun.study import Environment, Sources, is_withheld
 from isorun.study.cells import Cell, fill_placeholders
 from isorun.study.design import Study
@@ -25,9 +26,12 @@ __all__ = [
     "RunEnded",
     "RunStarted",
     "Tell",
+    "event_from_json",
     "event_to_json",
     "job_of",
 ]
+
+_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,8 @@ class Job:
     """One run to carry out: a claimed cell, and everything that another machine needs to carry it out.
 
     command: the approach's argument vector with its secrets, placeholders not filled: `{run_dir}` is known only where
-    the run happens. seed: what `{seed}` stands for; at level `default` drawn for this run alone.
+    the run happens. seed: what `{seed}` stands for; at level `default` drawn for this run alone. environment_kind: what
+    makes the environment ready (`isorun.environments`), `interpreter` unless somebody says otherwise.
     """
 
     cell: Cell
@@ -65,11 +70,21 @@ class Job:
     resources: Resources = field(default_factory=Resources)
     time_limit_seconds: float | None = None
     sources: Sources = field(default_factory=Sources)
+    environment_kind: str = INTERPRETER
 
     @property
     def run_id(self) -> str:
         """The id of this execution: the cell's id and the attempt."""
         return f"{self.cell.id}-{self.attempt}"
+
+    def with_python(self, python: str) -> Job:
+        """The same job, in which a leading `python` stands for this one where the study does not say.
+
+        Empty leaves it to the PATH of wherever the run happens. The cell is the same: what was found is recorded.
+        """
+        if not python or self.environment.python:
+            return self
+        return replace(self, environment=replace(self.environment, python=python))
 
     def filled(self, run_folder: Path) -> Job:
         """The same job with every placeholder replaced, in the command and in the names of files."""
@@ -94,13 +109,14 @@ class Job:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, with the secrets that the run needs: for the machine that carries it out, not to be kept."""
         return {
-            "job": 1,
+            "job": _VERSION,
             "cell": self.cell.to_json(),
             "attempt": self.attempt,
             "command": list(self.command),
             "working_folder": str(self.working_folder),
             "seed": self.seed,
             "environment": {"name": self.environment.name, **self.environment.to_json()},
+            "environment_kind": self.environment_kind,
             "resources": self.resources.to_json(),
             "time_limit_seconds": self.time_limit_seconds,
             "sources": self.sources.to_json(),
@@ -113,7 +129,15 @@ class Job:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
-        """The job that `to_json` wrote."""
+        """The job that `to_json` wrote; ExecutionError for one that a newer isorun wrote, and for what is none."""
+        _check_version(data)
+        try:
+            return cls._read(data)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise _no_job(f"{type(error).__name__}: {error}") from error
+
+    @classmethod
+    def _read(cls, data: Mapping[str, Any]) -> Job:
         return cls(
             cell=Cell.from_json(data["cell"]),
             attempt=data["attempt"],
@@ -124,7 +148,25 @@ class Job:
             resources=Resources.from_json(data["resources"]),
             time_limit_seconds=data["time_limit_seconds"],
             sources=Sources.from_json(data["sources"]),
+            environment_kind=data.get("environment_kind", INTERPRETER),
         )
+
+
+def _check_version(data: object) -> None:
+    version = data.get("job") if isinstance(data, Mapping) else None
+    if not isinstance(version, int):
+        raise _no_job(f"no version: {str(data)[:80] if version is None else version!r}")
+    if version > _VERSION:
+        raise ExecutionError(
+            "the job was written by a newer isorun, and parts of it may mean nothing here",
+            found=f"version {version}",
+            allowed=f"up to version {_VERSION}",
+            hint="install the same isorun on the machine that submits and on the one that runs",
+        )
+
+
+def _no_job(found: str) -> ExecutionError:
+    return ExecutionError("this is not a job", found=found, allowed="what `Job.to_json` gives")
 
 
 def job_of(study: Study, cell: Cell, attempt: int, seed: int) -> Job:
@@ -194,6 +236,28 @@ def event_to_json(event: Event) -> dict[str, Any]:
             return {"event": "failed", "run_id": event.run_id, "error": event.error.message()}
 
 
+def event_from_json(data: Mapping[str, Any], read_record: Callable[[], RunRecord]) -> Event:
+    """The event that `event_to_json` wrote; ExecutionError for what is none.
+
+    read_record: called for the end of a run, whose record lies in the run's folder
+    (`lambda: isorun.execution.assemble.read_record(folder)`).
+    """
+    try:
+        match data["event"]:
+            case "started":
+                return RunStarted(data["run_id"], dict(data["where"]))
+            case "rows":
+                return RowsLogged(data["run_id"], tuple(dict(row) for row in data["rows"]))
+            case "ended":
+                return RunEnded(data["run_id"], read_record())
+            case "failed":
+                return ExecutorFailed(ExecutionError(str(data["error"])), data["run_id"])
+    except (LookupError, TypeError, ValueError) as error:
+        raise ExecutionError("this is not an event of a run", found=f"{type(error).__name__}: {error}") from error
+    kinds = "started, rows, ended, failed"
+    raise ExecutionError("this is not an event of a run", found=f"{data['event']!r}", allowed=kinds)
+
+
 Event = RunStarted | RowsLogged | RunEnded | ExecutorFailed
 Tell = Callable[[Event], None]
 
@@ -216,9 +280,15 @@ class AbstractExecutor(abc.ABC):
     def stop(self, run_id: str | None = None) -> None:
         """End one run, or all runs and start no more: they are asked first, then killed, with all their children.
 
-        What was stopped ends as interrupted; a run id that is not known, or has ended, is nothing.
+        What was stopped ends as interrupted; a run id that is not known, or has ended, is nothing. The id of a run that
+        was stopped may be submitted again, and is a run as any other.
         """
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Kill what still runs, and wait until everything this executor started has gone. Closing twice is nothing."""
+        """Kill what still runs, and wait until everything this executor started has gone. Closing twice is nothing.
+
+        Every job that was submitted and had not ended is told as RunEnded, interrupted, before this returns: whoever
+        waits for it would wait for ever (`isorun.execution.assemble.lost_record` makes the record of one that is out of
+        reach). Nothing may be submitted afterwards.
+        """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import threading
 import time
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ __all__ = [
     "assemble",
     "failed_to_read",
     "keep_record",
+    "lost_record",
     "read_record",
     "state_and_reason",
     "with_script",
@@ -39,6 +41,7 @@ RECORD_NAME: Final = "record.json.gz"
 _MAX_AGE_SECONDS: Final = 10.0
 
 
+NEVER_STARTED: Final = Exit(None, "", 0.0, 0.0, 0)
 _LAST_WORDS: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|\S*python\S*: ).*")
 _LAST_WORDS_LENGTH: Final = 200
 _MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named .*\Z", re.MULTILINE)
@@ -104,6 +107,31 @@ def assemble(ended: Ended) -> RunRecord:
         devices=tuple(ended.requested.get("devices", ())),
         where=ended.where,
     )
+
+
+def lost_record(
+    job: Job, reason: str, *, state: RunState = RunState.FAILED, began_unix: float | None = None
+) -> RunRecord:
+    """The record of a run that left none: its machine was lost, or it was taken out of a queue (INTERRUPTED).
+
+    reason: why, in words. began_unix: when it began, where that is known. What it logged is gone; a failed run is made
+    again as any other.
+    """
+    secrets = Secrets.of(job.command, job.environment.env)
+    ended = Ended(
+        job=job,
+        launch="none",
+        began_unix=time.time() if began_unix is None else began_unix,
+        exit=NEVER_STARTED,
+        timed_out=False,
+        asked_to_stop=False,
+        events=EventLog(),
+        lines=Found(),
+        files=Found(),
+        log_tail="",
+        requested={"level": str(job.cell.level)},
+    )
+    return replace(assemble(ended), state=state, reason=secrets.masked(reason), notes=())
 
 
 def failed_to_read(ended: Ended, error: Exception) -> Ended:
@@ -216,9 +244,10 @@ def keep_record(record: RunRecord, folder: Path) -> None:
     full, or a folder that was removed, is the store's to tell.
     """
     envelope = sealed_and_gzipped(record)
-    temporary = folder / f"{RECORD_NAME}.tmp"
+    # The training may have put anything into its folder: nothing that lies there is opened, followed or waited for.
+    temporary = folder / f"{RECORD_NAME}.{secrets.token_hex(8)}.tmp"
     try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
             file.write(envelope)
         temporary.replace(folder / RECORD_NAME)
     except OSError:

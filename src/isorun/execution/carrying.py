@@ -1,7 +1,7 @@
 """Carrying out one job here: from the job to the record, in a folder of the run's own.
 
-Executors of other machines call it there: `python -m isorun.execution.carrying JOB.json FOLDER [DEVICES]` reads a
-job, prints its events as lines of JSON, and leaves the record in the folder.
+Executors of other machines call it there: `python -m isorun.execution.carrying JOB.json FOLDER [DEVICES [CPUS]]` reads
+a job, prints its events as lines of JSON, and leaves the record in the folder.
 """
 
 from __future__ import annotations
@@ -20,17 +20,33 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.environments.interpreter import InterpreterEnvironment, Interpreters
+from isorun.environments import Environments
 from isorun.errors import ExecutionError, IsorunError, known_names
 from isorun.execution import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell, event_to_json
-from isorun.execution.assemble import CodeVersions, Ended, assemble, failed_to_read, keep_record, with_script
-from isorun.execution.launching import LAUNCH_MODES, Launcher, ReadyRun, make_ready
-from isorun.execution.output import BoundedLog, EventLog, LineSplitter, Output, Secrets, read_run_folder, readable_tail
+from isorun.execution.assemble import (
+    NEVER_STARTED,
+    CodeVersions,
+    Ended,
+    assemble,
+    failed_to_read,
+    keep_record,
+    with_script,
+)
+from isorun.execution.launching import LAUNCH_MODES, Launched, Launcher, ReadyRun, make_ready, refuse_missing_program
+from isorun.execution.output import (
+    BoundedLog,
+    EventLog,
+    LineSplitter,
+    LiveRows,
+    Output,
+    Secrets,
+    read_run_folder,
+    readable_tail,
+)
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays
-from isorun.execution.resources import Devices, Lent, Slots, StandardInput, check_memory
+from isorun.execution.resources import STDIN, Devices, Lent, StandardInput, check_memory, lent_cpus, own_input
 from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord
-from isorun.worker.runfolder import RowTail
 
 if TYPE_CHECKING:
     from isorun.execution.warm import WarmRun
@@ -44,32 +60,31 @@ _READ_BYTES: Final = 1 << 18
 _DRAIN_BYTES: Final = 1 << 24
 # How often those who watch a run are told what it logged.
 _ROWS_SECONDS: Final = 1.0
-_NEVER_STARTED: Final = Exit(None, "", 0.0, 0.0, 0)
 
 
 class Workshop:
-    """What runs on this machine share: keepers, fork servers, interpreters that were looked at, versions of code.
+    """What runs on this machine share: keepers, fork servers, environments, versions of code.
 
     launch: "fresh" starts a new interpreter for each run (the reference), "warm" forks one that has imported the
-    frameworks, "auto" is warm where that changes nothing. python: what a leading `python` stands for where neither the
-    study nor the PATH is to say. grace_seconds: how long a run may take to end after it was asked to.
+    frameworks, "auto" is warm where that changes nothing. grace_seconds: how long a run may take to end after it was
+    asked to. environments: where those of jobs are looked up. standard_input: what runs get copies of, that of this
+    process unless another is given, which stays open.
     """
 
     def __init__(
         self,
         *,
         launch: str = "auto",
-        python: str = "",
         standard_input: StandardInput | None = None,
         grace_seconds: float = GRACE_SECONDS,
+        environments: Environments | None = None,
     ) -> None:
         if launch not in LAUNCH_MODES:
             raise ExecutionError(f"unknown launch mode {launch!r}", allowed=known_names(launch, LAUNCH_MODES))
-        self.standard_input = standard_input or StandardInput()
+        self.standard_input = standard_input or own_input()
         self.launcher = Launcher(launch, grace_seconds, self.standard_input)
         self.code_versions = CodeVersions()
-        self._python = python
-        self._interpreters = Interpreters()
+        self._environments = environments or Environments()
         self._running: dict[str, Running] = {}
         self._stopped: set[str] = set()
         self._all_stopped = False
@@ -77,8 +92,29 @@ class Workshop:
 
     def ready(self, job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent) -> ReadyRun:
         """The job, ready to be started; ExecutionError when its interpreter or program does not exist."""
-        environment = InterpreterEnvironment(job.environment, self._interpreters, self._python)
-        return make_ready(job, folder, cpus, devices, environment.prepare(job.command, job.working_folder))
+        filled = job.filled(folder)
+        environment = self._environments.of(job.environment_kind, job.environment)
+        prepared = environment.prepare(filled.command, job.working_folder)
+        if prepared.interpreter:
+            refuse_missing_program(filled, self.standard_input)
+        return make_ready(filled, folder, cpus, devices, prepared)
+
+    @contextmanager
+    def started(self, ready: ReadyRun) -> Iterator[Launched]:
+        """The run, started. While it is going on `stop` reaches it; afterwards nothing of it is left."""
+        launched = self.launcher.start(ready)
+        try:
+            with self.registered(ready.job.run_id, launched.running):
+                yield launched
+        finally:
+            if launched.stdin is not None:
+                launched.stdin.close()
+
+    def input_read_by(self, launched: Launched) -> dict[str, Any]:
+        """What the record says of standard input: which one it was where the run read it, else nothing."""
+        if launched.stdin is None or not launched.stdin.was_read():
+            return {}
+        return {STDIN: self.standard_input.identity()}
 
     def is_stopped(self, run_id: str) -> bool:
         """Whether the run was told to stop."""
@@ -108,6 +144,11 @@ class Workshop:
             for name, running in self._running.items():
                 if run_id in (None, name):
                     running.ask_to_stop()
+
+    def forget(self, run_id: str) -> None:
+        """The run has ended: its id means nothing here any more, and may come again from another store."""
+        with self._lock:
+            self._stopped.discard(run_id)
 
     def kill(self) -> None:
         """End all runs now, and let none start any more."""
@@ -154,7 +195,9 @@ def carry_out(job: Job, folder: Path, place: Place, tell: Tell) -> RunRecord:
 
 def new_folder(folder: Path) -> None:
     """Make the folder of a run. One of an earlier time, whose store was lost, is set aside: its events are not ours."""
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Parents of what is made get the mode of the umask: the folder around, which may be a store, is made by itself.
+    folder.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.parent.mkdir(mode=0o700, exist_ok=True)
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
@@ -195,14 +238,15 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
     secrets = Secrets.of(job.command, ready.env)
     log = BoundedLog(ready.folder / "output.log", secrets=secrets)
     output = Output(log, lines)
+    live = LiveRows(ready.folder, reading.latest, secrets)
     code = workshop.code_versions.ask(job.working_folder)
     try:
         began_unix = time.time()
-        launched = workshop.launcher.start(ready)
-        with workshop.registered(job.run_id, launched.running), closing(RowTail(ready.folder)) as tail:
+        with workshop.started(ready) as launched, closing(live) as rows:
             tell(RunStarted(job.run_id, _where(ready)))
-            watched = watch(launched.running, output, job.time_limit_seconds, _rows_teller(tail, job.run_id, tell))
+            watched = watch(launched.running, output, job.time_limit_seconds, _rows_teller(rows, job.run_id, tell))
             asked_to_stop = workshop.is_stopped(job.run_id)
+            stdin = workshop.input_read_by(launched)
         if not watched.exit.kept:
             end_strays(Marks(ready.folder))
         workshop.standard_input.check()
@@ -219,7 +263,7 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
         lines=Found(),
         files=Found(),
         log_tail=readable_tail(log.end()),
-        requested=ready.requested(),
+        requested={**ready.requested(), **stdin},
         where=_where(ready),
         notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready)),
         secrets=secrets,
@@ -242,9 +286,9 @@ def _where(ready: ReadyRun) -> dict[str, str]:
     return {"host": socket.gethostname(), "folder": str(ready.folder.absolute()), "python": ready.interpreter}
 
 
-def _rows_teller(tail: RowTail, run_id: str, tell: Tell) -> Callable[[], None]:
+def _rows_teller(live: LiveRows, run_id: str, tell: Tell) -> Callable[[], None]:
     def tell_rows() -> None:
-        if rows := tuple(tail.rows()):
+        if rows := live.rows():
             tell(RowsLogged(run_id, rows))
 
     return tell_rows
@@ -255,7 +299,7 @@ def _not_started(ready: ReadyRun) -> Ended:
         job=ready.job,
         launch="none",
         began_unix=time.time(),
-        exit=_NEVER_STARTED,
+        exit=NEVER_STARTED,
         timed_out=False,
         asked_to_stop=True,
         events=EventLog(),
@@ -349,28 +393,53 @@ def _print_event(event: Event) -> None:
     print(json.dumps(event_to_json(event)), flush=True)
 
 
+_USAGE: Final = """usage: python -m isorun.execution.carrying JOB FOLDER [DEVICES [CPUS]]
+  JOB      a file with a job as JSON, or - for standard input
+  FOLDER   the run's folder, which is made
+  DEVICES  auto (the default), none, or a list such as 0,1
+  CPUS     a list such as 0,1 to which the run is pinned; by default it has those of this process
+"""
+
+
 def main(arguments: list[str]) -> int:
-    """Carry out the job of a file (`-` for standard input) in a folder; 0 when there is a record, 1 when none."""
-    source, name, *chosen = arguments
-    job = Job.from_json(json.loads(sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")))
-    folder = Path(name)
+    """Carry out the job of a file in a folder; 0 when there is a record, 1 when none, 2 for words that do not fit."""
+    if not 2 <= len(arguments) <= 4 or any(word.startswith("--") for word in arguments):
+        sys.stderr.write(_USAGE)
+        return 2
+    source, name, devices, cpus = (*arguments, *("auto", "")[len(arguments) - 2 :])
+    run_id = ""
+    try:
+        job = _read_job(source)
+        run_id = job.run_id
+        record = _carry_out_alone(job, Path(name), devices, cpus)
+    except (IsorunError, OSError) as error:
+        shown = error if isinstance(error, IsorunError) else ExecutionError(str(error))
+        _print_event(ExecutorFailed(shown, run_id))
+        return 1
+    _print_event(RunEnded(run_id, record))
+    return 0
+
+
+def _read_job(source: str) -> Job:
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+        return Job.from_json(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise ExecutionError(f"the job in {source!r} cannot be read", found=str(error), allowed="JSON") from error
+
+
+def _carry_out_alone(job: Job, folder: Path, devices: str, cpus: str) -> RunRecord:
+    """Carry out one job in this process, which is there for nothing else. A signal asks the run to stop."""
     workshop = Workshop(launch="fresh")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: workshop.stop())
     try:
         new_folder(folder)
-        devices = Devices(chosen[0] if chosen else "auto")
-        lent = devices.lend(job.resources.devices, job.environment.env)
-        with Slots(1).lend(job.resources.cpus) as cpus, lent as seen:
-            record = carry_out(job, folder, Place(workshop, cpus, seen), _print_event)
-    except (IsorunError, OSError) as error:
-        shown = error if isinstance(error, IsorunError) else ExecutionError(str(error))
-        _print_event(ExecutorFailed(shown, job.run_id))
-        return 1
+        lent_devices = Devices(devices).lend(job.resources.devices, job.environment.env)
+        with lent_cpus(job.resources.cpus, cpus) as own, lent_devices as seen:
+            return carry_out(job, folder, Place(workshop, own, seen), _print_event)
     finally:
         workshop.close()
-    _print_event(RunEnded(job.run_id, record))
-    return 0
 
 
 if __name__ == "__main__":

@@ -6,25 +6,24 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.environments import Prepared
-from isorun.environments.interpreter import find_program
+from isorun.environments import Folders, Prepared
 from isorun.errors import ExecutionError
 from isorun.execution import Job
 from isorun.execution.process import Keepers, KeptProcess
-from isorun.execution.resources import Lent, StandardInput
+from isorun.execution.resources import InputCopy, Lent, StandardInput
 from isorun.study import FUNCTION
 from isorun.study.records import Note
-from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment
+from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment, site_folder
 
 if TYPE_CHECKING:
     from isorun.execution.warm import WarmRun, WarmServers
     from isorun.worker.programs import Program
 
-__all__ = ["LAUNCH_MODES", "Launched", "Launcher", "ReadyRun", "make_ready"]
+__all__ = ["LAUNCH_MODES", "Launched", "Launcher", "ReadyRun", "make_ready", "refuse_missing_program"]
 
 LAUNCH_MODES: Final = ("auto", "warm", "fresh")
 PROTOCOL: Final = 2
@@ -34,16 +33,19 @@ PROTOCOL: Final = 2
 class ReadyRun:
     """A job that can be started now: its placeholders are filled, and it has a folder, CPUs and devices.
 
-    argv: what a fresh process executes. interpreter: its Python, empty when the command does not start with one.
-    python_program: what it is asked to run, None when only a fresh interpreter can say. level_variables: what the
-    level added to env.
+    threads: as many as it is to use: all its CPUs, unless fewer were asked for and nobody said which. argv: what a
+    fresh process executes. wrapped: whether its environment put something around the command. interpreter:
+    its Python, empty when the command does not start with one. python_program: what it is asked to run, None when only
+    a fresh interpreter can say. level_variables: what the level added to env.
     """
 
     job: Job
     folder: Path
     cpus: tuple[int, ...]
+    threads: int
     devices: Lent
     argv: tuple[str, ...]
+    wrapped: bool
     env: Mapping[str, str]
     interpreter: str
     python_program: Program | None
@@ -67,18 +69,24 @@ class ReadyRun:
 
 
 def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, prepared: Prepared) -> ReadyRun:
-    """The job with all its placeholders filled; ExecutionError when its program does not exist."""
-    job = job.filled(folder)
+    """The job, whose placeholders are filled, with everything that its process is started with."""
     base = {**prepared.variables, **devices.variables}
     program = _python_program(job) if prepared.interpreter else None
-    added = _level_variables(job, len(cpus), base)
+    threads = min(job.resources.cpus or len(cpus), len(cpus))
+    added = _level_variables(job, threads, base)
     hooked = {"PYTHONPATH": hooked_python_path(base), "ISORUN_RUN_DIR": str(folder.absolute())}
+    argv = _argv(job, prepared, program)
+    folders = Folders(job.working_folder.absolute(), folder.absolute(), site_folder().parent)
+    own = {**job.environment.env, **devices.variables, **added, **hooked}
+    wrapped = prepared.wrap(argv, own, folders)
     return ReadyRun(
         job=job,
         folder=folder,
         cpus=cpus,
+        threads=threads,
         devices=devices,
-        argv=(*prepared.prefix, *_argv(job, prepared.interpreter, program, base)),
+        argv=wrapped,
+        wrapped=wrapped != argv,
         env={**base, **added, **hooked},
         interpreter=prepared.interpreter,
         python_program=program,
@@ -87,10 +95,10 @@ def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, pre
     )
 
 
-def _level_variables(job: Job, cpus: int, base: Mapping[str, str]) -> dict[str, str]:
+def _level_variables(job: Job, threads: int, base: Mapping[str, str]) -> dict[str, str]:
     seed = job.seed if job.cell.level.fixes_seed else None
     seeds = seed_environment(job.seed, take_seeds=job.cell.take_seeds)
-    return {**level_environment(str(job.cell.level), seed, cpus, base), **seeds}
+    return {**level_environment(str(job.cell.level), seed, threads, base), **seeds}
 
 
 def _python_program(job: Job) -> Program | None:
@@ -98,28 +106,27 @@ def _python_program(job: Job) -> Program | None:
 
     if job.command[0] == FUNCTION:
         return programs.Program(programs.FUNCTION, job.command[1], job.command[2:])
-    _refuse_standard_input(job)
     return programs.parse(job.command[1:])
 
 
-def _refuse_standard_input(job: Job) -> None:
-    """A run has no standard input: Python would find an empty program there and end well without training."""
+def refuse_missing_program(job: Job, standard_input: StandardInput) -> None:
+    """Where there is no standard input, Python would find an empty program there and end well without training."""
     program = next((word for word in job.command[1:] if word != "-u"), "-")
-    if program == "-":
+    if program == "-" and not standard_input.is_there:
         raise ExecutionError(
-            f"approaches.{job.cell.approach}: python would read its program from standard input, which a run lacks",
+            f"approaches.{job.cell.approach}: python would read its program from standard input, and none was given",
             found=" ".join(job.command),
-            allowed="python SCRIPT, python -m MODULE, python -c CODE",
+            allowed="python SCRIPT, python -m MODULE, python -c CODE, or a program in a pipe or file: isorun … < FILE",
             hint="save the program to a file, and give that to python",
         )
 
 
-def _argv(job: Job, interpreter: str, program: Program | None, base: Mapping[str, str]) -> tuple[str, ...]:
+def _argv(job: Job, prepared: Prepared, program: Program | None) -> tuple[str, ...]:
     if program is not None and program.kind == FUNCTION:
         from isorun.worker import programs  # noqa: PLC0415  as above
 
-        return tuple(programs.fresh_command(interpreter, program))
-    return (interpreter or find_program(job.command[0], base, job.working_folder), *job.command[1:])
+        return tuple(programs.fresh_command(prepared.interpreter, program))
+    return (prepared.program, *job.command[1:])
 
 
 def _write_request(ready: ReadyRun, launch: str) -> None:
@@ -133,14 +140,16 @@ def _write_request(ready: ReadyRun, launch: str) -> None:
         "level": str(job.cell.level),
         "repeat": job.cell.repeat,
         "seed": job.seed,
-        "threads": len(ready.cpus),
+        "threads": ready.threads,
         "launch": launch,
         "code_root": str(job.working_folder.absolute()),
         "take_seeds": job.cell.take_seeds,
         "config": dict(job.cell.config_values),
     }
     try:
-        (ready.folder / "request.json").write_text(json.dumps(request) + "\n", encoding="utf-8")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with os.fdopen(os.open(ready.folder / "request.json", flags, 0o600), "w", encoding="utf-8") as file:
+            file.write(json.dumps(request) + "\n")
     except OSError as error:
         what = f"the run {job.run_id} cannot be started: {ready.folder} cannot be written to ({error.strerror})"
         raise ExecutionError(what, hint="make room or choose another folder with --store, then run again") from None
@@ -148,11 +157,15 @@ def _write_request(ready: ReadyRun, launch: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A run in progress, how it was launched ("warm" or "fresh"), and what to note about that."""
+    """A run in progress, how it was launched ("warm" or "fresh"), and what to note about that.
+
+    stdin: its copy of standard input, to be closed when it has ended.
+    """
 
     running: KeptProcess | WarmRun
     mode: str
     notes: tuple[Note, ...] = ()
+    stdin: InputCopy | None = None
 
 
 class Launcher:
@@ -170,16 +183,16 @@ class Launcher:
         """Start the run."""
         stdin = self._input.open()
         try:
-            return self._started(ready, stdin)
-        finally:
+            return replace(self._started(ready, None if stdin is None else stdin.fd), stdin=stdin)
+        except BaseException:
             if stdin is not None:
-                os.close(stdin)
+                stdin.close()
+            raise
 
     def _started(self, ready: ReadyRun, stdin: int | None) -> Launched:
         if self._mode == "fresh" or (self._mode == "auto" and not _has_fixed_hashes(ready)):
             return self._fresh(ready, stdin)
-        if ready.python_program is None:
-            reason = "its command does not start a Python script, module or function without interpreter options"
+        if reason := _never_warm(ready):
             return self._fresh(ready, stdin, *([_not_warm(reason)] if self._mode == "warm" else []))
         _write_request(ready, "warm")
         try:
@@ -214,7 +227,6 @@ class Launcher:
         if self._servers is not None:
             self._servers.close()
         self._keepers.close()
-        self._input.close()
 
 
 def _has_fixed_hashes(ready: ReadyRun) -> bool:
@@ -229,6 +241,15 @@ _SHARED_HASHES: Final = Note(
     "shared-hash-seed",
     "this run was forked warm and shares Python's hash seed with the other warm runs of this executor",
 )
+
+
+def _never_warm(ready: ReadyRun) -> str:
+    """Why only a fresh process can be this run; empty where it can be forked."""
+    if ready.wrapped:  # a server would run beside what is around the command, not inside
+        return "its environment puts other words around the command"
+    if ready.python_program is None:
+        return "its command does not start a Python script, module or function without interpreter options"
+    return ""
 
 
 def _not_warm(reason: str) -> Note:

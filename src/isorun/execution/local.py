@@ -20,7 +20,8 @@ class LocalExecutor(AbstractExecutor):
     """Carries out jobs on this machine.
 
     runs: where the folders of runs are made. jobs: how many runs at once; CPUs and devices are divided among them.
-    devices: "auto", "none", or those that may be used ("0,1"). launch, python, grace_seconds: see `Workshop`.
+    devices: "auto", "none", or those that may be used ("0,1"). python: see `Job.with_python`. launch and
+    grace_seconds: see `Workshop`.
     """
 
     def __init__(
@@ -38,9 +39,8 @@ class LocalExecutor(AbstractExecutor):
         self._runs = runs
         self._slots = Slots(jobs)
         self._devices = Devices(devices, jobs)
-        self._workshop = Workshop(
-            launch=launch, python=python, standard_input=standard_input, grace_seconds=grace_seconds
-        )
+        self._python = python
+        self._workshop = Workshop(launch=launch, standard_input=standard_input, grace_seconds=grace_seconds)
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="slot")
         self._open: set[str] = set()
         self._lock = threading.Lock()
@@ -49,7 +49,7 @@ class LocalExecutor(AbstractExecutor):
         """Run the job when a slot is free."""
         with self._lock:
             self._open.add(job.run_id)
-        self._pool.submit(self._execute, job, tell)
+        self._pool.submit(self._execute, job.with_python(self._python), tell)
 
     def _execute(self, job: Job, tell: Tell) -> None:
         event: Event
@@ -62,6 +62,7 @@ class LocalExecutor(AbstractExecutor):
             event = ExecutorFailed(ExecutionError(what, found=f"{type(error).__name__}: {error}"), job.run_id)
         with self._lock:
             self._open.discard(job.run_id)
+            self._workshop.forget(job.run_id)
         tell(event)
 
     def _record(self, job: Job, tell: Tell) -> RunRecord:
@@ -74,9 +75,8 @@ class LocalExecutor(AbstractExecutor):
     def stop(self, run_id: str | None = None) -> None:
         """End one run, or those in progress and start none any more."""
         with self._lock:
-            known = run_id is None or run_id in self._open
-        if known:
-            self._workshop.stop(run_id)
+            if run_id is None or run_id in self._open:
+                self._workshop.stop(run_id)
 
     def close(self) -> None:
         """End everything this executor started."""

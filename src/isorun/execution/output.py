@@ -10,9 +10,12 @@ in what is kept: a word that is also a password must not take a metric away.
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -20,15 +23,17 @@ from urllib.parse import quote
 
 from isorun.study.records import Note, Numbers, Predictions, Seeded, Series, number_from_json
 from isorun.worker.redaction import REDACTED, is_ordinary, secret_values, withheld_values, without_secrets
-from isorun.worker.runfolder import WRITERS, ReadFile, main_file, missing_files, read_files
+from isorun.worker.runfolder import WRITERS, ReadFile, RowTail, main_file, missing_files, read_files, spelled
 
 __all__ = [
     "BoundedLog",
     "EventLog",
     "LineSplitter",
+    "LiveRows",
     "Output",
     "Points",
     "Secrets",
+    "last_row",
     "non_finite_notes",
     "read_run_folder",
     "readable_tail",
@@ -39,6 +44,7 @@ Event = Mapping[str, Any]
 _GAPS: Final = {"torn-events", "events-lost"}
 _MOST_FILES_TOLD: Final = 5
 _REQUEST: Final = "request.json"
+LAST_PRINTED: Final = "printed.json"
 
 
 def read_run_folder(folder: Path) -> EventLog:
@@ -219,8 +225,10 @@ class EventLog:
 
     def _take_digest(self, event: Event) -> None:
         step = event.get("step")
-        name = event["name"] if step is None else f"{event['name']}@{step:g}"
-        self.digests[name] = event["value"]
+        name, value = event["name"], event["value"]
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError("a digest is text under a name")
+        self.digests[name if step is None else f"{name}@{step:g}"] = value
 
     def _take_seeded(self, event: Event) -> None:
         self.seeded.append(_seeded(event))
@@ -281,6 +289,7 @@ _LINE_ENDS: Final = re.compile(rb"[\r\n]+")
 _SHORTEST_SECRET: Final = 6
 # What may hold a secret is looked at whole: a line, or a block of a private key, up to this length.
 _LONGEST_PIECE: Final = 65_536
+_HELD_BACK: Final = 4_096
 
 LineConsumer = Callable[[str, float], None]
 
@@ -291,15 +300,23 @@ class Secrets:
     def __init__(self, values: Iterable[str] = ()) -> None:
         lines = {line for value in values for line in (value, *value.splitlines())}
         known = {value for value in lines if len(value) >= _SHORTEST_SECRET and not is_ordinary(value)}
-        known |= {quote(value, safe="") for value in known}
+        known |= {form for value in known for form in _escaped_forms(value)}
         # The longest first: one secret may be the start of another.
         ordered = sorted(known, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self._known_bytes = (
+            re.compile(b"|".join(re.escape(os.fsencode(value)) for value in ordered)) if ordered else None
+        )
 
     @classmethod
     def of(cls, command: Sequence[str], environ: Mapping[str, str]) -> Secrets:
         """Those that a command was given as arguments or variables."""
         return cls(secret_values(environ) | withheld_values(command, environ))
+
+    def before_known(self, data: bytes, place: int) -> int:
+        """The place, or the start of a given value that stands across it: half of one would not be masked."""
+        found = self._known_bytes.finditer(data) if self._known_bytes else ()
+        return next((match.start() for match in found if match.start() < place < match.end()), place)
 
     def masked(self, text: str) -> str:
         """The text without them."""
@@ -311,6 +328,17 @@ class Secrets:
         text = data.decode("utf-8", "surrogateescape")
         masked = self.masked(text)
         return data if masked == text else masked.encode("utf-8", "surrogateescape")
+
+
+def _escaped_forms(value: str) -> tuple[str, ...]:
+    """How programs print a value: in an address, as JSON."""
+    as_json = (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+    return (quote(value, safe=""), quote(value), *as_json)
+
+
+def _for_the_owner(path: Path) -> int:
+    """A file that nobody else reads; a link or a pipe that a training put there is neither followed nor waited for."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
 
 
 class BoundedLog:
@@ -328,7 +356,7 @@ class BoundedLog:
         *,
         secrets: Secrets | None = None,
     ) -> None:
-        self._file = path.open("wb", buffering=0)
+        self._file = os.fdopen(_for_the_owner(path), "wb", buffering=0)
         self._secrets = secrets
         self._head_room = head_bytes
         self._open_line = b""
@@ -350,7 +378,7 @@ class BoundedLog:
 
     def _write_whole_lines(self, data: bytes) -> bytes:
         """Write what can be judged now; what is left is the start of something whose end must be known."""
-        end = len(data) if self._secrets is None else _end_of_whole_lines(data)
+        end = len(data) if self._secrets is None else _end_of_whole_lines(data, self._secrets)
         if end:
             self._keep(data[:end])
         return data[end:]
@@ -399,19 +427,24 @@ class BoundedLog:
         self._file.close()
 
 
-def _end_of_whole_lines(data: bytes) -> int:
-    """Up to where the bytes can be judged: their last line end, or the start of a private key that has no end yet."""
-    if len(data) > _LONGEST_PIECE:
-        return len(data)
+def _end_of_whole_lines(data: bytes, secrets: Secrets) -> int:
+    """Up to where the bytes can be judged: their last line end, or the start of a private key that has no end yet.
+
+    Of a line that is too long all is judged but its end, which waits for what may be the rest of a secret.
+    """
     end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+    if len(data) > _LONGEST_PIECE:
+        spaced = max(end, data.rfind(b" ", 0, len(data) - _HELD_BACK) + 1)
+        return secrets.before_known(data, spaced or len(data) - _HELD_BACK)
     begin = data.rfind(b"-----BEGIN", 0, end)
-    return begin if begin >= 0 and data.find(b"-----END", begin, end) < 0 else end
+    is_open = begin >= 0 and b"PRIVATE KEY" in data[begin : begin + 80] and data.find(b"-----END", begin, end) < 0
+    return begin if is_open else end
 
 
 def _from_a_line_on(data: bytearray) -> bytes:
-    """The bytes from the first line that is whole; all of them when they are one endless line."""
+    """The bytes from the first line that is whole; of one endless line, without what may be half a secret."""
     end = _LINE_ENDS.search(data, 0, _LONGEST_PIECE)
-    return bytes(data[end.end() :] if end else data)
+    return bytes(data[end.end() if end else min(_HELD_BACK, len(data) // 2) :])
 
 
 class LineSplitter:
@@ -475,6 +508,66 @@ class Output:
     def close(self, seconds: float) -> None:
         """Pass on a last line that has no end. The log stays open."""
         self._lines.close(seconds)
+
+
+class LiveRows:
+    """What a run that is going on has logged or, where it logs nothing, printed.
+
+    What it printed last is also left in its folder, from the second look on: whoever asks how far the run is has no
+    other way to see it, and a run that ends before is not worth a file.
+    """
+
+    def __init__(self, folder: Path, printed: Callable[[], Mapping[str, Any]], secrets: Secrets) -> None:
+        self._folder = folder
+        self._tail = RowTail(folder)
+        self._printed = printed
+        self._secrets = secrets
+        self._logs = False
+        self._looks = 0
+        self._to_leave: Event = {}
+
+    def rows(self) -> tuple[Event, ...]:
+        """What came since the last call, oldest first."""
+        rows: tuple[Event, ...] = tuple(self._tail.rows())
+        self._looks += 1
+        self._logs = self._logs or bool(rows)
+        if self._logs:
+            return rows
+        if row := self._printed():
+            named = {self._secrets.masked(name): spelled(value) for name, value in row["values"].items()}
+            self._to_leave = {"kind": "row", **row, "values": named}
+            rows = (self._to_leave,)
+        if self._looks > 1:
+            self._leave()
+        return rows
+
+    def _leave(self) -> None:
+        """Whole or not at all; a disk that is full takes nothing away but this."""
+        row, self._to_leave = self._to_leave, {}
+        path = self._folder / LAST_PRINTED
+        with suppress(OSError):
+            if row:
+                with os.fdopen(_for_the_owner(path.with_suffix(".new")), "w", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+                path.with_suffix(".new").replace(path)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._tail.close()
+
+
+def last_row(folder: Path) -> Mapping[str, Any]:
+    """What the run of this folder logged or, where it logs nothing, printed last; empty where nothing can be read."""
+    tail = RowTail(folder)
+    rows = tail.rows()
+    tail.close()
+    if rows:
+        return rows[-1]
+    try:
+        row = json.loads((folder / LAST_PRINTED).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return row if isinstance(row, dict) and isinstance(row.get("values"), dict) else {}
 
 
 def readable_tail(data: bytes) -> str:

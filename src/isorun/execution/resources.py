@@ -8,11 +8,15 @@ they are shared, and the record says so.
 Of standard input that isorun was given every run gets a copy of the whole. A terminal is not passed on, and neither is
 nothing: those runs find an empty input. A file is copied when the first run starts, from where it stands, and stays
 where it stands for whoever reads it next. A pipe is copied while it comes: a run that reads it waits for more just as
-it would without isorun, and one that does not is never held up.
+it would without isorun, and one that does not is never held up. Whether a run read it, the place says at which its own
+copy stands when it has ended.
 """
 
 from __future__ import annotations
 
+import atexit
+import fcntl
+import hashlib
 import itertools
 import os
 import queue
@@ -20,26 +24,35 @@ import re
 import select
 import shutil
 import stat
+import struct
 import subprocess
 import tempfile
+import termios
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from isorun.errors import ExecutionError
+from isorun.study.records import RunRecord
 
 __all__ = [
     "MOST_BYTES",
+    "STDIN",
     "Devices",
+    "InputCopy",
     "Lent",
     "Slots",
     "StandardInput",
     "check_memory",
     "divide",
+    "lent_cpus",
+    "own_input",
+    "read_another_input",
     "usable_cpus",
     "visible_devices",
 ]
@@ -87,6 +100,32 @@ class Slots:
             yield slot[:threads]
         finally:
             self._free.put(slot)
+
+
+@contextmanager
+def lent_cpus(threads: int | None, listed: str) -> Iterator[tuple[int, ...]]:
+    """CPUs for the one run of this process: the first `threads` of those listed ("0,1"), to which it is pinned.
+
+    Where none are listed it has all that this process may use: who started the process divided them, and a choice made
+    here would be the same for every run beside it.
+    """
+    usable = usable_cpus()
+    cpus = _listed_cpus(listed, usable) if listed else usable
+    slots = Slots(1, cpus)
+    with slots.lend(threads) as first:
+        yield first if listed else cpus
+
+
+def _listed_cpus(listed: str, usable: Sequence[int]) -> tuple[int, ...]:
+    words = [word.strip() for word in listed.split(",")]
+    cpus = tuple(int(word) for word in words if word.isdecimal() and int(word) in usable)
+    if len(cpus) < len(words) or len(set(cpus)) < len(cpus):
+        raise ExecutionError(
+            f"{listed!r} does not name CPUs that this process may use",
+            found=", ".join(map(str, sorted(usable))),
+            allowed="a list of those, each once",
+        )
+    return cpus
 
 
 class Lent:
@@ -284,7 +323,69 @@ def check_memory(needed: int | None) -> None:
 
 
 MOST_BYTES: Final = 1 << 28
+# The key in `environment.requested` of a record under which the input that the run read is known.
+STDIN: Final = "stdin"
 _PIECE_BYTES: Final = 1 << 16
+
+
+class InputCopy:
+    """One run's own copy of standard input. fd: what it reads from, which must stay open here until it has ended."""
+
+    def __init__(self, fd: int, fed: _Fed | None = None) -> None:
+        self.fd = fd
+        self._fed = fed
+
+    def was_read(self) -> bool:
+        """Whether the run took anything of it, as far as the place it stands at can tell."""
+        if self._fed is None:
+            return os.lseek(self.fd, 0, os.SEEK_CUR) > 0
+        return self._fed.taken(self.fd) > 0
+
+    def close(self) -> None:
+        """Let go of it; nothing more is written into it."""
+        os.close(self.fd)
+        if self._fed is not None:
+            self._fed.end()
+
+
+class _Fed:
+    """What went into a run's pipe. Writing never waits, so that what was counted is what is there.
+
+    grown: told when the run has ended, which whoever waits for more to write must know.
+    """
+
+    def __init__(self, fd: int, grown: threading.Condition) -> None:
+        self.is_over = False
+        self._grown = grown
+        self._fd = fd
+        self._count = 0
+        self._lock = threading.Lock()
+        os.set_blocking(fd, False)
+        self._room = select.poll()
+        self._room.register(fd, select.POLLOUT)
+
+    def write(self, piece: bytes) -> int:
+        """Write as much as there is room for, when there is; OSError when nobody reads any more."""
+        self._room.poll()
+        with self._lock:
+            try:
+                written = os.write(self._fd, piece)
+            except BlockingIOError:
+                return 0
+            self._count += written
+            return written
+
+    def end(self) -> None:
+        """The run has ended."""
+        with self._grown:
+            self.is_over = True
+            self._grown.notify_all()
+
+    def taken(self, other_end: int) -> int:
+        """How many of them were read from the other end."""
+        with self._lock:
+            waiting = fcntl.ioctl(other_end, termios.FIONREAD, struct.pack("i", 0))
+            return self._count - int(struct.unpack("i", waiting)[0])
 
 
 class StandardInput:
@@ -299,19 +400,40 @@ class StandardInput:
         self._complete = False
         self._too_large = False
         self._closed = False
+        self._sha256: str | None = None
         self._grown = threading.Condition()
 
-    def open(self) -> int | None:
-        """A new descriptor that reads the copy from its start; None where there is nothing to read."""
+    @property
+    def is_there(self) -> bool:
+        """Whether there is anything that could be read."""
+        return bool(self._kind)
+
+    def open(self) -> InputCopy | None:
+        """A new copy that is read from its start; None where there is nothing to read."""
         if not self._kind:
             return None
         with self._grown:
             self._begin()
+            self.check()
             if self._complete:
-                return os.open(f"/proc/self/fd/{self._file.fileno()}", os.O_RDONLY)
+                return InputCopy(os.open(f"/proc/self/fd/{self._file.fileno()}", os.O_RDONLY))
         ours, theirs = os.pipe()
-        threading.Thread(target=self._feed, args=(theirs,), name="standard-input", daemon=True).start()
-        return ours
+        fed = _Fed(theirs, self._grown)
+        threading.Thread(target=self._feed, args=(theirs, fed), name="standard-input", daemon=True).start()
+        return InputCopy(ours, fed)
+
+    def identity(self, seconds: float = 0.0) -> dict[str, Any]:
+        """What it is: `bytes` and `sha256`, the latter None while more may come. It is waited for so many seconds."""
+        if not self._kind:
+            return {"sha256": hashlib.sha256().hexdigest(), "bytes": 0}
+        with self._grown:
+            self._begin()
+            self._grown.wait_for(lambda: self._complete or self._too_large, seconds)
+            if self._closed or self._too_large or not self._complete:
+                return {"sha256": None, "bytes": self._length}
+            if self._sha256 is None:
+                self._sha256 = _sha256_of(self._file.fileno())
+            return {"sha256": self._sha256, "bytes": self._length}
 
     def check(self) -> None:
         """Raise ExecutionError if there was more than can be copied: no run may get a part of it."""
@@ -338,10 +460,9 @@ class StandardInput:
 
     def _take_file(self) -> None:
         place = os.lseek(self._fd, 0, os.SEEK_CUR)
-        while piece := os.pread(self._fd, _PIECE_BYTES, place + self._length):
+        while not self._too_large and (piece := os.pread(self._fd, _PIECE_BYTES, place + self._length)):
             self._add(piece)
-            self.check()
-        self._complete = True
+        self._complete = not self._too_large
 
     def _take_pipe(self) -> None:
         """Copy until the other end closes; more than can be kept is left to whoever wrote it."""
@@ -364,21 +485,21 @@ class StandardInput:
         os.pwrite(self._file.fileno(), piece, self._length)
         self._length += len(piece)
 
-    def _feed(self, theirs: int) -> None:
+    def _feed(self, theirs: int, fed: _Fed) -> None:
         """Write the copy into a run's pipe while it grows, until all of it is there or the run has gone."""
         place = 0
         try:
-            while piece := self._piece(place):
-                place += os.write(theirs, piece)
+            while piece := self._piece(place, fed):
+                place += fed.write(piece)
         except OSError:
             return  # the run has ended, or reads no more
         finally:
             os.close(theirs)
 
-    def _piece(self, place: int) -> bytes:
+    def _piece(self, place: int, fed: _Fed) -> bytes:
         with self._grown:
-            self._grown.wait_for(lambda: self._length > place or self._complete or self._too_large)
-            return b"" if self._closed else os.pread(self._file.fileno(), _PIECE_BYTES, place)
+            self._grown.wait_for(lambda: self._length > place or self._complete or self._too_large or fed.is_over)
+            return b"" if self._closed or fed.is_over else os.pread(self._file.fileno(), _PIECE_BYTES, place)
 
     def close(self) -> None:
         """Let go of the copy; runs that still read it find its end."""
@@ -387,6 +508,36 @@ class StandardInput:
             if self._copy is not None:
                 self._copy.close()
             self._grown.notify_all()
+
+
+def _sha256_of(fd: int) -> str:
+    found = hashlib.sha256()
+    place = 0
+    while piece := os.pread(fd, _PIECE_BYTES, place):
+        found.update(piece)
+        place += len(piece)
+    return found.hexdigest()
+
+
+@cache
+def own_input() -> StandardInput:
+    """Standard input of this process: one copy for all executors that it opens, for what came once comes no more."""
+    made = StandardInput()
+    atexit.register(made.close)
+    return made
+
+
+def read_another_input(made: Iterable[RunRecord], given: StandardInput | None = None, seconds: float = 2.0) -> int:
+    """How many of these runs read another standard input than the one that is given now.
+
+    It is looked at only if some run read one. What still comes after so many seconds cannot be compared: that is none.
+    """
+    read = [record.environment.get("requested", {}).get(STDIN) for record in made]
+    known = [identity["sha256"] for identity in read if identity and identity["sha256"]]
+    if not known:
+        return 0
+    now = (given or own_input()).identity(seconds)["sha256"]
+    return sum(now is not None and other != now for other in known)
 
 
 def _kind(fd: int) -> str:

@@ -12,6 +12,7 @@ import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from isorun.errors import PluginError
 from isorun.study import Sources
@@ -149,6 +150,10 @@ class Reading:
         self._lines.feed(line, seconds)
         for source in self._installed:
             source.feed(line, seconds)
+
+    def latest(self) -> Mapping[str, Any]:
+        """What lines gave since the last call, as one row: `t`, `step` and `values`; empty where nothing came."""
+        return self._lines.latest()
 
     def finish(self, working_folder: Path, since_unix: float) -> tuple[Found, Found]:
         """What was found in files and by other distributions' sources, which wins, and what in the lines of output."""

@@ -13,10 +13,11 @@ running values of a bar do not become epochs of their own.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from isorun.sources import AbstractSource, Found
 from isorun.sources.freeform import may_be_a_sentence, read_sentence, read_text
@@ -143,6 +144,10 @@ class LineMetrics(AbstractSource):
         """All metrics of the run."""
         said = () if self._patterns is None else self._patterns.notes()
         return self._timeline.found((*said, *self._notes()))
+
+    def latest(self) -> Mapping[str, Any]:
+        """The last value of every metric that was seen since the last call, as one row; empty where none was."""
+        return self._timeline.latest()
 
     def _belongs_to_an_object(self, line: str, seconds: float) -> bool:
         """Whether the line goes on with an object over several lines; what breaks one off is read by itself."""
@@ -348,6 +353,7 @@ class Timeline:
         self._left_out: dict[str, dict[str, str]] = {}
         self._mixed: set[str] = set()
         self._too_many_names = False
+        self._told_rows = 0
 
     def add(self, row: Row, seconds: float, line: str, source: str) -> None:
         """Take in one row. source: the start of its metrics' origins ("stdout")."""
@@ -364,6 +370,17 @@ class Timeline:
                 self._last_clock_row = self._rows
         if row.values:
             self._put_all(row, seconds, line, source)
+
+    def latest(self) -> Mapping[str, Any]:
+        """See `LineMetrics.latest`. Nothing is kept for it while lines come in: they come by the million."""
+        new = {name: item for name, item in self._points.items() if item.last_row > self._told_rows and item.values}
+        self._told_rows = self._rows
+        if not new:
+            return {}
+        newest = max(new.values(), key=lambda item: item.last_row)
+        has_step = self._clock.now is not None or newest.moment < -1
+        values = {name: item.values[-1] for name, item in new.items()}
+        return {"t": newest.seconds[-1], "step": newest.steps[-1] if has_step else None, "values": values}
 
     def found(self, notes: tuple[Note, ...] = ()) -> Found:
         """All that was gathered."""

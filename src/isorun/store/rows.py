@@ -498,7 +498,7 @@ def _hex_to_bytes(text: str) -> bytes | None:
     """The bytes that plain lower-case hexadecimal stands for; None for any other text."""
     try:
         data = bytes.fromhex(text)
-    except ValueError:
+    except (TypeError, ValueError):
         return None
     return data if data.hex() == text else None
 

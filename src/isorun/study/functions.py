@@ -12,6 +12,8 @@ import ast
 import hashlib
 import inspect
 import linecache
+import os
+import stat
 import symtable
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -58,11 +60,24 @@ def _written(function: Callable[..., Any], where: str, folder: Path) -> Path:
     name = f"{function.__name__}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.py"
     path = folder / FUNCTIONS_FOLDER / name
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        _write_privately(path, text)
     except OSError as error:
         raise StudyError(f"{where}: {path} cannot be written ({error.strerror})", hint=_NEXT_STEP) from None
     return path
+
+
+def _write_privately(path: Path, text: str) -> None:
+    """What was typed is for those alone who may look into the store: its owner, or the group it is shared with."""
+    functions, store = path.parent, path.parent.parent
+    store.parent.mkdir(parents=True, exist_ok=True)
+    store.mkdir(mode=0o700, exist_ok=True)
+    shared = store.stat().st_mode & (stat.S_ISGID | stat.S_IWGRP) == stat.S_ISGID | stat.S_IWGRP
+    functions.mkdir(mode=0o700, exist_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    for made, mode in ((functions, 0o2770 if shared else 0o700), (path, 0o660 if shared else 0o600)):
+        if made.stat().st_uid == os.getuid():  # also what an older isorun left open
+            made.chmod(mode)
 
 
 class _Taken:

@@ -128,7 +128,32 @@ class ExecutorContract:
             event = told.get(timeout=until - time.monotonic())
             if isinstance(event, RunEnded):
                 ended[event.run_id] = event.record.state
-        assert ended[other.run_id] is RunState.FINISHED
+        assert ended == {stopped.run_id: RunState.INTERRUPTED, other.run_id: RunState.FINISHED}
+
+    def test_the_id_of_a_run_that_was_stopped_can_be_submitted_again(
+        self, executor: AbstractExecutor, tmp_path: Path
+    ) -> None:
+        told: queue.Queue[Event] = queue.Queue()
+        executor.submit(hangs := job_for(HANGS, tmp_path), told.put)
+        executor.stop(hangs.run_id)
+        while not isinstance(told.get(timeout=60), RunEnded):
+            continue
+        again = job_for(LOGS, tmp_path)
+        assert again.run_id == hangs.run_id
+        assert execute(executor, again).state is RunState.FINISHED
+
+    def test_closing_ends_every_open_job_and_tells_it_before_it_returns(
+        self, executor: AbstractExecutor, tmp_path: Path
+    ) -> None:
+        jobs = [job_for(HANGS, tmp_path, number) for number in range(executor.capacity + 2)]
+        told: queue.Queue[Event] = queue.Queue()
+        for job in jobs:
+            executor.submit(job, told.put)
+        executor.close()
+        events = [told.get_nowait() for _ in range(told.qsize())]
+        states = {event.run_id: event.record.state for event in events if isinstance(event, RunEnded)}
+        assert states == {job.run_id: RunState.INTERRUPTED for job in jobs}
+        assert sum(isinstance(event, RunEnded) for event in events) == len(jobs)
 
     def test_every_record_survives_its_way_through_json(self, executor: AbstractExecutor, tmp_path: Path) -> None:
         for number, script in enumerate((LOGS, FAILS)):

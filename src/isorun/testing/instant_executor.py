@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from isorun.errors import IsorunError
-from isorun.execution import AbstractExecutor, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell
+from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell
 from isorun.execution.assemble import Ended, assemble
 from isorun.execution.output import EventLog
 from isorun.execution.process import Exit
@@ -57,21 +57,28 @@ class InstantExecutor(AbstractExecutor):
         self._pool.submit(self._carry_out, job, tell)
 
     def _carry_out(self, job: Job, tell: Tell) -> None:
+        event: Event
+        try:
+            event = RunEnded(job.run_id, self._record(job, self._computed(job, tell)))
+        except IsorunError as error:
+            event = ExecutorFailed(error, job.run_id)
+        self._open.discard(job.run_id)
+        self._stopped.discard(job.run_id)
+        tell(event)
+
+    def _computed(self, job: Job, tell: Tell) -> Computed:
         if self._is_stopped(job):
-            tell(RunEnded(job.run_id, self._record(job, Computed())))
-            return
+            return Computed()
         tell(RunStarted(job.run_id, {"host": "", "folder": ""}))
         try:
             computed = self._compute(job)
-        except IsorunError as error:
-            tell(ExecutorFailed(error, job.run_id))
-            return
+        except IsorunError:
+            raise
         except Exception:  # a training may raise anything
             computed = Computed(exit_code=1, output=traceback.format_exc())
         if rows := tuple(_rows(computed)):
             tell(RowsLogged(job.run_id, rows))
-        self._open.discard(job.run_id)
-        tell(RunEnded(job.run_id, self._record(job, computed)))
+        return computed
 
     def _is_stopped(self, job: Job) -> bool:
         return self._stopping.is_set() or job.run_id in self._stopped

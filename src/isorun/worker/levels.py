@@ -49,7 +49,8 @@ def level_environment(
     """The variables to add to `base_env` for a run at `level`; none that it has, save flags that are added to it.
 
     seed: needed at `fixed-seed` and `deterministic`, not passed on at `default`. threads: the CPUs of the run, fixed
-    at `deterministic` only. cpu_flags: what the CPU can do; read from this machine when not given.
+    at `deterministic` only, unless `base_env` asks for another number. cpu_flags: what the CPU can do; read from this
+    machine when not given.
     """
     added = {LEVEL: level}
     if level == DEFAULT:
@@ -61,7 +62,9 @@ def level_environment(
     added["ISORUN_SEED"] = str(seed)
     wanted = {"PYTHONHASHSEED": _HASH_SEED}
     if level == DETERMINISTIC:
-        wanted.update(_deterministic_variables(threads, this_cpu_flags() if cpu_flags is None else cpu_flags))
+        # A count from outside is one for all of them: libraries of one process that disagree help nobody.
+        asked = _asked_threads(base_env) or threads
+        wanted.update(_deterministic_variables(asked, this_cpu_flags() if cpu_flags is None else cpu_flags))
         for framework in frameworks.every():
             added.update(framework.flags(base_env))
     added.update({name: value for name, value in wanted.items() if name not in base_env})
@@ -108,7 +111,8 @@ class Settings(NamedTuple):
     """The run's folder, level, seed (None at `default`), threads, and whether the process was forked warm.
 
     threads: the thread count to fix; None unless the level is `deterministic`. run_seed: what `{seed}` stood for, at
-    any level; None where nobody said. takes_seeds: whether the training's own seeds follow it.
+    any level; None where nobody said. takes_seeds: whether the training's own seeds follow it. thread_variables: the
+    counts of threads that the process began with, ours or the user's.
     """
 
     folder: Path
@@ -118,6 +122,7 @@ class Settings(NamedTuple):
     warm: bool
     run_seed: int | None = None
     takes_seeds: bool = False
+    thread_variables: Mapping[str, str] = {}
 
     @property
     def fixes_kernels(self) -> bool:
@@ -139,11 +144,21 @@ def read_settings(environ: Mapping[str, str], warm: bool) -> Settings:
     threads = _threads(environ) if level == DETERMINISTIC else None
     run_seed = int(environ["ISORUN_RUN_SEED"]) if environ.get("ISORUN_RUN_SEED") else None
     takes_seeds = run_seed is not None and bool(environ.get(TAKE_SEEDS))
-    return Settings(Path(environ["ISORUN_RUN_DIR"]), level, seed, threads, warm, run_seed, takes_seeds)
+    counts = {name: environ[name] for name in _THREAD_COUNTS if name in environ}
+    return Settings(Path(environ["ISORUN_RUN_DIR"]), level, seed, threads, warm, run_seed, takes_seeds, counts)
 
 
 def _threads(environ: Mapping[str, str]) -> int:
-    asked = environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
+    asked = _asked_threads(environ)
+    if asked is not None:
+        return asked
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def _asked_threads(environ: Mapping[str, str]) -> int | None:
+    """The first count of threads that the variables name; None where none does."""
+    for name in _THREAD_COUNTS:
+        asked = environ.get(name, "").split(",")[0].strip()
+        if asked.isascii() and asked.isdigit() and int(asked) > 0:
+            return int(asked)
+    return None

@@ -206,7 +206,7 @@ class Closer:
     def _left_open(self) -> list[str]:
         """What the level could not hold, as far as was seen: where to look if runs differ all the same."""
         asked = self._asked
-        wanted = levels.level_environment(asked.level, asked.seed, asked.threads, {})
+        wanted = {**levels.level_environment(asked.level, asked.seed, asked.threads, {}), **asked.thread_variables}
         changed = [
             f"{name} is {os.environ.get(name, 'not set')!r}, not {value!r}"
             for name, value in sorted(wanted.items())

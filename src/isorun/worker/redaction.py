@@ -130,7 +130,8 @@ _KINDS = (
         ("-----begin",),
         _Lazy(
             r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?",
-            r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)|-----BEGIN (?!CERT|PUBLIC)[\s\S]+",
+            r"(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+            r"|-----BEGIN (?:PGP|OPENSSH|RSA|DSA|EC|ENCRYPTED|SSH2) [\s\S]+",
         ),
     ),
     ((":aa",), _Lazy(r"(?<![\w:])\d{8,10}:AA[\w-]{30,}")),

@@ -120,7 +120,8 @@ class Presentation:
 class AbstractPaper(abc.ABC):
     """A paper. Subclasses are final, hold no state, and import no framework: only their training scripts do.
 
-    Every table and figure of the paper is among the exhibits or the ones not attempted.
+    Every table and figure of the paper is among the exhibits or the ones not attempted. data: names of isorun's
+    catalogue, or of data that are had in other ways.
     """
 
     name: str
@@ -137,8 +138,9 @@ class AbstractPaper(abc.ABC):
     def studies(self, request: Request) -> tuple[Study, ...]:
         """The paper's design at a scale, as ordinary studies with names of their own.
 
-        At scale "smoke" small data made on the spot stands in for data that is not at hand; at the other scales
-        missing data is an error that names the command to get it. Nothing is downloaded here.
+        At scale "smoke" small data made on the spot stands in for data that is not at hand, and the presentation says
+        so among what is scaled down or was not had; at the other scales missing data is an error whose hint says how
+        to get it: `isorun data get NAME` for data of isorun's catalogue. Nothing is downloaded here.
         """
 
     @abc.abstractmethod

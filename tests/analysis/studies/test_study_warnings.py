@@ -130,6 +130,44 @@ def test_no_metric_at_all_is_told():
     assert "isorun.result(" in found["no-metric"].next_step
 
 
+def test_no_metric_quotes_what_was_seen_and_not_taken():
+    left = Note("stdout.left-out", "left out: lr: a setting (first in 'lr 0.1')")
+    not_taken = Note("stdout.not-taken", "not read as metrics: cost (first in 'cost 0.3'); name them by a pattern")
+    other = Note("no-digest", "no weights")
+    runs = [make_record(make_cell(repeat=place), notes=(left, other, not_taken)) for place in range(8)]
+    message = warnings_of(make_study(levels=(Level.DEFAULT,)), runs)["no-metric"].message
+    assert message.count("first in 'lr 0.1'") == message.count("name them by a pattern") == 1
+    assert "no weights" not in message
+
+
+def test_what_a_level_answered_is_told_once_with_its_line(study, records):
+    def notes(record):
+        seed = hash(record.run_id)
+        return (
+            Note("generator-seeded", f"numpy.random.default_rng at train.py:3 had no seed and was given {seed}"),
+            Note("setting-answered", "cudnn.benchmark was to be True at train.py:5; the level answered with False"),
+        )
+
+    altered = [
+        replace(record, notes=notes(record)) if record.cell.level is Level.DETERMINISTIC else record
+        for record in records
+    ]
+    condition = warnings_of(study, altered)["training-altered"]
+    assert condition.message == (
+        "the level deterministic answered for the training in 8 of 8 runs, as it is to: numpy.random.default_rng at "
+        "train.py:3 had no seed and was given the run's; cudnn.benchmark was to be True at train.py:5, and is False"
+    )
+    assert condition.groups == ("LeNet at level deterministic",)
+    assert not condition.voids
+
+
+def test_only_the_first_answers_are_told(study, records):
+    many = tuple(Note("setting-answered", f"threads was to be 7 at a.py:{line}") for line in range(5))
+    message = warnings_of(study, changed(records, Level.DETERMINISTIC, notes=many))["training-altered"].message
+    assert "1 of 8 runs" in message
+    assert message.endswith("a.py:2; and 2 more")
+
+
 def test_a_chosen_metric_is_told_with_the_way_to_declare_it():
     found = warnings_of(make_study(levels=(Level.DEFAULT,)), with_results([0.5] * 8))
     assert '[metrics."test_acc"]' in found["metric-chosen"].next_step

@@ -47,6 +47,10 @@ from isorun.study.records import RunRecord
 __all__ = ["CONDITION_RULES", "FEWEST_RUNS", "StudyFacts", "study_conditions"]
 
 _OPEN_ENDS_TOLD: Final = 3
+_ANSWERS_TOLD: Final = 3
+_GENERATOR, _SETTING = "generator-seeded", "setting-answered"
+_NOT_READ: Final = (".left-out", ".not-taken", ".no-metrics", "source-failed")
+_NOT_READ_TOLD: Final = 2
 _VALUES: Final = "values of "
 
 
@@ -260,6 +264,32 @@ def _shared_device(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits
         )
 
 
+def _training_altered(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    """What a level answered in the training's place: that is its work, but a reader has to know of it."""
+    answered = {record.run_id: list(_answers(record)) for record in records}
+    told = list(dict.fromkeys(answer for answers in answered.values() for answer in answers))
+    if told:
+        runs = sum(bool(answers) for answers in answered.values())
+        more = f"; and {len(told) - _ANSWERS_TOLD} more" if len(told) > _ANSWERS_TOLD else ""
+        yield Condition(
+            "training-altered",
+            f"the level {key.level} answered for the training in {runs} of {some(len(records), 'run')}, as it is to: "
+            f"{'; '.join(told[:_ANSWERS_TOLD])}{more}",
+            "nothing, where that is meant; level default runs the training as it is written",
+            (key.label,),
+        )
+
+
+def _answers(record: RunRecord) -> Iterator[str]:
+    """The answers as notes tell them, with file and line, but without the seed that is each run's own."""
+    for note in record.notes:
+        if note.code == _GENERATOR:
+            generator, given, _ = note.message.rpartition(" was given ")
+            yield f"{generator}{given}the run's" if given else note.message
+        elif note.code == _SETTING:
+            yield note.message.replace("; the level answered with", ", and is")
+
+
 CONDITION_RULES: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits], Iterator[Condition]]]] = (
     _hook_never_started,
     _not_independent,
@@ -272,6 +302,7 @@ CONDITION_RULES: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnit
     _code_differs,
     _launch_mixed,
     _shared_device,
+    _training_altered,
 )
 
 
@@ -362,9 +393,17 @@ def _metric_not_logged(evidence: StudyFacts) -> Iterator[Condition]:
     if finished and not evidence.metrics:
         yield Condition(
             "no-metric",
-            "no run logged a metric, so there is nothing to judge by",
+            f"no run logged a metric, so there is nothing to judge by{_what_was_not_read(evidence)}",
             "isorun.result(test_acc=...) in the training, or print lines such as 'test_acc: 0.98'",
         )
+
+
+def _what_was_not_read(evidence: StudyFacts) -> str:
+    """What was seen and not taken, and why, in the words of the source that saw it."""
+    notes = (note for records in evidence.records.values() for record in records for note in record.notes)
+    seen = list(dict.fromkeys(note.message for note in notes if note.code.endswith(_NOT_READ)))
+    more = f"; and {len(seen) - _NOT_READ_TOLD} more" if len(seen) > _NOT_READ_TOLD else ""
+    return f"; {'; '.join(seen[:_NOT_READ_TOLD])}{more}" if seen else ""
 
 
 def _metric_chosen(evidence: StudyFacts) -> Iterator[Condition]:
