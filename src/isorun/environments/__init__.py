@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from isorun import plugins
 from isorun.errors import IsorunError, PluginError
 from isorun.study import Environment
 
@@ -99,6 +98,8 @@ def _open(kind: str, declared: Environment) -> AbstractEnvironment:
         from isorun.environments.interpreter import InterpreterEnvironment  # noqa: PLC0415 - it is built on this file
 
         return InterpreterEnvironment(declared)
+    from isorun import plugins  # noqa: PLC0415  only where a study names a kind of another distribution
+
     factory = plugins.load(ENVIRONMENTS, kind, own=(INTERPRETER,))
     try:
         made = factory(declared)
