@@ -76,10 +76,3 @@ def test_pairs_for_power_are_found_by_their_label_and_not_by_the_order_of_rows()
 def test_what_is_no_table_is_refused_in_words(data):
     with pytest.raises(isorun.IsorunError):
         isorun.summarize(data, value="value")
-
-
-def test_a_table_is_pooled_by_the_factors_of_a_cell():
-    from isorun.analysis.comparison import FACTORS
-    from isorun.study.cells import GROUP_FACTORS
-
-    assert (*GROUP_FACTORS, "device") == FACTORS

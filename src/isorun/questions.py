@@ -91,9 +91,7 @@ class Results:
         """The column that tells groups apart: as chosen, or the only factor in which a study varies."""
         if chosen:
             return chosen
-        from isorun.study.cells import GROUP_FACTORS
-
-        columns = GROUP_FACTORS if self.study else ()
+        columns = _group_factors() if self.study else ()
         varying = [name for name in columns if len(set(self.table.labels(name))) > 1]
         if len(varying) == 1:
             return varying[0]
@@ -151,9 +149,7 @@ def study_results(analysed: StudyResult, selection: str | None = None) -> Result
     from isorun.analysis.studies.study_result import run_table
 
     table = read_table(run_table(analysed, selection))
-    from isorun.study.cells import GROUP_FACTORS
-
-    return Results(replace(table, source=f"the study {analysed.study}", in_order=frozenset(GROUP_FACTORS)), analysed)
+    return Results(replace(table, source=f"the study {analysed.study}", in_order=frozenset(_group_factors())), analysed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +242,14 @@ def groups_of(data: Any, asked: Asked, by: str | Sequence[str] | None = None) ->
     return part.groups(column_names(_grouping(part.found, by), tuple(part.table.columns)))
 
 
-def _grouping(found: Results, by: str | Sequence[str] | None) -> str | Sequence[str]:
+def _group_factors() -> tuple[str, ...]:
     from isorun.study.cells import GROUP_FACTORS
 
-    return by if by is not None else (GROUP_FACTORS if found.study else ())
+    return GROUP_FACTORS
+
+
+def _grouping(found: Results, by: str | Sequence[str] | None) -> str | Sequence[str]:
+    return by if by is not None else (_group_factors() if found.study else ())
 
 
 def compare(
@@ -305,9 +305,7 @@ def compare(
     asked = Asked(value, by, where, unit, drop_missing, pair, direction=direction)
     part = _part(found, asked, found.factor(by), (a, b))
     if found.study is not None:
-        from isorun.study.cells import GROUP_FACTORS
-
-        refuse_pooling({name: part.table.labels(name) for name in GROUP_FACTORS}, part.factor)
+        refuse_pooling({name: part.table.labels(name) for name in _group_factors()}, part.factor)
     metric = part.metric
     return compare_sides(
         part.table,

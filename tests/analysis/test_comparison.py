@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from isorun.analysis.comparison import compare
+from isorun.analysis.comparison import FACTORS, compare
 from isorun.errors import InputError
+from isorun.study.cells import GROUP_FACTORS
 
 KEYS = [
     *["a", "b", "n_a", "n_b", "mean_a", "mean_b", "difference", "difference_ci95", "levene", "mann_whitney"],
@@ -218,3 +219,7 @@ def test_two_runs_of_a_side_give_levene_no_certainty():
     compared = compare([-4.1], [-5.3000000000000001, -4.9])
     assert compared.levene.p is None
     assert compared.levene_mean.p is None
+
+
+def test_the_columns_that_say_how_a_run_was_made_begin_with_those_of_a_study():
+    assert FACTORS[: len(GROUP_FACTORS)] == GROUP_FACTORS

@@ -292,9 +292,11 @@ class Extras:
 
 NO_EXTRAS: Final = Extras()
 
-# Columns that say how a run was made; runs that differ in them are not repetitions of one another. Those of a cell are
-# spelled out here, so that a comparison of a table does not load what a study is made of; a test holds them together.
 FACTORS: Final = ("approach", "config", "environment", "level", "device")
+"""Columns that say how a run was made; runs that differ in them are not repetitions of one another.
+
+They begin with the GROUP_FACTORS of a study, which a table from elsewhere does not load for them; a test holds that.
+"""
 REAL_RUNS: Final = "isorun run -n 10 -- COMMAND makes independent runs of any training"
 
 

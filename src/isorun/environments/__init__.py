@@ -98,7 +98,7 @@ def _open(kind: str, declared: Environment) -> AbstractEnvironment:
         from isorun.environments.interpreter import InterpreterEnvironment  # noqa: PLC0415 - it is built on this file
 
         return InterpreterEnvironment(declared)
-    from isorun import plugins  # noqa: PLC0415  most studies name none
+    from isorun import plugins  # noqa: PLC0415  only where a study names a kind of another distribution
 
     factory = plugins.load(ENVIRONMENTS, kind, own=(INTERPRETER,))
     try:

@@ -35,7 +35,7 @@ from isorun.analysis.mixed.degrees_of_freedom import kenward_roger
 from isorun.analysis.mixed.design import Random, random_term
 from isorun.analysis.mixed.fit import Fit, fit_problem, fit_without, reduced, with_random
 from isorun.analysis.mixed.formula import RandomTerm, Variable, parse_formula, with_factor
-from isorun.analysis.mixed.model import boundary_p, result_of
+from isorun.analysis.mixed.model import NO_GAIN, boundary_p, result_of
 from isorun.analysis.mixed.result import AnovaRow, DegreesOfFreedom, InteractionTest, MixedResult
 from isorun.errors import InputError
 
@@ -139,7 +139,7 @@ def joint_test(result: MixedResult, group: str) -> tuple[float, float, int]:
     lrt = _ratio(fit, fit_without(fit, kept))
     count = len(gone)
     tails = [math.comb(count, k) / 2.0**count * float(special.chdtrc(k, lrt)) for k in range(1, count + 1)]
-    return lrt, math.fsum(tails) if lrt > 0.0 else 1.0, count
+    return lrt, math.fsum(tails) if lrt > NO_GAIN else 1.0, count
 
 
 def _missing(fit: Fit) -> Iterator[_Missing]:

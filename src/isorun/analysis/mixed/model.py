@@ -39,7 +39,7 @@ from isorun.analysis.mixed.result import (
 )
 from isorun.errors import InputError, known_names
 
-__all__ = ["DegreesOfFreedom", "boundary_p", "mixed_model", "ranova", "result_of"]
+__all__ = ["NO_GAIN", "DegreesOfFreedom", "boundary_p", "mixed_model", "ranova", "result_of"]
 
 
 def ranova(fit: Fit) -> list[RanovaRow]:
@@ -50,13 +50,17 @@ def ranova(fit: Fit) -> list[RanovaRow]:
     return [row for place, item in enumerate(fit.problem.random) for row in _slope_tests(fit, place, item)]
 
 
+# Two fits that are equal differ by rounding, which must not decide between p = 1 and p = 0.5.
+NO_GAIN: Final = 1e-9
+
+
 def boundary_p(lrt: float, df: int) -> float:
     """P of a statistic that is zero half of the time under the null.
 
     A variance cannot be negative. One of df parameters being a variance, the others covariances with it, the mixture of
     chi-square(df - 1) and chi-square(df) is right (Stram and Lee 1994).
     """
-    if lrt <= 0.0 or df < 1:
+    if lrt <= NO_GAIN or df < 1:
         return 1.0
     fewer = float(special.chdtrc(df - 1, lrt)) if df > 1 else 0.0
     return (fewer + float(special.chdtrc(df, lrt))) / 2.0
