@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -224,6 +224,7 @@ def test_seeds_within_levels_are_counted_and_a_colon_in_a_label_does_not_confuse
 
 @settings(deadline=None, max_examples=10)
 @given(st.integers(0, 10_000), st.floats(0.01, 100.0))
+@example(1389, 31.679463412330648)  # the likelihoods differ by rounding alone
 def test_the_scale_of_the_response_changes_no_check(seed, scale):
     data = study(np.random.default_rng(seed), own=0.5)
     moved = {**data, "y": scale * data["y"]}
