@@ -3,9 +3,11 @@
 import pytest
 
 from isorun.analysis.studies.group_result import GroupKey
+from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import MOST_ROWS, Column, Table, html, latex, markdown, without_constant_columns
-from isorun.report.study_tables import GROUP_COLUMNS, named_rows
+from isorun.report.study_tables import GROUP_COLUMNS, identical_tables, named_rows
 from isorun.study.cells import Level
+from record_builder import make_cell, make_record, make_study
 
 KEYS = [GroupKey("a", "default", "default", Level.DEFAULT), GroupKey("b", "default", "default", Level.DEFAULT)]
 
@@ -55,3 +57,18 @@ def test_a_long_table_is_shortened_on_pages_with_a_note_on_where_the_rest_is():
         assert "999" in text
         assert str(MOST_ROWS) not in text
     assert len(table.to_json()["rows"]) == MOST_ROWS + 1
+
+
+@pytest.mark.parametrize(
+    ("digests", "told"),
+    [
+        ({"weights.initial": "aa", "weights.final": "bb"}, False),
+        ({"weights.initial": "aa"}, True),
+        ({}, True),
+    ],
+)
+def test_a_missing_digest_is_explained_and_a_missing_metric_is_not_taken_for_one(digests, told):
+    runs = [make_record(make_cell(Level.FIXED_SEED, repeat), digests=digests) for repeat in range(5)]
+    identical = next(identical_tables(analyse_study(make_study(levels=(Level.FIXED_SEED,), repeats=5), runs)))
+    assert [cells[-1] for cells in identical.rows] == ["—"]  # there is no metric, whatever the digests are
+    assert any(note.startswith("— under distinct weights: no run left") for note in identical.notes) is told

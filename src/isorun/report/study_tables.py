@@ -196,7 +196,11 @@ def _identical_table(result: StudyResult) -> Table:
     rows = tuple(row for group in result.groups for row in _identical_rows(group, metric))
     note = "Runs in one row had everything fixed that their level fixes. 1 distinct: bit for bit the same weights."
     digests = [cell for group in result.groups for same in group.identical for cell in _digest_cells(same)]
-    unknown = ("— under distinct weights: no run left such a digest.",) if UNKNOWN in digests else ()
+    missing = (
+        "— under distinct weights: no run left such a digest. Steps of torch's optimizers leave them by themselves, "
+        'isorun.digest("weights.final", …) any other.'
+    )
+    unknown = (missing,) if UNKNOWN in digests else ()
     return Table(
         "identical", "Identical runs: do the same seeds give the same weights?", columns, rows, (note, *unknown)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations, product
 
 import numpy as np
@@ -134,6 +135,12 @@ def test_cohens_d_and_hedges_g_have_their_textbook_values():
     found = effect_size(a, b)
     assert found.cohens_d == pytest.approx(2.0)
     assert found.hedges_g == pytest.approx(2.0 * 0.7978845608, rel=1e-9)  # gamma(2) / (sqrt(2) gamma(1.5))
+
+
+def test_three_runs_have_a_d_and_no_g():
+    found = effect_size(np.array([1.0, 2.0]), np.array([3.0]))
+    assert found.cohens_d == pytest.approx(-1.5 / math.sqrt(0.5))
+    assert (found.hedges_g, found.hedges_g_ci95) == (None, None)
 
 
 def test_the_probability_of_improvement_counts_ties_as_half_and_respects_the_direction():

@@ -8,8 +8,9 @@ import pytest
 
 from isorun.analysis.studies.record_table import COLUMNS, Records
 from isorun.errors import MissingExtra
+from isorun.study.cells import Level
 from isorun.study.records import RunState, Series
-from record_builder import make_record
+from record_builder import make_cell, make_record
 
 
 def series(*values):
@@ -54,6 +55,14 @@ def test_the_same_table_for_pandas_and_polars(records):
     assert frame["test_acc"].iloc[0] == other["test_acc"][0] == 0.9
     assert math.isnan(frame["test_acc"].iloc[1])
     assert other["test_acc"][1] is None
+
+
+def test_seeds_stay_whole_numbers_beside_runs_that_have_none():
+    cells = [make_cell(Level.DEFAULT), make_cell(Level.FIXED_SEED), make_cell(Level.FIXED_SEED, seed=2**53 + 1)]
+    frame = Records(map(make_record, cells)).to_pandas()
+    assert frame["seed"].dtype == frame["repeat"].dtype == "Int64"
+    assert frame["seed"].isna().tolist() == [True, False, False]
+    assert frame["seed"].tolist()[1:] == [1, 2**53 + 1]
 
 
 def test_no_run_is_an_empty_table():

@@ -64,9 +64,10 @@ class Records(Sequence[RunRecord]):
             import pandas as pd
         except ImportError:
             raise MissingExtra("pandas", "tables", "records.to_pandas()") from None
-        frame = pd.DataFrame(self.to_columns())
+        columns = self.to_columns()
         # Runs at level default have no seed, and what is missing would turn the seeds of all others into floats.
-        return frame.astype({"seed": "Int64", "repeat": "Int64"})
+        whole = {name: pd.array(columns[name], dtype="Int64") for name in ("seed", "repeat")}
+        return pd.DataFrame({**columns, **whole})
 
     def to_polars(self) -> pl.DataFrame:
         """The table as a Polars frame."""
