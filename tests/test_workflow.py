@@ -8,7 +8,8 @@ from isorun import workflow
 from isorun.errors import NothingRecorded, StudyError
 from isorun.scheduling import Outcome
 from isorun.store.folder import FolderStore
-from isorun.study.design import Study, adhoc_study
+from isorun.study.cells import cells_of
+from isorun.study.design import Study, adhoc_study, changed
 from isorun.study.records import Note, RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
@@ -222,3 +223,17 @@ def test_runs_of_another_study_and_a_taken_name_are_told(tmp_path, store):
     assert "the study one" in told[0].message
     other = adhoc_study([("python", "b.py")], name="one", folder=tmp_path)
     assert [condition.code for condition in workflow.reuse_conditions(other, store, adhoc=True)] == ["name-taken"]
+
+
+def test_status_shows_runs_that_a_decision_makes_beyond_those_declared(tmp_path):
+    study = Study("s", approaches={"t": "python t.py"}, folder=tmp_path)
+    other = Study("o", approaches={"u": "python u.py"}, folder=tmp_path)
+    with FolderStore(tmp_path / ".isorun") as store:
+        for cell in (cells_of(changed(study, repeats=3))[2], *cells_of(other)):
+            claim = store.claim(cell.id)
+            folder = tmp_path / ".isorun" / "runs" / f"{cell.id}-{claim.attempt}"
+            folder.mkdir(parents=True)
+            (folder / "job.json").write_text(json.dumps({"cell": cell.to_json()}))
+        told = workflow.status(study, store=tmp_path / ".isorun")
+    assert [run.label for run in told.running] == ["t default #2"]
+    assert (told.finished, told.missing) == (0, 1)

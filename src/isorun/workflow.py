@@ -381,7 +381,8 @@ def status(study: Study | str | Path | None = None, *, store: Store = None) -> S
         running = tuple(_in_progress(holder, runs) for holder in holders)
         held = {holder.cell_id for holder in holders}
         return Status("", None, len(finished), len(tried - finished - held), None, running)
-    running = tuple(_in_progress(holder, runs, cells[holder.cell_id]) for holder in holders if holder.cell_id in cells)
+    known = {**_beyond(holders, runs, cells.values()), **cells}
+    running = tuple(_in_progress(holder, runs, known[holder.cell_id]) for holder in holders if holder.cell_id in known)
     held = {run.holder.cell_id for run in running}
     left = cells.keys() - finished - held
     return Status(declared.name, len(cells), len(cells.keys() & finished), len(left & tried), len(left), running)
@@ -395,12 +396,28 @@ def _in_progress(holder: Holder, runs: Path, cell: Cell | None = None) -> RunInP
     return RunInProgress(holder, label, last_row(folder))
 
 
+def _beyond(holders: Iterable[Holder], runs: Path, declared: Iterable[Cell]) -> dict[str, Cell]:
+    """Cells in progress that differ from declared ones in seed and repeat alone: a decision makes more than those."""
+    alike = {_without_seed(cell) for cell in declared}
+    found = ((holder.cell_id, _cell_in(runs / f"{holder.cell_id}-{holder.attempt}")) for holder in holders)
+    return {cell_id: cell for cell_id, cell in found if cell is not None and _without_seed(cell) in alike}
+
+
+def _without_seed(cell: Cell) -> str:
+    return replace(cell, seed=None, repeat=0).id
+
+
 def _label_in(folder: Path) -> str:
-    """What the run is called, from the job that was kept in its folder; empty where that cannot be read from here."""
+    cell = _cell_in(folder)
+    return cell.label if cell else ""
+
+
+def _cell_in(folder: Path) -> Cell | None:
+    """The cell of a run, from the job that was kept in its folder; None where that cannot be read from here."""
     try:
-        return Cell.from_json(json.loads((folder / "job.json").read_text(encoding="utf-8"))["cell"]).label
+        return Cell.from_json(json.loads((folder / "job.json").read_text(encoding="utf-8"))["cell"])
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return ""
+        return None
 
 
 def reuse_conditions(study: Study, store: AbstractStore, *, adhoc: bool) -> tuple[Condition, ...]:
