@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import shutil
 import signal
@@ -396,3 +397,31 @@ def test_an_inbox_that_was_altered_changes_no_value(tmp_path: Path):
         file.write_bytes(changed)
         found = [content(item.record) for item in inbox.read_all()]
         assert found in ([], [content(record)])
+
+
+def test_text_in_the_schema_that_is_no_text_is_damage_that_can_be_repaired(folder: Path):
+    def change(data: bytearray) -> None:
+        data[data.find(b"CREATE TABLE runs") + 3] = 0x9F
+
+    alter(folder, change)
+    with pytest.raises(StoreDamaged):
+        FolderStore(folder).records()
+    assert verify(folder).damage
+    assert repair(folder).aside
+    with FolderStore(folder) as store:
+        assert store.finished() == set(), "no run of this store left a folder to be saved from"
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir, Path.touch])
+def test_what_is_no_record_in_the_inbox_is_neither_opened_nor_waited_for(folder: Path, put: Callable[[Path], object]):
+    put(folder / "inbox" / "bbbbbbbbbbbbbbbb-1.json")
+    with FolderStore(folder) as store:
+        assert len(store.finished()) == 6
+        assert any("bbbbbbbbbbbbbbbb-1" in note.message for note in store.notes())
+
+
+def test_a_key_that_is_no_file_is_named_and_not_waited_for(folder: Path):
+    (folder / "key").unlink()
+    os.mkfifo(folder / "key")
+    with pytest.raises(StoreError, match="no key"):
+        FolderStore(folder)

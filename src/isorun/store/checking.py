@@ -266,8 +266,8 @@ def _row_numbers(connection: sqlite3.Connection) -> list[int]:
     for order in ("ASC", "DESC"):
         try:
             for (number,) in connection.execute(f"SELECT id FROM runs NOT INDEXED ORDER BY id {order}"):  # noqa: S608
-                found.add(number)
-        except sqlite3.Error:
+                found |= {number} if isinstance(number, int) else set()
+        except (sqlite3.Error, UnicodeDecodeError):
             continue
     return list(range(min(found), min(max(found), min(found) + 10_000_000) + 1)) if found else []
 

@@ -25,9 +25,13 @@ from typing import Any
 from isorun.errors import StoreBusy, StoreDamaged, StoreError
 from isorun.store import AbstractDocuments
 
-__all__ = ["Files", "FolderDocuments", "file_error", "is_shared", "reported", "sqlite_error"]
+__all__ = ["Files", "FolderDocuments", "NotAFile", "file_error", "is_shared", "reported", "sqlite_error"]
 
 _WRITTEN_TOGETHER = 2**20
+
+
+class NotAFile(ValueError):
+    """Something else lies where a file of the store should."""
 
 
 class Files:
@@ -116,8 +120,18 @@ class Files:
             return [entry.name for entry in entries]
 
     def read(self, path: Path) -> bytes:
-        """The whole file."""
-        return path.read_bytes()
+        """The whole file; NotAFile for a pipe, a device, a folder or a link, none of which is opened or waited for."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(path, flags)
+        except OSError as error:
+            if error.errno in {errno.ELOOP, errno.ENXIO}:  # a link; a socket
+                raise NotAFile(f"{path} is no regular file") from None
+            raise
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise NotAFile(f"{path} is no regular file")
+            return file.read()
 
     def lock(self, descriptor: int) -> bool:
         """Lock the open file for as long as it stays open; False when another open file has the lock."""
@@ -173,6 +187,10 @@ def reported(doing: str, path: Path) -> Iterator[None]:
         raise file_error(error, doing, path) from error
     except sqlite3.Error as error:
         raise sqlite_error(error, doing, path) from error
+    except (UnicodeDecodeError, TypeError, OverflowError) as error:
+        # SQLite gave what no isorun wrote: text that is no text, nothing where a number belongs.
+        found = f"{type(error).__name__}: {error}; the file was left as it is"
+        raise StoreDamaged(f"{doing} failed at {path}", found=found) from error
 
 
 def file_error(error: OSError, doing: str, path: Path) -> StoreError:

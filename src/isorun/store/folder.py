@@ -15,7 +15,7 @@ from isorun.store import AbstractDocuments, AbstractStore, Claim, Holder
 from isorun.store.claims import ByteLocks, Claims
 from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, reading
-from isorun.store.files import Files, FolderDocuments, is_shared, reported
+from isorun.store.files import Files, FolderDocuments, NotAFile, is_shared, reported
 from isorun.store.inbox import Inbox, pack_inbox
 from isorun.store.rows import RecordReader, RunRow, read_run_rows
 from isorun.study.records import Note, RunRecord, RunState, sealed
@@ -359,7 +359,10 @@ def _checked_key(path: Path, files: Files) -> bytes:
     if not path.exists():
         raise FileNotFoundError(path)
     with reported("reading the store's key", path):
-        key = files.read(path)
+        try:
+            key = files.read(path)
+        except NotAFile:
+            key = b""
     if len(key) != KEY_BYTES:
         raise StoreDamaged(
             f"{path} is no key",

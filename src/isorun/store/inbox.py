@@ -18,7 +18,7 @@ from isorun.errors import StoreConflict, StoreError, StoreTooNew
 from isorun.store.claims import cell_of
 from isorun.store.content import KnownAttempt, is_known
 from isorun.store.database import writing
-from isorun.store.files import Files, file_error, reported
+from isorun.store.files import Files, NotAFile, file_error, reported
 from isorun.store.rows import RecordWriter
 from isorun.study.records import Envelope, RunRecord, open_envelope, sealed
 
@@ -76,6 +76,8 @@ class Inbox:
                 data = self._files.read(path)
             except FileNotFoundError:
                 return None
+            except (NotAFile, IsADirectoryError):
+                return DamagedFile(path, "it is no regular file")
         return _checked(data, run_id, path)
 
     def read_all(self, cell_ids: Collection[str] | None = None) -> Iterator[Envelope]:
