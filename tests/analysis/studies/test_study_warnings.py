@@ -95,6 +95,26 @@ def test_machines_that_differ_are_told(study, records):
     assert "cpu.model" in warnings_of(study, differing)["machine-differs"].message
 
 
+def test_packages_that_differ_are_told(study, records):
+    old, new = ({**ENVIRONMENT["effective"], "packages": {"timm": one, "numpy": "2.0"}} for one in ("0.9", "1.0"))
+    same = [replace(record, environment={"effective": old}) for record in records]
+    assert "packages-differ" not in warnings_of(study, same)
+    differing = changed(same, Level.DETERMINISTIC, environment={"effective": new})
+    message = warnings_of(study, differing)["packages-differ"].message
+    assert "timm 1.0 and 0.9" in message or "timm 0.9 and 1.0" in message
+    assert "numpy" not in message
+
+
+def test_standard_inputs_that_differ_are_told(study, records):
+    def reading(digest):
+        return {**ENVIRONMENT, "requested": {"stdin": {"sha256": digest, "bytes": 4}}}
+
+    same = [replace(record, environment=reading("aa")) for record in records]
+    assert "input-differs" not in warnings_of(study, same)
+    differing = changed(same, Level.DETERMINISTIC, environment=reading("bb"))
+    assert "2 different standard inputs" in warnings_of(study, differing)["input-differs"].message
+
+
 def test_versions_of_the_code_that_differ_are_told(study, records):
     warning = warnings_of(study, changed(records, Level.DEFAULT, code={"script": "other"}))["code-differs"]
     assert "2 versions of the code (script differ)" in warning.message

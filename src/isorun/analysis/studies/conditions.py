@@ -12,6 +12,7 @@ Codes are stable, so that scripts can rely on them.
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,6 +49,7 @@ __all__ = ["CONDITION_RULES", "FEWEST_RUNS", "StudyFacts", "study_conditions"]
 
 _OPEN_ENDS_TOLD: Final = 3
 _ANSWERS_TOLD: Final = 3
+_PACKAGES_TOLD: Final = 5
 _GENERATOR, _SETTING = "generator-seeded", "setting-answered"
 _NOT_READ: Final = (".left-out", ".not-taken", ".no-metrics", "source-failed")
 _NOT_READ_TOLD: Final = 2
@@ -225,6 +227,36 @@ def _machine_differs(key: GroupKey, records: Sequence[RunRecord], _units: RunUni
         )
 
 
+def _packages_differ(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    """Packages that the trainings imported: the same command finds others when another environment is active."""
+    found = distinct(record.environment.get("effective", {}).get("packages", {}) for record in records)
+    seen: dict[str, dict[str, None]] = {}
+    for packages in map(json.loads, found):
+        for name, version in packages.items():
+            seen.setdefault(name, {})[str(version)] = None
+    changed = [f"{name} {' and '.join(versions)}" for name, versions in sorted(seen.items()) if len(versions) > 1]
+    if changed:
+        more = f", and {len(changed) - _PACKAGES_TOLD} more" if len(changed) > _PACKAGES_TOLD else ""
+        yield Condition(
+            "packages-differ",
+            f"the runs did not import the same versions of packages ({', '.join(changed[:_PACKAGES_TOLD])}{more})",
+            "name the interpreter of each in the study (python, or --python), so that their runs are not mixed",
+            (key.label,),
+        )
+
+
+def _input_differs(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    read = [record.environment.get("requested", {}).get("stdin") for record in records]
+    found = distinct(identity["sha256"] if identity else None for identity in read)
+    if len(found) > 1:
+        yield Condition(
+            "input-differs",
+            f"the runs read {len(found)} different standard inputs, no input being one of them where some read none",
+            "run each input in a --store of its own: the input is not part of what tells cells apart",
+            (key.label,),
+        )
+
+
 def _code_differs(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     found = distinct(dict(record.code) for record in records if record.code)
     if len(found) > 1:
@@ -299,6 +331,8 @@ CONDITION_RULES: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnit
     _no_identical_runs,
     _threads_differ,
     _machine_differs,
+    _packages_differ,
+    _input_differs,
     _code_differs,
     _launch_mixed,
     _shared_device,
