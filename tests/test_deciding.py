@@ -204,7 +204,7 @@ def test_a_decision_tells_itself_in_a_few_lines(store):
     said = str(result)
     assert said.startswith("new is better")
     assert len(said) < 4000
-    assert 'class="headline">new is better' in result._repr_html_()
+    assert "<strong>new is better" in result._repr_html_()
 
 
 def test_lists_are_decided_without_any_store():

@@ -256,7 +256,7 @@ class Measurements:
         wrong = [row for row, number in enumerate(numbers) if number is None]
         if wrong:
             raise InputError(
-                f"column {name!r} of {self.source} holds what is no number that a float can hold",
+                f"column {name!r} of {self.source} holds text where a number is needed",
                 found=f"{cells[wrong[0]]!r:.80} on {self.place(wrong[0])}; {len(wrong)} such cells of {len(cells)}",
                 hint="name another column, or correct the table",
             )

@@ -197,7 +197,7 @@ def _identical_table(result: StudyResult) -> Table:
     note = "Runs in one row had everything fixed that their level fixes. 1 distinct: bit for bit the same weights."
     digests = [cell for group in result.groups for same in group.identical for cell in _digest_cells(same)]
     missing = (
-        "— under distinct weights: no run left such a digest. Steps of torch's optimizers leave them by themselves, "
+        "— under distinct weights: no run left such a digest. Steps of an optimizer that isorun knows leave them, "
         'isorun.digest("weights.final", …) any other.'
     )
     unknown = (missing,) if UNKNOWN in digests else ()
