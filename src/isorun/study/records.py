@@ -122,7 +122,7 @@ class Numbers(_Array):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, array):
-            return self.tobytes() == other.tobytes() or self.tolist() == other.tolist()
+            return self is other or self.tobytes() == other.tobytes() or self.tolist() == other.tolist()
         if isinstance(other, (tuple, list)):
             return len(self) == len(other) and self.tolist() == list(other)
         return NotImplemented
