@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.errors import IsorunError, PluginError, StoreError
+from isorun.errors import IsorunError, PluginError, StoreError, StoreMissing
 
 if TYPE_CHECKING:
     from isorun.execution import AbstractExecutor
@@ -28,6 +28,7 @@ __all__ = [
     "ExecutorOptions",
     "Session",
     "blaming",
+    "folder_of",
     "is_there",
     "open_executor",
     "open_existing_store",
@@ -112,10 +113,10 @@ def blaming(kind: str, part: object, *, but: tuple[type[Exception], ...] = ()) -
 def store_place(store: str | Path | None, folder: str | Path = ".") -> str:
     """Where records are kept: as said, else as ISORUN_STORE says, else `.isorun` in the folder."""
     chosen = store or os.environ.get("ISORUN_STORE")
-    return str(_folder_in(str(chosen)) or chosen) if chosen else str(Path(folder) / STORE_NAME)
+    return str(folder_of(str(chosen)) or chosen) if chosen else str(Path(folder) / STORE_NAME)
 
 
-def _folder_in(place: str) -> Path | None:
+def folder_of(place: str) -> Path | None:
     """The folder that a place names, as it is or as `folder://…`; None where it is the URL of something else."""
     url = _URL.match(place)
     if url is not None and url[1].lower() != _FOLDER:
@@ -131,13 +132,13 @@ def is_there(place: str) -> bool:
 
     A store behind a URL is asked only when it is opened.
     """
-    folder = _folder_in(place)
+    folder = folder_of(place)
     return folder is None or any((folder / name).exists() for name in ("store.sqlite", "inbox"))
 
 
 def open_store(place: str, *, create: bool = True) -> AbstractStore:
     """The store in a folder, or behind a URL; made there when it is missing and `create` says so."""
-    folder = _folder_in(place)
+    folder = folder_of(place)
     if folder is not None:
         from isorun.store.folder import FolderStore
 
@@ -154,11 +155,11 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
 
 
 def open_existing_store(place: str) -> AbstractStore:
-    """The store that is there: reading makes none. StoreError where there is none."""
+    """The store that is there: reading makes none. StoreMissing where there is none."""
     if not is_there(place):
-        raise StoreError(f"there is no store {place}", hint="--store names a store that lies elsewhere")
+        raise StoreMissing(f"there is no store {place}", hint="--store names a store that lies elsewhere")
     # A folder with nothing but an inbox is a store whose database is made again.
-    return open_store(place, create=_folder_in(place) is not None)
+    return open_store(place, create=folder_of(place) is not None)
 
 
 def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
@@ -209,7 +210,7 @@ def runs_folder(store: str | AbstractStore, folder: str | Path = ".") -> Path:
     """Where the folders of runs lie: in a store that is a folder, else in `.isorun` of the study's folder."""
     place: Path | None
     if isinstance(store, str):
-        place = _folder_in(store)
+        place = folder_of(store)
     else:
         from isorun.store.folder import FolderStore
 

@@ -123,10 +123,14 @@ class Claims:
 
     def remember(self, cell_id: str, attempt: int) -> None:
         """Let the next attempt be a later one than this."""
-        remembered = self._read(cell_id).get("attempt", 0)
-        if not isinstance(remembered, int) or remembered < attempt:
+        if self.latest(cell_id) < attempt:
             with reported(f"remembering the attempts at cell {cell_id}", self._folder):
                 self._replace(cell_id, json.dumps({"attempt": attempt}).encode())
+
+    def latest(self, cell_id: str) -> int:
+        """The latest attempt that a claim was given out for, by whomever; 0 where none is remembered."""
+        attempt = self._read(cell_id).get("attempt", 0)
+        return attempt if isinstance(attempt, int) else 0
 
     def close(self) -> None:
         """Give back all claims taken here."""
@@ -135,8 +139,7 @@ class Claims:
         self._locks.close()
 
     def _next_attempt(self, cell_id: str, recorded: Iterable[int]) -> FolderClaim:
-        remembered = self._read(cell_id).get("attempt", 0)
-        attempt = max([remembered if isinstance(remembered, int) else 0, *recorded]) + 1
+        attempt = max([self.latest(cell_id), *recorded]) + 1
         since = datetime.now(UTC).isoformat(timespec="seconds")
         content = {"attempt": attempt, "host": socket.gethostname(), "pid": os.getpid(), "since": since}
         with reported(f"claiming cell {cell_id}", self._folder):
