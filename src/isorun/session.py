@@ -50,7 +50,8 @@ class ExecutorOptions:
 
     runs: where the folders of runs lie. jobs: runs at a time. launch: "auto", "warm" or "fresh". devices: "auto",
     "none", or those that may be used ("0,1"). python: what a leading `python` stands for where the study does not say;
-    without it, what the PATH says. url: the executor as it was asked for, where that was by a URL.
+    without it, what the PATH says. It goes with every job, so that an executor need not look at it. url: the executor
+    as it was asked for, where that was by a URL.
     """
 
     runs: Path
@@ -78,6 +79,11 @@ class Session:
         if self._opened is None:
             self._opened = open_executor(self._asked, self._options)
         return self._opened
+
+    @property
+    def python(self) -> str:
+        """What a leading `python` stands for in every job of this session; empty for what the PATH says."""
+        return self._options.python
 
     @property
     def owns_executor(self) -> bool:
@@ -168,9 +174,7 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
     if name == _LOCAL:
         from isorun.execution.local import LocalExecutor
 
-        return LocalExecutor(
-            options.runs, options.jobs, launch=options.launch, devices=options.devices, python=options.python
-        )
+        return LocalExecutor(options.runs, options.jobs, launch=options.launch, devices=options.devices)
     from isorun import plugins
     from isorun.execution import AbstractExecutor
 
