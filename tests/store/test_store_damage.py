@@ -301,6 +301,19 @@ with FolderStore(Path(sys.argv[1])) as store:
             assert mode == (0o2770 if (folder / name).is_dir() else 0o660), name
 
 
+def test_a_folder_that_everybody_may_write_to_is_told_and_what_is_made_inside_is_closed(tmp_path: Path):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    with FolderStore(tmp_path / "open") as store:
+        store.finish(make_record())
+        (note,) = store.notes()
+        assert note.code == "store-open-to-all"
+        assert str(tmp_path / "open") in note.message
+    for path in (tmp_path / "open").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path
+    assert (tmp_path / "open").stat().st_mode & 0o777 == 0o777, "a folder of the user's own stays as it is"
+
+
 @contextmanager
 def time_limit(seconds: int) -> Iterator[None]:
     """A hang is a failure, not a wait."""

@@ -30,7 +30,8 @@ from typing import Any, Final
 
 from isorun.errors import StoreError
 from isorun.store import Claim, Holder
-from isorun.store.files import Files, is_shared, reported
+from isorun.store.files import Files, reported
+from isorun.worker.runfolder import open_own
 
 __all__ = ["ByteLocks", "Claims", "FolderClaim", "cell_of"]
 
@@ -306,14 +307,10 @@ class ByteLocks:
 
 def _open_lock_file(path: Path) -> int:
     """The lock file, made for whoever may use the store."""
-    flags = os.O_RDWR | os.O_CLOEXEC
     try:
-        return os.open(path, flags)
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        descriptor = os.open(path, flags | os.O_CREAT, 0o600)
-        if is_shared(path.parent):
-            os.fchmod(descriptor, 0o660)
-        return descriptor
+        return open_own(path, os.O_RDWR | os.O_CREAT)
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shlex
 import sqlite3
+import stat
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,10 +17,11 @@ from isorun.store import AbstractDocuments, AbstractStore, Claim, Holder
 from isorun.store.claims import ByteLocks, Claims
 from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, reading
-from isorun.store.files import Files, FolderDocuments, NotAFile, is_shared, reported
+from isorun.store.files import Files, FolderDocuments, NotAFile, reported
 from isorun.store.inbox import Inbox, pack_inbox
 from isorun.store.rows import RecordReader, RunRow, has_withheld, read_run_rows
 from isorun.study.records import Note, RunRecord, RunState, sealed
+from isorun.worker.runfolder import is_shared
 
 __all__ = ["Catalogue", "FolderStore", "make_key", "packed_count", "read_key", "remember_count"]
 
@@ -192,9 +194,20 @@ class FolderStore(AbstractStore):
         return FolderDocuments(self.folder, kind, self._files)
 
     def notes(self) -> tuple[Note, ...]:
-        """One note for each file of the inbox that is, or should be, set aside, and one when packing failed."""
+        """One for each file of the inbox that is, or should be, set aside; when packing failed; for an open folder."""
         aside = [Note("store-record-set-aside", problem) for problem in self._inbox.problems()]
-        return (*aside, *([Note("store-not-packed", self._not_packed)] if self._not_packed else ()))
+        return (
+            *aside,
+            *([Note("store-not-packed", self._not_packed)] if self._not_packed else ()),
+            *self._open_doors(),
+        )
+
+    def _open_doors(self) -> Iterator[Note]:
+        """What is made inside is closed to others, but whoever may write to the folder itself may replace all of it."""
+        with reported("looking at the store's folder", self.folder):
+            if self.folder.stat().st_mode & stat.S_IWOTH:
+                message = f"everybody on this machine may replace what is in {self.folder}: chmod o-w closes it"
+                yield Note("store-open-to-all", message)
 
     def pack(self) -> int:
         """Move the inbox into the database; how many records were moved. Waits for another process that is doing so.
