@@ -9,6 +9,7 @@
     ├── PluginError         a part that another distribution brings is not there or cannot be loaded
     ├── ExecutionError      a run could not be started or watched
     ├── StoreError          the store cannot be read or written
+    │   ├── StoreMissing    there is no store yet
     │   ├── StoreConflict   a second, different record for something already finished
     │   ├── StoreDamaged    the store holds something that isorun did not write
     │   ├── StoreTooNew     the store was written by a newer isorun
@@ -22,6 +23,7 @@ it prints the message without a traceback and returns exit code 1 (2 for UsageEr
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Iterable
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "StoreConflict",
     "StoreDamaged",
     "StoreError",
+    "StoreMissing",
     "StoreTooNew",
     "StudyError",
     "UsageError",
@@ -105,6 +108,10 @@ class StoreError(IsorunError):
     """The store cannot be read or written."""
 
 
+class StoreMissing(StoreError):
+    """There is no store yet: nothing was recorded there. One that cannot be reached is another StoreError."""
+
+
 class StoreConflict(StoreError):
     """A second, different record for something already finished."""
 
@@ -112,7 +119,8 @@ class StoreConflict(StoreError):
 class StoreDamaged(StoreError):
     """The store holds something that isorun did not write.
 
-    What can be saved, and how, is the same for all damage, so it need not be said where it is found.
+    What can be saved, and how, is the same for all damage, so it need not be said where it is found: the store that
+    hands the error on knows its own place (`at`).
     """
 
     def __init__(self, what: str, *, found: str = "", allowed: str = "", hint: str = "") -> None:
@@ -120,8 +128,14 @@ class StoreDamaged(StoreError):
             what if what.startswith("the store is damaged") else f"the store is damaged: {what}",
             found=found,
             allowed=allowed or "what isorun wrote; nothing was changed, and all that is sound can be saved",
-            hint=hint or "isorun store verify tells what is damaged, isorun store repair saves the rest",
+            hint=hint,
         )
+
+    def at(self, place: str) -> StoreDamaged:
+        """The same error, with what to do for the store in this folder, unless it says so itself."""
+        command = f"--store {shlex.quote(place)}"
+        told = f"isorun store verify {command} tells what is damaged, isorun store repair {command} saves the rest"
+        return StoreDamaged(self.what, found=self.found, allowed=self.allowed, hint=self.hint or told)
 
 
 class StoreTooNew(StoreError):

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.errors import IsorunError, NothingRecorded, StoreError, StudyError, known_names
+from isorun.errors import IsorunError, NothingRecorded, StoreMissing, StudyError, known_names
 from isorun.scheduling import CellList, Observer, Outcome, carry_out
 from isorun.session import (
     ExecutorOptions,
@@ -187,7 +187,11 @@ def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Con
     from isorun.analysis.studies.study_result import analyse_study
 
     if not found:
-        raise NothingRecorded(f"no run of the study {study.name!r} has ended yet", hint="isorun run makes the runs")
+        raise NothingRecorded(
+            f"no run of the study {study.name!r} has ended yet",
+            found="; ".join(condition.message for condition in told),
+            hint="isorun run makes the runs",
+        )
     result = analyse_study(study, found)
     return replace(result, conditions=(*result.conditions, *told)) if told else result
 
@@ -240,9 +244,7 @@ def _found(place: str | AbstractStore) -> Iterator[AbstractStore | None]:
     with ExitStack() as stack:
         try:
             found = stack.enter_context(_existing(place))
-        except StoreError as error:
-            if type(error) is not StoreError:
-                raise  # there is one, and something is wrong with it
+        except StoreMissing:
             found = None
         yield found
 
@@ -267,7 +269,8 @@ def store_conditions(store: AbstractStore) -> tuple[Condition, ...]:
         return ()
     from isorun.analysis.evidence import Condition
 
-    next_step = "isorun store verify looks at everything; what was set aside is kept"
+    look = f"{store.looked_over_by} looks at everything; " if store.looked_over_by else ""
+    next_step = f"{look}what was set aside is kept"
     return tuple(Condition(note.code, note.message, next_step) for note in notes)
 
 

@@ -408,7 +408,8 @@ def report(folder: Path, doing: str, error: BaseException) -> None:
     import traceback
 
     try:
-        with (folder / ERROR_FILE).open("a", encoding="utf-8") as file:
+        opened = runfolder.open_own(folder / ERROR_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW)
+        with os.fdopen(opened, "w", encoding="utf-8") as file:
             file.write(f"{doing}\n{''.join(traceback.format_exception(type(error), error, error.__traceback__))}\n")
     except OSError:
         pass  # the disk is full or the folder is gone: the note below may still be written
