@@ -107,6 +107,7 @@ _ORDINARY_BEFORE = {
     ),
     "pass": _words("low high band two single multi first second one n num per forward backward max min"),
 }
+_BETWEEN_WORDS = str.maketrans("-_.+", "    ")
 _SWITCHED_OFF = frozenset(_words("no without disable skip"))
 _PLACES = _words(
     """file path dir folder name sock type len length size format mode count port dim dropout ids rate ratio dataset
@@ -115,6 +116,7 @@ _PLACES = _words(
 _HARMLESS = frozenset(("PWD", "OLDPWD"))
 _SHORTEST_SECRET = 6
 _SHORTEST_PRINTED = 8
+_SHORTEST_SHAPE = 12
 
 _ORDINARY_VALUE = _Lazy(
     r"(?i)true|false|none|null|yes|no|on|off|auto|default|disabled|enabled|anonymous|required|missing|invalid|unset",
@@ -159,7 +161,7 @@ _LIKELY_STARTS = _words(
 # value an ordinary one. All repetitions are bounded, or a long argument would take minutes.
 _VALUE = (
     r"(?:\\{0,2}\"(?P<double>[^\"\n\\]{1,999})\\{0,2}\"|'(?P<single>[^'\n]{1,999})'"
-    r"|(?P<bare>[^\s\"'`&;,(){}\[\]<>|\u2502]{4,}))"
+    r"|(?P<bare>[^\s\"'`&;,(){}\[\]<>|]{4,}))"
 )
 _HEADER = r"(?i:authorization[\"']?[ \t]{0,9}[:=][ \t]{0,9}[\"']?"
 _SIGNS = _words("pass pwd secret cred token key cookie auth dsn jwt webhook conn _pat pw session sas")
@@ -209,11 +211,18 @@ _KINDS = (
         _SIGNS,
         _Lazy(
             rf"(?P<name>(?i:{'|'.join(_SIGNS)})[\w.-]{{0,64}})[\\\"']{{0,3}}",
-            r"(?:[ \t]{0,9}[:=|\u2502][ \t]{0,9}|>(?=[^<\n]{4,200}</))",
+            r"(?:[ \t]{0,9}(?:[:=|]|\u2502)[ \t]{0,9}|>(?=[^<\n]{4,200}</))",
             _VALUE,
         ),
     ),
-    (("--",), _Lazy(r"(?P<name>--[A-Za-z][\w.-]{1,60})(?:[ =]|[\"'],[ \t]?(?=[\"']))", _VALUE)),
+    (
+        _SIGNS,
+        _Lazy(
+            rf"(?P<name>--[A-Za-z][\w.-]{{0,40}}?(?i:{'|'.join(_SIGNS)})[\w.-]{{0,40}})",
+            r"(?:[ =]|[\"'],[ \t]?(?=[\"']))",
+            _VALUE,
+        ),
+    ),
     (
         ("password",),
         _Lazy(
@@ -335,7 +344,9 @@ def _token_replacement(found: Match[str]) -> str:
 
 
 def _has_secret_shape(value: str) -> bool:
-    return without_secrets(value).startswith(REDACTED)
+    """Whether a value begins with a secret: none is as short as a word, or begins as a path does."""
+    may_have = len(value) >= _SHORTEST_SHAPE and value[0] not in "/.~$"
+    return may_have and without_secrets(value).startswith(REDACTED)
 
 
 def _replacement(found: Match[str]) -> str:
@@ -380,8 +391,9 @@ def _is_unlikely(value: str) -> bool:
 
 def _name_words(name: str) -> List[str]:
     """The words of a name in lower case, without the digits that number them: "hfToken2" is hf, token."""
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    words = [word.rstrip("0123456789") for word in re.split(r"[-_.+]+", apart.lower())]
+    if not (name.islower() or name.isupper()):
+        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    words = [word.rstrip("0123456789") for word in name.lower().translate(_BETWEEN_WORDS).split()]
     return [word for word in words if word] or [""]
 
 
@@ -398,7 +410,8 @@ def _is_ordinary_name(words: List[str]) -> bool:
 
 def _names_surely(words: List[str]) -> bool:
     """Whether there is a word that names nothing but secrets, or two that do so together."""
-    if any(part in word for word in words if word not in _ORDINARY_WORDS for part in _TELLING_PARTS):
+    together = " ".join(word for word in words if word not in _ORDINARY_WORDS)
+    if any(part in together for part in _TELLING_PARTS):
         return True
     return any(_tells_after(words, place) for place in range(1, len(words)))
 
