@@ -377,7 +377,9 @@ def _scalar_of_array(value: Any) -> int | float:
     if not hasattr(value, "item") and callable(getattr(value, "numpy", None)):
         value = value.numpy()
     if not callable(getattr(value, "item", None)):
-        raise TypeError(f"found {shortened(value)} of type {type(value).__name__}; a number is allowed")
+        # Not the value: whatever was passed by mistake, it may be a secret.
+        size = f" of {len(value)} characters" if isinstance(value, str) else ""
+        raise TypeError(f"found {type(value).__name__}{size}; a number is allowed")
     try:
         plain = value.item()
     except (ValueError, RuntimeError):
