@@ -1,6 +1,7 @@
 """The names people use: few, listed, cheap to import, and with words of their own."""
 
 import inspect
+import json
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -12,6 +13,8 @@ import isorun
 from isorun import showing, stats
 from isorun.analysis import Told
 from isorun.errors import InputError, IsorunError
+from isorun.testing.instant_executor import Computed, InstantExecutor
+from isorun.testing.memory_store import MemoryStore
 
 QUESTIONS = ("agree", "compare", "mixed_model", "power", "rank", "summarize")
 RNG = np.random.default_rng(5)
@@ -33,6 +36,17 @@ def answers():
     yield isorun.agree(TABLE, pair="seed", **asked)
     yield isorun.mixed_model(TABLE, "acc ~ model + (1|seed)")
     yield stats.decide(TABLE["acc"][:8], TABLE["acc"][8:], direction="higher")
+    yield from of_a_study()
+
+
+def of_a_study():
+    study = isorun.Study("toy", approaches={"a": "python a.py", "b": "python b.py"}, repeats=4)
+    executor = InstantExecutor(lambda job: Computed({"acc": 0.9 + job.cell.repeat / 100, "loss": float("nan")}))
+    store = MemoryStore()
+    isorun.run(study, store=store, executor=executor)
+    yield isorun.records(study, store=store)
+    yield isorun.analyse(study, store=store)
+    yield isorun.decide(study, store=store, executor=executor, max_runs=8)
 
 
 ANSWERS = {type(answer).__name__: answer for answer in answers()}
@@ -78,6 +92,27 @@ def test_a_printed_result_is_what_its_command_prints(kind):
     assert "array(" not in said
     assert len(said) < 8_000
     assert not said.startswith(kind)
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_every_result_is_strict_json(kind):
+    told = ANSWERS[kind].to_json()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+
+
+def test_every_kind_of_result_is_looked_at_here():
+    assert {*ANSWERS} >= {kind.__name__ for kind in Told.__subclasses__() if kind.told_as}
+
+
+def test_records_show_their_first_rows_and_say_how_many_there_are():
+    records = ANSWERS["Records"]
+    assert str(records).startswith("8 finished\n")
+    first = records.to_json()[0]
+    assert (first["approach"], first["loss"], first["state"]) == ("a", None, "finished")
+    many = type(records)([*records] * 3)
+    assert many._repr_html_().count("<tr>") == 21
+    assert "and 4 more: to_pandas()" in str(many)
+    assert str(records[:0]) == "none"
 
 
 def test_the_printed_comparison_is_the_commands_own(tmp_path):

@@ -289,6 +289,10 @@ class Summaries(Told, Sequence[GroupSummary]):
     def __getitem__(self, place: int | slice) -> GroupSummary | Sequence[GroupSummary]:
         return self.groups[place]
 
+    def to_json(self) -> list[dict[str, Any]]:
+        """Plain JSON, a group each."""
+        return [group.to_json() for group in self.groups]
+
 
 def summarize(
     data: Any,
