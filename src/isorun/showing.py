@@ -40,7 +40,7 @@ def html(result: Told) -> str:
 
 
 def as_json(result: StudyResult) -> dict[str, Any]:
-    """The report for machines: its verdict is in words, and so it is made here. Other results make theirs themselves."""
+    """The report for machines, whose verdict is in words; other results make their JSON themselves."""
     from isorun.report import json_report
 
     return json_report.to_json(result)

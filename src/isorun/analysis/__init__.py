@@ -1,8 +1,8 @@
 """Statistics as pure functions: arrays or records in, frozen results out.
 
 Results tell themselves: `print(result)` says what the command would print, a notebook shows it as HTML, and `to_json`
-has the keys of `--json`. The words are those of report/, which lies above and so is not imported here: `isorun.showing` hands them down (`tell_with`) when
-a result can first be met.
+has the keys of `--json`. The words are those of report/, which lies above and so is not imported here: `isorun.showing`
+hands them down (`tell_with`) when a result can first be met.
 """
 
 from __future__ import annotations
