@@ -1,6 +1,7 @@
 """A word has one meaning: no two public classes share a name, and no module of the product looks like a test."""
 
 import ast
+import inspect
 from collections import defaultdict
 from pathlib import Path
 
