@@ -72,6 +72,12 @@ def load(source: str | Path | Study, *, store: Store = None) -> Study:
     """A study: as it is, from a file, or an earlier ad hoc one by its name, which wins over a folder called like it."""
     if isinstance(source, Study):
         return source
+    if not isinstance(source, (str, Path)):
+        raise StudyError(
+            "that is no study",
+            found=f"{source!r:.60}",
+            allowed="a study file, the name of an earlier ad hoc study, or an isorun.Study",
+        )
     path = Path(source)
     if path.suffix == ".toml" and path.is_file():
         return load_study(path)
@@ -86,11 +92,12 @@ def load(source: str | Path | Study, *, store: Store = None) -> Study:
     raise StudyError(what, allowed=known_names(str(source), known), hint=hint)
 
 
-def cells(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
+def cells(study: Study | str | Path, *, store: Store = None) -> tuple[Cell, ...]:
     """All cells of the study, with the ids that its store knows if it has one already.
 
     Where values are withheld from records, a cell's id is made with the store's key; without a store it is provisional.
     """
+    study = load(study, store=store)
     if not any(withheld_hashes(study, None).values()):
         return cells_of(study)
     with _found(_place(study, store)) as found:
