@@ -39,14 +39,14 @@ def plain_server(tmp_path_factory) -> Iterator[ForkServer]:
 
 
 @pytest.fixture
-def warm(plain_server, tmp_path) -> Warm:
+def warm(plain_server, tmp_path, kept_hashes) -> Warm:
     count = iter(range(1000))
 
     def run(program: Program, level: str = "default", seed: int | None = None, request: dict | None = None) -> Trained:
         folder = tmp_path / f"warm-{next(count)}"
         folder.mkdir()
         (folder / "request.json").write_text(json.dumps(request or {"seed": seed}))
-        env = {**run_environment(folder, level, seed), "ISORUN_CACHE": str(tmp_path / "cache")}
+        env = {**run_environment(folder, level, seed), "ISORUN_CACHE": kept_hashes}
         ended = launched(plain_server, program, folder, tmp_path, env).wait(60)
         return Trained(ended.returncode, (folder / "stdout").read_text(), (folder / "stderr").read_text(), folder)
 

@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable
 
@@ -129,11 +130,11 @@ def _description(path: Path, hashes: Cache) -> dict[str, Any]:
 
 
 def _known_hash(path: Path, stat: os.stat_result, hashes: Cache) -> str:
-    key = f"{path}|{stat.st_size}|{stat.st_mtime_ns}"
-    known = hashes.get(key)
+    stamp = f"{stat.st_size}|{stat.st_mtime_ns}"
+    known = hashes.get(str(path), stamp)
     if not isinstance(known, str):
         known = hash_of_file(path)
-        hashes.put(key, known)
+        hashes.put(str(path), stamp, known)
     return known
 
 
@@ -157,15 +158,17 @@ def imported_packages() -> dict[str, str]:
 
 def _installed_in(folder: str, cache: Cache) -> dict[str, list[str]]:
     """The top-level modules of each distribution in a folder, by the name of its information folder."""
+    path = os.path.abspath(folder)  # noqa: PTH100  entries may be zip files or missing
     try:
-        key = f"{folder}|{os.stat(folder).st_mtime_ns}"  # noqa: PTH116  entries may be zip files or missing
-        names = [] if cache.get(key) is not None else os.listdir(folder)  # noqa: PTH208  thousands of names
+        stamp = str(os.stat(path).st_mtime_ns)  # noqa: PTH116  as above
+        known = cache.get(path, stamp)
+        if not isinstance(known, dict):
+            names = sorted(os.listdir(path))  # noqa: PTH208  thousands of names
+            known = {name: _modules_of(Path(path) / name) for name in names if _FOLDER.match(name)}
+            if known:  # a training's own folder has none, and changes with every file that a run leaves there
+                cache.put(path, stamp, known)
     except OSError:
         return {}
-    known = cache.get(key)
-    if not isinstance(known, dict):
-        known = {name: _modules_of(Path(folder) / name) for name in sorted(names) if _FOLDER.match(name)}
-        cache.put(key, known)
     return known
 
 
@@ -195,34 +198,40 @@ def _cache_folder() -> Path:
 
 
 class Cache:
-    """What stays true until a file changes, kept between runs as JSON. Losing some of it costs only time."""
+    """What stays true of a file or folder until it changes, kept between runs as JSON. Losing it costs only time.
+
+    There is one value a path, with the stamp of the state it was true of; paths that are gone are forgotten.
+    """
 
     def __init__(self, name: str) -> None:
         self._file = _cache_folder() / f"{name}.json"
         self._values = self._load()
         self._changed = False
 
-    def get(self, key: str) -> Any:
-        """The value, or None."""
-        return self._values.get(key)
+    def get(self, path: str, stamp: str) -> Any:
+        """The value, or None where there is none of this state."""
+        known = self._values.get(path)
+        return known[1] if isinstance(known, list) and len(known) == 2 and known[0] == stamp else None
 
-    def put(self, key: str, value: Any) -> None:
+    def put(self, path: str, stamp: str, value: Any) -> None:
         """Keep a value from the next `save` on."""
-        self._values[key] = value
+        self._values[path] = [stamp, value]
         self._changed = True
 
     def save(self) -> None:
         """Write what is new, whole or not at all."""
         if not self._changed:
             return
+        kept = {path: known for path, known in self._values.items() if os.path.exists(path)}  # noqa: PTH110
         temporary = self._file.with_name(f"{self._file.name}.{os.getpid()}")
         try:
             self._file.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file.parent.mkdir(mode=0o700, exist_ok=True)
-            write_own(temporary, json.dumps(self._values), os.O_NOFOLLOW)
+            write_own(temporary, json.dumps(kept), os.O_NOFOLLOW)
             temporary.replace(self._file)
         except OSError:
-            return
+            with suppress(OSError):
+                temporary.unlink()
 
     def _load(self) -> dict[str, Any]:
         try:

@@ -155,7 +155,7 @@ class Closer:
     def _record_seeds(self) -> None:
         from . import seedsource  # parsing costs helpers that only start and end too much
 
-        trees = {path: tree for path in self._sources() for tree in [seedsource.parsed(path)] if tree is not None}
+        trees = {path: tree for path in self._sources for tree in [seedsource.parsed(path)] if tree is not None}
         self._seed_option = seedsource.seed_option(self._script_first(trees))
         found = [(path, seed) for path, tree in trees.items() for seed in seedsource.find_in_tree(tree)]
         seen = {framework.watched_seed_call for framework in frameworks.every()} - {""}
@@ -196,7 +196,7 @@ class Closer:
         from . import fingerprint, usercode
 
         effective = fingerprint.effective_environment(self._script)
-        effective["sources_sha256"] = usercode.sources_digest(self._sources())
+        effective["sources_sha256"] = usercode.sources_digest(self._sources)
         if self._seed_option:
             effective["seed_option"] = self._seed_option
         if self._asked.fixes_kernels:
@@ -217,6 +217,7 @@ class Closer:
         children = [f"{forked} processes were forked, which may take turns"] if forked else []
         return [*self._recorder.open_ends, *changed, *held, *children]
 
+    @functools.cached_property
     def _sources(self) -> list[Path]:
         return users_sources(sys.modules, self._script, self._folder, os.environ)[:_MAX_SCANNED_FILES]
 

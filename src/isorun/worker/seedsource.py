@@ -132,11 +132,12 @@ def _options(tree: ast.AST) -> Iterator[str]:
 
 def _parameters(tree: ast.AST, names: set[str]) -> Iterator[str]:
     """Fields and parameters that a library turns into options by their names."""
+    handed_over = _handed_over(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and not names.isdisjoint(_DATACLASS_READERS) and _is_dataclass(node):
             fields = (item.target for item in node.body if isinstance(item, ast.AnnAssign))
             yield from (f"--{field.id}" for field in fields if isinstance(field, ast.Name))
-        elif isinstance(node, ast.FunctionDef) and _is_command(node, tree):
+        elif isinstance(node, ast.FunctionDef) and _is_command(node, handed_over):
             yield from (f"--{word.arg}" for word in (*node.args.args, *node.args.kwonlyargs))
 
 
@@ -144,12 +145,17 @@ def _is_dataclass(node: ast.ClassDef) -> bool:
     return any(_last(decorator) == "dataclass" for decorator in node.decorator_list)
 
 
-def _is_command(function: ast.FunctionDef, tree: ast.AST) -> bool:
+def _is_command(function: ast.FunctionDef, handed_over: set[str]) -> bool:
     """Whether a function's parameters are options: a typer command, or handed to `typer.run` or `fire.Fire`."""
     if any(isinstance(item, ast.Call) and _dotted_end(item.func) == "app.command" for item in function.decorator_list):
         return True
+    return function.name in handed_over
+
+
+def _handed_over(tree: ast.AST) -> set[str]:
+    """The names that are given to a library which reads a function's parameters as options."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _reads_functions(node))
-    return any(isinstance(word, ast.Name) and word.id == function.name for call in calls for word in call.args)
+    return {word.id for call in calls for word in call.args if isinstance(word, ast.Name)}
 
 
 def _reads_functions(call: ast.Call) -> bool:
