@@ -233,7 +233,7 @@ def test_a_wrong_argument_is_refused_and_leaves_nothing(name, arguments, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("wrong", [None, 3, object(), [1, 2, 3], {"a": 1}, "nope.csv", [[1, 2], [3, 4]]], ids=str)
+@pytest.mark.parametrize("wrong", [None, 3, object, [1, 2, 3], {"a": 1}, "nope.csv", [[1, 2], [3, 4]]], ids=str)
 @pytest.mark.parametrize("name", [*QUESTIONS, "decide"])
 def test_what_is_no_table_is_refused(name, wrong, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
