@@ -1,6 +1,8 @@
 """The names people use: few, listed, cheap to import, and with words of their own."""
 
 import inspect
+import json
+import pickle
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -12,6 +14,8 @@ import isorun
 from isorun import showing, stats
 from isorun.analysis import Told
 from isorun.errors import InputError, IsorunError
+from isorun.testing.instant_executor import Computed, InstantExecutor
+from isorun.testing.memory_store import MemoryStore
 
 QUESTIONS = ("agree", "compare", "mixed_model", "power", "rank", "summarize")
 RNG = np.random.default_rng(5)
@@ -33,6 +37,17 @@ def answers():
     yield isorun.agree(TABLE, pair="seed", **asked)
     yield isorun.mixed_model(TABLE, "acc ~ model + (1|seed)")
     yield stats.decide(TABLE["acc"][:8], TABLE["acc"][8:], direction="higher")
+    yield from of_a_study()
+
+
+def of_a_study():
+    study = isorun.Study("toy", approaches={"a": "python a.py", "b": "python b.py"}, repeats=4)
+    executor = InstantExecutor(lambda job: Computed({"acc": 0.9 + job.cell.repeat / 100, "loss": float("nan")}))
+    store = MemoryStore()
+    isorun.run(study, store=store, executor=executor)
+    yield isorun.records(study, store=store)
+    yield isorun.analyse(study, store=store)
+    yield isorun.decide(study, store=store, executor=executor, max_runs=8)
 
 
 ANSWERS = {type(answer).__name__: answer for answer in answers()}
@@ -78,6 +93,27 @@ def test_a_printed_result_is_what_its_command_prints(kind):
     assert "array(" not in said
     assert len(said) < 8_000
     assert not said.startswith(kind)
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_every_result_is_strict_json(kind):
+    told = ANSWERS[kind].to_json()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+
+
+def test_every_kind_of_result_is_looked_at_here():
+    assert {*ANSWERS} >= {kind.__name__ for kind in Told.__subclasses__() if kind.told_as}
+
+
+def test_records_show_their_first_rows_and_say_how_many_there_are():
+    records = ANSWERS["Records"]
+    assert str(records).startswith("8 finished\n")
+    first = records.to_json()[0]
+    assert (first["approach"], first["loss"], first["state"]) == ("a", None, "finished")
+    many = type(records)([*records] * 3)
+    assert many._repr_html_().count("<tr>") == 21
+    assert "and 4 more: to_pandas()" in str(many)
+    assert str(records[:0]) == "none"
 
 
 def test_the_printed_comparison_is_the_commands_own(tmp_path):
@@ -157,3 +193,97 @@ def test_what_one_asks_of_python_is_what_questions_share():
     shared = {"value", "where", "unit", "drop_missing"}
     for name in ("summarize", "compare", "power", "rank", "agree"):
         assert shared <= set(inspect.signature(getattr(isorun, name)).parameters)
+
+
+STUDY = isorun.Study("s", approaches={"a": "true", "b": "false"})
+ASKED = {"value": "acc", "by": "model"}
+WRONG = {
+    "run": [{"study": 3}, {"study": None}, {"study": ["w.toml"]}, {"study": "nope.toml"}, {"study": ""}]
+    + [{"study": STUDY, name: 3} for name in ("executor", "store", "launch", "devices", "observer", "only")]
+    + [{"study": STUDY, "jobs": wrong} for wrong in ("x", 1.5, True, None)]
+    + [{"study": STUDY, "executor": wrong} for wrong in (None, "", "nope", "nope://x")],
+    "cells": [{"study": 3}, {"study": None}, {"study": "nope.toml"}, {"study": STUDY, "store": 3}],
+    "records": [{"study": 3}, {"study": STUDY, "store": []}, {"study": STUDY, "beyond": 3}],
+    "analyse": [{"study": 3}, {"study": STUDY, "beyond": ["x"]}],
+    "summarize": [{"by": 3}, {"by": [3]}, {"where": ["model"]}, {"value": ["acc"]}, {"value": None}],
+    "compare": [{name: 3} for name in ("value", "by", "a", "where", "pair", "direction", "test", "also", "unit")]
+    + [{"where": "model=a"}, {"margin": "x"}, {"rope": "x"}, {"paired": "x"}, {"also": "aso"}, {"also": [3]}],
+    "power": [{name: "x"} for name in ("runs", "difference", "power", "alpha", "sd", "min_runs", "step", "futility")]
+    + [{"test": 3}, {"spending": 3, "test": "sequential"}],
+    "rank": [{name: "x"} for name in ("best_of", "repetitions", "drop_missing")]
+    + [{name: 3} for name in ("statistic", "adjust", "task", "post_hoc")],
+    "agree": [{"value": 3}, {"pair": 3}, {"sides": 3}, {"sides": "ab"}, {"decimals": "x"}],
+    "mixed_model": [{"formula": wrong} for wrong in (None, 3, "acc ~", "")]
+    + [{"formula": "acc ~ model", name: 3} for name in ("ddf", "adjust", "reml", "where")],
+    "decide": [{name: 3} for name in ("by", "where", "value", "selection", "unit", "pair", "store", "executor")]
+    + [{name: "x"} for name in ("max_runs", "min_runs", "alpha", "margin", "jobs", "stages", "on_look")]
+    + [{"max_runs": []}, {"max_runs": [3, "x"]}],
+    "reproduce": [{"name": 3}, {"name": "nope"}, {"name": "ase20", "scale": 3}, {"name": "ase20", "scale": "x"}],
+}
+CALLS = [(name, arguments) for name, found in WRONG.items() for arguments in found]
+
+
+@pytest.mark.parametrize(("name", "arguments"), CALLS, ids=str)
+def test_a_wrong_argument_is_refused_and_leaves_nothing(name, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = {"decide": [STUDY]}.get(name, [TABLE]) if name in QUESTIONS or name == "decide" else []
+    shared = ASKED if name in QUESTIONS and name != "mixed_model" else {}
+    with pytest.raises(IsorunError):
+        getattr(isorun, name)(*first, **{**shared, **arguments})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("wrong", [None, 3, object, [1, 2, 3], {"a": 1}, "nope.csv", [[1, 2], [3, 4]]], ids=str)
+@pytest.mark.parametrize("name", [*QUESTIONS, "decide"])
+def test_what_is_no_table_is_refused(name, wrong, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    formula = {"formula": "acc ~ model"} if name == "mixed_model" else {}
+    with pytest.raises(IsorunError):
+        getattr(isorun, name)(wrong, **formula)
+
+
+def test_a_refusal_names_the_argument_and_what_it_may_be():
+    with pytest.raises(
+        IsorunError, match=r"(?s)compare\(where=…\).*found: +str 'model=a'.*allowed: a mapping or None"
+    ) as seen:
+        isorun.compare(TABLE, where="model=a", **ASKED)
+    assert isinstance(seen.value, InputError)
+    with pytest.raises(IsorunError, match=r"(?s)run\(store=…\).*allowed: a text or Path or AbstractStore or None"):
+        isorun.run(STUDY, store=3)
+
+
+def test_too_few_arguments_are_pythons_own_error():
+    with pytest.raises(TypeError, match=r"reproduce\(\) missing 1 required positional argument: 'name'"):
+        isorun.reproduce()
+
+
+WRONG_STATISTICS = (
+    lambda: stats.levene(3),
+    lambda: stats.spread(None),
+    lambda: stats.spread("abc"),
+    lambda: stats.spread(["a"]),
+    lambda: stats.sd_interval("x", 3),
+    lambda: stats.pooled_sd(3),
+    lambda: stats.mixed_model(TABLE, 3),
+    lambda: stats.expected_best_of_k([1, 2, 3], "x"),
+    lambda: stats.compare_many(3),
+    lambda: stats.nested_variance(3),
+    lambda: stats.friedman(3),
+    lambda: stats.joint_test(3, 4),
+    lambda: stats.hypotheses(3),
+    lambda: stats.variance_shares(3),
+    lambda: stats.next_action(3),
+    lambda: stats.welch(None, None),
+    lambda: stats.aggregate([[1.0, 2.0]], 3),
+)
+
+
+@pytest.mark.parametrize("call", WRONG_STATISTICS)
+def test_statistics_refuse_what_they_cannot_compute_with(call):
+    with pytest.raises(IsorunError):
+        call()
+
+
+def test_a_public_function_can_be_sent_to_another_process():
+    assert pickle.loads(pickle.dumps(isorun.compare)) is isorun.compare
+    assert pickle.loads(pickle.dumps(stats.levene)) is stats.levene

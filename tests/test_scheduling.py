@@ -17,6 +17,7 @@ from isorun.errors import ExecutionError, PluginError, StoreConflict, StoreError
 from isorun.execution import AbstractExecutor, ExecutorFailed, RowsLogged, RunEnded, RunStarted
 from isorun.scheduling import AbstractAgenda, CellList, Observer, carry_out
 from isorun.session import ExecutorOptions, Session
+from isorun.store.folder import FolderStore
 from isorun.study.cells import cells_of
 from isorun.study.design import Study, adhoc_study, kept_study, without_secrets
 from isorun.study.records import RunState
@@ -219,6 +220,40 @@ def test_a_cell_that_somebody_else_finished_while_we_ran_it_is_theirs_and_stops_
     assert [record.results["acc"] for record in store.records([lost.id])] == [0.125]
     assert sorted(cell for cell, _, final in agenda.heard if final) == sorted(cell.id for cell in cells_of(study))
     assert not store.holders()
+
+
+def test_a_cell_whose_claim_somebody_else_took_over_is_waited_for_and_stops_nobody():
+    """A store may give the claim of a worker that was silent for too long to another one, who is still at it."""
+    study, store = study_of(2), MemoryStore()
+    lost = cells_of(study)[1]
+    taken = []
+
+    def overtaken(job):
+        if job.cell.id == lost.id:
+            store.release(lost.id, job.attempt)
+            taken.append(store.claim(lost.id))
+        return RunState.FINISHED
+
+    class Ending(Waits):
+        def waiting_for(self, cell, holder):
+            super().waiting_for(cell, holder)
+            store.finish(replace(make_record(lost, attempt=taken[0].attempt), results={"acc": 0.125}))
+            taken[0].release()
+
+    waits = Ending()
+    outcome, _, _ = carried(study, StubExecutor(state_of=overtaken), store, waits)
+    assert waits.seen == [(lost.id, os.getpid())]
+    assert (len(outcome.records), outcome.elsewhere, outcome.stopped) == (1, 1, "")
+    assert [note.code for note in outcome.notes] == ["made-elsewhere"]
+    assert [record.results["acc"] for record in store.records([lost.id])] == [0.125]
+
+
+def test_what_python_stands_for_goes_with_every_job():
+    study, seen = Study("s", approaches={"a": "python t.py"}), []
+    executor = InstantExecutor(lambda job: seen.append(job.environment.python) or Computed())
+    opened = Session(MemoryStore(), executor, ExecutorOptions(runs=None, python="/opt/python"))
+    carry_out(CellList(cells_of(study)), opened, study)
+    assert seen == ["/opt/python"]
 
 
 def test_a_conflict_with_nothing_is_trouble_of_the_store():
@@ -502,6 +537,19 @@ def test_a_record_whose_content_cannot_be_kept_is_one_failed_run_and_stops_nobod
     assert [note.code for note in kept.notes] == ["record-not-kept"]
 
 
+@pytest.mark.parametrize("change", [{"peak_memory_bytes": 2**70}, {"exit_code": -(2**64)}, {"wall_seconds": "long"}])
+def test_a_number_that_no_database_can_hold_is_one_failed_run_too(change, tmp_path):
+    study = study_of(2)
+    bad = cells_of(study)[1].id
+    executor = StubExecutor(change=lambda record: replace(record, **change) if record.cell.id == bad else record)
+    with FolderStore(tmp_path) as store:
+        carried(study, executor, store)
+        assert [record.state for record in store.records([bad])] == [RunState.FAILED]
+        assert len(store.finished()) == 1
+        store.pack()
+        assert store.notes() == ()
+
+
 def test_what_prevents_any_run_reaches_the_caller_and_frees_all_cells():
     class Hopeless(StubExecutor):
         def submit(self, job, tell):
@@ -596,7 +644,9 @@ def test_an_executor_that_kills_without_a_word_is_not_waited_for(monkeypatch):
     began = time.monotonic()
     outcome = carry_out(CellList(cells_of(study)), opened, study, Signalling(*TWICE))
     assert time.monotonic() - began < 10
-    assert (outcome.stopped, outcome.records) == ("interrupted", ())
+    assert (outcome.stopped, len(outcome.records)) == ("interrupted", 1)
+    (record,) = store.records()
+    assert (record.state, record.reason[:6]) == (RunState.INTERRUPTED, "killed")
     assert not store.holders()
 
 
@@ -624,6 +674,7 @@ def test_a_third_ctrl_c_is_what_it_always_is(monkeypatch):
     finally:
         executor.close()
     assert not store.holders()
+    assert [record.state for record in store.records()] == [RunState.INTERRUPTED]
 
 
 @pytest.mark.parametrize("make", [lambda: InstantExecutor(_no_luck, 2), lambda: StubExecutor(state_of=_none_of_bad)])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from isorun import plugins, session, workflow
-from isorun.errors import NothingRecorded, PluginError, StudyError
+from isorun.errors import NothingRecorded, PluginError, StoreError, StudyError
 from isorun.session import (
     ExecutorOptions,
     is_there,
@@ -22,6 +22,7 @@ from isorun.session import (
 )
 from isorun.store.folder import FolderStore
 from isorun.study.design import Study
+from isorun.study.records import Note
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 
@@ -200,6 +201,29 @@ def test_what_a_store_of_others_raises_while_it_is_read_names_it(ask):
 
     with pytest.raises(PluginError, match=r"the store .*Torn failed[^$]*the server went away"):
         ask(Study("s", approaches={"a": "true"}), store=Torn())
+
+
+@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, workflow.status])
+def test_a_store_that_cannot_be_reached_is_not_taken_for_one_that_is_not_there(ask, monkeypatch):
+    def down(place, *, create):
+        raise StoreError(f"{place} does not answer", found="connection refused")
+
+    monkeypatch.setattr(plugins, "load", lambda *_, **__: down)
+    with pytest.raises(StoreError, match="connection refused"):
+        ask(Study("s", approaches={"a": "true"}), store="down://host/base")
+
+
+def test_what_a_store_tells_names_the_command_that_looks_at_it_where_there_is_one(tmp_path):
+    class Telling(MemoryStore):
+        def notes(self):
+            return (Note("store-odd", "something is odd"),)
+
+    (condition,) = workflow.store_conditions(Telling())
+    assert "isorun store" not in condition.next_step
+    with FolderStore(tmp_path / "a box") as store:
+        (store.folder / "inbox" / "bbbbbbbbbbbbbbbb-1.json").touch()
+        (condition,) = workflow.store_conditions(store)
+    assert f"isorun store verify --store '{tmp_path}/a box'" in condition.next_step
 
 
 def test_a_mistake_in_isoruns_own_parts_is_shown_as_one(monkeypatch):

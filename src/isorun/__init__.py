@@ -142,7 +142,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("isorun.stats")
     if name in _LAZY:
         importlib.import_module("isorun.showing").install()  # results tell themselves
-        return getattr(importlib.import_module(_LAZY[name]), name)
+        found = getattr(importlib.import_module(_LAZY[name]), name)
+        if not isinstance(found, type):
+            found = globals()[name] = importlib.import_module("isorun.errors").checked(found, __name__)
+        return found
     raise AttributeError(f"module 'isorun' has no attribute {name!r}; it has: {', '.join(__all__)}")
 
 

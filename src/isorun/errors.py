@@ -9,6 +9,7 @@
     ├── PluginError         a part that another distribution brings is not there or cannot be loaded
     ├── ExecutionError      a run could not be started or watched
     ├── StoreError          the store cannot be read or written
+    │   ├── StoreMissing    there is no store yet
     │   ├── StoreConflict   a second, different record for something already finished
     │   ├── StoreDamaged    the store holds something that isorun did not write
     │   ├── StoreTooNew     the store was written by a newer isorun
@@ -17,12 +18,22 @@
 
 Each message says what failed, what was found, what is allowed, and what to do next. Only the command line exits;
 it prints the message without a traceback and returns exit code 1 (2 for UsageError).
+
+In Python the signature of a public function says what may be asked of it; `checked` refuses the rest by name.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import functools
+import shlex
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Integral, Real
+from typing import Any, Final, ParamSpec, TypeVar
+
+_Asked = ParamSpec("_Asked")
+_Answer = TypeVar("_Answer")
 
 __all__ = [
     "DataError",
@@ -36,9 +47,11 @@ __all__ = [
     "StoreConflict",
     "StoreDamaged",
     "StoreError",
+    "StoreMissing",
     "StoreTooNew",
     "StudyError",
     "UsageError",
+    "checked",
     "known_names",
 ]
 
@@ -105,6 +118,10 @@ class StoreError(IsorunError):
     """The store cannot be read or written."""
 
 
+class StoreMissing(StoreError):
+    """There is no store yet: nothing was recorded there. One that cannot be reached is another StoreError."""
+
+
 class StoreConflict(StoreError):
     """A second, different record for something already finished."""
 
@@ -112,7 +129,8 @@ class StoreConflict(StoreError):
 class StoreDamaged(StoreError):
     """The store holds something that isorun did not write.
 
-    What can be saved, and how, is the same for all damage, so it need not be said where it is found.
+    What can be saved, and how, is the same for all damage, so it need not be said where it is found: the store that
+    hands the error on knows its own place (`at`).
     """
 
     def __init__(self, what: str, *, found: str = "", allowed: str = "", hint: str = "") -> None:
@@ -120,8 +138,14 @@ class StoreDamaged(StoreError):
             what if what.startswith("the store is damaged") else f"the store is damaged: {what}",
             found=found,
             allowed=allowed or "what isorun wrote; nothing was changed, and all that is sound can be saved",
-            hint=hint or "isorun store verify tells what is damaged, isorun store repair saves the rest",
+            hint=hint,
         )
+
+    def at(self, place: str) -> StoreDamaged:
+        """The same error, with what to do for the store in this folder, unless it says so itself."""
+        command = f"--store {shlex.quote(place)}"
+        told = f"isorun store verify {command} tells what is damaged, isorun store repair {command} saves the rest"
+        return StoreDamaged(self.what, found=self.found, allowed=self.allowed, hint=self.hint or told)
 
 
 class StoreTooNew(StoreError):
@@ -136,9 +160,93 @@ class NothingRecorded(IsorunError):
     """There is no run to report on."""
 
 
-def known_names(name: str, known: Iterable[str]) -> str:
-    """The names that are allowed, the nearest to `name` first when one is close."""
+def known_names(name: object, known: Iterable[str]) -> str:
+    """The names that are allowed, the nearest to `name` first when one is close; it may be anything a user gave."""
     names = [str(item) for item in known]
-    close = difflib.get_close_matches(name, names, n=1)
+    close = difflib.get_close_matches(str(name), names, n=1)
     listing = ", ".join(names) if names else "none"
     return f"{listing} (did you mean {close[0]!r}?)" if close else listing
+
+
+_SHOWN: Final = 60
+_WORDS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
+    "None": ("None", lambda value: value is None),
+    "str": ("a text", lambda value: isinstance(value, str)),
+    "bool": ("True or False", lambda value: isinstance(value, bool) or type(value).__name__ == "bool_"),
+    "int": ("a whole number", lambda value: isinstance(value, Integral) and not isinstance(value, bool)),
+    "float": ("a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)),
+    "Mapping": ("a mapping", lambda value: isinstance(value, Mapping)),
+    "Sequence": ("a list", lambda value: isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))),
+    "Iterable": ("a list", lambda value: isinstance(value, Iterable) and not isinstance(value, (str, bytes))),
+    "Callable": ("a function", callable),
+}
+"""The words of an annotation that can be checked: what each is called, and whether a value is one."""
+_CLASSES: Final = frozenset(
+    ("AbstractExecutor", "AbstractStore", "Cell", "Decision", "Generator", "MixedResult", "Observer", "Path", "Study")
+)
+"""Classes that public functions take. Other names (arrays, aliases) are checked by whoever computes with the value."""
+
+
+def checked(function: Callable[_Asked, _Answer], module: str) -> Callable[_Asked, _Answer]:
+    """The function as others find it, in this module: InputError for an argument that its signature does not allow.
+
+    Annotations are read as texts: most name classes that are imported only where they are used.
+    """
+    import inspect  # noqa: PLC0415 - only for those who work in Python
+
+    signature = inspect.signature(function)
+    allowed = {name: tuple(_words(item.annotation, function)) for name, item in signature.parameters.items()}
+
+    @functools.wraps(function)
+    def asked(*positional: _Asked.args, **named: _Asked.kwargs) -> _Answer:
+        try:
+            given = signature.bind(*positional, **named).arguments
+        except TypeError:  # too many arguments, or too few: the call itself says it best
+            given = {}
+        for name, value in given.items():
+            _check(f"{function.__name__}({name}=…)", value, allowed[name])
+        return function(*positional, **named)
+
+    asked.__module__ = module
+    return asked
+
+
+def _words(annotation: object, function: Callable[..., Any]) -> Iterator[tuple[str, str]]:
+    """The alternatives of an annotation, each with what stands in its brackets. Names for several are taken apart."""
+    depth, text = 0, ""
+    for char in f"{annotation} |":
+        depth += (char == "[") - (char == "]")
+        text += char
+        if depth == 0 and char == "|":
+            word, _, inner = text.rstrip(" |").strip().partition("[")
+            named = _named(word, function)
+            yield from _words(named, function) if isinstance(named, types.UnionType) else ((word, inner[:-1]),)
+            text = ""
+
+
+def _named(word: str, function: Callable[..., Any]) -> object:
+    """What a name stands for where the function is; None where it is imported for annotations alone."""
+    first, *rest = word.split(".")
+    found = getattr(function, "__globals__", {}).get(first)
+    return functools.reduce(lambda item, name: getattr(item, name, None), rest, found)
+
+
+def _check(where: str, value: object, allowed: Iterable[tuple[str, str]]) -> None:
+    words = [(word.rpartition(".")[2], inner) for word, inner in allowed]
+    fitting = [inner for word, inner in words if _fits(value, word)]
+    if not fitting:
+        found = f"{type(value).__name__} {value!r}"
+        raise InputError(
+            f"{where}: that cannot be used",
+            found=found if len(found) <= _SHOWN else f"{found[: _SHOWN - 1]}…",
+            allowed=" or ".join(dict.fromkeys(_WORDS[word][0] if word in _WORDS else word for word, _ in words)),
+        )
+    if isinstance(value, (list, tuple)) and (fitting[0] in _WORDS or fitting[0] in _CLASSES):
+        for item in value:
+            _check(where, item, ((fitting[0], ""),))
+
+
+def _fits(value: object, word: str) -> bool:
+    if word in _WORDS:
+        return _WORDS[word][1](value)
+    return word not in _CLASSES or any(kind.__name__ == word for kind in type(value).__mro__)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from isorun.errors import IsorunError, StoreConflict
-from isorun.execution import Event, ExecutorFailed, RowsLogged, RunEnded, RunStarted, job_of
+from isorun.execution import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, job_of
 from isorun.session import Session, blaming
 from isorun.store import Claim, Holder
 from isorun.study.cells import Cell
@@ -149,8 +149,12 @@ def carry_out(agenda: AbstractAgenda, session: Session, study: Study, observer: 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    cell: Cell
+    job: Job
     claim: Claim
+
+    @property
+    def cell(self) -> Cell:
+        return self.job.cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,9 +273,9 @@ class _Loop:
 
     def _submit(self, cell: Cell, claim: Claim) -> None:
         seed = secrets.randbelow(2**31) if cell.seed is None else cell.seed
-        job = job_of(self._study, cell, claim.attempt, seed)
+        job = job_of(self._study, cell, claim.attempt, seed).with_python(self._session.python)
         self._latest_attempts[cell.id] = claim.attempt
-        self._running[job.run_id] = _Running(cell, claim)
+        self._running[job.run_id] = _Running(job, claim)
         self._told_of_no_room = False
         executor = self._session.executor
         with blaming("executor", executor):
@@ -310,12 +314,12 @@ class _Loop:
             return self._told.get(timeout=patience)
         return None
 
-    def _told_before_closing(self) -> Event | _StopAsked | None:
+    def _told_before_closing(self) -> Event | _StopAsked:
+        """The rest of what was told, and then what should have been: a run that was killed has a record, too."""
         with suppress(queue.Empty):
             return self._told.get_nowait()
-        for run_id in tuple(self._running):
-            self._free(run_id)
-        return None
+        run_id, running = next(iter(self._running.items()))
+        return RunEnded(run_id, _killed(running.job))
 
     def _patience(self) -> float | None:
         """How long to wait for news before another look: capacity may change, and holders of cells may die."""
@@ -367,9 +371,13 @@ class _Loop:
 
     def _end(self, running: _Running, record: RunRecord) -> None:
         try:
-            record, is_ours = self._keep(record)
+            kept, is_ours = self._keep(record)
         finally:
             self._release(running.claim)
+        if kept is None:
+            self._held.append((time.monotonic() + _LOOK_AGAIN_SECONDS, running.cell))
+            return
+        record = kept
         self._observer.run_ended(record)
         if not is_ours:
             self._leave_to_others(record)
@@ -379,10 +387,11 @@ class _Loop:
         self._agenda.hear(record, final=final)
         self._ask_agenda()
 
-    def _keep(self, record: RunRecord) -> tuple[RunRecord, bool]:
+    def _keep(self, record: RunRecord) -> tuple[RunRecord | None, bool]:
         """Make the record durable; one whose content cannot be kept becomes a failed run, and stops nobody else.
 
-        Where another isorun has made the cell meanwhile its record is the one that counts; False says so.
+        Where another isorun has made the cell meanwhile its record is the one that counts; False says so. None where
+        it has taken the claim over and is still at it.
         """
         try:
             with blaming("store", self._store, but=_CONTENT_ERRORS):
@@ -397,11 +406,12 @@ class _Loop:
                 self._store.finish(record)
         return record, True
 
-    def _record_that_counts(self, record: RunRecord, conflict: StoreConflict) -> RunRecord:
+    def _record_that_counts(self, record: RunRecord, conflict: StoreConflict) -> RunRecord | None:
         with blaming("store", self._store):
             known = self._store.records([record.cell.id])
+            held = {holder.cell_id: holder.attempt for holder in self._store.holders()}
         kept = self._done_by_others(record.cell) or (known[-1] if known else None)
-        if kept is None:
+        if kept is None and held.get(record.cell.id, 0) <= record.attempt:
             raise conflict
         message = f"{record.cell.label} was run here too, as {record.run_id}, which is not kept: {conflict.what}"
         self._notes.append(Note("made-elsewhere", message))
@@ -450,7 +460,9 @@ class _Loop:
                         self._keep(told.record)
                 if isinstance(told, RunEnded | ExecutorFailed):
                     self._free(told.run_id)
-        for run_id in tuple(self._running):
+        for run_id, running in tuple(self._running.items()):
+            with suppress(Exception):
+                self._keep(_killed(running.job))
             with suppress(Exception):
                 self._free(run_id)
 
@@ -464,21 +476,30 @@ class _Loop:
             claim.release()
 
 
+def _killed(job: Job) -> RunRecord:
+    """The record of a run whose end nobody told."""
+    from isorun.execution.assemble import lost_record  # noqa: PLC0415  hardly ever needed
+
+    reason = "killed with its executor, or left behind by it, before its end was known"
+    return lost_record(job, reason, state=RunState.INTERRUPTED)
+
+
 def _unkeepable(record: RunRecord, error: Exception) -> RunRecord:
+    """What can be kept of any record: none of the numbers that may be the trouble."""
     what = f"what the run left cannot be kept ({type(error).__name__}: {error})"[:300]
     return RunRecord(
         cell=record.cell,
         attempt=record.attempt,
         state=RunState.FAILED,
-        exit_code=record.exit_code,
-        signal=record.signal,
+        exit_code=None,
+        signal="",
         reason=what,
-        launch=record.launch,
+        launch=str(record.launch),
         seed_used=record.seed_used,
-        started_at=record.started_at,
-        wall_seconds=record.wall_seconds,
-        cpu_seconds=record.cpu_seconds,
-        peak_memory_bytes=record.peak_memory_bytes,
+        started_at=str(record.started_at),
+        wall_seconds=0.0,
+        cpu_seconds=0.0,
+        peak_memory_bytes=0,
         notes=(Note("record-not-kept", what),),
     )
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.errors import IsorunError, PluginError, StoreError
+from isorun.errors import IsorunError, PluginError, StoreError, StoreMissing
 
 if TYPE_CHECKING:
     from isorun.execution import AbstractExecutor
@@ -28,6 +28,7 @@ __all__ = [
     "ExecutorOptions",
     "Session",
     "blaming",
+    "folder_of",
     "is_there",
     "open_executor",
     "open_existing_store",
@@ -49,7 +50,8 @@ class ExecutorOptions:
 
     runs: where the folders of runs lie. jobs: runs at a time. launch: "auto", "warm" or "fresh". devices: "auto",
     "none", or those that may be used ("0,1"). python: what a leading `python` stands for where the study does not say;
-    without it, what the PATH says. url: the executor as it was asked for, where that was by a URL.
+    without it, what the PATH says. It goes with every job, so that an executor need not look at it. url: the executor
+    as it was asked for, where that was by a URL.
     """
 
     runs: Path
@@ -77,6 +79,11 @@ class Session:
         if self._opened is None:
             self._opened = open_executor(self._asked, self._options)
         return self._opened
+
+    @property
+    def python(self) -> str:
+        """What a leading `python` stands for in every job of this session; empty for what the PATH says."""
+        return self._options.python
 
     @property
     def owns_executor(self) -> bool:
@@ -112,10 +119,10 @@ def blaming(kind: str, part: object, *, but: tuple[type[Exception], ...] = ()) -
 def store_place(store: str | Path | None, folder: str | Path = ".") -> str:
     """Where records are kept: as said, else as ISORUN_STORE says, else `.isorun` in the folder."""
     chosen = store or os.environ.get("ISORUN_STORE")
-    return str(_folder_in(str(chosen)) or chosen) if chosen else str(Path(folder) / STORE_NAME)
+    return str(folder_of(str(chosen)) or chosen) if chosen else str(Path(folder) / STORE_NAME)
 
 
-def _folder_in(place: str) -> Path | None:
+def folder_of(place: str) -> Path | None:
     """The folder that a place names, as it is or as `folder://…`; None where it is the URL of something else."""
     url = _URL.match(place)
     if url is not None and url[1].lower() != _FOLDER:
@@ -131,13 +138,13 @@ def is_there(place: str) -> bool:
 
     A store behind a URL is asked only when it is opened.
     """
-    folder = _folder_in(place)
+    folder = folder_of(place)
     return folder is None or any((folder / name).exists() for name in ("store.sqlite", "inbox"))
 
 
 def open_store(place: str, *, create: bool = True) -> AbstractStore:
     """The store in a folder, or behind a URL; made there when it is missing and `create` says so."""
-    folder = _folder_in(place)
+    folder = folder_of(place)
     if folder is not None:
         from isorun.store.folder import FolderStore
 
@@ -154,11 +161,11 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
 
 
 def open_existing_store(place: str) -> AbstractStore:
-    """The store that is there: reading makes none. StoreError where there is none."""
+    """The store that is there: reading makes none. StoreMissing where there is none."""
     if not is_there(place):
-        raise StoreError(f"there is no store {place}", hint="--store names a store that lies elsewhere")
+        raise StoreMissing(f"there is no store {place}", hint="--store names a store that lies elsewhere")
     # A folder with nothing but an inbox is a store whose database is made again.
-    return open_store(place, create=_folder_in(place) is not None)
+    return open_store(place, create=folder_of(place) is not None)
 
 
 def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
@@ -167,9 +174,7 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
     if name == _LOCAL:
         from isorun.execution.local import LocalExecutor
 
-        return LocalExecutor(
-            options.runs, options.jobs, launch=options.launch, devices=options.devices, python=options.python
-        )
+        return LocalExecutor(options.runs, options.jobs, launch=options.launch, devices=options.devices)
     from isorun import plugins
     from isorun.execution import AbstractExecutor
 
@@ -209,7 +214,7 @@ def runs_folder(store: str | AbstractStore, folder: str | Path = ".") -> Path:
     """Where the folders of runs lie: in a store that is a folder, else in `.isorun` of the study's folder."""
     place: Path | None
     if isinstance(store, str):
-        place = _folder_in(store)
+        place = folder_of(store)
     else:
         from isorun.store.folder import FolderStore
 

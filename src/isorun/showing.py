@@ -1,4 +1,4 @@
-"""Showing: a result as text and as HTML, for people who work in Python.
+"""Showing: a result as text, as HTML and as JSON, for people who work in Python.
 
 `print(isorun.compare(…))` says what `isorun compare` prints; a notebook shows the same as HTML. Both are made from the
 view of the result, as everything else that is shown. What a kind of result looks like loads when one is shown.
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.sequential import Decision
     from isorun.analysis.spreads import Summaries
+    from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.report import View
 
-__all__ = ["VIEWS", "html", "install", "text", "view_of"]
+__all__ = ["VIEWS", "as_json", "html", "install", "text", "view_of"]
 
 _WIDTH: Final = 100
+_RECORDS_SHOWN: Final = 20
 
 
 def text(result: Told) -> str:
@@ -35,6 +37,13 @@ def text(result: Told) -> str:
 def html(result: Told) -> str:
     """The same for a notebook: a fragment of HTML, every text escaped, no script."""
     return view_of(result).html_fragment()
+
+
+def as_json(result: StudyResult) -> dict[str, Any]:
+    """The report for machines, whose verdict is in words; other results make their JSON themselves."""
+    from isorun.report import json_report
+
+    return json_report.to_json(result)
 
 
 def view_of(result: Told) -> View:
@@ -92,6 +101,24 @@ def _study(result: StudyResult) -> View:
     return View(verdict(result), study_tables(result), result.conditions)
 
 
+def _records(result: Records) -> View:
+    from isorun.report import Column, Table, View
+
+    columns = result[:_RECORDS_SHOWN].to_columns()
+    rows = zip(*(map(_in_a_table, values) for values in columns.values()), strict=True)
+    more = len(result) - _RECORDS_SHOWN
+    notes = (f"and {more:,} more: to_pandas(), to_polars() and to_columns() have all",) if more > 0 else ()
+    heads = tuple(Column(name) for name in columns)
+    table = Table(name="records", title="a row a run", columns=heads, rows=tuple(rows), notes=notes)
+    return View((result.counted,), (table,) if result else ())
+
+
+def _in_a_table(value: object) -> str:
+    from isorun.report import UNKNOWN
+
+    return UNKNOWN if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
 VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "agreement": _agreement,
     "comparison": _comparison,
@@ -99,6 +126,7 @@ VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "leaderboard": _leaderboard,
     "mixed": _mixed,
     "power": _power,
+    "records": _records,
     "study": _study,
     "summaries": _summaries,
 }
@@ -107,4 +135,4 @@ VIEWS: Final[dict[str, Callable[[Any], View]]] = {
 
 def install() -> None:
     """Results tell themselves from now on."""
-    tell_with(text, html)
+    tell_with(text, html, as_json)

@@ -12,8 +12,7 @@ Order: agreement, agreements of every pair, tau_interval, tau_difference_interva
 Verdicts and planning: decide, next_action, against_stored looks; power_of, runs_needed, detectable_difference
 Models: mixed_model, variance_shares, hypotheses, joint_test
 
-Each is where its textbook noun is (`help(isorun.stats.levene)` tells) and loads when it is first used. Paths below
-`isorun.analysis` are not public and may change.
+Each loads when it is first used. Paths below `isorun.analysis`, where they are, are not public and may change.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun import showing
+from isorun.errors import checked
 
 if TYPE_CHECKING:
     from isorun.analysis.agreements.agreement import agreement, agreements, tau_difference_interval, tau_interval
@@ -167,7 +167,10 @@ showing.install()
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
+        found = getattr(importlib.import_module(_HOME[name]), name)
+        if not isinstance(found, type):
+            found = globals()[name] = checked(found, __name__)
+        return found
     raise AttributeError(f"isorun.stats has no {name!r}; it has: {', '.join(__all__)}")
 
 

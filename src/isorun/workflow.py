@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.errors import IsorunError, NothingRecorded, StoreError, StudyError, known_names
+from isorun.errors import IsorunError, NothingRecorded, StoreMissing, StudyError, known_names
 from isorun.scheduling import CellList, Observer, Outcome, carry_out
 from isorun.session import (
     ExecutorOptions,
@@ -72,6 +72,12 @@ def load(source: str | Path | Study, *, store: Store = None) -> Study:
     """A study: as it is, from a file, or an earlier ad hoc one by its name, which wins over a folder called like it."""
     if isinstance(source, Study):
         return source
+    if not isinstance(source, (str, Path)):
+        raise StudyError(
+            "that is no study",
+            found=f"{source!r:.60}",
+            allowed="a study file, the name of an earlier ad hoc study, or an isorun.Study",
+        )
     path = Path(source)
     if path.suffix == ".toml" and path.is_file():
         return load_study(path)
@@ -86,11 +92,12 @@ def load(source: str | Path | Study, *, store: Store = None) -> Study:
     raise StudyError(what, allowed=known_names(str(source), known), hint=hint)
 
 
-def cells(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
+def cells(study: Study | str | Path, *, store: Store = None) -> tuple[Cell, ...]:
     """All cells of the study, with the ids that its store knows if it has one already.
 
     Where values are withheld from records, a cell's id is made with the store's key; without a store it is provisional.
     """
+    study = load(study, store=store)
     if not any(withheld_hashes(study, None).values()):
         return cells_of(study)
     with _found(_place(study, store)) as found:
@@ -187,7 +194,11 @@ def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Con
     from isorun.analysis.studies.study_result import analyse_study
 
     if not found:
-        raise NothingRecorded(f"no run of the study {study.name!r} has ended yet", hint="isorun run makes the runs")
+        raise NothingRecorded(
+            f"no run of the study {study.name!r} has ended yet",
+            found="; ".join(condition.message for condition in told),
+            hint="isorun run makes the runs",
+        )
     result = analyse_study(study, found)
     return replace(result, conditions=(*result.conditions, *told)) if told else result
 
@@ -240,9 +251,7 @@ def _found(place: str | AbstractStore) -> Iterator[AbstractStore | None]:
     with ExitStack() as stack:
         try:
             found = stack.enter_context(_existing(place))
-        except StoreError as error:
-            if type(error) is not StoreError:
-                raise  # there is one, and something is wrong with it
+        except StoreMissing:
             found = None
         yield found
 
@@ -267,7 +276,8 @@ def store_conditions(store: AbstractStore) -> tuple[Condition, ...]:
         return ()
     from isorun.analysis.evidence import Condition
 
-    next_step = "isorun store verify looks at everything; what was set aside is kept"
+    look = f"{store.looked_over_by} looks at everything; " if store.looked_over_by else ""
+    next_step = f"{look}what was set aside is kept"
     return tuple(Condition(note.code, note.message, next_step) for note in notes)
 
 

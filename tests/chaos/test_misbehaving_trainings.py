@@ -128,6 +128,18 @@ WAYS: dict[str, tuple[RunState | None, str]] = {
         None,
         "isorun.log(y=1); e = here / 'events.jsonl'; e.unlink(); e.symlink_to('/etc/passwd')",
     ),
+    "events and their list unlinked": (
+        FAILED,
+        "isorun.log(y=1); (here / 'events.jsonl').unlink(); (here / 'writers.txt').unlink(); isorun.log(y=2)",
+    ),
+    "its folder made anew": (
+        FAILED,
+        "import shutil; isorun.log(y=1); shutil.rmtree(here); here.mkdir(); (here / 'request.json').write_text('{}')",
+    ),
+    "lines without numbers": (
+        FAILED,
+        "import zlib; b = b'{}'; (here / 'events-7.jsonl').write_bytes(b'2 %08x %s\\n' % (zlib.crc32(b), b))",
+    ),
     "its folder removed": (FAILED, "import shutil; isorun.log(y=1); shutil.rmtree(here)"),
     "a file instead of its folder": (FAILED, "import shutil; shutil.rmtree(here); here.write_text('x')"),
     "a folder where the record goes": (

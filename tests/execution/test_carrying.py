@@ -120,7 +120,7 @@ def test_rows_are_told_while_the_training_runs(make_job, local):
 
 
 def test_what_nobody_can_read_is_a_failed_run_that_says_so(make_job, tmp_path, workshop, monkeypatch):
-    def broken(_folder):
+    def broken(_folder, _held):
         raise OverflowError("int too large to convert to float")
 
     monkeypatch.setattr(carrying, "read_run_folder", broken)
@@ -133,7 +133,7 @@ def test_what_nobody_can_read_is_a_failed_run_that_says_so(make_job, tmp_path, w
 
 
 def test_a_record_that_cannot_be_written_as_json_is_a_failed_run(make_job, tmp_path, workshop, monkeypatch):
-    def odd(_folder):
+    def odd(_folder, _held):
         log = carrying.EventLog()
         log.effective = {"odd": {1, 2}}
         return log

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -375,3 +376,24 @@ def test_only_the_owner_may_read_what_a_run_leaves_whatever_the_umask(make_job, 
     paths = {path.name: path for path in (store, *store.rglob("*"))}
     assert paths.keys() >= {"output.log", "request.json", "job.json", "events.jsonl"}
     assert {name: oct(path.stat().st_mode & 0o077) for name, path in paths.items()} == dict.fromkeys(paths, "0o0")
+
+
+@pytest.mark.parametrize("umask", [0, 0o077])
+def test_what_a_run_leaves_in_a_shared_store_is_for_the_group_too(make_job, tmp_path, umask):
+    store = tmp_path / "store"
+    store.mkdir()
+    store.chmod(0o2770)
+    script = "import isorun, time\nfor n in range(3): print('loss:', n, flush=True); time.sleep(1)"
+    before = os.umask(umask)
+    try:
+        with closing(LocalExecutor(store / "runs", 1)) as executor:
+            record = execute(executor, make_job(script=script))
+    finally:
+        os.umask(before)
+    assert record.state is RunState.FINISHED
+    made = {path: path.stat().st_mode & 0o7777 for path in store.rglob("*")}
+    assert {"events.jsonl", "output.log", "request.json", "record.json.gz", "writers.txt", "printed.json"} <= {
+        path.name for path in made
+    }
+    for path, mode in made.items():
+        assert mode == (0o2770 if path.is_dir() else 0o660), path

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.sources import Found, describe, lines, merged
+from isorun.sources import Found, describe, lines, merged, rows
 from isorun.sources.lines import LineMetrics, scan_text
 from isorun.study.design import Sources
 from isorun.study.records import Note, Series
@@ -30,6 +30,39 @@ def test_a_heading_with_an_epoch_prefixes_the_line_below_it() -> None:
     found = scan_text("Validation after epoch 3:\nloss: 0.25\nloss: 0.5")
     assert found.series["val_loss"] == Series((3.0,), (0.0,), (0.25,))
     assert found.series["loss"].values == (0.5,)
+
+
+def frame(*rows: tuple[int, float]) -> str:
+    return "\n".join(["   epoch  val_acc", *(f"{epoch - 1}  {epoch:5}  {value:7.3f}" for epoch, value in rows)])
+
+
+@given(st.permutations([(1, 0.5), (2, 0.7), (3, 0.9), (4, 0.8), (12, 0.6)]))
+def test_a_frame_is_in_the_order_of_its_epochs_however_it_was_sorted(rows_of_frame: list[tuple[int, float]]) -> None:
+    found = scan_text(f"{frame(*rows_of_frame)}\n\nval_loss: 0.25\n")
+    assert found.series["val_acc"].steps == (1.0, 2.0, 3.0, 4.0, 12.0)
+    assert found.series["val_acc"].values == (0.5, 0.7, 0.9, 0.8, 0.6)
+    assert found.notes == ()
+
+
+def test_progress_tells_the_latest_epoch_of_a_frame_that_was_sorted_best_first() -> None:
+    metrics = LineMetrics(Sources())
+    for line in frame((2, 0.9), (3, 0.8), (1, 0.5)).splitlines():
+        metrics.feed(line, 1.0)
+    assert metrics.latest() == {"t": 1.0, "step": 3.0, "values": {"val_acc": 0.8}}
+
+
+def test_only_the_rows_of_one_frame_are_put_in_order() -> None:
+    text = f"{frame((2, 0.7), (1, 0.5))}\n\nnow fold 2\n{frame((2, 0.6), (1, 0.4))}\n"
+    assert scan_text(text).series["val_acc"].steps == (1.0, 2.0, 1.0, 2.0)
+    assert scan_text(text).series["val_acc"].values == (0.5, 0.7, 0.4, 0.6)
+
+
+def test_folds_below_each_other_stay_as_they_are_and_a_mixture_of_them_is_left_out() -> None:
+    folds = scan_text(frame((1, 0.5), (2, 0.7), (1, 0.4), (2, 0.6)))
+    assert folds.series["val_acc"].values == (0.5, 0.7, 0.4, 0.6)
+    mixed = scan_text(frame((3, 0.9), (2, 0.8), (3, 0.7), (1, 0.6)))
+    assert "val_acc" not in mixed.series
+    assert codes(mixed) == ["stdout.left-out"]
 
 
 @pytest.mark.parametrize("epoch", ["nan", "inf", "1" * 400])
@@ -85,6 +118,7 @@ def test_a_long_line_is_read_at_its_start_and_noted() -> None:
 
 def test_points_and_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "MOST_POINTS", 10)
+    monkeypatch.setattr(rows, "MOST_POINTS", 10)
     monkeypatch.setattr(lines, "MOST_METRICS", 3)
     printed = [f"loss: {value}" for value in range(100)] + [f"loss_{name}: 1" for name in range(100)]
     found = scan_text("\n".join(printed))

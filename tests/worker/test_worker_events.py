@@ -33,7 +33,7 @@ def lines(count: int) -> list[bytes]:
 
 
 def old_line(event: dict) -> bytes:
-    """A line of the first protocol."""
+    """A line as the first protocol had them, without a number."""
     body = json.dumps(event).encode()
     return b"%d %08x %s\n" % (len(body), zlib.crc32(body), body)
 
@@ -104,11 +104,12 @@ def test_any_rearrangement_of_lines_is_noticed_or_is_none(tmp_path_factory, orde
     assert bool(reader.problem) == (kept != list(range(len(kept))))
 
 
-def test_files_of_the_first_protocol_are_still_read(tmp_path):
+def test_lines_without_a_number_do_not_check_wherever_they_stand(tmp_path):
     written = [{"kind": "start", "isorun": 1}, {"kind": "row", "values": {"a": 1}}]
     found, reader = read(tmp_path / "x", b"".join(map(old_line, written)))
-    assert (found, reader.problem) == (written, "")
-    mixed, reader = read(tmp_path / "y", old_line(written[0]) + runfolder.encode(1, written[1]))
+    assert found == []
+    assert reader.problem
+    mixed, reader = read(tmp_path / "y", runfolder.encode(0, written[0]) + old_line(written[1]))
     assert mixed == [written[0]]
     assert reader.problem
 

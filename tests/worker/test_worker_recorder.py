@@ -64,6 +64,19 @@ def test_a_value_that_is_no_number_becomes_a_note_and_the_others_are_recorded(ru
     assert "allowed" in note["message"]
 
 
+@pytest.mark.parametrize("wrap", [str, lambda text: [text], lambda text: {"a": text}, lambda text: text.encode()])
+def test_what_is_no_number_is_told_by_its_type_because_it_may_be_a_secret(run, wrap):
+    value = wrap("Xk39fjQ0zLw8pT2v")
+    run.log(acc=value)
+    run.log(epoch=value, loss=1.0)
+    run.result(final=value, per_class={"cat": value})
+    run.log(predictions=value)
+    told = [note["message"] for note in events(run, "note")]
+    assert len(told) >= 4
+    assert all("found" in message for message in told)
+    assert b"Xk39fjQ0zLw8pT2v" not in b"".join(path.read_bytes() for path in run.folder.iterdir())
+
+
 def test_the_same_complaint_is_noted_once(run):
     for epoch in range(5):
         run.log(epoch=epoch, wrong="x")

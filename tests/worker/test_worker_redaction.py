@@ -216,6 +216,26 @@ def test_words_and_paths_are_no_secrets_whatever_the_variable_is_called():
     )
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--max-tokens", "512000000"],
+        ["--beam-size-token", "100000000"],
+        ["--add-src-lang-token", "lang_v2"],
+        ["--num-speculative-tokens=5"],
+        ["--modifier_token", "<new1>"],
+        ["--prompt_key", "data/train_v2.json"],
+        ["--checkpoint-key=meta-llama/Llama-3.2-1B"],
+        ["bash", "-c", "t.py --hub-token $HF_TOKEN"],
+        ["hf_model_name_or_path=bert-base-2"],
+        ["sk-learn-contrib-1.0"],
+        ["ASIA-PACIFIC-REGION-2024"],
+    ],
+)
+def test_settings_of_trainings_stay_readable_for_a_withheld_one_hides_what_differed(argv):
+    assert redacted_argv(argv, {}) == argv
+
+
 def test_two_values_of_a_password_look_alike():
     assert redacted_argv(["--password=hidden-1"], {}) == redacted_argv(["--password=hidden-2"], {})
 
@@ -235,7 +255,11 @@ def test_of_code_and_shell_commands_only_the_secrets_go_so_that_two_of_them_stay
 
 
 @pytest.mark.parametrize(
-    "piece", ["x", "a.b-", "api_key", "bearer ", "hf_", "eyJ", "authorization:", "secret=", "x://"]
+    "piece",
+    [
+        *("x", "a.b-", "api_key", "bearer ", "hf_", "eyJ", "authorization:", "secret=", "x://", "key", "login -p "),
+        *("x://a:b@", "--token ", "-u a:", "h:5432:a:b:", "password>", "auth=('a', '", "-----BEGIN ", "token='"),
+    ],
 )
 def test_very_long_arguments_are_looked_through_quickly(piece):
     began = time.process_time()

@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from worker_trainings import run_environment
 
-from isorun.execution.output import read_run_folder
+from isorun.execution.output import HeldFolder, read_run_folder
 from isorun.worker import runfolder
 from isorun.worker.recorder import Recorder
 from isorun.worker.runfolder import RowTail
@@ -117,9 +118,10 @@ def test_one_odd_file_fails_its_run_with_a_note_and_costs_nothing(run, kind):
     assert "events-17.jsonl" in log.notes[0].message
 
 
-@pytest.mark.parametrize("how", ["unlinked", "replaced", "truncated", "emptied"])
+@pytest.mark.parametrize("how", ["unlinked", "replaced", "truncated", "both unlinked", "emptied", "made anew"])
 def test_events_that_were_removed_while_they_were_written_fail_the_run(run, how):
     run.log(1, acc=0.5)
+    held = HeldFolder(run.folder)
     path = run.folder / "events.jsonl"
     if how == "unlinked":
         path.unlink()
@@ -129,11 +131,20 @@ def test_events_that_were_removed_while_they_were_written_fail_the_run(run, how)
         copy.replace(path)
     elif how == "truncated":
         os.truncate(path, 0)
+    elif how == "both unlinked":
+        path.unlink()
+        (run.folder / "writers.txt").unlink()
+    elif how == "made anew":
+        run.folder.rename(run.folder.with_name("old"))
+        run.folder.mkdir()
+        for file in run.folder.with_name("old").iterdir():
+            (run.folder / file.name).write_bytes(file.read_bytes())
     else:
         for file in run.folder.iterdir():
             file.unlink()
     run.log(2, acc=0.6)
-    log = read_run_folder(run.folder)
+    with closing(held):
+        log = read_run_folder(run.folder, held)
     assert log.has_gaps
     assert log.notes[-1].code == ("torn-events" if how == "truncated" else "events-lost")
 

@@ -397,6 +397,8 @@ def _columns_of_frame(frame: Any) -> Columns:
 def _array(column: npt.ArrayLike) -> npt.NDArray[Any]:
     """Columns of numbers stay numbers; all else is kept cell by cell, so that 1 beside "a" does not become text."""
     array: npt.NDArray[Any] = np.asarray(column)
+    if array.ndim == 0:
+        raise InputError("a column of a table is a list", found=f"{column!r:.60}", allowed="one value a run")
     if array.dtype.kind in "fiub" and array.ndim == 1:
         return array
     cells = list(column) if isinstance(column, list | tuple) else array.tolist()

@@ -26,6 +26,7 @@ __all__ = [
     "Pairs",
     "Significance",
     "adjusted",
+    "as_numbers",
     "finite_sample",
     "has_ties",
     "higher_is_better",
@@ -62,7 +63,7 @@ class Significance:
 
 def finite_sample(values: npt.ArrayLike, name: str, *, minimum: int = 1) -> FloatArray:
     """The values as float64, or an error that says which are no finite numbers, or that there are too few."""
-    sample = _as_numbers(values, name)
+    sample = as_numbers(values, name)
     if sample.ndim != 1:
         raise InputError(f"{name} must be one list of numbers", found=f"an array of shape {sample.shape}")
     _require_finite(sample, name)
@@ -82,7 +83,8 @@ def several_samples(samples: Sequence[npt.ArrayLike]) -> list[FloatArray]:
     return [finite_sample(sample, f"sample {place}") for place, sample in enumerate(samples, start=1)]
 
 
-def _as_numbers(values: npt.ArrayLike, name: str) -> FloatArray:
+def as_numbers(values: npt.ArrayLike, name: str) -> FloatArray:
+    """The values as float64, whatever their shape, or an error that names them."""
     try:
         raw: npt.NDArray[Any] = np.asarray(values)
         if raw.dtype.kind in "USO" and any(isinstance(item, str | bytes) for item in raw.ravel()):

@@ -10,6 +10,7 @@ Stores in folders only: one behind a URL is looked after by what brings it.
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["declare", "execute"]
 
 _SHOWN = 20
-_FOLDER_URL = "folder://"
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -54,10 +54,11 @@ def execute(options: argparse.Namespace) -> int:
 
 def _folder(action: str, store: str | None) -> Path:
     """The folder of the store, which is what these commands work on."""
-    from isorun.session import store_place
+    from isorun.session import folder_of, store_place
 
     place = store_place(store)
-    if "://" in place.removeprefix(_FOLDER_URL):
+    folder = folder_of(place)
+    if folder is None:
         raise UsageError(
             f"isorun store {action} cannot work on {place}",
             found="a store behind a URL",
@@ -65,38 +66,45 @@ def _folder(action: str, store: str | None) -> Path:
             hint=f"what brings {place.partition('://')[0]}:// checks its records when they are read, "
             "and has its own means to look after them",
         )
-    return Path(place.removeprefix(_FOLDER_URL))
+    return folder
 
 
 def _tell_findings(findings: Verified, options: argparse.Namespace) -> int:
+    code = 3 if findings.damage or findings.unrecorded else 0
     if options.json:
         cli.print_json(findings.to_json())
-        return 3 if findings.damage else 0
+        return code
     whole = f"{findings.sound:,} {'record is' if findings.sound == 1 else 'records are'} whole"
     if not findings.damage:
         print(f"{findings.store}: {whole}, and nothing is damaged")
-        return 0
-    print(f"{findings.store} is damaged; {whole}")
+    else:
+        print(f"{findings.store} is damaged; {whole}")
     for item in findings.damage[:_SHOWN]:
         saved = "; its run's folder still has the record" if item.saved else ""
         print(f"  {item.where}{f' (run {item.run_id})' if item.run_id else ''}: {item.what}{saved}")
     if len(findings.damage) > _SHOWN:
         print(f"  and {len(findings.damage) - _SHOWN:,} more (all of them with --json)")
-    print(f"next: isorun store repair{f' --store {options.store}' if options.store else ''}")
-    return 3
+    if findings.unrecorded:
+        many = f"{len(findings.unrecorded):,} runs have" if len(findings.unrecorded) > 1 else "1 run has"
+        print(f"  {many} ended and left a record in the run's folder that the store does not hold")
+    if code:
+        print(f"next: isorun store repair{f' --store {shlex.quote(options.store)}' if options.store else ''}")
+    return code
 
 
 def _tell_repaired(repaired: Repaired, options: argparse.Namespace) -> int:
     if options.json:
         cli.print_json(repaired.to_json())
         return 0
-    if not repaired.aside:
+    if not repaired.aside and not repaired.saved and not repaired.new_key:
         print(f"{repaired.store}: nothing is damaged, and nothing was done")
         return 0
     print(f"{repaired.store}: {repaired.kept:,} records kept, {repaired.saved:,} of them from their runs' folders")
     if repaired.lost:
         print(f"  lost: {', '.join(repaired.lost[:_SHOWN])}{' …' if len(repaired.lost) > _SHOWN else ''}")
         print("  isorun run makes these runs again")
+    if repaired.new_key:
+        print("  the store has another key now: runs whose commands hold secrets are made again")
     for path in repaired.aside:
         print(f"  kept aside: {path}")
     return 0

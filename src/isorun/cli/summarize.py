@@ -42,7 +42,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.figure:
         _draw(found, options)
     if options.json:
-        cli.print_json([item.to_json() for item in summaries])
+        cli.print_json(summaries.to_json())
     else:
         cli.show(summaries_view(summaries, found.value(options.value)))
     return 0

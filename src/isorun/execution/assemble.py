@@ -21,6 +21,7 @@ from isorun.execution.output import EventLog, Secrets, non_finite_notes
 from isorun.execution.process import Exit
 from isorun.sources import Found, merged
 from isorun.study.records import Note, RunRecord, RunState, Series, open_envelope, sealed_and_gzipped
+from isorun.worker.runfolder import open_own
 from isorun.worker.usercode import code_version
 
 __all__ = [
@@ -247,7 +248,7 @@ def keep_record(record: RunRecord, folder: Path) -> None:
     # The training may have put anything into its folder: nothing that lies there is opened, followed or waited for.
     temporary = folder / f"{RECORD_NAME}.{secrets.token_hex(8)}.tmp"
     try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+        with os.fdopen(open_own(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW), "wb") as file:
             file.write(envelope)
         temporary.replace(folder / RECORD_NAME)
     except OSError:

@@ -20,7 +20,7 @@ if __name__ == "__main__":
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -41,6 +41,7 @@ from isorun.execution.launching import LAUNCH_MODES, Launched, Launcher, ReadyRu
 from isorun.execution.output import (
     BoundedLog,
     EventLog,
+    HeldFolder,
     LineSplitter,
     LiveRows,
     Output,
@@ -52,6 +53,7 @@ from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, en
 from isorun.execution.resources import STDIN, Devices, Lent, StandardInput, check_memory, lent_cpus, own_input
 from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord
+from isorun.worker.runfolder import make_own_folder, write_own
 
 if TYPE_CHECKING:
     from isorun.execution.warm import WarmRun
@@ -186,7 +188,8 @@ def carry_out(job: Job, folder: Path, place: Place, tell: Tell) -> RunRecord:
     ExecutionError.
     """
     check_memory(job.resources.memory_bytes)
-    _write(folder / "job.json", json.dumps(job.to_json_without_secrets()))
+    with suppress(OSError):  # what a full disk loses here is said by what follows
+        write_own(folder / "job.json", json.dumps(job.to_json_without_secrets()) + "\n")
     ready = place.workshop.ready(job, folder, place.cpus, place.devices)
     ended = _not_started(ready) if place.workshop.is_stopped(job.run_id) else _run(ready, place.workshop, tell)
     try:
@@ -202,21 +205,13 @@ def new_folder(folder: Path) -> None:
     """Make the folder of a run. One of an earlier time, whose store was lost, is set aside: its events are not ours."""
     # Parents of what is made get the mode of the umask: the folder around, which may be a store, is made by itself.
     folder.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.parent.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        make_own_folder(folder.parent)
     try:
-        folder.mkdir(mode=0o700)
+        make_own_folder(folder)
     except FileExistsError:
         folder.rename(folder.with_name(f"{folder.name}.before-{time.time_ns()}"))
-        folder.mkdir(mode=0o700)
-
-
-def _write(path: Path, text: str) -> None:
-    """A file that only the user can read. What a full disk loses here is said by what follows."""
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-    except OSError:
-        return
+        make_own_folder(folder)
 
 
 class _Reader:
@@ -236,6 +231,11 @@ class _Reader:
 
 
 def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
+    with closing(HeldFolder(ready.folder)) as held:
+        return _run_in(held, ready, workshop, tell)
+
+
+def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
     job = ready.job
     reading = Reading(job.sources)
     reader = _Reader(reading.feed)
@@ -274,16 +274,15 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
         secrets=secrets,
     )
     try:
-        return _with_what_it_left(ended, ready, reading, reader, code.result())
+        if reader.error is not None:
+            raise reader.error
+        return _with_what_it_left(ended, read_run_folder(ready.folder, held), reading, code.result())
     except Exception as error:
         return failed_to_read(ended, error)
 
 
-def _with_what_it_left(ended: Ended, ready: ReadyRun, reading: Reading, reader: _Reader, code: dict[str, Any]) -> Ended:
-    if reader.error is not None:
-        raise reader.error
-    events = read_run_folder(ready.folder)
-    written, printed = reading.finish(ready.job.working_folder, ended.began_unix)
+def _with_what_it_left(ended: Ended, events: EventLog, reading: Reading, code: dict[str, Any]) -> Ended:
+    written, printed = reading.finish(ended.job.working_folder, ended.began_unix)
     return replace(ended, events=events, lines=printed, files=written, code=with_script(code, events.effective))
 
 

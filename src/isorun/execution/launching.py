@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from isorun.execution.resources import InputCopy, Lent, StandardInput
 from isorun.study import FUNCTION
 from isorun.study.records import Note
 from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment, site_folder
+from isorun.worker.runfolder import write_own
 
 if TYPE_CHECKING:
     from isorun.execution.warm import WarmRun, WarmServers
@@ -147,9 +147,7 @@ def _write_request(ready: ReadyRun, launch: str) -> None:
         "config": dict(job.cell.config_values),
     }
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        with os.fdopen(os.open(ready.folder / "request.json", flags, 0o600), "w", encoding="utf-8") as file:
-            file.write(json.dumps(request) + "\n")
+        write_own(ready.folder / "request.json", json.dumps(request) + "\n")
     except OSError as error:
         what = f"the run {job.run_id} cannot be started: {ready.folder} cannot be written to ({error.strerror})"
         raise ExecutionError(what, hint="make room or choose another folder with --store, then run again") from None

@@ -20,8 +20,7 @@ class LocalExecutor(AbstractExecutor):
     """Carries out jobs on this machine.
 
     runs: where the folders of runs are made. jobs: how many runs at once; CPUs and devices are divided among them.
-    devices: "auto", "none", or those that may be used ("0,1"). python: see `Job.with_python`. launch and
-    grace_seconds: see `Workshop`.
+    devices: "auto", "none", or those that may be used ("0,1"). launch and grace_seconds: see `Workshop`.
     """
 
     def __init__(
@@ -31,7 +30,6 @@ class LocalExecutor(AbstractExecutor):
         *,
         launch: str = "auto",
         devices: str = "auto",
-        python: str = "",
         standard_input: StandardInput | None = None,
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
@@ -39,7 +37,6 @@ class LocalExecutor(AbstractExecutor):
         self._runs = runs
         self._slots = Slots(jobs)
         self._devices = Devices(devices, jobs)
-        self._python = python
         self._workshop = Workshop(launch=launch, standard_input=standard_input, grace_seconds=grace_seconds)
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="slot")
         self._open: set[str] = set()
@@ -49,7 +46,7 @@ class LocalExecutor(AbstractExecutor):
         """Run the job when a slot is free."""
         with self._lock:
             self._open.add(job.run_id)
-        self._pool.submit(self._execute, job.with_python(self._python), tell)
+        self._pool.submit(self._execute, job, tell)
 
     def _execute(self, job: Job, tell: Tell) -> None:
         event: Event

@@ -23,11 +23,24 @@ from urllib.parse import quote
 
 from isorun.study.records import Note, Numbers, Predictions, Seeded, Series, number_from_json
 from isorun.worker.redaction import REDACTED, is_ordinary, secret_values, withheld_values, without_secrets
-from isorun.worker.runfolder import WRITERS, ReadFile, RowTail, main_file, missing_files, read_files, spelled
+from isorun.worker.runfolder import (
+    WRITERS,
+    WRITERS_BYTES,
+    ReadFile,
+    RowTail,
+    entered_files,
+    main_file,
+    missing_files,
+    open_own,
+    read_files,
+    spelled,
+    write_own,
+)
 
 __all__ = [
     "BoundedLog",
     "EventLog",
+    "HeldFolder",
     "LineSplitter",
     "LiveRows",
     "Output",
@@ -43,15 +56,55 @@ Event = Mapping[str, Any]
 
 _GAPS: Final = {"torn-events", "events-lost"}
 _MOST_FILES_TOLD: Final = 5
-_REQUEST: Final = "request.json"
 LAST_PRINTED: Final = "printed.json"
 
 
-def read_run_folder(folder: Path) -> EventLog:
+class HeldFolder:
+    """The folder of a run, held open from before it starts: the training may remove anything, also to make it anew.
+
+    So is the list of event files, which is made here: what was entered is known also when the list is gone.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder
+        self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._writers = open_own(folder / WRITERS, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except BaseException:
+            os.close(self._folder)
+            raise
+
+    def loss(self) -> str:
+        """What is not the one that was held any more, in words; empty where both are."""
+        if not _is_still(self._path, self._folder):
+            return "the run's folder was removed or replaced while it ran, and what it logged with it"
+        if not _is_still(self._path / WRITERS, self._writers):
+            return f"{WRITERS} was removed or replaced while the run went on, so that what it logged may be gone"
+        return ""
+
+    def entered(self) -> bytes:
+        """The event files that were made in it, as far as they were entered here."""
+        return os.pread(self._writers, WRITERS_BYTES, 0)
+
+    def close(self) -> None:
+        """Let go of both."""
+        os.close(self._folder)
+        os.close(self._writers)
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Whether this is what lies there. No other can have its number: it is held open."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except OSError:
+        return False
+
+
+def read_run_folder(folder: Path, held: HeldFolder | None = None) -> EventLog:
     """The events of the process that trained, filled up with those of the run's other processes.
 
     Whatever stands in the folder, only regular event files are read, and one that is damaged, or is no such file,
-    ends in a note after which the run counts as failed.
+    ends in a note after which the run counts as failed. held: since the run began, so that more is noticed.
     """
     logs: dict[str, EventLog] = {}
     files = read_files(folder, lambda name, events: logs.setdefault(name, EventLog()).take_all(events))
@@ -59,19 +112,17 @@ def read_run_folder(folder: Path) -> EventLog:
     log = logs.pop(main, None) or EventLog()
     for other in logs.values():
         log.fill_from(other)
-    log.notes += _damages(folder, files)
+    log.notes += _damages(folder, files, held)
     return log
 
 
-def _damages(folder: Path, files: list[ReadFile]) -> list[Note]:
-    if not folder.is_dir():
-        return [Note("events-lost", "the run's folder was removed while it ran, and what it logged with it")]
+def _damages(folder: Path, files: list[ReadFile], held: HeldFolder | None) -> list[Note]:
     notes = [
         Note("torn-events", f"{file.name}: {_damage(file)}") for file in files if file.problem or file.unread_bytes
     ]
-    if not files and not any((folder / name).exists() for name in (_REQUEST, WRITERS)):
-        notes.append(Note("events-lost", "the run's folder was emptied while it ran, and what it logged is gone"))
-    if missing := missing_files(folder):
+    if loss := held.loss() if held else "":
+        return [*notes[:_MOST_FILES_TOLD], Note("events-lost", loss)]
+    if missing := missing_files(folder, held.entered() if held else entered_files(folder)):
         named = ", ".join(missing[:_MOST_FILES_TOLD])
         notes.append(Note("events-lost", f"removed or replaced while the run wrote to it: {named}"))
     return [*notes[:_MOST_FILES_TOLD], *notes[_MOST_FILES_TOLD:][-1:]]
@@ -336,10 +387,6 @@ def _escaped_forms(value: str) -> tuple[str, ...]:
     return (quote(value, safe=""), quote(value), *as_json)
 
 
-def _for_the_owner(path: Path, flags: int = 0) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | flags, 0o600)
-
-
 class BoundedLog:
     """A log file with the first megabyte and the last four; a line in it says where and how much was cut.
 
@@ -355,7 +402,7 @@ class BoundedLog:
         *,
         secrets: Secrets | None = None,
     ) -> None:
-        self._file = os.fdopen(_for_the_owner(path), "wb", buffering=0)
+        self._file = os.fdopen(open_own(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb", buffering=0)
         self._secrets = secrets
         self._head_room = head_bytes
         self._open_line = b""
@@ -547,9 +594,7 @@ class LiveRows:
         with suppress(OSError):
             if row:
                 # A link or a pipe that the training put there is neither followed nor waited for.
-                opened = _for_the_owner(path.with_suffix(".new"), os.O_NOFOLLOW | os.O_NONBLOCK)
-                with os.fdopen(opened, "w", encoding="utf-8") as file:
-                    file.write(json.dumps(row) + "\n")
+                write_own(path.with_suffix(".new"), json.dumps(row) + "\n", os.O_NOFOLLOW | os.O_NONBLOCK)
                 path.with_suffix(".new").replace(path)
 
     def close(self) -> None:

@@ -15,17 +15,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isorun.sources import AbstractSource, Found
 from isorun.sources.freeform import may_be_a_sentence, read_sentence, read_text
 from isorun.sources.objects import Objects, may_begin_an_object, pieces_of_an_object, read_structured, unwrapped
-from isorun.sources.rows import EPOCH, Row, Template, Value, has_split, shape_of, split_in
+from isorun.sources.rows import EPOCH, MOST_POINTS, Row, SeenPoints, Template, Value, has_split, shape_of, split_in
 from isorun.sources.tables import Tables, may_head_a_table, read_catboost
 from isorun.study.design import Sources
-from isorun.study.records import Note, Numbers, Series
+from isorun.study.records import Note
 
 if TYPE_CHECKING:
     from isorun.sources.patterns import Patterns
@@ -33,10 +32,8 @@ if TYPE_CHECKING:
 __all__ = [
     "LONGEST_LINE",
     "MOST_METRICS",
-    "MOST_POINTS",
     "Clock",
     "LineMetrics",
-    "SeenPoints",
     "Timeline",
     "message_of",
     "plain",
@@ -373,7 +370,10 @@ class Timeline:
 
     def latest(self) -> Mapping[str, Any]:
         """See `LineMetrics.latest`. Nothing is kept for it while lines come in: they come by the million."""
-        new = {name: item for name, item in self._points.items() if item.last_row > self._told_rows and item.values}
+        changed = {name: item for name, item in self._points.items() if item.last_row > self._told_rows}
+        for item in changed.values():
+            self._count -= item.put_in_order()
+        new = {name: item for name, item in changed.items() if item.values}
         self._told_rows = self._rows
         if not new:
             return {}
@@ -384,6 +384,8 @@ class Timeline:
 
     def found(self, notes: tuple[Note, ...] = ()) -> Found:
         """All that was gathered."""
+        for item in self._points.values():
+            item.put_in_order()
         points = {name: item for name, item in self._points.items() if item.values}
         return Found(
             series={name: item.series() for name, item in points.items()},
@@ -411,6 +413,8 @@ class Timeline:
                 points = self._points_of(name, value, row, line, source)
             if points is None:
                 continue
+            if row.table != points.table or row.table:
+                self._count -= points.follow_table(row.table, step)
             self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER)
             points.last_row = self._rows
             points.final = final
@@ -471,6 +475,9 @@ class Timeline:
                 f"the epochs began again {self._clock.restarts} times; their values follow each other in the series"
             )
             notes.append(Note("stdout.restart", message))
+        if unclear := [name for name, item in self._points.items() if item.unclear]:
+            why = "the rows of a table have the same epoch twice and are in no order"
+            notes.append(Note("stdout.left-out", f"left out: {', '.join(unclear[:MOST_NAMES_IN_NOTE])}: {why}"))
         return [*notes, *self._left_out_notes(), *self._not_taken_note()]
 
     def _left_out_notes(self) -> list[Note]:
@@ -546,53 +553,3 @@ class Clock:
             return False
         lost_names = count == total == row.count and names < self._bar_names
         return row.count < count or row.total != total or lost_names
-
-
-MOST_POINTS = 1_000_000
-
-
-@dataclass(slots=True)
-class SeenPoints:
-    """The points of one metric, and what is remembered about the line it was seen in first and last.
-
-    moment: the moment of the last point. last_row: the running number of the row that gave the last point.
-    final: whether that row said that its values are final. cut: whether points were given up at the limit.
-    """
-
-    origin: str
-    example: str
-    fraction: bool
-    by_user: bool
-    steps: Numbers = field(default_factory=Numbers)
-    seconds: Numbers = field(default_factory=Numbers)
-    values: Numbers = field(default_factory=Numbers)
-    moment: int = -1
-    last_row: int = 0
-    final: bool = False
-    cut: bool = False
-
-    def put(self, moment: int, step: float | None, seconds: float, value: float, full: bool) -> bool:
-        """Add a point, or replace the last one when it is of the same moment or there is no room; whether added.
-
-        full: there is no room for any further point.
-        """
-        count = len(self.values)
-        if count and (moment == self.moment or full or count >= MOST_POINTS):
-            self.cut = self.cut or moment != self.moment
-            self._replace_last(step, seconds, value)
-            self.moment = moment
-            return False
-        self.steps.append(count if step is None else step)
-        self.seconds.append(seconds)
-        self.values.append(value)
-        self.moment = moment
-        return True
-
-    def _replace_last(self, step: float | None, seconds: float, value: float) -> None:
-        self.steps[-1] = self.steps[-1] if step is None else step
-        self.seconds[-1] = seconds
-        self.values[-1] = value
-
-    def series(self) -> Series:
-        """The points as a record keeps them, without a copy: there may be millions."""
-        return Series(self.steps, self.seconds, self.values)

@@ -1,7 +1,8 @@
 """What one line of output says: some named values, and where in the training they belong.
 
 Trainings print lines of a few shapes, millions of times. A `Template` is what was learned from one of them: the same
-line with other digits says the same things with other numbers, which stand at the same places.
+line with other digits says the same things with other numbers, which stand at the same places. `SeenPoints` is what
+the lines gave of one metric.
 
 Names: a name counts by itself when one of its words is a metric word. Any other name counts only in company: on a line
 that also has an epoch, a step or a metric. Words for time, memory and settings never count.
@@ -17,11 +18,15 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, NamedTuple
+
+from isorun.study.records import Numbers, Series
 
 __all__ = [
     "COUNT",
     "EPOCH",
+    "MOST_POINTS",
     "SPLITS",
     "STEP",
     "TOKEN",
@@ -29,6 +34,7 @@ __all__ = [
     "VOCABULARY",
     "LeftOut",
     "Row",
+    "SeenPoints",
     "Span",
     "Template",
     "Value",
@@ -263,12 +269,12 @@ class Row:
 
     epoch, step: given on this very line, else None. count, total: a progress counter ("100/390"); total 0 without one.
     split: the split of the data the line speaks of ("train"), if any. table: the row has its own clock and leaves the
-    training's alone. final: the line says that its values are final. doubtful: names that look like values but count
-    only in company. by_user: found by the user's own pattern, which has the last word on its names.
-    lines: the lines above that the values stand in, when they are not in the last one read. left_out: what was seen
-    and not taken. places: where in the line the numbers stand, by the names of their metrics, as far as that is known.
-    numbers: where in the line any number stands, taken or not. by_value: what was taken depends on more than the shape
-    of the line.
+    training's alone; a row of a table of epochs has the table's running number. final: the line says that its values
+    are final. doubtful: names that look like values but count only in company. by_user: found by the user's own
+    pattern, which has the last word on its names. lines: the lines above that the values stand in, when they are
+    not in the last one read. left_out: what was seen and not taken. places: where in the line the numbers stand, by
+    the names of their metrics, as far as that is known. numbers: where in the line any number stands, taken or not.
+    by_value: what was taken depends on more than the shape of the line.
     """
 
     values: list[Value] = field(default_factory=list)
@@ -278,7 +284,7 @@ class Row:
     count: int = 0
     total: int = 0
     split: str = ""
-    table: bool = False
+    table: int = 0
     final: bool = False
     by_user: bool = False
     lines: str = ""
@@ -406,3 +412,90 @@ def _same(one: Row, other: Row) -> bool:
         (row.values, row.epoch, row.step, row.count, row.total, row.split, row.final) for row in (one, other)
     )
     return repr(first) == repr(second)
+
+
+MOST_POINTS = 1_000_000
+
+
+@dataclass(slots=True)
+class SeenPoints:
+    """The points of one metric, and what is remembered about the line it was seen in first and last.
+
+    moment: the moment of the last point. last_row: the running number of the row that gave the last point.
+    final: whether that row said that its values are final. cut: whether points were given up at the limit.
+    table: the table of epochs that the last point is a row of (0 for none), table_from: where its points begin,
+    mixed_up: whether its epochs went back. unclear: whether points of a table were left out for that.
+    """
+
+    origin: str
+    example: str
+    fraction: bool
+    by_user: bool
+    steps: Numbers = field(default_factory=Numbers)
+    seconds: Numbers = field(default_factory=Numbers)
+    values: Numbers = field(default_factory=Numbers)
+    moment: int = -1
+    last_row: int = 0
+    final: bool = False
+    cut: bool = False
+    table: int = 0
+    table_from: int = 0
+    mixed_up: bool = False
+    unclear: bool = False
+
+    def follow_table(self, table: int, step: float | None) -> int:
+        """Note which table the next point is from, and whether its epochs go back; how many points were left out."""
+        if table == self.table:
+            self.mixed_up = self.mixed_up or (step is not None and bool(self.steps) and step < self.steps[-1])
+            return 0
+        left_out = self.put_in_order()
+        self.table, self.table_from = table, len(self.values)
+        return left_out
+
+    def put_in_order(self) -> int:
+        """Put the points of a table that was sorted by something else in the order of its epochs.
+
+        Epochs that begin again at the lowest one (folds below each other) stay as they are. Where an epoch stands there
+        twice otherwise, nothing says which is the last: the points are left out. How many were is returned.
+        """
+        if not self.mixed_up:
+            return 0
+        self.mixed_up, start = False, self.table_from
+        steps = self.steps[start:]
+        order = sorted(range(len(steps)), key=steps.__getitem__)
+        if len(set(steps)) == len(steps):
+            for column in (self.steps, self.values):
+                column[start:] = Numbers(column[start + place] for place in order)
+            return 0
+        if all(after >= before or after == steps[order[0]] for before, after in pairwise(steps)):
+            return 0
+        for column in (self.steps, self.seconds, self.values):
+            del column[start:]
+        self.unclear, self.moment = True, -1
+        return len(steps)
+
+    def put(self, moment: int, step: float | None, seconds: float, value: float, full: bool) -> bool:
+        """Add a point, or replace the last one when it is of the same moment or there is no room; whether added.
+
+        full: there is no room for any further point.
+        """
+        count = len(self.values)
+        if count and (moment == self.moment or full or count >= MOST_POINTS):
+            self.cut = self.cut or moment != self.moment
+            self._replace_last(step, seconds, value)
+            self.moment = moment
+            return False
+        self.steps.append(count if step is None else step)
+        self.seconds.append(seconds)
+        self.values.append(value)
+        self.moment = moment
+        return True
+
+    def _replace_last(self, step: float | None, seconds: float, value: float) -> None:
+        self.steps[-1] = self.steps[-1] if step is None else step
+        self.seconds[-1] = seconds
+        self.values[-1] = value
+
+    def series(self) -> Series:
+        """The points as a record keeps them, without a copy: there may be millions."""
+        return Series(self.steps, self.seconds, self.values)

@@ -3,6 +3,7 @@
 A table of epochs is read when one of its columns counts epochs, steps or rounds: as fastai, skorch, scikit-learn,
 spaCy and Ultralytics print it, as a pandas or Polars frame, in Markdown, or in a box. A cell belongs to the name it
 stands under: a printed frame has a column of indices with no name over it, so that counting cells is one column off.
+Its rows may be sorted by a metric, best first: their order is that of the epochs, not that of the lines.
 Other tables are read where each row is one metric: Lightning's list after `test`, "metric | value", the boxes of
 Stable-Baselines3, the averages of scikit-learn's classification report, the row "all" of Ultralytics. The rounds of
 CatBoost are a table without a heading: their values have the name of a split, and which metric it is is not said.
@@ -129,7 +130,7 @@ class Tables:
             self._heading = None
             self.headings += 1
             return None
-        return _row_under(self._heading, line)
+        return _row_under(self._heading, line, self.headings)
 
     def _begin(self, heading: _Heading) -> Row:
         others = [name for name in heading.names if name.lower() in _OTHER_ROWS]
@@ -215,13 +216,13 @@ def _metric_columns(line: str) -> list[str]:
     return [name for name in names if is_metric(name)]
 
 
-def _row_under(heading: _Heading, line: str) -> Row | None:
+def _row_under(heading: _Heading, line: str, table: int) -> Row | None:
     texts = _texts_under(heading, line)
     count = _COUNT.match(texts[heading.clock]) if texts else None
     is_last = heading.boxed and bool(texts) and texts[heading.clock].lower() in _AFTER_TRAINING
     if count is None and not is_last:
         return None
-    row = Row(table=True, epoch=float(count[1]) if count else None, final=is_last)
+    row = Row(table=table, epoch=float(count[1]) if count else None, final=is_last)
     prefix = SPLITS.get(texts[heading.split].lower(), "") if heading.split >= 0 else ""
     if heading.split >= 0 and not prefix:
         return None

@@ -77,18 +77,21 @@ class AbstractStore(abc.ABC):
     that it knows of the cell, and keeps nothing when it raises StoreConflict:
     - two different records of one run, and two finished records of one cell;
     - any record of an attempt later than the one that finished the cell;
-    - a finished record of an attempt after which another was made and recorded: whoever was stopped, replaced and
-      woken up cannot finish the cell any more.
+    - a finished record of an attempt after which another was recorded, or claimed: whoever was stopped, replaced and
+      woken up cannot finish the cell any more. So `finish` asks whether the claim is still the latest one.
     A failed attempt may arrive after the later one that finished the cell.
 
-    Opening: whoever opens a store says whether it may be made (`create`). Without, a store that is not there is a
-    StoreError, and nothing is made. Faults of what a store rests on (a disk, a server) are StoreErrors, too. Messages
-    are the store's own; callers go by the type of the error.
+    Opening: whoever opens a store says whether it may be made (`create`). Without, a store that is not there is
+    StoreMissing, and nothing is made. Faults of what a store rests on (a disk, a server that does not answer) are other
+    StoreErrors: what cannot be reached may be full of records. Messages are the store's own; callers go by the type.
 
     key: secret bytes that belong to this store and never leave it. Values withheld from records are told apart by it.
     """
 
     key: bytes
+
+    looked_over_by: str = ""
+    """The command with which a user has the store looked over; empty where there is none."""
 
     @abc.abstractmethod
     def claim(self, cell_id: str) -> Claim | None:

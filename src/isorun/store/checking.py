@@ -11,8 +11,8 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,9 +24,9 @@ from isorun.store.claims import ByteLocks, Claims, cell_of
 from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, writing
 from isorun.store.files import Files, FolderDocuments, reported
-from isorun.store.folder import KEY_BYTES
-from isorun.store.inbox import DamagedFile, Inbox
-from isorun.store.rows import RecordReader, RecordWriter
+from isorun.store.folder import Catalogue, make_key, packed_count, read_key, remember_count
+from isorun.store.inbox import DamagedFile, Inbox, write_batch
+from isorun.store.rows import RecordReader, RecordWriter, Unwritable
 from isorun.study.cells import Cell
 from isorun.study.records import RunRecord, RunState, open_envelope, record_digest
 
@@ -55,24 +55,36 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What `verify` found. sound: how many records are whole; waiting: how many of them are still in the inbox."""
+    """What `verify` found. sound: how many records are whole; waiting: how many of them are still in the inbox.
+
+    unrecorded: runs that ended and whose record is in their folder only: the process was killed just then, or another
+    database was put in place of the one that had it.
+    """
 
     store: str
     sound: int
     waiting: int
     damage: tuple[Damage, ...]
+    unrecorded: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         damage = [item.to_json() for item in self.damage]
-        return {"store": self.store, "sound_records": self.sound, "waiting": self.waiting, "damage": damage}
+        return {
+            "store": self.store,
+            "sound_records": self.sound,
+            "waiting": self.waiting,
+            "damage": damage,
+            "unrecorded": list(self.unrecorded),
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
     """What `repair` did. kept: how many records the new database has, saved: those of them from the folders of runs.
 
-    lost: runs whose record is nowhere whole; aside: where what was damaged or contradicts now lies.
+    lost: runs whose record is nowhere whole; aside: where what was damaged or contradicts now lies. new_key: whether
+    another key was made, so that cells of which something is withheld have other ids from now on.
     """
 
     store: str
@@ -80,6 +92,7 @@ class Repaired:
     saved: int = 0
     lost: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
+    new_key: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -89,24 +102,102 @@ class Repaired:
             "saved_from_run_folders": self.saved,
             "lost": list(self.lost),
             "set_aside": list(self.aside),
+            "new_key": self.new_key,
         }
 
 
 def verify(folder: Path) -> Verified:
-    """Look at every record, document and file of the store."""
+    """Look at every record, document and file of the store, and try whether what waits can be written."""
     folder = _existing(folder)
     inbox = Inbox(folder / "inbox", Files())
-    waiting = sum(1 for _ in inbox.read_all()) if inbox.folder.is_dir() else 0
     damage = [*_damaged_files(folder)]
-    sound = 0
+    packed = _packed_count(folder, damage)  # before the database, to which others may add
+    recorded = _Recorded()
+    for item in inbox.read_all() if inbox.folder.is_dir() else ():
+        recorded.take(item.record)
+    waiting = len(recorded.run_ids)
     with _opened_copy(folder) as copy:
         damage += copy.damage
         for found in _salvaged(copy.connection):
             if isinstance(found, RunRecord):
-                sound += 1
+                recorded.take(found)
             else:
                 damage.append(_with_copy(folder, found))
-    return Verified(str(folder), sound + waiting, waiting, tuple(damage))
+        damage += _lost_rows(folder, packed, copy.connection)
+        damage += _lost_key(folder, needed=recorded.withheld)
+        damage += () if damage else _refused(inbox, copy.connection)
+    unrecorded = [record.run_id for record in _left_in_folders(folder, recorded.run_ids) if recorded.allows(record)]
+    return Verified(str(folder), len(recorded.run_ids), waiting, tuple(damage), tuple(unrecorded))
+
+
+class _Recorded:
+    """What is known of the runs that have a record, of which there may be very many."""
+
+    def __init__(self) -> None:
+        self.run_ids: set[str] = set()
+        self.withheld = False
+        self._known: dict[str, list[KnownAttempt]] = {}
+
+    def take(self, record: RunRecord) -> None:
+        """One that has."""
+        self.run_ids.add(record.run_id)
+        self.withheld = self.withheld or bool(record.cell.withheld)
+        known = KnownAttempt(record.attempt, record.state is RunState.FINISHED, b"")
+        self._known.setdefault(record.cell.id, []).append(known)
+
+    def allows(self, record: RunRecord) -> bool:
+        """Whether the record of another run contradicts none of them."""
+        try:
+            return not is_known(record, b"", self._known.get(record.cell.id, ()))
+        except StoreConflict:
+            return False
+
+
+def _packed_count(folder: Path, damage: list[Damage]) -> int:
+    try:
+        return packed_count(folder, Files())
+    except StoreError as error:
+        damage.append(Damage(str(folder / "packed"), error.found))
+        return 0
+
+
+def _lost_rows(folder: Path, packed: int, connection: sqlite3.Connection) -> Iterator[Damage]:
+    """Rows are numbered from 1 on; those that were taken out leave a gap, or are fewer than were packed."""
+    try:
+        rows, latest = connection.execute("SELECT COUNT(*), MAX(id) FROM runs NOT INDEXED").fetchone()
+    except sqlite3.Error:
+        return  # that much is told already
+    if rows != max(packed, latest or 0):
+        found = f"it has {rows:,} runs, and {max(packed, latest or 0):,} were packed into it"
+        yield Damage(str(folder / "store.sqlite"), found)
+
+
+def _lost_key(folder: Path, *, needed: bool) -> Iterator[Damage]:
+    try:
+        key = read_key(folder, Files())
+    except StoreError as error:
+        yield Damage(str(folder / "key"), error.found)
+        return
+    if key is None and needed:
+        yield Damage(str(folder / "key"), "it is gone, and something is withheld from the commands of recorded runs")
+
+
+def _refused(inbox: Inbox, connection: sqlite3.Connection) -> Iterator[Damage]:
+    """What of the inbox the database would not take, tried on the copy."""
+    if not inbox.folder.is_dir():
+        return
+    known = Catalogue()
+
+    def attempts(cell_id: str) -> list[KnownAttempt]:
+        known.catch_up(connection)
+        return known.attempts(cell_id)
+
+    with writing(connection, inbox.folder):
+        batch = write_batch(inbox, connection, inbox.run_ids(), attempts)
+    for run_id, conflict in batch.conflicts.items():
+        yield Damage(str(inbox.folder / f"{run_id}.json"), f"{conflict.what}: {conflict.found}", run_id)
+    for run_id, error in batch.unwritable.items():
+        yield Damage(str(inbox.folder / f"{run_id}.json"), f"it cannot be written into the database: {error}", run_id)
 
 
 def repair(folder: Path) -> Repaired:
@@ -115,17 +206,41 @@ def repair(folder: Path) -> Repaired:
     files = Files()
     with _only_writer(folder):
         findings = verify(folder)
-        if not findings.damage:
-            return Repaired(str(folder), kept=findings.sound)
-        aside = [*_set_damaged_files_aside(folder, files)]
-        if all(item.where.endswith(".json") or item.where.endswith("key") for item in findings.damage):
-            return Repaired(str(folder), kept=findings.sound, aside=tuple(aside))
+        aside = [*_set_damaged_files_aside(folder, findings.damage, files)]
+        new_key = _renewed_key(folder, findings.damage, files)
+        if all(_is_small_file(folder, item) for item in findings.damage):
+            saved = _put_into_inbox(folder, findings.unrecorded, files)
+            return Repaired(str(folder), findings.sound + saved, saved, aside=tuple(aside), new_key=new_key)
         rebuilt = _Rebuilding(folder, files)
         rebuilt.fill()
         lost = sorted({item.run_id for item in findings.damage if item.run_id} - rebuilt.run_ids)
         _remember_attempts(folder, files, lost)
         aside += [*rebuilt.aside, str(rebuilt.put_in_place())]
-    return Repaired(str(folder), len(rebuilt.run_ids), rebuilt.saved, tuple(lost), tuple(aside))
+    return Repaired(str(folder), len(rebuilt.run_ids), rebuilt.saved, tuple(lost), tuple(aside), new_key)
+
+
+def _is_small_file(folder: Path, damage: Damage) -> bool:
+    """Whether it concerns a file that can be set aside, and not the database."""
+    return damage.where.startswith(f"{folder}{os.sep}") and Path(damage.where) != folder / "store.sqlite"
+
+
+def _renewed_key(folder: Path, damage: Iterable[Damage], files: Files) -> bool:
+    """Make another key where the store had one that is damaged or gone: whoever repairs was told what it means."""
+    if not any(Path(item.where) == folder / "key" for item in damage):
+        return False
+    with reported("making another key", folder):
+        make_key(folder, files)
+    return True
+
+
+def _put_into_inbox(folder: Path, run_ids: Iterable[str], files: Files) -> int:
+    """Records that only the folders of runs have; the store packs them when it is opened next."""
+    inbox = Inbox(folder / "inbox", files)
+    records = [record for run_id in run_ids if (record := _from_run_folder(folder, run_id))]
+    for record in records:
+        files.ensure_inner_folder(inbox.folder)
+        inbox.put(record)
+    return len(records)
 
 
 def _remember_attempts(folder: Path, files: Files, lost: Iterable[str]) -> None:
@@ -291,18 +406,16 @@ def _damaged_files(folder: Path) -> Iterator[Damage]:
                 documents.read(name)
             except StoreError as error:
                 yield Damage(documents.place(name), error.found)
-    key = folder / "key"
-    if key.is_file() and key.stat().st_size != KEY_BYTES:
-        yield Damage(str(key), f"{key.stat().st_size} bytes instead of {KEY_BYTES}")
 
 
 def _damaged_in(inbox: Inbox) -> Iterator[DamagedFile]:
     return (file for run_id in inbox.run_ids() if isinstance(file := inbox.read(run_id), DamagedFile))
 
 
-def _set_damaged_files_aside(folder: Path, files: Files) -> Iterator[str]:
-    for damage in list(_damaged_files(folder)):
-        path = Path(damage.where)
+def _set_damaged_files_aside(folder: Path, damaged: Iterable[Damage], files: Files) -> Iterator[str]:
+    for path in [Path(damage.where) for damage in damaged if _is_small_file(folder, damage)]:
+        if not os.path.lexists(path):  # a key that is gone
+            continue
         target = path.with_name(f"{path.name}.damaged-{_now()}")
         with reported("setting a damaged file aside", path):
             files.rename(path, target)
@@ -321,10 +434,23 @@ def _from_run_folder(folder: Path, run_id: str) -> RunRecord | None:
     try:
         if path.is_symlink() or not path.is_file():
             return None
-        record = open_envelope(path.read_bytes()).record
-    except (OSError, ValueError, StoreError, gzip.BadGzipFile):
+        record = stored_form(open_envelope(path.read_bytes()).record)
+    except (OSError, TypeError, ValueError, StoreError, gzip.BadGzipFile):
         return None
-    return stored_form(record) if record.run_id == run_id else None
+    return record if record.run_id == run_id else None
+
+
+def _left_in_folders(folder: Path, recorded: Collection[str]) -> Iterator[RunRecord]:
+    """The records in the folders of runs that are neither among those recorded nor wait in the inbox."""
+    runs, inbox = folder / "runs", Inbox(folder / "inbox", Files())
+    names = [path.name for path in runs.iterdir()] if runs.is_dir() else []
+    waiting = set(inbox.run_ids()) if inbox.folder.is_dir() else set()
+    places = {name: place for name in names if (place := cell_of(name))}
+    for name in sorted(places, key=places.__getitem__):
+        if name not in recorded and name not in waiting:
+            record = _from_run_folder(folder, name)
+            if record is not None:
+                yield record
 
 
 class _Rebuilding:
@@ -350,7 +476,7 @@ class _Rebuilding:
                 for found in _salvaged(copy.connection):
                     if isinstance(found, RunRecord):
                         self._write(writer, found)
-                for record in self._from_run_folders():
+                for record in _left_in_folders(self._folder, self.run_ids):
                     self.saved += self._write(writer, record)
         finally:
             connection.close()
@@ -365,20 +491,13 @@ class _Rebuilding:
                 self._files.rename(journal, journal.with_name(f"{damaged.name}-journal"))
             if database.exists():
                 os.link(database, damaged)
+            # The count may never be higher than what is there, so it goes before and comes after.
+            self._files.unlink(self._folder / "packed")
             self._files.rename(self._path, database)
             self._files.fsync_folder(self._folder)
+            with closing(connect(database)) as connection:
+                remember_count(self._folder, connection, self._files)
         return damaged
-
-    def _from_run_folders(self) -> Iterator[RunRecord]:
-        runs = self._folder / "runs"
-        names = [path.name for path in runs.iterdir()] if runs.is_dir() else []
-        waiting = set(Inbox(self._folder / "inbox", self._files).run_ids())
-        places = {name: place for name in names if (place := cell_of(name))}
-        for name in sorted(places, key=places.__getitem__):
-            if name not in self.run_ids and name not in waiting:
-                record = _from_run_folder(self._folder, name)
-                if record is not None:
-                    yield record
 
     def _write(self, writer: RecordWriter, record: RunRecord) -> bool:
         known = self._known.setdefault(record.cell.id, [])
@@ -387,18 +506,22 @@ class _Rebuilding:
             if is_known(record, digest, known):
                 return False
         except StoreConflict:
-            self._set_aside(record)
+            self._set_aside(record, "conflict")
             return False
-        writer.write(record, digest)
+        try:
+            writer.write(record, digest)
+        except Unwritable:
+            self._set_aside(record, "unwritable")
+            return False
         known.append(KnownAttempt(record.attempt, record.state is RunState.FINISHED, digest))
         self.run_ids.add(record.run_id)
         return True
 
-    def _set_aside(self, record: RunRecord) -> None:
+    def _set_aside(self, record: RunRecord, why: str) -> None:
         inbox = Inbox(self._folder / "inbox", self._files)
         if record.run_id not in inbox.run_ids():
             inbox.put(record)
-            self.aside.append(str(inbox.set_aside(record.run_id, "conflict")))
+            self.aside.append(str(inbox.set_aside(record.run_id, why)))
 
 
 @contextmanager

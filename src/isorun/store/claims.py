@@ -30,7 +30,8 @@ from typing import Any, Final
 
 from isorun.errors import StoreError
 from isorun.store import Claim, Holder
-from isorun.store.files import Files, is_shared, reported
+from isorun.store.files import Files, reported
+from isorun.worker.runfolder import open_own
 
 __all__ = ["ByteLocks", "Claims", "FolderClaim", "cell_of"]
 
@@ -123,10 +124,14 @@ class Claims:
 
     def remember(self, cell_id: str, attempt: int) -> None:
         """Let the next attempt be a later one than this."""
-        remembered = self._read(cell_id).get("attempt", 0)
-        if not isinstance(remembered, int) or remembered < attempt:
+        if self.latest(cell_id) < attempt:
             with reported(f"remembering the attempts at cell {cell_id}", self._folder):
                 self._replace(cell_id, json.dumps({"attempt": attempt}).encode())
+
+    def latest(self, cell_id: str) -> int:
+        """The latest attempt that a claim was given out for, by whomever; 0 where none is remembered."""
+        attempt = self._read(cell_id).get("attempt", 0)
+        return attempt if isinstance(attempt, int) else 0
 
     def close(self) -> None:
         """Give back all claims taken here."""
@@ -135,8 +140,7 @@ class Claims:
         self._locks.close()
 
     def _next_attempt(self, cell_id: str, recorded: Iterable[int]) -> FolderClaim:
-        remembered = self._read(cell_id).get("attempt", 0)
-        attempt = max([remembered if isinstance(remembered, int) else 0, *recorded]) + 1
+        attempt = max([self.latest(cell_id), *recorded]) + 1
         since = datetime.now(UTC).isoformat(timespec="seconds")
         content = {"attempt": attempt, "host": socket.gethostname(), "pid": os.getpid(), "since": since}
         with reported(f"claiming cell {cell_id}", self._folder):
@@ -303,14 +307,10 @@ class ByteLocks:
 
 def _open_lock_file(path: Path) -> int:
     """The lock file, made for whoever may use the store."""
-    flags = os.O_RDWR | os.O_CLOEXEC
     try:
-        return os.open(path, flags)
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        descriptor = os.open(path, flags | os.O_CREAT, 0o600)
-        if is_shared(path.parent):
-            os.fchmod(descriptor, 0o660)
-        return descriptor
+        return open_own(path, os.O_RDWR | os.O_CREAT)
 
 
 def _identity(path: Path) -> tuple[int, int]:

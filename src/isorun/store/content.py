@@ -143,7 +143,13 @@ class KnownAttempt(NamedTuple):
 
 
 def stored_form(record: RunRecord) -> RunRecord:
-    """The record as a store hands it back. Adding zero makes one zero of the two that float64 has."""
+    """The record as a store hands it back. Adding zero makes one zero of the two that float64 has.
+
+    ValueError for numbers that no database has a place for: nobody is told that such a record was kept.
+    """
+    whole = (record.attempt, record.cell.repeat, record.exit_code or 0, record.peak_memory_bytes)
+    if not all(-(2**63) <= int(number) < 2**63 for number in whole):
+        raise ValueError("attempt, repeat, exit code and memory are whole numbers of at most 64 bits")
     return dataclasses.replace(
         record,
         wall_seconds=float(record.wall_seconds) + 0.0,
@@ -153,8 +159,11 @@ def stored_form(record: RunRecord) -> RunRecord:
     )
 
 
-def is_known(record: RunRecord, digest: bytes, known: Iterable[KnownAttempt]) -> bool:
-    """Whether the very same record is known; StoreConflict when a known one contradicts it."""
+def is_known(record: RunRecord, digest: bytes, known: Iterable[KnownAttempt], claimed: int = 0) -> bool:
+    """Whether the very same record is known; StoreConflict when a known one contradicts it.
+
+    claimed: the latest attempt that a claim was given out for, where the record comes from who had a claim.
+    """
     finished = record.state is RunState.FINISHED
     for other in known:
         if other.attempt == record.attempt:
@@ -165,6 +174,8 @@ def is_known(record: RunRecord, digest: bytes, known: Iterable[KnownAttempt]) ->
             raise _conflict(record, f"the cell was finished by attempt {other.attempt}")
         if finished and other.attempt > record.attempt:
             raise _conflict(record, f"attempt {other.attempt} was made and recorded after it")
+    if finished and claimed > record.attempt:
+        raise _conflict(record, f"the cell was claimed again after it, as attempt {claimed}")
     return False
 
 

@@ -24,8 +24,9 @@ from typing import Any
 
 from isorun.errors import StoreBusy, StoreDamaged, StoreError
 from isorun.store import AbstractDocuments
+from isorun.worker.runfolder import make_own_folder, open_own
 
-__all__ = ["Files", "FolderDocuments", "NotAFile", "file_error", "is_shared", "reported", "sqlite_error"]
+__all__ = ["Files", "FolderDocuments", "NotAFile", "file_error", "reported", "sqlite_error"]
 
 _WRITTEN_TOGETHER = 2**20
 
@@ -39,10 +40,7 @@ class Files:
 
     def create(self, path: Path) -> int:
         """A descriptor of a new file; FileExistsError when there is one."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        if is_shared(path.parent):
-            os.fchmod(descriptor, 0o660)
-        return descriptor
+        return open_own(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
 
     def write(self, descriptor: int, *pieces: bytes) -> None:
         """Write all of the pieces one after another, however many calls that takes; small ones together."""
@@ -102,9 +100,8 @@ class Files:
     def ensure_inner_folder(self, path: Path) -> None:
         """Make a folder within a store, for those who may look into the store, unless it is there."""
         if not path.is_dir():
-            path.mkdir(mode=0o700, exist_ok=True)
-            if is_shared(path.parent):
-                path.chmod(0o2770)
+            with suppress(FileExistsError):  # another process made it just now
+                make_own_folder(path)
 
     def close_to_others(self, paths: Iterable[Path]) -> None:
         """Take from group and others what they may do with these, where they are ours; an older isorun left it open."""
@@ -151,14 +148,6 @@ class Files:
             return self.lock(descriptor)
         finally:
             os.close(descriptor)
-
-
-def is_shared(folder: Path) -> bool:
-    """Whether the group works with what is in the folder, too."""
-    with suppress(OSError):
-        mode = folder.stat().st_mode
-        return bool(mode & stat.S_ISGID and mode & stat.S_IWGRP)
-    return False
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

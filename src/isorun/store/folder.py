@@ -3,41 +3,47 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import sqlite3
+import stat
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from isorun.errors import StoreBusy, StoreDamaged, StoreError
+from isorun.errors import StoreBusy, StoreDamaged, StoreError, StoreMissing
 from isorun.store import AbstractDocuments, AbstractStore, Claim, Holder
 from isorun.store.claims import ByteLocks, Claims
 from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, reading
-from isorun.store.files import Files, FolderDocuments, NotAFile, is_shared, reported
+from isorun.store.files import Files, FolderDocuments, NotAFile, reported
 from isorun.store.inbox import Inbox, pack_inbox
-from isorun.store.rows import RecordReader, RunRow, read_run_rows
+from isorun.store.rows import RecordReader, RunRow, has_withheld, read_run_rows
 from isorun.study.records import Note, RunRecord, RunState, sealed
+from isorun.worker.runfolder import is_shared
 
-__all__ = ["KEY_BYTES", "FolderStore"]
+__all__ = ["Catalogue", "FolderStore", "make_key", "packed_count", "read_key", "remember_count"]
 
 _WRITER_SECONDS: Final = 60.0
 _PACK_AFTER: Final = 64
-KEY_BYTES: Final = 32
+_KEY_BYTES: Final = 32
+_COUNT: Final = "packed"
 _INNER_FOLDERS: Final = ("inbox", "claims", "runs", "studies", "plans")
 _STATES: Final = frozenset(map(str, RunState))
-_OWN_FILES: Final = ("store.sqlite", "key", "writer.lock", "claims.lock")
+_OWN_FILES: Final = ("store.sqlite", "key", "writer.lock", "claims.lock", _COUNT)
 
 
-class _Catalogue:
+class Catalogue:
     """Which runs are in the database, read from the table itself and kept in memory.
 
     A unique index keeps a cell from being finished twice only as long as the index is whole, so what is known does not
-    rest on one; an index that lost rows is noticed here.
+    rest on one; an index that lost rows is noticed here. So are rows that were taken out: they are numbered from 1 on,
+    and at_least says how many there were once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, at_least: int = 0) -> None:
+        self._at_least = at_least
         self.finished: set[str] = set()
         self._attempts: dict[str, list[KnownAttempt]] = {}
         self._rows: dict[str, list[int]] = {}
@@ -46,7 +52,11 @@ class _Catalogue:
     def catch_up(self, connection: sqlite3.Connection) -> None:
         """Take in what was packed since the last time; to be called within a transaction."""
         new = read_run_rows(connection, self._latest)
-        if new and not self._latest:
+        if not self._latest:
+            expected = max(self._at_least, new[-1].id if new else 0)
+            if len(new) != expected:
+                found = f"{len(new):,} runs, and {expected:,} were packed into it"
+                raise StoreDamaged("the database lost runs, or is not the one it was", found=found)
             self._compare_with_indexes(connection, new)
         for row in new:
             if row.state not in _STATES:
@@ -102,6 +112,7 @@ class FolderStore(AbstractStore):
 
     def __init__(self, folder: Path, *, create: bool = True, files: Files | None = None) -> None:
         self.folder = Path(folder).absolute()
+        self.looked_over_by = f"isorun store verify --store {shlex.quote(str(self.folder))}"
         self._files = files or Files()
         self._database = self.folder / "store.sqlite"
         self._guard = threading.RLock()
@@ -112,19 +123,20 @@ class FolderStore(AbstractStore):
         self._looked_over = False
         self._closed = False
         self._inbox = Inbox(self.folder / "inbox", self._files)
-        if create:
-            self._make_folders()
-        self._open_database(create=create)
-        try:
-            self.key = self._own_key()
-            self._pack_what_waits()
-        except BaseException:
-            self._let_go()
-            raise
+        with self._told_where():
+            if create:
+                self._make_folders()
+            self._open_database(create=create)
+            try:
+                self.key = self._own_key()
+                self._pack_what_waits()
+            except BaseException:
+                self._let_go()
+                raise
 
     def claim(self, cell_id: str) -> Claim | None:
         """The right to execute the cell, as a new attempt; a database that is damaged is found before any work."""
-        with self._guard:
+        with self._guard, self._told_where():
             self._look_over_once(self._connection)
             return self._open_claims().take(cell_id, self._recorded_attempts)
 
@@ -138,8 +150,9 @@ class FolderStore(AbstractStore):
         kept = stored_form(record)
         envelope, digest = sealed(kept)
         with self._guard:
+            claimed = self._claimed_attempt(kept.cell.id)
             waiting = self._waiting_attempts(kept.cell.id)
-            packed = is_known(kept, digest, self._packed_attempts(kept.cell.id))
+            packed = is_known(kept, digest, self._packed_attempts(kept.cell.id), claimed)
         if not packed:
             is_known(kept, digest, waiting)
             self._inbox.put(kept, envelope)
@@ -181,9 +194,20 @@ class FolderStore(AbstractStore):
         return FolderDocuments(self.folder, kind, self._files)
 
     def notes(self) -> tuple[Note, ...]:
-        """One note for each file of the inbox that is, or should be, set aside, and one when packing failed."""
+        """One for each file of the inbox that is, or should be, set aside; when packing failed; for an open folder."""
         aside = [Note("store-record-set-aside", problem) for problem in self._inbox.problems()]
-        return (*aside, *([Note("store-not-packed", self._not_packed)] if self._not_packed else ()))
+        return (
+            *aside,
+            *([Note("store-not-packed", self._not_packed)] if self._not_packed else ()),
+            *self._open_doors(),
+        )
+
+    def _open_doors(self) -> Iterator[Note]:
+        """What is made inside is closed to others, but whoever may write to the folder itself may replace all of it."""
+        with reported("looking at the store's folder", self.folder):
+            if self.folder.stat().st_mode & stat.S_IWOTH:
+                message = f"everybody on this machine may replace what is in {self.folder}: chmod o-w closes it"
+                yield Note("store-open-to-all", message)
 
     def pack(self) -> int:
         """Move the inbox into the database; how many records were moved. Waits for another process that is doing so.
@@ -197,8 +221,11 @@ class FolderStore(AbstractStore):
             try:
                 return pack_inbox(self._inbox, connection, self._database, self._attempts_known_now)
             except BaseException:
-                self._catalogue = _Catalogue()  # it may have seen rows that were rolled back
+                self._catalogue = self._new_catalogue()  # it may have seen rows that were rolled back
                 raise
+            finally:
+                with suppress(OSError, sqlite3.Error):  # one that is too low only notices less
+                    remember_count(self.folder, connection, self._files)
 
     def close(self) -> None:
         """Pack, give back all claims and let go of the files; closing twice is nothing."""
@@ -233,22 +260,34 @@ class FolderStore(AbstractStore):
             if (self.folder / "claims").is_dir():
                 self._open_claims().forget(self._catalogue.finished)
 
+    def _claimed_attempt(self, cell_id: str) -> int:
+        return self._open_claims().latest(cell_id) if (self.folder / "claims").is_dir() else 0
+
     def _open_claims(self) -> Claims:
         if self._claims is None:
             self._claims = Claims(self.folder, self._files)
         return self._claims
 
     def _own_key(self) -> bytes:
-        """The store's key, made when it has none; one that cannot be kept serves until the store is closed."""
-        path = self.folder / "key"
-        with suppress(FileNotFoundError):
-            return _checked_key(path, self._files)
-        key = secrets.token_bytes(KEY_BYTES)
-        with suppress(OSError, StoreError), self._writing():
-            if path.exists():
-                return _checked_key(path, self._files)
-            self._files.write_whole(path, key)
-        return key
+        """The store's key, made when it has none and never needed one; another would give known cells new ids.
+
+        One that cannot be kept serves until the store is closed.
+        """
+        key = read_key(self.folder, self._files)
+        if key is not None:
+            return key
+        with reading(self._connection, self._database):
+            needed = has_withheld(self._connection) or any(item.record.cell.withheld for item in self._inbox.read_all())
+        if needed:
+            raise _no_key(self.folder / "key", "no such file")
+        made = secrets.token_bytes(_KEY_BYTES)
+        try:
+            with self._writing():
+                return read_key(self.folder, self._files) or make_key(self.folder, self._files, made)
+        except StoreDamaged:
+            raise
+        except (OSError, StoreError):
+            return made
 
     def _recorded_attempts(self, cell_id: str) -> list[int] | None:
         """The attempts at the cell that left a record; None when one of them finished it.
@@ -276,7 +315,7 @@ class FolderStore(AbstractStore):
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         """One consistent view of the database, with the catalogue of it."""
-        with self._guard:
+        with self._guard, self._told_where():
             self._reopen_if_replaced()
             with reading(self._connection, self._database):
                 self._catalogue.catch_up(self._connection)
@@ -297,11 +336,19 @@ class FolderStore(AbstractStore):
                 hint="wait for it to end, and run the same command again",
             )
         try:
-            with self._guard:
+            with self._guard, self._told_where():
                 self._reopen_if_replaced()
                 yield self._connection
         finally:
             writer.release(0)
+
+    @contextmanager
+    def _told_where(self) -> Iterator[None]:
+        """Damage is told with the commands for this store."""
+        try:
+            yield
+        except StoreDamaged as error:
+            raise error.at(str(self.folder)) from error
 
     def _look_over_once(self, connection: sqlite3.Connection) -> None:
         if not self._looked_over:
@@ -316,6 +363,8 @@ class FolderStore(AbstractStore):
             self._files.close_to_others([self.folder / name for name in (*_INNER_FOLDERS, *_OWN_FILES)])
 
     def _open_database(self, *, create: bool) -> None:
+        if not self._database.exists() and (packed := packed_count(self.folder, self._files)):
+            raise StoreDamaged(f"{self._database} is gone", found=f"nothing, and {packed:,} runs were packed into it")
         if create and not self._database.exists():
             with reported("opening the writer's lock", self.folder):
                 self._writer = ByteLocks(self.folder / "writer.lock")
@@ -325,7 +374,7 @@ class FolderStore(AbstractStore):
                 finally:
                     self._writer.release(0)
         if not self._database.exists():
-            raise StoreError(
+            raise StoreMissing(
                 f"there is no store at {self.folder}",
                 found="no store.sqlite" if self.folder.is_dir() else "no such folder",
                 hint="run a study first, or name the right folder with --store",
@@ -343,8 +392,11 @@ class FolderStore(AbstractStore):
     def _connect(self) -> None:
         self._connection = connect(self._database)
         self._inode = self._database.stat().st_ino
-        self._catalogue = _Catalogue()
+        self._catalogue = self._new_catalogue()
         self._looked_over = False
+
+    def _new_catalogue(self) -> Catalogue:
+        return Catalogue(packed_count(self.folder, self._files))
 
     def _reopen_if_replaced(self) -> None:
         """After a repair another file has the database's name; what is written to the old one would be lost."""
@@ -355,19 +407,58 @@ class FolderStore(AbstractStore):
             self._connect()
 
 
-def _checked_key(path: Path, files: Files) -> bytes:
-    if not path.exists():
-        raise FileNotFoundError(path)
+def read_key(folder: Path, files: Files) -> bytes | None:
+    """The store's key; None where there is none, StoreDamaged where something else lies in its place."""
+    path = folder / "key"
     with reported("reading the store's key", path):
         try:
             key = files.read(path)
-        except NotAFile:
-            key = b""
-    if len(key) != KEY_BYTES:
-        raise StoreDamaged(
-            f"{path} is no key",
-            found=f"{len(key)} bytes",
-            allowed=f"the {KEY_BYTES} bytes that were made with the store",
-            hint=f"put {path.name} back from a copy; or remove it, and runs whose commands hold secrets are made again",
-        )
+        except FileNotFoundError:
+            return None
+        except (NotAFile, IsADirectoryError):
+            raise _no_key(path, "no regular file") from None
+    if len(key) != _KEY_BYTES:
+        raise _no_key(path, f"{len(key)} bytes instead of {_KEY_BYTES}")
     return key
+
+
+def make_key(folder: Path, files: Files, key: bytes = b"") -> bytes:
+    """Keep a new key; whoever calls this holds the writer's lock."""
+    key = key or secrets.token_bytes(_KEY_BYTES)
+    files.write_whole(folder / "key", key)
+    return key
+
+
+def _no_key(path: Path, found: str) -> StoreDamaged:
+    repair = f"isorun store repair --store {shlex.quote(str(path.parent))}"
+    return StoreDamaged(
+        f"{path} is no key",
+        found=found,
+        allowed=f"the {_KEY_BYTES} bytes that were made with the store: they tell apart what is withheld from records",
+        hint=f"put it back from a copy; or {repair} makes another, and runs whose commands hold secrets are made again",
+    )
+
+
+def packed_count(folder: Path, files: Files) -> int:
+    """How many runs the database had when it was last written; 0 where that is not known.
+
+    It lies beside the database, which may be emptied, or replaced by another one. It is written after the commit, so
+    it never says too many; whoever compares reads it first.
+    """
+    path = folder / _COUNT
+    with reported("reading how many runs were packed", path):
+        try:
+            text = files.read(path)
+        except FileNotFoundError:
+            return 0
+        except (NotAFile, IsADirectoryError):
+            text = b""
+    if not text.isdigit() or len(text) > 18:
+        raise StoreDamaged(f"{path} does not say how many runs were packed", found=repr(text[:40]))
+    return int(text)
+
+
+def remember_count(folder: Path, connection: sqlite3.Connection, files: Files) -> None:
+    """Keep how many runs there are now; whoever calls this holds the writer's lock."""
+    count = connection.execute("SELECT MAX(id) FROM runs").fetchone()[0] or 0
+    files.write_whole(folder / _COUNT, str(count).encode())

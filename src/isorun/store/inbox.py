@@ -1,8 +1,8 @@
 """The inbox: finished records that wait to be packed, and their way into the database.
 
 Each record is a file, an envelope that shows when it was cut or altered. Its final name appears only after its content
-has reached the disk. It leaves the inbox only after the commit that holds its record. What is damaged or contradicts a
-record is kept under another name and reported when everything else has been packed.
+has reached the disk. It leaves the inbox only after the commit that holds its record. What is damaged, contradicts a
+record or cannot be written is kept under another name and reported when everything else has been packed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from isorun.store.claims import cell_of
 from isorun.store.content import KnownAttempt, is_known
 from isorun.store.database import writing
 from isorun.store.files import Files, NotAFile, file_error, reported
-from isorun.store.rows import RecordWriter
+from isorun.store.rows import RecordWriter, Unwritable
 from isorun.study.records import Envelope, RunRecord, open_envelope, sealed
 
-__all__ = ["DamagedFile", "Inbox", "pack_inbox"]
+__all__ = ["DamagedFile", "Inbox", "pack_inbox", "write_batch"]
 
 _BATCH = 256
 _SUFFIX = ".json"
 _TEMPORARY = ".tmp"
-_ASIDE = ("damaged", "conflict")
+_ASIDE = ("damaged", "conflict", "unwritable")
 _TRIES = 100
 
 
@@ -105,7 +105,7 @@ class Inbox:
             self._files.unlink(self._path(run_id))
 
     def set_aside(self, run_id: str, why: str) -> Path:
-        """Keep the file under a name that says why ("damaged", "conflict") and that no reader takes for a record."""
+        """Keep the file under a name that says why (one of _ASIDE) and that no reader takes for a record."""
         plain = self._path(run_id)
         with reported(f"setting the file of run {run_id} aside", self.folder):
             taken = set(self._files.names(self.folder))
@@ -186,6 +186,7 @@ class _Batch:
     safe: list[str] = field(default_factory=list)
     damaged: dict[str, DamagedFile] = field(default_factory=dict)
     conflicts: dict[str, StoreConflict] = field(default_factory=dict)
+    unwritable: dict[str, Unwritable] = field(default_factory=dict)
 
 
 def pack_inbox(
@@ -203,7 +204,7 @@ def pack_inbox(
     run_ids = inbox.run_ids()
     for start in range(0, len(run_ids), _BATCH):
         with writing(connection, database):
-            batch = _write_batch(inbox, connection, run_ids[start : start + _BATCH], known_attempts)
+            batch = write_batch(inbox, connection, run_ids[start : start + _BATCH], known_attempts)
         packed += batch.packed
         for run_id in batch.safe:
             inbox.remove(run_id)
@@ -214,12 +215,16 @@ def pack_inbox(
     return packed
 
 
-def _write_batch(
+def write_batch(
     inbox: Inbox,
     connection: sqlite3.Connection,
     run_ids: Sequence[str],
     known_attempts: Callable[[str], Sequence[KnownAttempt]],
 ) -> _Batch:
+    """Write these waiting records within the transaction of whoever calls; one that cannot be written stops no other.
+
+    known_attempts: the attempts at a cell that are in the database, those of this transaction among them.
+    """
     batch = _Batch()
     writer = RecordWriter(connection)
     for run_id in run_ids:
@@ -235,9 +240,13 @@ def _write_batch(
         except StoreConflict as conflict:
             batch.conflicts[run_id] = conflict
             continue
-        if not known:
-            writer.write(record, digest)
-            batch.packed += 1
+        try:
+            if not known:
+                writer.write(record, digest)
+                batch.packed += 1
+        except Unwritable as error:
+            batch.unwritable[run_id] = error
+            continue
         batch.safe.append(run_id)
     return batch
 
@@ -258,6 +267,15 @@ def _set_aside(inbox: Inbox, batch: _Batch) -> list[StoreError]:
         kept = inbox.set_aside(run_id, "conflict")
         what = f"{conflict.what}; it was kept as {kept}"
         problems.append(StoreConflict(what, found=conflict.found, allowed=conflict.allowed, hint=conflict.hint))
+    for run_id, error in batch.unwritable.items():
+        kept = inbox.set_aside(run_id, "unwritable")
+        problems.append(
+            StoreError(
+                f"the record of run {run_id} cannot be written into the database; it was kept as {kept}",
+                found=str(error),
+                hint="run the same command again to repeat this run",
+            )
+        )
     return problems
 
 

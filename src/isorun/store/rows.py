@@ -33,7 +33,7 @@ from isorun.study.records import (
     record_digest,
 )
 
-__all__ = ["RecordReader", "RecordWriter", "RunRow", "add_checksums", "read_run_rows"]
+__all__ = ["RecordReader", "RecordWriter", "RunRow", "Unwritable", "add_checksums", "has_withheld", "read_run_rows"]
 
 _SHARED_FROM_CHARACTERS: Final = 120
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
@@ -141,8 +141,21 @@ def read_run_rows(connection: sqlite3.Connection, after: int = 0) -> list[RunRow
     return found
 
 
+def has_withheld(connection: sqlite3.Connection) -> bool:
+    """Whether something was withheld from the command of a run in the database: only the store's key tells it apart."""
+    asked = """
+        SELECT EXISTS (SELECT 1 FROM cell_groups JOIN documents ON documents.id = cell_groups.content
+        WHERE json_extract(documents.content, '$.withheld') IS NOT NULL)
+    """
+    return bool(connection.execute(asked).fetchone()[0])
+
+
+class Unwritable(ValueError):
+    """A record whose content the database cannot hold."""
+
+
 class RecordWriter:
-    """Writes records within one transaction.
+    """Writes records within one transaction, each whole or not at all.
 
     It remembers the ids of shared parts, so it must not outlive a transaction that is rolled back.
     """
@@ -153,7 +166,21 @@ class RecordWriter:
         self._documents: dict[bytes, int] = {}
 
     def write(self, record: RunRecord, digest: bytes) -> None:
-        """Write all parts of a record that is not in the database yet."""
+        """Write all parts of a record that is not in the database yet.
+
+        Unwritable, and nothing is written, where its own content is the reason: no other record has to wait for it.
+        """
+        self._connection.execute("SAVEPOINT record")
+        try:
+            self._write_parts(record, digest)
+        except _REFUSED as error:
+            self._connection.execute("ROLLBACK TO record")
+            self._connection.execute("RELEASE record")
+            self._names, self._documents = {}, {}
+            raise Unwritable(f"{type(error).__name__}: {error}") from error
+        self._connection.execute("RELEASE record")
+
+    def _write_parts(self, record: RunRecord, digest: bytes) -> None:
         content = replace(record, series={}).to_json()
         columns, summed = self._columns(record, content, digest)
         parts = _parts(record.series)
@@ -406,6 +433,20 @@ class RecordReader:
             found[run].append((description, content))
         return found
 
+
+# What SQLite and Python say of the content of one record. Trouble of the disk or the file is none of these.
+_REFUSED: Final = (
+    sqlite3.DataError,
+    sqlite3.IntegrityError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 _UNREADABLE: Final = (
     StoreError,

@@ -114,6 +114,8 @@ class Study:
         policy: Any = None,
         folder: str | Path = ".",
     ) -> None:
+        if not isinstance(folder, (str, Path)):
+            raise StudyError("folder: it must be a path", found=shown(folder))
         default_sources = parsing.sources(sources, "sources")
         parsed = {
             "name": parsing.study_name(name),
@@ -137,6 +139,8 @@ class Study:
     @classmethod
     def load(cls, path: str | Path) -> Study:
         """The study declared in a TOML file."""
+        if not isinstance(path, (str, Path)):
+            raise StudyError("that is no study file", found=shown(path), allowed="its path")
         return load_study(Path(path))
 
 

@@ -98,7 +98,8 @@ class MemoryStore(AbstractStore):
         envelope, digest = sealed(stored_form(record))
         place = (record.cell.id, record.attempt)
         with self._guard:
-            if is_known(record, digest, self._known(record.cell.id)):
+            claimed = self._attempts.get(record.cell.id, 0)
+            if is_known(record, digest, self._known(record.cell.id), claimed):
                 return
             self._records[place] = open_envelope(b"".join(envelope)).record
             self._digests[place] = digest

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from isorun.errors import StoreConflict, StoreError
+from isorun.errors import StoreConflict, StoreMissing
 from isorun.store import PLANS, STUDIES, AbstractStore
 from isorun.store.content import stored_form
 from isorun.study.records import RunState, Series
@@ -162,7 +162,7 @@ class StoreContract:
         if not self.lasting:
             pytest.skip("this store ends when it is closed")
         for _ in range(2):  # had the first time made it, the second would find it
-            with pytest.raises(StoreError):
+            with pytest.raises(StoreMissing):
                 self.open(tmp_path / "store", create=False)
         with self.open(tmp_path / "store") as store:
             store.finish(make_record())
@@ -233,6 +233,30 @@ class StoreContract:
         with pytest.raises(StoreConflict):
             store.finish(make_record(attempt=1))
         assert store.finished() == set()
+
+    @_SETTLED
+    def test_whoever_lost_the_claim_cannot_finish_any_more(self, store: AbstractStore, settled: bool) -> None:
+        cell = make_cell()
+        replaced = store.claim(cell.id)
+        assert replaced is not None
+        replaced.release()
+        latest = store.claim(cell.id)
+        assert latest is not None
+        with pytest.raises(StoreConflict):
+            store.finish(make_record(cell, attempt=replaced.attempt, accuracy=0.1))
+        store.finish(make_record(cell, attempt=replaced.attempt, state=RunState.FAILED))
+        if settled:
+            self.settle(store)
+        store.finish(make_record(cell, attempt=latest.attempt, accuracy=0.9))
+        latest.release()
+        found = {record.attempt: record.state for record in store.records()}
+        assert found == {replaced.attempt: RunState.FAILED, latest.attempt: RunState.FINISHED}
+
+    def test_a_record_that_cannot_be_kept_is_refused_before_it_is_acknowledged(self, store: AbstractStore) -> None:
+        with pytest.raises(ValueError, match="64 bits"):
+            store.finish(make_record(peak_memory_bytes=2**70))
+        self.settle(store)
+        assert store.run_ids() == set()
 
     def test_records_are_ordered_by_cell_and_attempt_and_can_be_chosen(self, store: AbstractStore) -> None:
         cells = [make_cell(seed) for seed in range(5)]

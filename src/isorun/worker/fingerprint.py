@@ -18,6 +18,7 @@ from typing import Any, Callable
 
 from . import frameworks
 from .redaction import recorded_variables
+from .runfolder import write_own
 from .usercode import hash_of_file
 
 _MATH = r"mkl|openblas|gomp|iomp|libomp|blas|lapack|cudnn|cublas|cudart|libcuda\b|cusparse|cusolver|cufft|dnnl|tbb|nccl"
@@ -224,8 +225,9 @@ class Cache:
         kept = {path: known for path, known in self._values.items() if os.path.exists(path)}  # noqa: PTH110
         temporary = self._file.with_name(f"{self._file.name}.{os.getpid()}")
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(kept), encoding="utf-8")
+            self._file.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file.parent.mkdir(mode=0o700, exist_ok=True)
+            write_own(temporary, json.dumps(kept), os.O_NOFOLLOW)
             temporary.replace(self._file)
         except OSError:
             with suppress(OSError):

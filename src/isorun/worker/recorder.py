@@ -377,7 +377,9 @@ def _scalar_of_array(value: Any) -> int | float:
     if not hasattr(value, "item") and callable(getattr(value, "numpy", None)):
         value = value.numpy()
     if not callable(getattr(value, "item", None)):
-        raise TypeError(f"found {shortened(value)} of type {type(value).__name__}; a number is allowed")
+        # Not the value: whatever was passed by mistake, it may be a secret.
+        size = f" of {len(value)} characters" if isinstance(value, str) else ""
+        raise TypeError(f"found {type(value).__name__}{size}; a number is allowed")
     try:
         plain = value.item()
     except (ValueError, RuntimeError):
@@ -408,7 +410,8 @@ def report(folder: Path, doing: str, error: BaseException) -> None:
     import traceback
 
     try:
-        with (folder / ERROR_FILE).open("a", encoding="utf-8") as file:
+        opened = runfolder.open_own(folder / ERROR_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW)
+        with os.fdopen(opened, "w", encoding="utf-8") as file:
             file.write(f"{doing}\n{''.join(traceback.format_exception(type(error), error, error.__traceback__))}\n")
     except OSError:
         pass  # the disk is full or the folder is gone: the note below may still be written

@@ -9,7 +9,6 @@ Event files are numbered, framed lines, append-only, readable up to the first li
 
 A line is `<length> <crc32 hex> <number> <json>\n`. Length and CRC-32 are those of `<number> <json>`; the number counts
 the lines of the file from 0, so that a line which is missing, doubled or out of its place does not check either.
-Lines of the first protocol have no number: `<length> <crc32 hex> <json>\n`; they are still read.
 
 A torn tail (a crash or a full disk in the middle of a write) can so never be mistaken for data. While events wait for
 a disk that is full, the file ends in bytes that do not check: should the process end before they are written, in
@@ -41,6 +40,38 @@ MAX_WAITING_BYTES = 64 * 2**20
 _BLOCK = 2**15
 _HEADER = re.compile(rb"[0-9]{1,9} [0-9a-f]{8} ")
 _LONGEST_HEADER = 19
+
+
+def is_shared(folder: Path) -> bool:
+    """Whether a group works with what is in the folder (`isorun store share`): setgid, and writable for it."""
+    try:
+        mode = folder.stat().st_mode
+    except OSError:
+        return False
+    return bool(mode & stat.S_ISGID and mode & stat.S_IWGRP)
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file, made for its owner alone whatever the umask, or for the group too where the folder is shared."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    if is_shared(path.parent):
+        with suppress(OSError):  # it was there, and is somebody else's
+            os.fchmod(descriptor, 0o660)
+    return descriptor
+
+
+def write_own(path: Path, text: str, flags: int = 0) -> None:
+    """Write such a file; OSError where that is not possible."""
+    with os.fdopen(open_own(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | flags), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def make_own_folder(path: Path) -> None:
+    """Make a folder in the same way; FileExistsError where there is one."""
+    path.mkdir(mode=0o700)
+    if is_shared(path.parent):
+        path.chmod(0o2770)
+
 
 _encode_strict = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -160,9 +191,8 @@ class EventFile:
 
 def create(path: Path) -> EventFile | None:
     """A new file of this process's own; None when the name is taken."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
     try:
-        return EventFile(path, os.open(path, flags, 0o600))
+        return EventFile(path, open_own(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND))
     except FileExistsError:
         return None
 
@@ -181,7 +211,6 @@ class EventReader:
         self._descriptor = -1
         self._pending = b""
         self._next = 0
-        self._numbered: bool | None = None
         self._open(path)
 
     def _open(self, path: Path) -> None:
@@ -268,9 +297,7 @@ class EventReader:
     def _decoded(self, data: bytes) -> list[dict[str, Any]]:
         """The events of whole lines; at the first one that does not check `problem` is set."""
         lines = data.split(b"\n")
-        if self._numbered is None:
-            self._numbered = lines[0].split(b" ", 2)[-1][:1] != b"{"
-        bodies = self._checked(lines) if self._numbered else self._checked_without_numbers(lines)
+        bodies = self._checked(lines)
         found = _parsed(bodies)
         if len(found) < len(bodies):
             self.problem = "line %d is no event" % (self._next - len(bodies) + len(found) + 1)
@@ -294,19 +321,6 @@ class EventReader:
                 break
             self._next += 1
             bodies.append(text)
-        return bodies
-
-    def _checked_without_numbers(self, lines: list[bytes]) -> list[bytes]:
-        """The same for files of the first protocol."""
-        bodies: list[bytes] = []
-        for line in lines:
-            length, _, rest = line.partition(b" ")
-            body = rest[9:]
-            if rest[:9] != b"%08x " % zlib.crc32(body) or length != b"%d" % len(body):
-                self.problem = "line %d does not check" % (self._next + 1)
-                break
-            self._next += 1
-            bodies.append(body)
         return bodies
 
     def _is_first_after_skip(self, number: bytes) -> bool:
@@ -341,7 +355,7 @@ def _one_by_one(bodies: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 MAIN_EVENTS = "events.jsonl"
 WRITERS = "writers.txt"
 _HELPER_FILE_BYTES = 256 * 1024
-_WRITERS_BYTES = 2**20
+WRITERS_BYTES = 2**20
 _MOST_FILES = 4096
 _MOST_LIVE_BYTES = 2**18
 _RANK_VARIABLES = ("RANK", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -375,7 +389,7 @@ def open_other(folder: Path, pid: int) -> EventFile:
 def _entered(folder: Path, made: EventFile | None) -> EventFile | None:
     if made is not None:
         with suppress(OSError):  # the disk is full: the file itself will tell
-            descriptor = os.open(folder / WRITERS, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            descriptor = open_own(folder / WRITERS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
                 os.write(descriptor, b"%d %s\n" % (made.inode, os.fsencode(made.path.name)))
             finally:
@@ -457,23 +471,25 @@ def main_file(files: Sequence[ReadFile]) -> str:
     return max(files, key=lambda file: file.evidence.order).name if files else ""
 
 
-def missing_files(folder: Path) -> list[str]:
-    """The event files that were made in this folder and are not in it any more, or are others by now."""
+def entered_files(folder: Path) -> bytes:
+    """What `writers.txt` says; nothing where it cannot be read."""
     try:
-        entered = _small_file(folder / WRITERS)
+        descriptor = os.open(folder / WRITERS, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return []
+        return b""
+    try:
+        return os.read(descriptor, WRITERS_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def missing_files(folder: Path, entered: bytes) -> list[str]:
+    """The event files that were entered as made in this folder and are not in it any more, or are others by now."""
     present = {os.lstat(path).st_ino for path in _event_files(folder)}
     lines = [line.partition(b" ") for line in entered.splitlines()]
     return [os.fsdecode(name) for inode, _, name in lines if inode.isdigit() and int(inode) not in present]
-
-
-def _small_file(path: Path) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        return os.read(descriptor, _WRITERS_BYTES)
-    finally:
-        os.close(descriptor)
 
 
 class RowTail:

@@ -79,7 +79,7 @@ class FriedmanTest:
 
 def friedman(matrix: npt.ArrayLike) -> FriedmanTest:
     """matrix: a row for each block (task or seed), a column for each approach; rank 1 is the smallest value."""
-    matrix = np.array(several_samples(list(np.asarray(matrix))))
+    matrix = np.array(several_samples(list(np.atleast_1d(np.asarray(matrix)))))
     blocks, treatments = matrix.shape
     ranks = block_ranks(matrix)
     means = ranks.mean(axis=0)

@@ -287,7 +287,9 @@ def plan_of(
 ) -> Plan:
     """The plan that the options of `decide` declare."""
     if max_runs is not None and not isinstance(max_runs, int):
-        stages, max_runs = max_runs, min(max_runs, default=None)
+        if not max_runs:
+            raise InputError("a plan with stages needs one", found="max_runs is an empty list", allowed="30, [30, 60]")
+        stages, max_runs = max_runs, min(max_runs)
     return Plan(max_runs=max_runs, stages=tuple(stages), **options)
 
 

@@ -27,7 +27,7 @@ from isorun.analysis import Told
 from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.units import Counting, Units, counted, counting_of, units_of
 from isorun.analysis.measurements import Group, Measurements, read_table
-from isorun.analysis.samples import FloatArray, Interval, finite_sample
+from isorun.analysis.samples import FloatArray, Interval, as_numbers, finite_sample
 from isorun.errors import InputError
 
 __all__ = [
@@ -91,7 +91,7 @@ class Spread:
 
 def spread(values: Iterable[float]) -> Spread:
     """The spread of the finite ones among `values`."""
-    every = np.asarray(list(values), dtype=np.float64)
+    every = as_numbers(list(values), "the sample")
     finite = every[np.isfinite(every)]
     excluded = int(every.size - finite.size)
     if not finite.size:
@@ -288,6 +288,10 @@ class Summaries(Told, Sequence[GroupSummary]):
     def __getitem__(self, place: slice) -> Sequence[GroupSummary]: ...
     def __getitem__(self, place: int | slice) -> GroupSummary | Sequence[GroupSummary]:
         return self.groups[place]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Plain JSON, a group each."""
+        return [group.to_json() for group in self.groups]
 
 
 def summarize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
+from isorun.analysis import Told
 from isorun.errors import MissingExtra
 from isorun.study.records import RunRecord
 
@@ -17,7 +19,7 @@ __all__ = ["COLUMNS", "Records"]
 COLUMNS: Final = ("run", "approach", "config", "environment", "level", "seed", "repeat", "state", "seconds")
 
 
-class Records(Sequence[RunRecord]):
+class Records(Told, Sequence[RunRecord]):
     """Every run of a study, the failed ones included: `records[0]`, or `records.to_pandas()` for all as a table.
 
     The table has the run's id, its factors, how it ended and how long it took; then what its config sets, as
@@ -26,6 +28,7 @@ class Records(Sequence[RunRecord]):
     """
 
     __slots__ = ("_records",)
+    told_as: ClassVar[str] = "records"
 
     def __init__(self, records: Iterable[RunRecord] = ()) -> None:
         self._records = tuple(records)
@@ -46,9 +49,18 @@ class Records(Sequence[RunRecord]):
     __hash__ = None  # type: ignore[assignment]  # as a list: equal to other sequences, so without a hash
 
     def __repr__(self) -> str:
+        return f"<Records: {self.counted}>"
+
+    @property
+    def counted(self) -> str:
+        """How many there are of each state."""
         ended = [str(record.state) for record in self._records]
-        counts = ", ".join(f"{ended.count(state)} {state}" for state in dict.fromkeys(ended))
-        return f"<Records: {counts or 'none'}>"
+        return ", ".join(f"{ended.count(state)} {state}" for state in dict.fromkeys(ended)) or "none"
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Plain JSON, a row of the table each; numbers that JSON has no sign for are null."""
+        columns = self.to_columns()
+        return [dict(zip(columns, map(_finite, row), strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def to_columns(self) -> dict[str, list[Any]]:
         """The table as columns by name; None where a run has no value."""
@@ -87,3 +99,7 @@ def _row(record: RunRecord) -> dict[str, Any]:
     for name, value in {**last, **record.results}.items():
         row[f"metric.{name}" if name in row else name] = value
     return row
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
