@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 
 from isorun import __version__
 from isorun.cli import waiting
-from isorun.errors import IsorunError, UsageError
+from isorun.errors import IsorunError, UsageError, harmless
 
 __all__ = ["COMMANDS", "main"]
 
@@ -168,8 +168,6 @@ class _Parser(argparse.ArgumentParser):
 
 def _complain(message: str, program: str = "isorun") -> None:
     # Where the message cannot be written either, the exit code has to say it.
-    from isorun.report import harmless
-
     lines = [harmless(line) for line in f"{program}: {message}".split("\n")]
     with suppress(OSError):
         print("\n".join(lines), file=sys.stderr)
