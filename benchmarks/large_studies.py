@@ -1,7 +1,8 @@
-"""Large studies as users meet them: reports, pages, JSON and dry runs, each by its command in a process of its own.
+"""Large studies as users meet them: runs, reports, pages, JSON and dry runs, each by its command in its own process.
 
 Made through the public path: 10,000 runs of 50 epochs and 4 metrics by `isorun.run` with an executor that trains
-nothing, one run that logs 1,000,000 rows by `isorun run`. Times are CPU seconds (user and system) of the command,
+nothing; a run that logs 1,000,000 rows, and one that prints them, by `isorun run`, of which the time of the same
+training without isorun is taken off. Times are CPU seconds (user and system) of the command,
 imports included, so that other work on the machine does not count; memory is the peak of the process.
 """
 
@@ -50,6 +51,11 @@ import isorun
 for step in range({_ROWS}):
     isorun.log(step=step, test_acc=0.9 - 0.5 * math.exp(-step / 1e5) + 0.01 * math.sin(step))
 """
+_PRINT: Final = f"""\
+import math
+for step in range({_ROWS}):
+    print(f"step {{step}}: loss {{0.5 + 0.01 * math.sin(step):.6f}}, acc {{0.9 - 0.5 * math.exp(-step / 1e5):.6f}}")
+"""
 _MEGABYTE: Final = 1e6
 
 
@@ -64,15 +70,16 @@ def measure() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _make_many(folder)
-        _make_long(folder)
+        runs = [*_run_rows(folder, "logged", _TRAIN), *_run_rows(folder, "printed", _PRINT)]
         (folder / "cells.toml").write_text(_CELLS)
         many, long, cells = "10,000 runs x 50 epochs x 4 metrics", "1,000,000 rows", "100,000 cells"
         return [
+            *runs,
             *_rows(f"report of {many}", _used(folder, "report", "many.toml"), 3.0, 500),
             *_rows(f"HTML of {many}", _used(folder, "report", "many.toml", "--html", "many.html"), 5.0, 500),
             *_rows(f"JSON of {many}", _used(folder, "report", "many.toml", "--json"), 5.0, 500),
-            *_rows(f"report of {long}", _used(folder, "report", "long"), 5.0, 500),
-            *_rows(f"HTML of {long}", _used(folder, "report", "long", "--html", "long.html"), 5.0, 500),
+            *_rows(f"report of {long}", _used(folder, "report", "logged"), 5.0, 500),
+            *_rows(f"HTML of {long}", _used(folder, "report", "logged", "--html", "long.html"), 5.0, 500),
             *_rows(f"dry run of {cells}", _used(folder, "run", "cells.toml", "--dry-run"), 5.0, 100),
             *_rows(f"dry run of {cells}, JSON", _used(folder, "run", "cells.toml", "--dry-run", "--json"), 5.0, 100),
         ]
@@ -93,20 +100,31 @@ def _make_many(folder: Path) -> None:
     isorun.run(folder / "many.toml", executor=InstantExecutor(compute))
 
 
-def _make_long(folder: Path) -> None:
-    (folder / "train.py").write_text(_TRAIN)
-    _used(folder, "run", "--name", "long", "--", sys.executable, "train.py")
+def _run_rows(folder: Path, how: str, training: str) -> list[dict[str, Any]]:
+    """What `isorun run` takes for a training of so many rows, over the training itself."""
+    script = f"{how}.py"
+    (folder / script).write_text(training)
+    alone = _spent(folder, [sys.executable, script])
+    used = _used(folder, "run", "--name", how, "--", sys.executable, script)
+    over = _Used(used.cpu_seconds - alone.cpu_seconds, used.peak_bytes, used.written_bytes)
+    told = f"{used.cpu_seconds:.1f} s in all, {alone.cpu_seconds:.1f} s the training alone"
+    return [{**row, "detail": told} for row in _rows(f"run with {_ROWS:,} rows {how}", over, 5.0, 200)]
 
 
 def _used(folder: Path, *words: str) -> _Used:
-    """What one command takes. Its output goes to a file, as it would to a pipe."""
+    """What one command takes, with all that it starts."""
+    return _spent(folder, [sys.executable, "-m", "isorun", *words])
+
+
+def _spent(folder: Path, command: list[str]) -> _Used:
+    """What a process and its children take. Its output goes to a file, as it would to a pipe."""
     output = folder / "output.txt"
     with output.open("wb") as file:
-        process = subprocess.Popen([sys.executable, "-m", "isorun", *words], cwd=folder, stdout=file, stderr=file)
+        process = subprocess.Popen(command, cwd=folder, stdout=file, stderr=file)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise RuntimeError(f"{words}: {output.read_text()[-2000:]}")
+        raise RuntimeError(f"{command}: {output.read_text()[-2000:]}")
     return _Used(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0, output.stat().st_size)
 
 

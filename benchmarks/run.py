@@ -38,6 +38,8 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"no benchmark {unknown[0]!r}; there are: {', '.join(NAMES)}", file=sys.stderr)
         return 2
+    # An installed isorun has its bytecode from pip; a checkout keeps it only where this is not set.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     results = _kept()
     for name in names or NAMES:
         print(f"{name} …", file=sys.stderr, flush=True)

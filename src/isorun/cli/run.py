@@ -91,8 +91,8 @@ def _with_policy(study: Study, options: argparse.Namespace) -> Study:
 def _dry_run(study: Study, options: argparse.Namespace) -> int:
     from isorun import workflow
 
+    left = {cell.id for cell in workflow.missing(study, store=options.store)}  # first: 100,000 cells, but not twice
     cells = workflow.cells(study, store=options.store)
-    left = {cell.id for cell in workflow.missing(study, store=options.store)}
     if options.json:
         cli.print_json({**cell.to_json(), "missing": cell.id in left} for cell in cells)
         return 0
