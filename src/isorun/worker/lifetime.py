@@ -67,6 +67,8 @@ def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> No
         taker = seeding.SeedTaker(run_seed, recorder, takes_constants=asked.takes_seeds, answers_fresh=fixes_seed)
         closer.taker = taker
         seeding.activate(taker)
+    if asked.fixes_kernels:
+        seeding.watch_entropy(recorder)
 
 
 def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> None:
