@@ -135,11 +135,24 @@ def results(data: Any, *, store: str | Path | None = None, selection: str | None
     """Whatever holds results: a table file or frame, a study, its file or its name (selection: by name)."""
     if isinstance(data, Results):
         return data
-    if not _is_study(data, store):
-        return Results(read_table(data))
+    analysed = _analysed(data, store)
+    return Results(read_table(data)) if analysed is None else study_results(analysed, selection)
+
+
+def _analysed(data: Any, store: str | Path | None) -> StudyResult | None:
+    """What the runs of a study say; None for what is none, as a table."""
+    is_text = isinstance(data, (str, Path))
+    is_name = is_text and Path(data).suffix != ".toml"
+    if is_name and Path(data).is_file():
+        return None
+    if not is_text:
+        from isorun.study.design import Study
+
+        if not isinstance(data, Study):
+            return None
     from isorun import workflow
 
-    return study_results(workflow.analyse(data, store=store), selection)
+    return workflow.analyse_kept(str(data), store=store) if is_name else workflow.analyse(data, store=store)
 
 
 def study_results(analysed: StudyResult, selection: str | None = None) -> Results:
@@ -567,18 +580,6 @@ def agree(
         notes=notes,
         conditions=(*part.conditions(metric), *shared_draws(part.table, pair, part.counting)),
     )
-
-
-def _is_study(data: Any, store: str | Path | None) -> bool:
-    if not isinstance(data, (str, Path)):
-        from isorun.study.design import Study
-
-        return isinstance(data, Study)
-    if Path(data).suffix == ".toml" or Path(data).is_file():
-        return Path(data).suffix == ".toml"
-    from isorun import workflow
-
-    return str(data) in workflow.recent(store)
 
 
 def _is_list_of_numbers(data: Any) -> bool:
