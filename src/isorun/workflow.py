@@ -187,7 +187,15 @@ def session_of(
     devices: str = "auto",
     python: str = "",
 ) -> AbstractContextManager[Session]:
-    """The store and the executor of a study, each opened once."""
+    """The store and the executor of a study, each opened once.
+
+    Environments of other kinds than the interpreter are looked at before: what one of them refuses leaves nothing.
+    """
+    for environment in study.environments.values():
+        if environment.kind:
+            from isorun.environments import opened_environment
+
+            opened_environment(environment)
     where = _place(study, store)
     return open_session(
         where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices, python)
