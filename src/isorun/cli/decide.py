@@ -47,7 +47,6 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--pair", nargs="?", const="seed", metavar="seed", help="run both sides with the same seeds; judge differences"
     )
     parser.add_argument("--selection", metavar="NAME", help="which epoch runs are judged at (default: its first)")
-    parser.add_argument("--rule", dest="selection", help=argparse.SUPPRESS)
     parser.add_argument(
         "--margin", type=float, metavar="X", help="a difference that does not matter: allows equivalent"
     )

@@ -144,14 +144,11 @@ def _print(
 
 def _sharing(outcome: Outcome) -> list[Condition]:
     """Runs that had a device together, told at once: whoever started them can still change that."""
-    noted = [next((note for note in record.notes if note.code == "shared-device"), None) for record in outcome.records]
-    sharing = [note.message for note in noted if note]
-    if not sharing:
+    if not any(note.code == "shared-device" for record in outcome.records for note in record.notes):
         return []
-    from isorun.analysis.evidence import Condition, some
+    from isorun.analysis.studies.conditions import shared_device
 
-    message = f"{len(sharing)} of {some(len(noted), 'run')} shared a device ({sharing[0]})"
-    return [Condition("shared-device", message, "lower --jobs, or give more --devices")]
+    return list(shared_device(outcome.records))
 
 
 def _headline(study: Study, outcome: Outcome) -> str:

@@ -239,7 +239,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A rule that picks the epoch a run is judged at: the best value of `metric` on the validation set."""
+    """What picks the epoch a run is judged at: the best value of `metric` on the validation set."""
 
     name: str
     metric: str

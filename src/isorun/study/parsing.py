@@ -265,7 +265,7 @@ def metrics(value: Any) -> dict[str, Metric]:
 
 
 def selections(value: Any) -> dict[str, Selection]:
-    """The model-selection rules by name."""
+    """The selections by name."""
     return _named(value or {}, "selections", Selection, _selection)
 
 
