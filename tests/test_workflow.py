@@ -5,7 +5,7 @@ import json
 import pytest
 
 from isorun import workflow
-from isorun.errors import NothingRecorded, StudyError
+from isorun.errors import InputError, NothingRecorded, StudyError
 from isorun.scheduling import Outcome
 from isorun.store.folder import FolderStore
 from isorun.study.cells import cells_of
@@ -308,3 +308,17 @@ def test_status_shows_runs_that_a_decision_makes_beyond_those_declared(tmp_path)
         told = workflow.status(study, store=tmp_path / ".isorun")
     assert [run.label for run in told.running] == ["t default #2"]
     assert (told.finished, told.missing) == (0, 1)
+
+
+def test_what_is_asked_about_decides_which_factor_is_compared(tmp_path, store, instant):
+    from isorun.questions import compare, results
+
+    approaches = {name: f"python {name}.py" for name in ("a", "b")}
+    study = Study("s", approaches=approaches, levels=["default", "fixed-seed"], repeats=3, folder=tmp_path)
+    workflow.run(study, store=store, executor=instant)
+    found = results(study, store=store)
+    assert found.factor(None, {"level": "default"}) == "approach"
+    compared = compare(found, where={"level": "default"})
+    assert (compared.a.name, compared.b.name) == ("a", "b")
+    with pytest.raises(InputError, match=r"varies in: approach, level[\s\S]*where=\{…\} \(--where\) for the others"):
+        compare(found)

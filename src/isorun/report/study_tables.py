@@ -32,6 +32,7 @@ from isorun.study.records import RunState
 
 __all__ = [
     "GROUP_COLUMNS",
+    "NO_DIGEST",
     "group_cells",
     "has_weak",
     "identical_tables",
@@ -42,6 +43,11 @@ __all__ = [
     "spread_tables",
     "time_tables",
 ]
+
+NO_DIGEST: Final = (
+    "— under weights: no run left such a digest. Steps of an optimizer that isorun knows leave them, "
+    'isorun.digest("weights.final", …) any other.'
+)
 
 GROUP_COLUMNS: Final = tuple(Column(title, key=True) for title in GROUP_FACTORS)
 _INTERVAL: Final = "The 90 % interval of sd is the chi-square interval for normal values."
@@ -196,11 +202,7 @@ def _identical_table(result: StudyResult) -> Table:
     rows = tuple(row for group in result.groups for row in _identical_rows(group, metric))
     note = "Runs in one row had everything fixed that their level fixes. 1 distinct: bit for bit the same weights."
     digests = [cell for group in result.groups for same in group.identical for cell in _digest_cells(same)]
-    missing = (
-        "— under distinct weights: no run left such a digest. Steps of an optimizer that isorun knows leave them, "
-        'isorun.digest("weights.final", …) any other.'
-    )
-    unknown = (missing,) if UNKNOWN in digests else ()
+    unknown = (NO_DIGEST,) if UNKNOWN in digests else ()
     return Table(
         "identical", "Identical runs: do the same seeds give the same weights?", columns, rows, (note, *unknown)
     )

@@ -540,7 +540,7 @@ def _from_output(evidence: StudyFacts) -> Iterator[Condition]:
     for where, metrics in alike.items():
         yield Condition(
             "metric-from-output",
-            f"{' and '.join(metrics)} read from the training's output {where}",
+            f"{', '.join(metrics)} read from the training's output {where}",
             f"check the values; to be sure, log them: isorun.log(epoch=..., {metrics[0]}=...), or declare a pattern",
         )
 

@@ -13,6 +13,7 @@ from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import LevelComparison
 from isorun.report import UNKNOWN, Column, Table, p_value, percentage, seconds, significant, style_for
+from isorun.report.study_tables import NO_DIGEST
 from isorun.study.cells import Level
 from isorun.zoo.paper import OURS, THEIRS
 from isorun.zoo.studies.ase20.design import METRIC
@@ -338,7 +339,7 @@ def _weights_table(groups: Sequence[Measured]) -> Table:
         for group in groups
     )
     note = "At fixed-seed and deterministic all runs of a row have one seed. 1: bit for bit the same weights."
-    unknown = (f"{UNKNOWN}: no run left such a digest.",) if any(UNKNOWN in row for row in rows) else ()
+    unknown = (NO_DIGEST,) if any(UNKNOWN in row for row in rows) else ()
     title = "Different weights among identical runs (ours; the paper has none)"
     return Table("weights", title, columns, rows, (note, *unknown))
 
