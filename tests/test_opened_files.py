@@ -7,8 +7,8 @@ import pytest
 
 # What is loaded today; the aim is 40 and 20. Lower a number when a room got fuller, never raise it.
 CEILINGS = {
-    ("run", "--", "true"): 46,
-    ("run", "--", "python", "-c", "print('accuracy: 0.75')"): 50,
+    ("run", "--", "true"): 40,
+    ("run", "--", "python", "-c", "print('accuracy: 0.75')"): 49,
     ("compare", "runs.csv", "--value", "acc", "--by", "model"): 25,
     ("--help",): 4,
 }

@@ -19,6 +19,7 @@
 Each message says what failed, what was found, what is allowed, and what to do next. Only the command line exits;
 it prints the message without a traceback and returns exit code 1 (2 for UsageError).
 
+A message may quote anything that a user, a training or a file says: `harmless` is how that is put on a screen or page.
 In Python the signature of a public function says what may be asked of it; `checked` refuses the rest by name.
 """
 
@@ -28,6 +29,7 @@ import difflib
 import functools
 import shlex
 import types
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, Final, ParamSpec, TypeVar
@@ -52,6 +54,7 @@ __all__ = [
     "StudyError",
     "UsageError",
     "checked",
+    "harmless",
     "known_names",
 ]
 
@@ -158,6 +161,23 @@ class StoreBusy(StoreError):
 
 class NothingRecorded(IsorunError):
     """There is no run to report on."""
+
+
+_UNFIT: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def harmless(text: str) -> str:
+    """The text on one line, without characters that could rewrite a screen, turn its direction, or not be written.
+
+    Those are control and format characters, lone surrogates and unassigned ones; white space becomes a space.
+    """
+    return "".join(_fit(char) for char in text)
+
+
+def _fit(char: str) -> str:
+    if char in "\n\r\t":
+        return " "
+    return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(char) in _UNFIT else char
 
 
 def known_names(name: object, known: Iterable[str]) -> str:

@@ -184,5 +184,5 @@ def test_forty_ways_to_misbehave_each_end_in_a_record(tmp_path: Path):
     assert ended[last.run_id].results == {"test_acc": 0.75}
     for record in ended.values():
         assert RunRecord.from_json(record.to_json()) == record or "finite" in str(record.notes)
-        sealed_and_gzipped(record)
+        b"".join(sealed_and_gzipped(record))
     assert [item for item in find_strays(Marks(tmp_path)) if item.name == "sleep"] == []

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.report import escaped, harmless
+from isorun.errors import harmless
+from isorun.report import escaped
 
 
 def test_white_space_becomes_a_space_and_control_characters_are_marked():

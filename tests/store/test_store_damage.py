@@ -135,7 +135,7 @@ def test_rows_that_were_doubled_are_told_and_the_first_is_kept(folder: Path):
 def test_what_is_damaged_is_saved_from_the_folders_of_the_runs(folder: Path):
     record = make_record(make_cell(3), attempt=2, accuracy=3 / 8, points=40)
     (folder / "runs" / record.run_id).mkdir(parents=True)
-    (folder / "runs" / record.run_id / "record.json.gz").write_bytes(sealed_and_gzipped(record))
+    (folder / "runs" / record.run_id / "record.json.gz").write_bytes(b"".join(sealed_and_gzipped(record)))
     alter(folder, change_a_value)
     findings = verify(folder)
     assert [(item.run_id, item.saved) for item in findings.damage] == [
@@ -173,7 +173,7 @@ def test_a_store_whose_database_is_gone_is_rebuilt_from_the_folders_of_the_runs(
     for number in range(6):
         record = make_record(make_cell(number), attempt=2, accuracy=number / 8, points=40)
         (folder / "runs" / record.run_id).mkdir(parents=True)
-        (folder / "runs" / record.run_id / "record.json.gz").write_bytes(sealed_and_gzipped(record))
+        (folder / "runs" / record.run_id / "record.json.gz").write_bytes(b"".join(sealed_and_gzipped(record)))
     (folder / "store.sqlite").write_bytes(b"not a database any more")
     assert repair(folder).saved == 6
     with FolderStore(folder) as store:
@@ -494,7 +494,7 @@ def keep_run_folders(folder: Path) -> None:
     with FolderStore(folder) as store:
         for record in store.records():
             (folder / "runs" / record.run_id).mkdir(parents=True)
-            (folder / "runs" / record.run_id / "record.json.gz").write_bytes(sealed_and_gzipped(record))
+            (folder / "runs" / record.run_id / "record.json.gz").write_bytes(b"".join(sealed_and_gzipped(record)))
 
 
 def delete_runs(which: str) -> Callable[[Path], None]:
@@ -554,7 +554,7 @@ def test_a_run_that_ended_and_was_never_acknowledged_is_told_and_can_be_taken_in
     for number in (77, 1):  # one of a new cell, and one of a cell that was made meanwhile
         record = make_record(make_cell(number), attempt=7)
         (folder / "runs" / record.run_id).mkdir()
-        (folder / "runs" / record.run_id / "record.json.gz").write_bytes(sealed_and_gzipped(record))
+        (folder / "runs" / record.run_id / "record.json.gz").write_bytes(b"".join(sealed_and_gzipped(record)))
     findings = verify(folder)
     assert (findings.damage, findings.unrecorded) == ((), (f"{make_cell(77).id}-7",))
     assert main(["store", "verify", "--store", str(folder)]) == 3
@@ -617,7 +617,7 @@ def test_a_record_that_cannot_be_written_does_not_stop_a_repair_either(folder: P
     keep_run_folders(folder)
     record = unwritable(60)
     (folder / "runs" / record.run_id).mkdir()
-    (folder / "runs" / record.run_id / "record.json.gz").write_bytes(sealed_and_gzipped(record))
+    (folder / "runs" / record.run_id / "record.json.gz").write_bytes(b"".join(sealed_and_gzipped(record)))
     alter(folder, change_a_value)
     assert repair(folder).kept == 12
     assert verify(folder).damage == ()

@@ -24,6 +24,17 @@ def test_ids_are_those_of_the_first_release():
     assert [cell.id for cell in cells_of(declared())] == ["3394d34507ad2d58", "3253be064c7c4ce8"]
 
 
+def test_ids_that_are_made_for_many_cells_at_once_are_those_of_each_cell():
+    command = ["python", "t.py", "{config.lr}", '"repeat":0,"seed":null', "é"]
+    tricky = {"c": {"lr": '{"repeat":0,"seed":null}'}, "d": {"lr": 0.1}}
+    several = {"levels": ["default", "fixed-seed"], "seeds": [0, 7, 2**40], "repeats": 2, "take_seeds": True}
+    study = Study("s", approaches={"a": command}, configs=tricky, **several)
+    hidden = Study("s", approaches={"a": ["python", "t.py", "--password", "hunter2"]}, levels=["fixed-seed"], seeds=[1])
+    cells = (*cells_of(study), *cells_of(hidden, KEY))
+    assert len({cell.id for cell in cells}) == len(cells) == 2 * 2 * 6 + 1
+    assert [Cell.from_json(cell.to_json()) for cell in cells] == list(cells)
+
+
 def test_taking_seeds_over_makes_other_cells_and_says_so_only_then():
     plain, taking = cells_of(declared()), cells_of(declared(take_seeds=True))
     assert {cell.id for cell in plain}.isdisjoint(cell.id for cell in taking)

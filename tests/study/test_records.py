@@ -137,7 +137,7 @@ def test_an_envelope_holds_the_canonical_json_and_gives_the_record_back(rows):
     pieces, digest = sealed(before)
     text = canonical_json(before.to_json())
     assert text.encode() in b"".join(pieces)
-    for data in (b"".join(pieces), sealed_and_gzipped(before)):
+    for data in (b"".join(pieces), b"".join(sealed_and_gzipped(before))):
         found = open_envelope(data)
         assert found.digest == digest
         assert canonical_json(found.record.to_json()) == text

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from isorun import cli
 from isorun.cli import duration
-from isorun.errors import UsageError
-from isorun.report import harmless
+from isorun.errors import UsageError, harmless
 from isorun.zoo.data.download import Watcher
 
 if TYPE_CHECKING:
@@ -115,7 +114,6 @@ def _get(options: argparse.Namespace) -> int:
 
 
 def _tell(got: Acquired) -> None:
-    from isorun.report import harmless
     from isorun.zoo.data.listing import acquired_lines
 
     for line in acquired_lines(got):

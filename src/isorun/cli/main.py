@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 user error or failed runs, 2 usage, 3 a difference was fou
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import io
 import os
@@ -18,7 +19,7 @@ from typing import Final, NoReturn
 
 from isorun import __version__
 from isorun.cli import waiting
-from isorun.errors import IsorunError, UsageError
+from isorun.errors import IsorunError, UsageError, harmless
 
 __all__ = ["COMMANDS", "main"]
 
@@ -42,6 +43,8 @@ _COMPUTATIONS: Final = frozenset({"report", "summarize", "compare", "mixed", "po
 """Commands that may take long without a progress of their own."""
 _MAY_BE_EMPTY: Final = frozenset({"a", "b", "control"})
 """Options that name a label of a table, which may be an empty one."""
+_GARBAGE: Final = (100_000, 50, 50)
+"""When Python looks for garbage: rarely, since a command makes thousands of records and drops none before it ends."""
 EXAMPLES: Final = """\
 examples:
   isorun run -n 16 --level fixed-seed -- python train.py --lr 0.01
@@ -54,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     _prepare_standard_files()
+    gc.set_threshold(*_GARBAGE)
     try:
         return _dispatch(words)
     except IsorunError as error:
@@ -164,8 +168,6 @@ class _Parser(argparse.ArgumentParser):
 
 def _complain(message: str, program: str = "isorun") -> None:
     # Where the message cannot be written either, the exit code has to say it.
-    from isorun.report import harmless
-
     lines = [harmless(line) for line in f"{program}: {message}".split("\n")]
     with suppress(OSError):
         print("\n".join(lines), file=sys.stderr)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from isorun.cli import duration
 from isorun.environments.interpreter import interpreters_of
-from isorun.report import harmless
+from isorun.errors import harmless
 from isorun.scheduling import Observer
 from isorun.study.records import RunRecord, RunState
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun import cli
-from isorun.report import harmless
+from isorun.errors import harmless
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:

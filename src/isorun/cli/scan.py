@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from isorun import cli
-from isorun.errors import InputError
+from isorun.errors import InputError, harmless
 
 __all__ = ["declare", "execute"]
 
@@ -26,7 +26,6 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Read the text and list the metrics found in it, and what was left out and why."""
     from isorun.analysis.evidence.judged import judged_column
-    from isorun.report import harmless
     from isorun.sources import describe
     from isorun.sources.lines import scan_text
     from isorun.study.parsing import sources

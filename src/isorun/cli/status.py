@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from isorun import cli
 from isorun.cli import duration
 from isorun.cli.progress import row_text
+from isorun.errors import harmless
 
 if TYPE_CHECKING:
     from isorun.workflow import RunInProgress, Status
@@ -57,8 +58,6 @@ def _json(told: Status, options: argparse.Namespace) -> str:
 
 
 def _lines(told: Status) -> list[str]:
-    from isorun.report import harmless
-
     total = f" of {told.total}" if told.total is not None else ""
     counts = [f"{told.finished}{total} finished", f"{len(told.running)} running"]
     counts += [f"{told.missing} missing"] if told.missing else []

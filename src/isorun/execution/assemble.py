@@ -244,14 +244,15 @@ def keep_record(record: RunRecord, folder: Path) -> None:
     It is not waited for until it has reached the disk: what makes a run count is the store's copy. A disk that is
     full, or a folder that was removed, is the store's to tell.
     """
-    envelope = sealed_and_gzipped(record)
     # The training may have put anything into its folder: nothing that lies there is opened, followed or waited for.
     temporary = folder / f"{RECORD_NAME}.{secrets.token_hex(8)}.tmp"
     try:
         with os.fdopen(open_own(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW), "wb") as file:
-            file.write(envelope)
+            file.writelines(sealed_and_gzipped(record))
         temporary.replace(folder / RECORD_NAME)
     except OSError:
+        return
+    finally:  # whatever went wrong, half a record is none
         with suppress(OSError):
             temporary.unlink()
 

@@ -227,15 +227,15 @@ def new_folder(folder: Path) -> None:
 class _Reader:
     """Takes the lines of a run's output in. One that cannot be read is kept as the reason why, and ends the reading."""
 
-    def __init__(self, take: Callable[[str, float], None]) -> None:
-        self._take = take
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
         self.error: Exception | None = None
 
     def feed(self, line: str, seconds: float) -> None:
         """Take the next line."""
         if self.error is None:
             try:
-                self._take(line, seconds)
+                self._reading.feed(line, seconds)
             except Exception as error:
                 self.error = error
 
@@ -248,7 +248,7 @@ def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
 def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
     job = ready.job
     reading = Reading(job.sources)
-    reader = _Reader(reading.feed)
+    reader = _Reader(reading)
     lines = LineSplitter(reader.feed)
     secrets = Secrets.of(job.command, ready.env)
     log = BoundedLog(ready.folder / "output.log", secrets=secrets)

@@ -1,4 +1,4 @@
-"""What reports are made of, as data, so that every renderer shows the same: views, tables, numbers, harmless text.
+"""What reports are made of, as data, so that every renderer shows the same: views, tables, numbers.
 
 How numbers are written is said here, in one place:
 
@@ -10,10 +10,11 @@ How numbers are written is said here, in one place:
 from __future__ import annotations
 
 import math
-import unicodedata
 from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
+
+from isorun.errors import harmless
 
 if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
@@ -31,7 +32,6 @@ __all__ = [
     "decimals_for",
     "escaped",
     "fixed",
-    "harmless",
     "memory",
     "p_value",
     "percentage",
@@ -42,26 +42,10 @@ __all__ = [
     "without_constant_columns",
 ]
 
-_UNFIT: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-
-
-def harmless(text: str) -> str:
-    """The text on one line, without characters that could rewrite a screen, turn its direction, or not be written.
-
-    Those are control and format characters, lone surrogates and unassigned ones; white space becomes a space.
-    """
-    return "".join(_fit(char) for char in text)
-
 
 def escaped(text: str) -> str:
     """Harmless text for HTML and SVG, also within quoted attributes."""
     return escape(harmless(text))
-
-
-def _fit(char: str) -> str:
-    if char in "\n\r\t":
-        return " "
-    return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(char) in _UNFIT else char
 
 
 UNKNOWN: Final = "—"

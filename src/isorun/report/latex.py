@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.report import Table, harmless
+from isorun.errors import harmless
+from isorun.report import Table
 from isorun.report.study_view import study_tables, verdict
 
 __all__ = ["render", "render_table"]

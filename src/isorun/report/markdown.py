@@ -8,7 +8,8 @@ from typing import Final
 
 from isorun.analysis.evidence import Condition
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.report import Column, Listing, Table, View, harmless
+from isorun.errors import harmless
+from isorun.report import Column, Listing, Table, View
 from isorun.report.study_view import study_tables, verdict
 
 __all__ = ["render", "render_table", "render_view"]

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from isorun.analysis.evidence import Condition
-from isorun.report import Column, Listing, Table, View, count, harmless
+from isorun.errors import harmless
+from isorun.report import Column, Listing, Table, View, count
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.study_result import StudyResult

@@ -9,14 +9,18 @@ are in `freeform`.
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isorun.errors import PluginError
 from isorun.study import Sources
 from isorun.study.records import Note, Series
+
+if TYPE_CHECKING:
+    from isorun.sources.lines import LineMetrics
 
 __all__ = ["AbstractSource", "Found", "Reading", "describe", "installed_source", "merged"]
 
@@ -138,28 +142,39 @@ class Reading:
     """
 
     def __init__(self, sources: Sources) -> None:
-        from isorun.sources.lines import LineMetrics  # noqa: PLC0415  each kind is made of what is here
-
-        self._lines = LineMetrics(sources)
+        self._sources = sources
+        self._lines: LineMetrics | None = None
         self._files = _file_sources(sources)
         self._installed = [_Guarded(name, sources, settings) for name, settings in sources.installed.items()]
-        # Called for every line: where there is only one who listens, it is called itself.
-        self.feed: Callable[[str, float], None] = self._feed_all if self._installed else self._lines.feed
+        self.feed: Callable[[str, float], None] = self._feed_first
+        if sources.patterns:  # they may be wrong, and are told when they match nothing, whether or not a line comes
+            self._read_lines()
 
-    def _feed_all(self, line: str, seconds: float) -> None:
-        self._lines.feed(line, seconds)
+    def _read_lines(self) -> None:
+        """Be ready for lines. `feed` is called for every one: where only one listens, it is called itself."""
+        from isorun.sources.lines import LineMetrics  # noqa: PLC0415  a training that logs need not print
+
+        self._lines = LineMetrics(self._sources)
+        self.feed = functools.partial(self._feed_all, self._lines) if self._installed else self._lines.feed
+
+    def _feed_first(self, line: str, seconds: float) -> None:
+        self._read_lines()
+        self.feed(line, seconds)
+
+    def _feed_all(self, lines: LineMetrics, line: str, seconds: float) -> None:
+        lines.feed(line, seconds)
         for source in self._installed:
             source.feed(line, seconds)
 
     def latest(self) -> Mapping[str, Any]:
         """What lines gave since the last call, as one row: `t`, `step` and `values`; empty where nothing came."""
-        return self._lines.latest()
+        return self._lines.latest() if self._lines else {}
 
     def finish(self, working_folder: Path, since_unix: float) -> tuple[Found, Found]:
         """What was found in files and by other distributions' sources, which wins, and what in the lines of output."""
         written = [source.finish(working_folder, since_unix) for source in self._files]
         written += [source.finish(working_folder, since_unix) for source in self._installed]
-        return merged(*written), self._lines.finish()
+        return merged(*written), self._lines.finish() if self._lines else Found()
 
 
 def _file_sources(sources: Sources) -> list[AbstractSource]:

@@ -195,13 +195,13 @@ def _series_in_version_1(series: Series) -> dict[str, Any]:
 
 def _stored_series(record: RunRecord) -> dict[str, Series]:
     """The series with their seconds rounded; metrics that were logged together go on sharing steps and seconds."""
-    rounded: dict[tuple[bytes, bytes], tuple[Numbers, Numbers]] = {}
+    rounded: dict[tuple[bytes, ...], tuple[Numbers, Numbers]] = {}
     found = {}
     for metric, series in record.series.items():
-        steps, seconds = Numbers(series.steps), Numbers(series.seconds)
-        key = (content_digest(memoryview(steps)), content_digest(memoryview(seconds)))
+        axis = (series.steps, series.seconds)
+        key = tuple(content_digest(np.asarray(column, dtype=np.float64).data) for column in axis)
         if key not in rounded:
-            rounded[key] = unpack_axis(pack_axis(steps, seconds))
+            rounded[key] = unpack_axis(pack_axis(*axis))
         found[metric] = Series(*rounded[key], series.values)
     return found
 

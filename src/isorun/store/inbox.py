@@ -73,12 +73,11 @@ class Inbox:
         path = self._path(run_id)
         with reported(f"reading the record of run {run_id}", path):
             try:
-                data = self._files.read(path)
+                return _checked(lambda: self._files.read(path), run_id, path)
             except FileNotFoundError:
                 return None
             except (NotAFile, IsADirectoryError):
                 return DamagedFile(path, "it is no regular file")
-        return _checked(data, run_id, path)
 
     def read_all(self, cell_ids: Collection[str] | None = None) -> Iterator[Envelope]:
         """The records that can be trusted, of these cells or of all; `problems` names the others."""
@@ -161,9 +160,9 @@ class Inbox:
         return self.folder / f"{run_id}{_SUFFIX}"
 
 
-def _checked(data: bytes, run_id: str, path: Path) -> Envelope | DamagedFile:
+def _checked(read: Callable[[], bytes], run_id: str, path: Path) -> Envelope | DamagedFile:
     try:
-        waiting = open_envelope(data)
+        waiting = open_envelope(read())  # who opens it lets go of the bytes, of which nobody else must hold a copy
     except StoreTooNew as error:
         what = f"{path} was written by a newer isorun"
         raise StoreTooNew(what, found=error.found, allowed=error.allowed, hint=error.hint) from None

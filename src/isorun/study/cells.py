@@ -10,14 +10,13 @@ have placeholders (`{seed}`, `{config.lr}`), which are filled where the run happ
 
 from __future__ import annotations
 
-import copy
 import enum
 import hashlib
 import hmac
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import StudyError, known_names
@@ -112,8 +111,11 @@ class Cell:
     id: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        canonical = json.dumps(self._content(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        object.__setattr__(self, "id", hashlib.sha256(canonical.encode()).hexdigest()[:16])
+        object.__setattr__(self, "id", _id_from(hashlib.sha256(self.canonical().encode())))
+
+    def canonical(self) -> str:
+        """The content that the id is derived from, always written in the same way."""
+        return json.dumps(self._content(), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def _content(self) -> dict[str, Any]:
         content = {
@@ -152,8 +154,10 @@ class Cell:
         )
 
     def sibling(self, seed: int | None, repeat: int, cell_id: str) -> Cell:
-        """The cell that differs by nothing but seed and repeat, whose id is known: quick, for those who read many."""
-        made = copy.copy(self)
+        """The cell that differs by nothing but seed and repeat, whose id is known: quick, for those who make many."""
+        made = object.__new__(Cell)
+        for name in Cell.__slots__:
+            object.__setattr__(made, name, getattr(self, name))
         for name, value in (("seed", seed), ("repeat", repeat), ("id", cell_id)):
             object.__setattr__(made, name, value)
         return made
@@ -172,6 +176,10 @@ class Cell:
         parts.append(str(self.level))
         parts += [f"seed {self.seed}"] if self.seed is not None else []
         return " ".join([*parts, f"#{self.repeat}"])
+
+
+def _id_from(content: hashlib._Hash) -> str:
+    return content.hexdigest()[:16]
 
 
 def cells_of(study: Study, key: bytes | None = None) -> tuple[Cell, ...]:
@@ -247,9 +255,16 @@ def _all_cells(study: Study, key: bytes | None) -> Iterator[Cell]:
 
 
 def _identical(first: Cell, study: Study) -> Iterator[Cell]:
-    """The cells that differ from the first by nothing but seed and repeat."""
+    """The cells that differ from the first by nothing but seed and repeat: what they share is written and hashed once.
+
+    The members of the content stand in the order of their names, and behind these two there is no text of the user's.
+    """
+    before, _, after = first.canonical().rpartition('"repeat":0,"seed":null')
+    shared = hashlib.sha256(before.encode())
     for seed, repeat in _seeds_and_repeats(study, first.level):
-        yield replace(first, seed=seed, repeat=repeat)
+        content = shared.copy()
+        content.update(f'"repeat":{repeat},"seed":{"null" if seed is None else seed}{after}'.encode())
+        yield first.sibling(seed, repeat, _id_from(content))
 
 
 def _seeds_and_repeats(study: Study, level: Level) -> Iterator[tuple[int | None, int]]:

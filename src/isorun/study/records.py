@@ -24,7 +24,7 @@ import math
 import sys
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
 
@@ -122,7 +122,7 @@ class Numbers(_Array):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, array):
-            return self.tobytes() == other.tobytes() or self.tolist() == other.tolist()
+            return self is other or self.tobytes() == other.tobytes() or self.tolist() == other.tolist()
         if isinstance(other, (tuple, list)):
             return len(self) == len(other) and self.tolist() == list(other)
         return NotImplemented
@@ -298,17 +298,23 @@ def _write_series(series: Mapping[str, Series]) -> dict[str, Any]:
 
     In the order of their names, so that the same series give the same JSON.
     """
-    places: dict[bytes, int] = {}
-    axes: list[list[str]] = []
-    values: dict[str, list[Any]] = {}
+    axes, places = _shared_axes(series)
+    values = {metric: [place, _pack(series[metric].values).decode("ascii")] for metric, place in places.items()}
+    return {"axes": [[_pack(column).decode("ascii") for column in axis] for axis in axes], "values": values}
+
+
+def _shared_axes(series: Mapping[str, Series]) -> tuple[list[tuple[Sequence[float], Sequence[float]]], dict[str, int]]:
+    """The different pairs of steps and seconds, and which of them each metric has, by the order of names."""
+    known: dict[bytes, int] = {}
+    axes: list[tuple[Sequence[float], Sequence[float]]] = []
+    places: dict[str, int] = {}
     for metric, item in sorted(series.items()):
-        steps, seconds = Numbers(item.steps), Numbers(item.seconds)
-        axis = hashlib.blake2b(steps, digest_size=16).digest() + hashlib.blake2b(seconds, digest_size=16).digest()
-        if axis not in places:
-            places[axis] = len(axes)
-            axes.append([_pack(steps), _pack(seconds)])
-        values[metric] = [places[axis], _pack(Numbers(item.values))]
-    return {"axes": axes, "values": values}
+        digest = b"".join(content_digest(memoryview(_as_numbers(column))) for column in (item.steps, item.seconds))
+        if digest not in known:
+            known[digest] = len(axes)
+            axes.append((item.steps, item.seconds))
+        places[metric] = known[digest]
+    return axes, places
 
 
 def _read_series(data: Mapping[str, Any], version: int) -> dict[str, Series]:
@@ -325,8 +331,13 @@ def _floats(values: Iterable[float | str]) -> list[float]:
     return [number_from_json(value) for value in values]
 
 
-def _pack(numbers: Numbers) -> str:
-    return base64.b64encode(numbers.packed()).decode("ascii")
+def _as_numbers(values: Sequence[float]) -> Numbers:
+    return values if isinstance(values, Numbers) else Numbers(values)
+
+
+def _pack(values: Sequence[float]) -> bytes:
+    numbers = _as_numbers(values)
+    return base64.b64encode(numbers if sys.byteorder == "little" else numbers.packed())
 
 
 def _unpack(text: str) -> Numbers:
@@ -411,15 +422,21 @@ def record_digest(record: RunRecord) -> bytes:
 
 def sealed(record: RunRecord) -> tuple[list[bytes], bytes]:
     """The record in its envelope, in pieces to be written one after another, and its digest."""
-    pieces = _canonical_pieces(record)
+    pieces = list(_canonical_pieces(record))
     digest = _digest_of(pieces)
-    return [b'{"format":%d,"digest":"%b",%b' % (_FORMAT, digest.hex().encode(), _RECORD), *pieces, _END], digest
+    return [_start_of_envelope(digest), *pieces, _END], digest
 
 
-def sealed_and_gzipped(record: RunRecord) -> bytes:
-    """The record as a run's folder keeps it."""
+def sealed_and_gzipped(record: RunRecord) -> Iterator[bytes]:
+    """The record as a run's folder keeps it, in pieces, of which one is in memory at a time."""
     stream = zlib.compressobj(level=1, wbits=31)
-    return b"".join([*map(stream.compress, sealed(record)[0]), stream.flush()])
+    yield stream.compress(_start_of_envelope(record_digest(record)))
+    yield from map(stream.compress, _canonical_pieces(record))
+    yield stream.compress(_END) + stream.flush()
+
+
+def _start_of_envelope(digest: bytes) -> bytes:
+    return b'{"format":%d,"digest":"%b",%b' % (_FORMAT, digest.hex().encode(), _RECORD)
 
 
 def open_envelope(data: bytes) -> Envelope:
@@ -429,11 +446,14 @@ def open_envelope(data: bytes) -> Envelope:
     """
     try:
         data = _unzipped(data)
-        envelope = json.loads(data)
+        found = content_digest(memoryview(data)[data.find(_RECORD) + len(_RECORD) : -len(_END)])
+        is_whole, text = data.endswith(_END), data.decode()
+        del data  # of tens of megabytes no more copies are held than are needed
+        envelope = json.loads(text)
+        del text
         _refuse_newer_envelope(envelope)
         written, content = bytes.fromhex(envelope["digest"]), envelope["record"]
-        found = content_digest(memoryview(data)[data.index(_RECORD) + len(_RECORD) : -len(_END)])
-        if found != written or not data.endswith(_END):
+        if found != written or not is_whole:
             raise ValueError(f"a record with the digest {found.hex()} instead of {written.hex()}")
         record = RunRecord.from_json(content)
     except StoreTooNew:
@@ -443,22 +463,25 @@ def open_envelope(data: bytes) -> Envelope:
     return Envelope(record, found if content["record"] == RECORD_VERSION else record_digest(record))
 
 
-def _canonical_pieces(record: RunRecord) -> list[bytes]:
-    """The canonical JSON of the record. A million points are tens of megabytes, of which few copies are made."""
-    content = record.to_json()
-    series = content.pop("series")
+def _canonical_pieces(record: RunRecord) -> Iterator[bytes]:
+    """The canonical JSON of the record. A million points are tens of megabytes, of which no second copy is made."""
+    content = dataclasses.replace(record, series={}).to_json()
     before = canonical_json({name: value for name, value in content.items() if name < "series"})
     after = canonical_json({name: value for name, value in content.items() if name > "series"})
-    pieces = [before[:-1].encode("ascii"), b',"series":{"axes":[']
-    for number in range(len(series["axes"])):
-        steps, seconds = (part.encode("ascii") for part in series["axes"].pop(0))
-        pieces += [b',["' if number else b'["', steps, b'","', seconds, b'"]']
-    pieces.append(b'],"values":{')
-    for number, metric in enumerate(sorted(series["values"])):
-        axis, values = series["values"].pop(metric)
-        name = json.dumps(metric).encode("ascii")
-        pieces += [b'%b%b:[%d,"' % (b"," if number else b"", name, axis), values.encode("ascii"), b'"]']
-    return [*pieces, b"}},", after[1:].encode("ascii")]
+    axes, places = _shared_axes(record.series)
+    yield before[:-1].encode("ascii") + b',"series":{"axes":['
+    for number, (steps, seconds) in enumerate(axes):
+        yield b',["' if number else b'["'
+        yield _pack(steps)
+        yield b'","'
+        yield _pack(seconds)
+        yield b'"]'
+    yield b'],"values":{'
+    for number, (metric, place) in enumerate(places.items()):
+        yield b'%b%b:[%d,"' % (b"," if number else b"", json.dumps(metric).encode("ascii"), place)
+        yield _pack(record.series[metric].values)
+        yield b'"]'
+    yield b"}}," + after[1:].encode("ascii")
 
 
 def _digest_of(pieces: Iterable[bytes]) -> bytes:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -69,8 +69,11 @@ class IdenticalRuns:
 
 def identical_runs(records: Sequence[RunRecord]) -> tuple[IdenticalRuns, ...]:
     """One entry a seed, in the order of seeds, for the finished runs of one group."""
-    seeds = sorted({record.cell.seed for record in records}, key=lambda seed: (seed is not None, seed or 0))
-    return tuple(_of_seed(seed, [record for record in records if record.cell.seed == seed]) for seed in seeds)
+    runs: defaultdict[int | None, list[RunRecord]] = defaultdict(list)
+    for record in records:
+        runs[record.cell.seed].append(record)
+    seeds = sorted(runs, key=lambda seed: (seed is not None, seed or 0))
+    return tuple(_of_seed(seed, runs[seed]) for seed in seeds)
 
 
 def _of_seed(seed: int | None, records: Sequence[RunRecord]) -> IdenticalRuns:

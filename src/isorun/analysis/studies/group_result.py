@@ -5,6 +5,7 @@ From the records of one group to its result.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -121,8 +122,10 @@ class SelectionResult:
 
     def by_seed(self, metric: str) -> Mapping[int | None, Spread]:
         """The spread among the runs of each seed."""
-        seeds = dict.fromkeys(run.seed for run in self.runs)
-        return {seed: spread(values_of([run for run in self.runs if run.seed == seed], metric)) for seed in seeds}
+        runs: defaultdict[int | None, list[JudgedRun]] = defaultdict(list)
+        for run in self.runs:
+            runs[run.seed].append(run)
+        return {seed: spread(values_of(of_seed, metric)) for seed, of_seed in runs.items()}
 
     def within_seed_sd(self, metric: str) -> float | None:
         """The standard deviation among runs of the same seed, pooled over seeds."""

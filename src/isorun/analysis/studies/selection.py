@@ -10,6 +10,7 @@ What a failed run said in the end.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,11 +98,11 @@ def select(record: RunRecord, selection: Selection, metrics: Sequence[str]) -> S
 def best_place(values: Sequence[float], *, higher_is_better: bool) -> int | None:
     """The place of the best value, the first on ties; NaN is never best; None when there is nothing but NaN."""
     numbers = np.asarray(values, dtype=np.float64)
+    best = np.argmax if higher_is_better else np.argmin
+    if numbers.size and not math.isnan(numbers[place := int(best(numbers))]):  # NaN, where there is any, is found first
+        return place
     usable = np.flatnonzero(~np.isnan(numbers))
-    if not usable.size:
-        return None
-    left = numbers[usable]
-    return int(usable[left.argmax() if higher_is_better else left.argmin()])
+    return int(usable[best(numbers[usable])]) if usable.size else None
 
 
 def _validation_series(kind: MetricKind, records: Sequence[RunRecord]) -> str:
@@ -226,6 +227,8 @@ def _ascends(run: Series) -> bool:
 
 def _has_steps(run: Series) -> bool:
     """Whether the run logged at two steps or more."""
+    if len(run.steps) > 1 and run.steps[0] != run.steps[-1]:
+        return True
     steps = np.asarray(run.steps, dtype=np.float64)
     return bool((steps[1:] != steps[:1]).any())
 

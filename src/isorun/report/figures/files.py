@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.errors import InputError, MissingExtra
-from isorun.report import harmless
+from isorun.errors import InputError, MissingExtra, harmless
 from isorun.report.figures import svg
 from isorun.report.figures.description import Axis, Box, Dot, Figure, Legend, Shape, Tile
 
