@@ -10,7 +10,7 @@ from isorun.analysis.sequential import Plan
 from isorun.deciding import KeptPlan, StudyDecision, decide
 from isorun.errors import InputError, NothingRecorded
 from isorun.scheduling import Observer
-from isorun.study.design import Study
+from isorun.study.design import Study, adhoc_study, changed
 from isorun.study.records import RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
@@ -176,11 +176,51 @@ def test_the_plan_is_kept_and_a_larger_budget_is_refused_later(store):
 def test_before_the_first_look_any_plan_will_do_and_then_the_kept_one(store):
     study = two()
     kept = KeptPlan.of(store.documents("plans"), workflow.cells(study)[:2])
-    assert kept.allows(Plan(max_runs=90, alpha=0.01)) == Plan(max_runs=90, alpha=0.01)
+    assert kept.allows({"max_runs": 90, "alpha": 0.01}) == Plan(max_runs=90, alpha=0.01)
     kept.keep(Plan(), study)
-    assert kept.allows(Plan(max_runs=20)) == Plan()
+    assert kept.allows({"max_runs": 20}) == Plan()
     with pytest.raises(InputError, match="declared before the first look"):
-        kept.allows(Plan(alpha=0.01))
+        kept.allows({"alpha": 0.01})
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"max_runs": 7, "alpha": 0.01, "min_runs": 6},
+        {"max_runs": [7, 14], "spending": "pocock"},
+        {"method": "naive", "futility": False, "looks": 2},
+    ],
+)
+def test_what_is_not_asked_for_stays_as_it_was_declared(store, declared):
+    first = decided(two(0.0), store, **declared)
+    again = decided(two(0.0), store)
+    assert again.to_json() | {"runs_made": first.runs_made} == first.to_json()
+
+
+def test_a_stage_that_was_declared_may_be_gone_on_to(store):
+    decided(two(0.0), store, max_runs=[6, 12], futility=False)
+    assert decided(two(0.0), store, max_runs=12, futility=False).to_json()["n_a"] > 6
+    with pytest.raises(InputError, match="cannot be raised"):
+        decided(two(0.0), store, max_runs=13)
+
+
+def test_a_refused_decision_keeps_no_study(store):
+    decided(two(0.0), store, max_runs=6, keep_study=True)
+    other = adhoc_study([("python", "two.py", "0"), ("python", "two.py", "0.0")], folder=".")
+    study = two(0.0)
+    for refused in ({"max_runs": 60}, {"alpha": 0.01}):
+        with pytest.raises(InputError):
+            decided(changed(study, name="again"), store, keep_study=True, **refused)
+    with pytest.raises(InputError):
+        decided(other, store, keep_study=True, unit="seed")
+    assert workflow.recent(store) == ("two",)
+
+
+def test_a_kept_decision_has_all_its_runs(store):
+    result = decided(store=store, keep_study=True)
+    kept = workflow.load("two", store=store)
+    assert kept.repeats == result.study.repeats > 1
+    assert not {"beyond-the-study"} & {one.code for one in workflow.analyse("two", store=store).conditions}
 
 
 def test_pairs_run_with_the_same_seeds(store):

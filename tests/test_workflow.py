@@ -5,11 +5,11 @@ import json
 import pytest
 
 from isorun import workflow
-from isorun.errors import NothingRecorded, StudyError
+from isorun.errors import InputError, NothingRecorded, StudyError
 from isorun.scheduling import Outcome
 from isorun.store.folder import FolderStore
 from isorun.study.cells import cells_of
-from isorun.study.design import Study, adhoc_study, changed
+from isorun.study.design import Study, adhoc_study, changed, with_key
 from isorun.study.records import Note, RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
@@ -132,6 +132,77 @@ def test_two_commands_that_differ_in_a_secret_alone_are_two_cells(tmp_path, stor
         assert not workflow.missing(study, store=store)
 
 
+def typed(folder, *words, **options):
+    return adhoc_study([words or ("python", "t.py")], folder=folder, **options)
+
+
+def test_levels_of_one_command_are_kept_side_by_side(tmp_path, store, instant):
+    first = typed(tmp_path, levels=["fixed-seed"], repeats=3)
+    second = typed(tmp_path, levels=["deterministic"], repeats=3, metrics={"acc": "higher"})
+    for study in (first, second):
+        assert not workflow.reuse_conditions(study, store, adhoc=True)
+        workflow.remember(study, store=store)
+        workflow.run(study, store=store, executor=instant)
+    assert first.name == second.name
+    assert workflow.recent(store) == (first.name,)
+    result = workflow.analyse(store=store)
+    assert [(str(group.key.level), group.finished) for group in result.groups] == [
+        ("fixed-seed", 3),
+        ("deterministic", 3),
+    ]
+    workflow.remember(typed(tmp_path, levels=["fixed-seed"]), store=store)  # fewer runs take none away
+    kept = workflow.load(first.name, store=store)
+    assert (kept.repeats, list(kept.metrics)) == (3, ["acc"])
+
+
+@pytest.mark.parametrize(
+    "other", [{"environment": {"env": {"EPOCHS": "3"}}}, {"environment": {"python": "python3"}}, {"take_seeds": True}]
+)
+def test_a_command_in_another_environment_is_another_study_and_a_name_for_both_is_told(tmp_path, store, other):
+    assert typed(tmp_path).name != typed(tmp_path, **other).name
+    workflow.remember(typed(tmp_path, name="mine"), store=store)
+    (told,) = workflow.reuse_conditions(typed(tmp_path, name="mine", **other), store, adhoc=True)
+    assert told.code == "name-taken"
+    assert "this command with another environment" in told.message
+
+
+def test_the_name_of_a_study_tells_nothing_of_a_secret(tmp_path):
+    words = ("python", "t.py", "--password")
+    names = set()
+    for secret in ("hunter2", "swordfish"):
+        for key in (b"1" * 32, b"2" * 32):
+            names.add(with_key(typed(tmp_path, *words, secret), key).name)
+    assert len(names) == 4
+    assert typed(tmp_path, *words, "hunter2").name == typed(tmp_path, *words, "swordfish").name  # before there is a key
+    plain = typed(tmp_path)
+    assert with_key(plain, b"1" * 32).name == plain.name
+    assert with_key(typed(tmp_path, *words, "hunter2", name="mine"), b"1" * 32).name == "mine"
+
+
+def test_thousands_of_commands_have_as_many_names(tmp_path):
+    assert len({typed(tmp_path, "python", "t.py", str(number)).name for number in range(2_000)}) == 2_000
+
+
+def test_a_study_kept_under_an_older_name_is_found_and_its_runs_count(tmp_path, store):
+    old = typed(tmp_path, name="t-0e54f0")
+    store.finish(make_record(workflow.cells(old)[0], code={}))
+    workflow.remember(old, store=store)
+    assert workflow.analyse("t-0e54f0", store=store).groups[0].finished == 1
+    (told,) = workflow.reuse_conditions(typed(tmp_path), store, adhoc=True)
+    assert "made before by the study t-0e54f0" in told.message
+
+
+def test_a_folder_that_was_moved_still_has_its_studies(tmp_path, monkeypatch, instant):
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    with FolderStore(before / ".isorun") as opened:
+        workflow.remember(typed(before, name="exp"), store=opened)
+        workflow.run(typed(before), store=opened, executor=instant)
+    before.rename(after)
+    monkeypatch.chdir(after)
+    assert len(workflow.records("exp")) == 1
+
+
 def test_a_study_file_wins_over_a_kept_study(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     workflow.remember(adhoc_study([("python", "a.py")], name="x.toml", folder=tmp_path))
@@ -237,3 +308,17 @@ def test_status_shows_runs_that_a_decision_makes_beyond_those_declared(tmp_path)
         told = workflow.status(study, store=tmp_path / ".isorun")
     assert [run.label for run in told.running] == ["t default #2"]
     assert (told.finished, told.missing) == (0, 1)
+
+
+def test_what_is_asked_about_decides_which_factor_is_compared(tmp_path, store, instant):
+    from isorun.questions import compare, results
+
+    approaches = {name: f"python {name}.py" for name in ("a", "b")}
+    study = Study("s", approaches=approaches, levels=["default", "fixed-seed"], repeats=3, folder=tmp_path)
+    workflow.run(study, store=store, executor=instant)
+    found = results(study, store=store)
+    assert found.factor(None, {"level": "default"}) == "approach"
+    compared = compare(found, where={"level": "default"})
+    assert (compared.a.name, compared.b.name) == ("a", "b")
+    with pytest.raises(InputError, match=r"varies in: approach, level[\s\S]*where=\{…\} \(--where\) for the others"):
+        compare(found)

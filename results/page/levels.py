@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from page.numbers import RULE, conditions, load, machine, p, points, sd, share, spelled, table, two
+from page.numbers import SELECTION, conditions, load, machine, p, points, sd, share, spelled, table, two
 
 
 def levels_section() -> Iterator[str]:
@@ -42,14 +42,14 @@ def levels_section() -> Iterator[str]:
         "the rule under which it does:"
     )
     yield table(
-        ("network", "level", "judged at", "class", "difference (points)", "paper"),
+        ("network", "level", "selection", "class", "difference (points)", "paper"),
         (_class_row(result, group) for group in groups if group["level"] != "deterministic"),
     )
     yield from _level_findings(result, groups)
 
 
 def _level_row(result: dict[str, Any], group: dict[str, Any]) -> tuple[str, ...]:
-    rule = group["rules"][RULE]
+    rule = group["selections"][SELECTION]
     values = rule["values"]
     difference = max(values) - min(values)
     paper = result["numbers"]["published"]["table_2"].get(group["level"], {}).get(group["network"])
@@ -69,7 +69,7 @@ def _level_row(result: dict[str, Any], group: dict[str, Any]) -> tuple[str, ...]
 def _class_row(result: dict[str, Any], group: dict[str, Any]) -> tuple[str, ...]:
     found, paper = group["per_class"], result["numbers"]["published"]["table_2"][group["level"]][group["network"]]
     published = f"{paper['per_class']['difference']:.1f}"
-    return (group["network"], group["level"], found["rule"], found["class"], two(found["max_diff"]), published)
+    return (group["network"], group["level"], found["selection"], found["class"], two(found["max_diff"]), published)
 
 
 def _epochs(result: dict[str, Any], network: str) -> str:
@@ -79,7 +79,11 @@ def _epochs(result: dict[str, Any], network: str) -> str:
 
 
 def _accuracies(groups: Sequence[dict[str, Any]], name: str) -> str:
-    means = [statistics.mean(group["rules"][RULE]["values"]) for group in groups if group["network"].startswith(name)]
+    means = [
+        statistics.mean(group["selections"][SELECTION]["values"])
+        for group in groups
+        if group["network"].startswith(name)
+    ]
     return f"{points(min(means), 0)} to {points(max(means), 0)}"
 
 
@@ -131,8 +135,8 @@ def cpu_paragraph() -> Iterator[str]:
     widest = max(default, key=lambda group: group["overall"]["max_diff"])
     fixed = [group for group in result["numbers"]["groups"] if group["level"] == "fixed-seed" and group["finished"] > 1]
     alike = sum(group["different_final_weights"] == 1 for group in fixed)
-    weak = sum(bool(rule["weak_runs"]) for rule in widest["rules"].values())
-    left_out = len(widest["rules"][widest["overall"]["rule"]]["weak_runs"])
+    weak = sum(bool(rule["weak_runs"]) for rule in widest["selections"].values())
+    left_out = len(widest["selections"][widest["overall"]["selection"]]["weak_runs"])
     runs = "a weak run" if left_out == 1 else f"{spelled(left_out)} weak runs"
     yield (
         f"On two CPU cores (`--scale cpu -j 2`, {result['runs']['finished']} runs) fixed-seed runs are bit-identical in {alike} of "
@@ -188,8 +192,8 @@ def levels_part() -> tuple[str, ...]:
             group["network"],
             group["level"],
             f"{group['different_final_weights']} of {group['finished']}",
-            f"{points(statistics.mean(group['rules'][RULE]['values']))} % ± {two(sd(group['rules'][RULE]['values']))}",
-            two(max(group["rules"][RULE]["values"]) - min(group["rules"][RULE]["values"])),
+            f"{points(statistics.mean(group['selections'][SELECTION]['values']))} % ± {two(sd(group['selections'][SELECTION]['values']))}",
+            two(max(group["selections"][SELECTION]["values"]) - min(group["selections"][SELECTION]["values"])),
         )
         for group in groups
     ]

@@ -7,14 +7,14 @@ import statistics
 from collections.abc import Iterator
 from typing import Any
 
-from page.numbers import RULE, conditions, load, machine, p, points, sd, share, span, spelled, table, two
+from page.numbers import SELECTION, conditions, load, machine, p, points, sd, share, span, spelled, table, two
 
 
 def nested_section() -> Iterator[str]:
     result = load("ase20-nested-gpu")
     found = result["numbers"]["nested"]
     fixed, still, answers = found["fixed_seed"], found["deterministic"], found["disagreement"]
-    main = fixed["components"][RULE]
+    main = fixed["components"][SELECTION]
     seeds, runs = fixed["seeds"], fixed["runs"]
     kernel = 1 - main["between_share"]
     kernel_interval = [1 - end for end in reversed(main["between_share_ci95"])]
@@ -29,7 +29,7 @@ def nested_section() -> Iterator[str]:
     )
     yield table(
         (
-            "judged at",
+            "selection",
             "mean (%)",
             "sd of all runs (points)",
             "sd, seed",
@@ -52,14 +52,14 @@ def nested_section() -> Iterator[str]:
         f"%); {spelled(seeds)} seeds cannot say it more closely."
     )
     alike = still["different_final_weights"] == still["seeds"]
-    spread_still = still["seed_means"][RULE]
+    spread_still = still["seed_means"][SELECTION]
     yield (
         f"- **Deterministic kernels** gave {'one set of weights for each seed' if alike else 'NOT one set of weights a seed'} "
         f"({still['different_final_weights']} from {still['runs']} runs of {still['seeds']} seeds; fixed-seed: "
         f"{fixed['different_final_weights']} from {runs}). A single run is then repeatable, and no better known: over the "
         f"seeds the accuracy still has an sd of {two(spread_still['sd'])} points (90 % interval "
         f"{' to '.join(two(end) for end in spread_still['sd_ci90'])}); all fixed-seed runs together have "
-        f"{two(sd(_values(fixed, RULE)))}."
+        f"{two(sd(_values(fixed, SELECTION)))}."
     )
     yield from _nested_convergence(found)
     yield f"- **Told by the result itself:**\n{conditions(result)}" if result["warnings"] else ""
@@ -86,7 +86,7 @@ def _values(level: dict[str, Any], rule: str) -> list[float]:
 def _nested_convergence(found: dict[str, Any]) -> Iterator[str]:
     course = found["convergence"]
     epochs = course["epochs"]
-    picked = [run[RULE]["epoch"] for run in found["fixed_seed"]["values"]]
+    picked = [run[SELECTION]["epoch"] for run in found["fixed_seed"]["values"]]
     at_end = sum(epoch == epochs for epoch in picked)
     shown = (epochs // 2, 2 * epochs // 3, epochs)
     course_text = ", ".join(f"{points(course['val_accuracy'][epoch - 1])} after {epoch}" for epoch in shown)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 STORED = Path(__file__).parents[1]
-RULE = "best-loss"
+SELECTION = "best-loss"
 
 
 def load(name: str) -> dict[str, Any]:

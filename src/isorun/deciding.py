@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from isorun.analysis.measurements import Group, Measurements
 from isorun.analysis.samples import FloatArray, finite_sample
 from isorun.analysis.sequential import Decision, Looks, Plan, Verdict, continued, named, skewed_pairs, withheld
 from isorun.analysis.sequential.rules import planned_rule
-from isorun.analysis.sequential.verdict import decide_by, next_action, plan_of
+from isorun.analysis.sequential.verdict import PlanOptions, decide_by, next_action, plan_of
 from isorun.analysis.studies.selection import DEFAULT_SELECTIONS
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.errors import InputError, IsorunError, NothingRecorded, known_names
@@ -57,14 +57,14 @@ def decide(
     *,
     direction: str | None = None,
     margin: float | None = None,
-    max_runs: int | Sequence[int] | None = 30,
-    stages: Sequence[int] = (),
-    min_runs: int = 5,
-    spending: str = "power-1.5",
-    alpha: float = 0.05,
-    futility: bool = True,
+    max_runs: int | Sequence[int] | None = None,
+    stages: Sequence[int] | None = None,
+    min_runs: int | None = None,
+    spending: str | None = None,
+    alpha: float | None = None,
+    futility: bool | None = None,
     method: str | None = None,
-    looks: Looks = 1,
+    looks: Looks | None = None,
     test: str | None = None,
     paired: bool = False,
     by: str | None = None,
@@ -82,6 +82,7 @@ def decide(
     devices: str = "auto",
     observer: Observer | None = None,
     on_look: Callable[[Decision], None] | None = None,
+    keep_study: bool = False,
 ) -> Decision | StudyDecision:
     """Who is better, with a bounded error rate however often one looks.
 
@@ -89,32 +90,35 @@ def decide(
     i-th runs belong together). decide("study.toml"): makes more runs until the verdict is in, or max_runs a side are
     made; its result also has the names of the sides and what their runs count as.
 
-    margin: a difference that does not matter, which allows "equivalent". max_runs, stages, min_runs, looks, spending,
-    alpha, futility, method, test: the plan, declared before the first look. by, a, b, where, value, selection, unit,
-    pair: what of a study is asked about: unit="repeat" asks about one seed alone, pair="seed" runs both sides with the
-    same seeds and judges the differences. store, executor, jobs, launch, devices: as in `run`.
+    margin: a difference that does not matter, which allows "equivalent". max_runs (30 if nothing is said, 0 for no
+    maximum), stages, min_runs, looks, spending, alpha, futility, method, test: the plan, declared before the first look
+    and kept from then on: what is not given is as it was then. by, a, b, where, value, selection, unit, pair: what of a
+    study is asked about: unit="repeat" asks about one seed alone, pair="seed" runs both sides with the same seeds and
+    judges the differences. store, executor, jobs, launch, devices: as in `run`. keep_study: keep the study in its store
+    with all runs that are made, so that it can be reported on by its name.
     """
-    plan = plan_of(
-        method=method,
-        max_runs=max_runs,
-        stages=stages,
-        min_runs=min_runs,
-        spending=spending,
-        alpha=alpha,
-        futility=futility,
-        looks=looks,
-        margin=margin,
-        test=test,
-        paired=paired or pair is not None,
-    )
+    options = {
+        "max_runs": max_runs,
+        "stages": stages,
+        "margin": margin,
+        "min_runs": min_runs,
+        "spending": spending,
+        "alpha": alpha,
+        "futility": futility,
+        "method": method,
+        "looks": looks,
+        "test": test,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    declared = cast("PlanOptions", {**given, "paired": paired or pair is not None})
     if second is not None:
-        return _decide_lists(data, second, plan, direction)
-    study = workflow.load(data, store=store)
-    question = _Question(sides_of(study, by, a, b, where), value, direction, unit, pair, selection, plan)
-    question.check(study)
-    session = workflow.session_of(study, store=store, executor=executor, jobs=jobs, launch=launch, devices=devices)
-    with session as opened:
-        return _decide_in(opened, study, question, observer, on_look)
+        return _decide_lists(data, second, plan_of(**declared), direction)
+    with workflow.opened(data, store) as (study, place):
+        question = _Question(sides_of(study, by, a, b, where), value, direction, unit, pair, selection, declared)
+        question.check(study)
+        session = workflow.session_of(study, store=place, executor=executor, jobs=jobs, launch=launch, devices=devices)
+        with session as opened:
+            return _decide_in(opened, study, question, observer, on_look, keep_study=keep_study)
 
 
 def _decide_lists(first: Any, second: Any, plan: Plan, direction: str | None) -> Decision:
@@ -260,14 +264,20 @@ def _decide_in(
     question: _Question,
     observer: Observer | None,
     on_look: Callable[[Decision], None] | None,
+    *,
+    keep_study: bool,
 ) -> StudyDecision:
     """Make runs of the two sides until the rule says to stop."""
     study = with_key(study, session.store.key)
     kept = KeptPlan.of(session.store.documents(PLANS), question.sides.first_cells(study))
-    agenda = _Rule(study, replace(question, plan=kept.allows(question.plan)), session.store, kept, on_look)
+    agenda = _Rule(study, question, kept.allows(question.declared), session.store, kept=kept, on_look=on_look)
+    if keep_study:  # now that nothing is refused any more, and before hours of runs, which somebody may end
+        workflow.remember(study, store=session.store)
     outcome = carry_out(agenda, session, study, observer)
     if not agenda.over:
         agenda.look(stopped=outcome.stopped)
+    if keep_study:
+        workflow.remember(agenda.larger, store=session.store)
     return agenda.decision(len(outcome.records))
 
 
@@ -281,7 +291,9 @@ class _Rule(AbstractAgenda):
         self,
         study: Study,
         question: _Question,
+        plan: Plan,
         store: AbstractStore,
+        *,
         kept: KeptPlan,
         on_look: Callable[[Decision], None] | None,
     ) -> None:
@@ -289,6 +301,7 @@ class _Rule(AbstractAgenda):
         self.over = False
         self._study = study
         self._question = question
+        self._plan = plan
         self._store = store
         self._kept = kept
         self._on_look = on_look
@@ -340,9 +353,9 @@ class _Rule(AbstractAgenda):
         """Judge the runs made so far. stopped: why there will be no more of them."""
         found = sorted(self._records.values(), key=lambda record: (record.cell.id, record.attempt))
         told = workflow.store_conditions(self._store)
-        look = self._question.look(workflow.analyse_records(self.larger, found, told))
+        look = self._question.look(self._plan, workflow.analyse_records(self.larger, found, told))
         if any(not point.planned for point in look.decision.path):
-            self._kept.keep(self._question.plan, self.larger)
+            self._kept.keep(self._plan, self.larger)
         if self._on_look is not None:
             self._on_look(look.decision)
         action = next_action(look.decision)
@@ -399,8 +412,11 @@ class KeptPlan:
         """The plan kept for these two sides, named by the content of their cells."""
         return cls(documents, tuple(sorted(cell.id for cell in sides)))
 
-    def allows(self, asked: Plan) -> Plan:
-        """The plan to go on with: as asked at first, and later as far as the one kept allows it."""
+    def allows(self, asked: PlanOptions) -> Plan:
+        """The plan to go on with: as asked at first, and later as far as the one kept allows it.
+
+        What is not asked for stays as it was declared.
+        """
         try:
             document = self.documents.read(self._name)
             kept = None if document is None else Plan.from_json(document["plan"])
@@ -408,7 +424,12 @@ class KeptPlan:
             what = f"the plan kept in {self.documents.place(self._name)} cannot be read: {error}"
             hint = "decide in a new --store: no error rate can be held without the plan of the earlier looks"
             raise InputError(what, hint=hint) from None
-        return asked if kept is None else continued(kept, asked)
+        if kept is None:
+            return plan_of(**asked)
+        declared = {name: getattr(kept, name) for name in PlanOptions.__annotations__}
+        if "max_runs" in asked:  # it stands for itself: whether it is one of the stages is for the kept plan to say
+            del declared["stages"]
+        return continued(kept, plan_of(**cast("PlanOptions", {**declared, **asked})))
 
     def keep(self, plan: Plan, made: Study) -> None:
         """Keep the plan at its first look, its stage as it goes on, and which runs were made for it."""
@@ -440,7 +461,7 @@ class _Question:
     unit: str | None
     pair: str | None
     selection: str | None
-    plan: Plan
+    declared: PlanOptions
 
     def check(self, study: Study) -> None:
         """Refuse what cannot be asked of the study, before a store or a run is made for it."""
@@ -460,10 +481,10 @@ class _Question:
                 "at level default every run draws its own seed, so that no two runs share one",
                 hint="pair at level fixed-seed or deterministic (--where level=fixed-seed, or --level fixed-seed)",
             )
-        planned_rule(self.plan, np.empty(0), np.empty(0))
+        planned_rule(plan_of(**self.declared), np.empty(0), np.empty(0))
 
-    def look(self, analysed: StudyResult) -> _Look:
-        """The decision on the runs made so far, with the conditions it stands under."""
+    def look(self, plan: Plan, analysed: StudyResult) -> _Look:
+        """The decision under the plan on the runs made so far, with the conditions it stands under."""
         sides = self.sides
         if not analysed.states[RunState.FINISHED]:
             raise _nothing_finished(sides.a)
@@ -481,7 +502,7 @@ class _Question:
             *unit_conditions(dict(zip((sides.a, sides.b), units, strict=True)), next_step=study.real_runs),
         )
         judged = self._judged(table, groups, units, counting)
-        decision = decide_by(self.plan, *judged, direction=metric.direction or "higher")
+        decision = decide_by(plan, *judged, direction=metric.direction or "higher")
         if self.pair is not None:
             known = (*known, *skewed_pairs(decision, *judged))
         decision = named(decision, sides.a, sides.b, units[0].noun, about=units[0].about)

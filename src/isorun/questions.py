@@ -87,19 +87,24 @@ class Results:
         known = {metric.name: metric for metric in self.study.metrics} if self.study else {}
         return known[name] if name in known and not direction else judged_column(name, direction or "")
 
-    def factor(self, chosen: str | None) -> str:
-        """The column that tells groups apart: as chosen, or the only factor in which a study varies."""
+    def factor(self, chosen: str | None, where: Mapping[str, str] | None = None) -> str:
+        """The column that tells groups apart: as chosen, or the only factor in which the runs of a study vary.
+
+        where: the labels that these runs have.
+        """
         if chosen:
             return chosen
         columns = _group_factors() if self.study else ()
-        varying = [name for name in columns if len(set(self.table.labels(name))) > 1]
+        asked = self.table.where(where or {})
+        varying = [name for name in columns if len(set(asked.labels(name))) > 1]
         if len(varying) == 1:
             return varying[0]
+        others = ", and where={…} (--where) for the others" if len(varying) > 1 else ""
         raise InputError(
             "which column tells the groups apart is not said",
             found=f"the study varies in: {', '.join(varying) or 'nothing'}" if self.study else "",
-            allowed=", ".join(self.table.columns),
-            hint="by=… (--by on the command line)",
+            allowed=", ".join(columns or self.table.columns),
+            hint=f"by=… (--by on the command line){others}",
         )
 
     def counting(self, asked: str | None, sides: StudySides | None = None) -> Counting:
@@ -135,11 +140,24 @@ def results(data: Any, *, store: str | Path | None = None, selection: str | None
     """Whatever holds results: a table file or frame, a study, its file or its name (selection: by name)."""
     if isinstance(data, Results):
         return data
-    if not _is_study(data, store):
-        return Results(read_table(data))
+    analysed = _analysed(data, store)
+    return Results(read_table(data)) if analysed is None else study_results(analysed, selection)
+
+
+def _analysed(data: Any, store: str | Path | None) -> StudyResult | None:
+    """What the runs of a study say; None for what is none, as a table."""
+    is_text = isinstance(data, (str, Path))
+    is_name = is_text and Path(data).suffix != ".toml"
+    if is_name and Path(data).is_file():
+        return None
+    if not is_text:
+        from isorun.study.design import Study
+
+        if not isinstance(data, Study):
+            return None
     from isorun import workflow
 
-    return study_results(workflow.analyse(data, store=store), selection)
+    return workflow.analyse_kept(str(data), store=store) if is_name else workflow.analyse(data, store=store)
 
 
 def study_results(analysed: StudyResult, selection: str | None = None) -> Results:
@@ -303,7 +321,7 @@ def compare(
         )
     found = results(data)
     asked = Asked(value, by, where, unit, drop_missing, pair, direction=direction)
-    part = _part(found, asked, found.factor(by), (a, b))
+    part = _part(found, asked, found.factor(by, where), (a, b))
     if found.study is not None:
         refuse_pooling({name: part.table.labels(name) for name in _group_factors()}, part.factor)
     metric = part.metric
@@ -425,7 +443,7 @@ def power(
         return ask(data, second)
     found = results(data)
     asked = Asked(value, by, where, unit, drop_missing, pair)
-    part = _part(found, asked, found.factor(by) if a or b else "", (a, b))
+    part = _part(found, asked, found.factor(by, where) if a or b else "", (a, b))
     sides = _sides_to_simulate(part, [name for name in (a, b) if name])
     units = {group.name: units_of(part.table, group.values, part.counting) for group in sides}
     answer = ask(*_simulated(part, sides, test, [one.values for one in units.values()]))
@@ -459,7 +477,7 @@ def _simulated(part: _Part, sides: Sequence[Group], test: str, units: Sequence[F
 def board_of(data: Any, asked: Asked) -> BoardScores:
     """The scores of many approaches, by task where there are several; for figures."""
     found = results(data)
-    return _board(_part(found, asked, found.factor(asked.by)))
+    return _board(_part(found, asked, found.factor(asked.by, asked.where)))
 
 
 def _board(part: _Part) -> BoardScores:
@@ -501,7 +519,7 @@ def rank(
     from isorun.analysis.leaderboards.leaderboard import BoardOptions, leaderboard
 
     found = results(data)
-    part = _part(found, Asked(value, by, where, unit, drop_missing, pair, task, direction), found.factor(by))
+    part = _part(found, Asked(value, by, where, unit, drop_missing, pair, task, direction), found.factor(by, where))
     metric = part.metric
     better = metric.direction or "higher"
     board = _board(part)
@@ -557,7 +575,7 @@ def agree(
             found=f"value: {', '.join(columns)}; by: {by}; pair: {pair}",
             hint="--value METRIC --by COLUMN --pair seed, or --value METRIC,METRIC",
         )
-    part = _part(found, asked, found.factor(by), sides)
+    part = _part(found, asked, found.factor(by, where), sides)
     metric = part.metric
     groups, notes = sides_of(part.table, columns[0], part.factor, pair, only=sides, drop_missing=drop_missing)
     return agreement_table(
@@ -567,18 +585,6 @@ def agree(
         notes=notes,
         conditions=(*part.conditions(metric), *shared_draws(part.table, pair, part.counting)),
     )
-
-
-def _is_study(data: Any, store: str | Path | None) -> bool:
-    if not isinstance(data, (str, Path)):
-        from isorun.study.design import Study
-
-        return isinstance(data, Study)
-    if Path(data).suffix == ".toml" or Path(data).is_file():
-        return Path(data).suffix == ".toml"
-    from isorun import workflow
-
-    return str(data) in workflow.recent(store)
 
 
 def _is_list_of_numbers(data: Any) -> bool:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from isorun.errors import IsorunError, StoreConflict
-from isorun.execution import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, job_of
+from isorun.execution import Event, ExecutorFailed, Job, Preparing, RowsLogged, RunEnded, RunStarted, job_of
 from isorun.session import Session, blaming
 from isorun.store import Claim, Holder
 from isorun.study.cells import Cell
@@ -86,6 +86,9 @@ class Observer:
 
     def work_planned(self, runs: int) -> None:
         """So many more runs are to come."""
+
+    def environment_told(self, cell: Cell, message: str) -> None:
+        """The environment of a run is being made, which may take long: how far that is."""
 
     def run_started(self, cell: Cell) -> None:
         """A run begins."""
@@ -347,6 +350,8 @@ class _Loop:
 
     def _hear(self, told: Event | _StopAsked | None) -> None:
         match told:
+            case Preparing(run_id, message) if run_id in self._running:
+                self._observer.environment_told(self._running[run_id].cell, message)
             case RunStarted(run_id) if run_id in self._running:
                 self._observer.run_started(self._running[run_id].cell)
             case RowsLogged(run_id, rows) if run_id in self._running:

@@ -31,7 +31,15 @@ from isorun.session import (
 )
 from isorun.store import PLANS, STUDIES, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of, withheld_hashes
-from isorun.study.design import Study, kept_study, load_study, with_key, without_secrets
+from isorun.study.design import (
+    Study,
+    extends,
+    kept_study,
+    load_study,
+    together,
+    with_key,
+    without_secrets,
+)
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
@@ -70,26 +78,49 @@ _MOST_STUDIES: Final = 50
 
 def load(source: str | Path | Study, *, store: Store = None) -> Study:
     """A study: as it is, from a file, or an earlier ad hoc one by its name, which wins over a folder called like it."""
+    with opened(source, store) as (study, _):
+        return study
+
+
+@contextmanager
+def opened(source: str | Path | Study | None, store: Store = None) -> Iterator[tuple[Study, Store]]:
+    """The study, and the store of its records: an ad hoc study's is the one that keeps it, which is open already.
+
+    source: None for the latest ad hoc study. So whoever asks for a study by its name opens one store, once.
+    """
     if isinstance(source, Study):
-        return source
-    if not isinstance(source, (str, Path)):
+        yield source, store
+        return
+    if source is not None and not isinstance(source, (str, Path)):
         raise StudyError(
             "that is no study",
             found=f"{source!r:.60}",
             allowed="a study file, the name of an earlier ad hoc study, or an isorun.Study",
         )
-    path = Path(source)
+    path = Path(source or "")
     if path.suffix == ".toml" and path.is_file():
-        return load_study(path)
+        yield load_study(path), store
+        return
     with _found(_place(None, store)) as kept:
-        known = () if kept is None else kept.documents(STUDIES).names()
-        if kept is not None and str(source) in known:
-            return _recalled(str(source), kept)
-    if path.suffix == ".toml" or path.exists():
+        names = () if kept is None else kept.documents(STUDIES).names()
+        if kept is not None and (str(source) in names or (source is None and names)):
+            yield _recalled(names[0] if source is None else str(source), kept), kept
+            return
+    yield _not_kept(source, path, names), store
+
+
+def _not_kept(source: str | Path | None, path: Path, names: Sequence[str]) -> Study:
+    """The study of a file after all; an error where there is none."""
+    if source is None:
+        raise NothingRecorded(
+            "no study is named, and no ad hoc study was run in this folder",
+            hint="isorun report study.toml, or isorun run -n 16 -- python train.py first",
+        )
+    if path.suffix == ".toml" or (path.exists() and str(source)):
         return load_study(path)
     what = f"there is neither a study file nor an earlier ad hoc study {str(source)!r}"
     hint = "isorun run study.toml, or isorun run -- COMMAND"
-    raise StudyError(what, allowed=known_names(str(source), known), hint=hint)
+    raise StudyError(what, allowed=known_names(str(source), names), hint=hint)
 
 
 def cells(study: Study | str | Path, *, store: Store = None) -> tuple[Cell, ...]:
@@ -97,11 +128,11 @@ def cells(study: Study | str | Path, *, store: Store = None) -> tuple[Cell, ...]
 
     Where values are withheld from records, a cell's id is made with the store's key; without a store it is provisional.
     """
-    study = load(study, store=store)
-    if not any(withheld_hashes(study, None).values()):
-        return cells_of(study)
-    with _found(_place(study, store)) as found:
-        return cells_of(study, found.key if found else None)
+    with opened(study, store) as (declared, place):
+        if not any(withheld_hashes(declared, None).values()):
+            return cells_of(declared)
+        with _found(_place(declared, place)) as found:
+            return cells_of(declared, found.key if found else None)
 
 
 def missing(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
@@ -132,9 +163,10 @@ def run(
     (forked from a server that imported the frameworks) or "fresh" (the reference). devices: "auto", "none" or those
     that may be used ("0,1"). only: which cells; all when not given.
     """
-    study = load(study, store=store)
-    with session_of(study, store=store, executor=executor, jobs=jobs, launch=launch, devices=devices) as session:
-        return run_missing(study, session, observer, only)
+    with opened(study, store) as (declared, place):
+        options = session_of(declared, store=place, executor=executor, jobs=jobs, launch=launch, devices=devices)
+        with options as session:
+            return run_missing(declared, session, observer, only)
 
 
 def run_missing(
@@ -155,7 +187,15 @@ def session_of(
     devices: str = "auto",
     python: str = "",
 ) -> AbstractContextManager[Session]:
-    """The store and the executor of a study, each opened once."""
+    """The store and the executor of a study, each opened once.
+
+    Environments of other kinds than the interpreter are looked at before: what one of them refuses leaves nothing.
+    """
+    for environment in study.environments.values():
+        if environment.kind:
+            from isorun.environments import opened_environment
+
+            opened_environment(environment)
     where = _place(study, store)
     return open_session(
         where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices, python)
@@ -169,19 +209,29 @@ def records(study: Study | str | Path, *, store: Store = None, beyond: Iterable[
     """
     from isorun.analysis.studies.record_table import Records
 
-    study = load(study, store=store)
-    with _recorded(_place(study, store), f"the study {study.name!r}") as opened:
-        return Records(opened.records(_ids(cells_of(study, opened.key), beyond)))
+    with opened(study, store) as (declared, place), _recorded(place, declared) as records_kept:
+        return Records(records_kept.records(_ids(cells_of(declared, records_kept.key), beyond)))
 
 
-def analyse(study: Study | str | Path, *, store: Store = None, beyond: Iterable[Cell] = ()) -> StudyResult:
-    """Everything a report needs to know of the study's runs, and of those of the cells beyond it."""
-    study = load(study, store=store)
-    with _recorded(_place(study, store), f"the study {study.name!r}") as opened:
-        study = with_key(study, opened.key)
-        found = opened.records(_ids(cells_of(study), beyond))
-        told = (*_runs_beyond(study, opened), *store_conditions(opened))
-    return analyse_records(study, found, told)
+def analyse(
+    study: Study | str | Path | None = None, *, store: Store = None, beyond: Iterable[Cell] = ()
+) -> StudyResult:
+    """Everything a report needs to know of the study's runs, and of those of the cells beyond it.
+
+    study: the latest ad hoc study of this folder when not given.
+    """
+    with opened(study, store) as (declared, place), _recorded(place, declared) as records_kept:
+        keyed = with_key(declared, records_kept.key)
+        found = records_kept.records(_ids(cells_of(keyed), beyond))
+        told = (*_runs_beyond(keyed, records_kept), *store_conditions(records_kept))
+    return analyse_records(keyed, found, told)
+
+
+def analyse_kept(name: str, *, store: Store = None) -> StudyResult | None:
+    """What the runs of an ad hoc study say; None where no study of this name is kept."""
+    with _found(_place(None, store)) as kept:
+        known = kept is not None and name in kept.documents(STUDIES).names()
+        return analyse(name, store=kept) if known else None
 
 
 def _ids(declared: Iterable[Cell], beyond: Iterable[Cell]) -> Iterable[str]:
@@ -204,15 +254,31 @@ def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Con
 
 
 def remember(study: Study, *, store: Store = None) -> None:
-    """Keep the declaration of an ad hoc study in its store, so that it can be reported on by name."""
+    """Keep the declaration of an ad hoc study in its store, so that it can be reported on by name.
+
+    Levels, seeds and repeats of the same command that are kept under the name already stay beside its own.
+    """
     place = _place(study, store)
     with (
         nullcontext(place) if isinstance(place, AbstractStore) else open_store(place) as opened,
         blaming("store", opened),
     ):
-        kept = without_secrets(with_key(study, opened.key))
-        document = {"folder": str(Path(study.folder).resolve()), **kept}
+        study = with_key(study, opened.key)
+        before = _kept_before(study, opened)
+        if before is not None and extends(study, before):
+            study = together(study, before)
+        document = {"folder": str(Path(study.folder).resolve()), **without_secrets(study)}
         opened.documents(STUDIES).write(study.name, document)
+
+
+def _kept_before(study: Study, store: AbstractStore) -> Study | None:
+    """What is kept under the study's name; None where that is nothing, or cannot be read."""
+    if study.name not in recent(store):
+        return None
+    try:
+        return _recalled(study.name, store)
+    except IsorunError:
+        return None
 
 
 def recent(store: Store = None) -> tuple[str, ...]:
@@ -257,12 +323,13 @@ def _found(place: str | AbstractStore) -> Iterator[AbstractStore | None]:
 
 
 @contextmanager
-def _recorded(place: str | AbstractStore, whose: str) -> Iterator[AbstractStore]:
+def _recorded(store: Store, study: Study | None) -> Iterator[AbstractStore]:
     """The store to read runs from."""
+    place = _place(study, store)
     with _found(place) as found:
         if found is None:
             raise NothingRecorded(
-                f"nothing has been recorded for {whose}",
+                f"nothing has been recorded for {f'the study {study.name!r}' if study else 'any study'}",
                 found=f"there is no store {place}",
                 hint="isorun run makes the runs; --store names a store that lies elsewhere",
             )
@@ -379,14 +446,14 @@ class Status:
 
 def status(study: Study | str | Path | None = None, *, store: Store = None) -> Status:
     """What is finished, what runs now and who runs it; from any process, while others are at work."""
-    declared = None if study is None else load(study, store=store)
-    place = _place(declared, store)
-    with _recorded(place, f"the study {declared.name!r}" if declared else "any study") as opened:
-        holders = opened.holders()
-        cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared, opened.key)}
+    with ExitStack() as stack:
+        declared, place = (None, store) if study is None else stack.enter_context(opened(study, store))
+        found = stack.enter_context(_recorded(place, declared))
+        holders = found.holders()
+        cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared, found.key)}
         asked = None if declared is None else tuple(cells)
-        finished, tried = opened.finished(asked), {run_id.rpartition("-")[0] for run_id in opened.run_ids(asked)}
-        runs = runs_folder(place, declared.folder if declared else ".")
+        finished, tried = found.finished(asked), {run_id.rpartition("-")[0] for run_id in found.run_ids(asked)}
+        runs = runs_folder(found, declared.folder if declared else ".")
     if declared is None:
         running = tuple(_in_progress(holder, runs) for holder in holders)
         held = {holder.cell_id for holder in holders}
@@ -456,20 +523,20 @@ def _other_input(made: Sequence[RunRecord]) -> Iterator[Condition]:
 
 
 def _renamed(study: Study, store: AbstractStore) -> Iterator[Condition]:
-    """A name that another command had: its runs stay in the store, but no longer under it."""
-    if study.name not in recent(store):
+    """A name that another command had, or this one with other settings: its runs stay, but no longer under it."""
+    before = _kept_before(study, store)
+    if before is None or extends(with_key(study, store.key), before):
         return
     from isorun.analysis.evidence import Condition
     from isorun.worker.redaction import redacted_argv
 
-    try:
-        kept = {approach.command for approach in _recalled(study.name, store).approaches.values()}
-    except IsorunError:
-        return
+    kept = {approach.command for approach in before.approaches.values()}
     if kept.isdisjoint(tuple(redacted_argv(item.command, {})) for item in study.approaches.values()):
-        was = shlex.join(next(iter(kept)))
-        message = f"the name {study.name} was that of another command ({was}), whose runs stay in the store without it"
-        yield Condition("name-taken", message, "another --name keeps both")
+        was = f"of another command ({shlex.join(next(iter(kept)))})"
+    else:
+        was = "of this command with another environment, interpreter or secret, or with its own seeds"
+    message = f"the name {study.name} was that {was}, whose runs stay in the store without it"
+    yield Condition("name-taken", message, "another --name keeps both")
 
 
 def _edited(study: Study, made: Sequence[RunRecord], finished: int, left: int) -> Iterator[Condition]:

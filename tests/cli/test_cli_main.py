@@ -6,7 +6,11 @@ import time
 
 import pytest
 
-from isorun.cli.main import COMMANDS
+from isorun import session, workflow
+from isorun.cli.main import COMMANDS, main
+from isorun.store.folder import FolderStore
+from isorun.study.design import changed, load_study
+from isorun.testing.instant_executor import Computed, InstantExecutor
 
 
 def test_help_names_every_command(shell):
@@ -72,3 +76,60 @@ def test_what_an_encoding_lacks_is_printed_as_a_question_mark(toy):
     done = toy("report", env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr
     assert " ? " in done.stdout
+
+
+BOTH = ["store", "executor"]
+
+
+@pytest.fixture
+def opened(tmp_path, monkeypatch):
+    """What is opened from now on, in a folder with a study, four runs of it, and the same study kept by name."""
+    monkeypatch.chdir(tmp_path)
+    approaches = "".join(f'approaches.{name}.command = "python a.py {name}"\n' for name in "xy")
+    (tmp_path / "study.toml").write_text(f'{approaches}repeats = 2\nmetrics.acc = "higher"\n')
+    study = load_study(tmp_path / "study.toml")
+    executor = InstantExecutor(lambda job: Computed({"acc": 0.9 + job.seed % 997 / 10_000}), 2)
+    with FolderStore(tmp_path / ".isorun") as store:
+        workflow.remember(changed(study, name="kept", repeats=4), store=store)
+        workflow.run(study, store=store, executor=executor)
+    found = []
+    original = session.open_store
+
+    def open_store(*arguments, **options):
+        found.append("store")
+        return original(*arguments, **options)
+
+    def open_executor(*_):
+        found.append("executor")
+        return executor
+
+    for module in (session, workflow):
+        monkeypatch.setattr(module, "open_store", open_store)
+    monkeypatch.setattr(session, "open_executor", open_executor)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("run -- python a.py", BOTH),
+        ("run --name mine -- python a.py --password hunter2", BOTH),
+        ("run study.toml", ["store"]),
+        ("run kept", BOTH),
+        ("run kept --json", BOTH),
+        ("decide --max-runs 5 -- python a.py 1 --vs- python a.py 2", BOTH),
+        ("decide study.toml --max-runs 5", BOTH),
+        ("decide kept --max-runs 5", BOTH),
+        ("report", ["store"]),
+        ("report kept", ["store"]),
+        ("report study.toml", ["store"]),
+        ("compare kept", ["store"]),
+        ("compare study.toml", ["store"]),
+        ("summarize kept", ["store"]),
+        ("status kept", ["store"]),
+    ],
+)
+def test_a_command_opens_its_store_once_and_its_executor_once(words, expected, opened, capsys):
+    assert main(words.split()) == 0, capsys.readouterr().err
+    assert opened == expected
+    capsys.readouterr()

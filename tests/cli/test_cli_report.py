@@ -48,8 +48,8 @@ def test_json_is_strict_and_has_the_groups(ran):
         group = groups[level]
         assert (group["approach"], group["config"], group["environment"]) == ("toy", "default", "default")
         assert (group["planned"], group["runs"]["finished"], group["unit"]) == (3, 3, unit)
-        assert group["rules"]
-        for rule in group["rules"]:
+        assert group["selections"]
+        for rule in group["selections"]:
             assert rule["all"]["metrics"]["test_acc"]["overall"]["n"] == len(rule["runs"]) == 3
 
 

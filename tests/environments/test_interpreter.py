@@ -1,11 +1,13 @@
 import os
 import sys
+import time
 
 import pytest
 
-from isorun.environments import Folders
+from isorun.environments import Folders, interpreter
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program
 from isorun.errors import ExecutionError
+from isorun.execution.keeper import processes
 from isorun.study import Environment
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -114,6 +116,20 @@ def test_what_is_no_usable_python_is_refused_with_what_it_said(tmp_path, text, f
         Interpreters().find(str(program), ENV, tmp_path)
     assert found in caught.value.found
     assert caught.value.allowed == "Python 3.8 or newer"
+
+
+def test_an_interpreter_that_never_answers_is_named_while_one_waits_and_given_up(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(interpreter, "_SILENT_SECONDS", 0.1)
+    monkeypatch.setattr(interpreter, "_PROBE_SECONDS", 0.5)
+    program = executable(tmp_path / "python", f"#!/bin/sh\necho $$ > {tmp_path}/pid\nsleep 600\n")
+    with pytest.raises(ExecutionError) as caught:
+        Interpreters().find(str(program), ENV, tmp_path)
+    assert caught.value.found == "no answer in 0.5 seconds"
+    assert capsys.readouterr().err == f"isorun: waiting for {program} to say which Python it is\n"
+    session, until = int((tmp_path / "pid").read_text()), time.monotonic() + 5
+    while any(process.session == session for process in processes().values()):
+        assert time.monotonic() < until, "what it started is still there"
+        time.sleep(0.01)
 
 
 def test_a_file_that_may_not_be_executed_and_a_folder_are_told_apart(tmp_path):

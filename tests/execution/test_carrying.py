@@ -210,6 +210,20 @@ def test_a_signal_that_comes_before_the_job_leaves_a_record_too(make_job, tmp_pa
     assert read_record(tmp_path / "there").state is RunState.INTERRUPTED
 
 
+def test_whoever_starts_it_with_the_signal_blocked_gets_a_record_however_early_it_comes(make_job, tmp_path):
+    (tmp_path / "job.json").write_text(json.dumps(make_job(("sleep", "60")).to_json()))
+    command = [sys.executable, "-m", "isorun.execution.carrying", str(tmp_path / "job.json"), str(tmp_path / "there")]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=30)
+    assert running.returncode == 0
+    assert read_record(tmp_path / "there").state is RunState.INTERRUPTED
+
+
 def _holds_back(pid, number):
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return bool(int(status["SigBlk"], 16) >> (number - 1) & 1)

@@ -109,11 +109,21 @@ def test_a_pipe_that_never_ends_holds_nobody_up(pipe, copied):
     os.close(writing)
 
 
-@pytest.mark.parametrize("path", ["/dev/null", "/dev/zero", "/"])
-def test_devices_and_folders_are_not_copied(path, copied):
+@pytest.mark.parametrize("path", ["/dev/null", "/"])
+def test_nothing_and_folders_are_not_copied(path, copied):
     fd = os.open(path, os.O_RDONLY)
     given = copied(fd)
     assert given.open() is None
+    os.close(fd)
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/urandom"])
+def test_a_device_that_never_ends_is_refused_by_its_name(path, copied):
+    fd = os.open(path, os.O_RDONLY)
+    given = copied(fd)
+    with pytest.raises(ExecutionError, match=path):
+        given.open()
+    assert given.identity(5.0) == {"sha256": None, "bytes": 0}
     os.close(fd)
 
 

@@ -46,7 +46,7 @@ def test_every_warning_code_is_described(module):
 
 def test_numbers_are_as_logged_and_complete(troubled):
     group = json_report.to_json(troubled)["groups"][0]
-    rule = group["rules"][0]
+    rule = group["selections"][0]
     overall = rule["all"]["metrics"]["test_acc"]["overall"]
     assert overall["n"] == len(rule["runs"]) == 7
     assert overall["max"] == max(run["values"]["test_acc"] for run in rule["runs"]) < 1.0
@@ -56,5 +56,5 @@ def test_numbers_are_as_logged_and_complete(troubled):
 
 
 def test_one_run_has_null_for_its_spread(single):
-    overall = json_report.to_json(single)["groups"][0]["rules"][0]["all"]["metrics"]["perplexity"]["overall"]
+    overall = json_report.to_json(single)["groups"][0]["selections"][0]["all"]["metrics"]["perplexity"]["overall"]
     assert (overall["sd"], overall["sd_ci90"], overall["max_diff"]) == (None, None, None)

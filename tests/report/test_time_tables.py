@@ -42,7 +42,7 @@ def test_json_has_all_three_and_the_seconds_of_a_run_leave_start_up_out():
     (group,) = report["groups"]
     means = [group["cost"][name]["mean"] for name in ("wall_seconds", "startup_seconds", "training_seconds")]
     assert means == [10.0, 2.0, 8.0]
-    assert [run["seconds"] for run in group["rules"][0]["runs"]] == [8.0, 8.0]
+    assert [run["seconds"] for run in group["selections"][0]["runs"]] == [8.0, 8.0]
 
 
 def test_a_start_up_longer_than_the_run_is_never_a_negative_time():

@@ -142,6 +142,13 @@ def test_a_half_written_file_is_cleaned_only_when_its_writer_has_gone(tmp_path: 
     nursery.close()
 
 
+def test_a_half_written_file_is_cleaned_also_where_nothing_else_waits(tmp_path: Path):
+    FolderStore(tmp_path).close()
+    (tmp_path / "inbox" / "cell-1.json.1-abc.tmp").write_bytes(b"half")
+    FolderStore(tmp_path).close()
+    assert list((tmp_path / "inbox").iterdir()) == []
+
+
 def test_a_file_taken_by_a_cleaner_before_it_was_locked_is_written_again(tmp_path: Path, monkeypatch):
     with FolderStore(tmp_path) as store:
         files = store._files

@@ -127,3 +127,20 @@ def test_the_registry_needs_nothing_beyond_the_standard_library():
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             for name in [node.module] if absolute else names:
                 assert name.partition(".")[0] in sys.stdlib_module_names, f"{path} imports {name}"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import torch; torch.nn.Linear(2, 2)(torch.ones(2))", ["torch: no optimizer made a step"]),
+        ("import sklearn", ["sklearn: its weights are digested only where the training calls isorun.digest"]),
+        ("import torch, isorun; isorun.digest('mine', torch.ones(2))", []),
+        ("import torch; w = torch.ones(2, requires_grad=True); torch.optim.SGD([w], 0.1).step()", []),
+        ("import numpy", []),
+    ],
+)
+def test_a_run_without_a_digest_says_why(train, code, told):
+    trained = train("-c", code)
+    assert trained.returncode == 0, trained.stderr
+    notes = [note["message"] for note in trained.of_kind("note") if note["code"] == "no-digest"]
+    assert [note.partition(",")[0].partition(" or ")[0] for note in notes] == told

@@ -65,6 +65,39 @@ def test_pythons_own_library_still_draws_what_nobody_foresees(train):
     assert runs[0].of_kind("note") == []
 
 
+ENTROPY = """
+import os
+os.urandom(4)
+import random, secrets, uuid, tempfile
+uuid.uuid4()
+secrets.token_hex(4)
+random.SystemRandom().random(); os.urandom(1)
+tempfile.mkdtemp()
+import theirs
+theirs.draw()
+"""
+
+
+def test_entropy_of_the_system_that_a_training_draws_on_is_told_as_open_with_file_and_line(train, tmp_path):
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "theirs.py").write_text("import uuid\ndef draw():\n    return uuid.uuid4()\n")
+    script = tmp_path / "train.py"
+    script.write_text(ENTROPY)
+    extra = {"PYTHONPATH": str(tmp_path / "site-packages")}
+    trained = train("train.py", level="deterministic", seed=3, extra=extra)
+    assert trained.returncode == 0, trained.stderr
+    (environment,) = trained.of_kind("environment")
+    told = [what.replace(f"{script}:", "") for what in environment["effective"]["open"] if "entropy" in what]
+    assert told == [
+        "os.urandom or random.SystemRandom at 3 drew on the system's entropy",
+        "uuid at 5 drew on the system's entropy",
+        "secrets at 6 drew on the system's entropy",
+        "os.urandom or random.SystemRandom at 7 drew on the system's entropy",
+        "uuid at 10 drew on the system's entropy",
+    ]
+    assert not any(event["effective"].get("open") for event in train("train.py", extra=extra).of_kind("environment"))
+
+
 CHILDREN = """
 import multiprocessing as mp, os, subprocess, sys, threading
 import numpy as np

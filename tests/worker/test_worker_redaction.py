@@ -7,7 +7,14 @@ import time
 
 import pytest
 
-from isorun.worker.redaction import REDACTED, recorded_variables, redacted_argv, secret_values, withheld_values
+from isorun.worker.redaction import (
+    REDACTED,
+    recorded_variables,
+    redacted_argv,
+    secret_values,
+    withheld_values,
+    without_secrets,
+)
 
 SECRET_NAMES = [
     "AWS_ACCESS_KEY_ID",
@@ -265,3 +272,19 @@ def test_very_long_arguments_are_looked_through_quickly(piece):
     began = time.process_time()
     redacted_argv([piece * (130_000 // len(piece))], {})
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("printed", "kept"),
+    [
+        ("postgres://u:p@ss/w@h/d", f"postgres://{REDACTED}@h/d"),
+        ("x=http://a:b@c,http://d:e@f", f"x=http://{REDACTED}@c,http://{REDACTED}@f"),
+        ("http://host.example:8080/a@b/c", "http://host.example:8080/a@b/c"),
+        ("https://medium.com/@someone/post", "https://medium.com/@someone/post"),
+        ("https://h/p?x=a:b@c", "https://h/p?x=a:b@c"),
+        ("ssh://git@h/x", "ssh://git@h/x"),
+        ("http://[::1]:80/a@b", "http://[::1]:80/a@b"),
+    ],
+)
+def test_a_login_is_told_from_a_port_and_a_path(printed, kept):
+    assert without_secrets(printed) == kept

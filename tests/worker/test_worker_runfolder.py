@@ -14,6 +14,7 @@ from worker_trainings import run_environment
 
 from isorun.execution.output import HeldFolder, read_run_folder
 from isorun.worker import runfolder
+from isorun.worker.fingerprint import Cache
 from isorun.worker.recorder import Recorder
 from isorun.worker.runfolder import RowTail
 
@@ -223,3 +224,18 @@ def test_a_main_file_is_chosen_by_evidence_and_not_by_its_name(tmp_path):
     files = runfolder.read_files(tmp_path, lambda name, _: seen.append(name))
     assert runfolder.main_file(files) == "events-5.jsonl"
     assert seen == ["events.jsonl", "events-5.jsonl"]
+
+
+def test_what_is_kept_between_runs_is_for_the_owner_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("ISORUN_CACHE", raising=False)
+    before = os.umask(0)
+    try:
+        kept = Cache("hashes")
+        kept.put("a", 1)
+        kept.save()
+    finally:
+        os.umask(before)
+    assert Cache("hashes").get("a") == 1
+    for path in (tmp_path / "cache", *(tmp_path / "cache").rglob("*")):
+        assert path.stat().st_mode & 0o077 == 0, path

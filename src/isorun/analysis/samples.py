@@ -69,7 +69,7 @@ def finite_sample(values: npt.ArrayLike, name: str, *, minimum: int = 1) -> Floa
     _require_finite(sample, name)
     require_moderate(sample, name)
     if sample.size < minimum:
-        raise InputError(f"{name} has too few values", found=f"{sample.size}", allowed=f"{minimum} or more")
+        raise InputError(f"there are too few values in {name}", found=f"{sample.size}", allowed=f"{minimum} or more")
     return sample
 
 

@@ -71,7 +71,6 @@ def declare_table(parser: argparse.ArgumentParser, *, optional: bool = False, ju
     )
     about = "for a study: the selection, which epoch runs are judged at (default: its first)"
     parser.add_argument("--selection", metavar="NAME", help=about)
-    parser.add_argument("--rule", dest="selection", help=argparse.SUPPRESS)
     parser.add_argument("--store", metavar="FOLDER", help="for a study: where records are kept")
     if judges:
         about = "what is judged and which direction is better: --value and --direction in one word"

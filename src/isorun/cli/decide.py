@@ -6,7 +6,8 @@ isorun decide -- python a.py --vs- python b.py         two commands, without wri
 
 Looks after every run, by a sequential rank test whose error rate holds however often it looks; --method naive is the
 plain test at every look, with the error rate it really has. --pair runs both sides with the same seeds, and judges
-their differences. What counts is units: a seed, or at level default a run, that was drawn independently.
+their differences. What counts is units: a seed, or at level default a run, that was drawn independently. The plan
+(budget, test, error rate) is declared before the first look; what is not typed later stays as it was declared.
 """
 
 from __future__ import annotations
@@ -46,24 +47,23 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--pair", nargs="?", const="seed", metavar="seed", help="run both sides with the same seeds; judge differences"
     )
     parser.add_argument("--selection", metavar="NAME", help="which epoch runs are judged at (default: its first)")
-    parser.add_argument("--rule", dest="selection", help=argparse.SUPPRESS)
     parser.add_argument(
         "--margin", type=float, metavar="X", help="a difference that does not matter: allows equivalent"
     )
     parser.add_argument(
         "--max-runs",
         type=_budget,
-        default=30,
         metavar="N",
         help="the budget a side; 0: none; 30,60,120: stages that may be gone on to (default: 30)",
     )
     parser.add_argument(
         "--test", metavar="NAME", help="brunner-munzel (default: spreads may differ), mann-whitney; pairs: signed-rank"
     )
-    parser.add_argument("--min-runs", type=int, default=5, metavar="N", help="before the first look (default: 5)")
+    parser.add_argument("--min-runs", type=int, metavar="N", help="before the first look (default: 5)")
     parser.add_argument("--method", metavar="NAME", help="sequential, e-process, naive or fixed")
-    parser.add_argument("--spending", default="power-1.5", metavar="NAME", help="power-1.5, pocock or obrien-fleming")
-    parser.add_argument("--alpha", type=float, default=0.05, metavar="P", help="error rate (default: 0.05)")
+    about = "power-1.5 (default), pocock or obrien-fleming"
+    parser.add_argument("--spending", metavar="NAME", help=about)
+    parser.add_argument("--alpha", type=float, metavar="P", help="error rate (default: 0.05)")
     parser.add_argument("--no-futility", action="store_true", help="go on even when it looks hopeless")
     parser.add_argument(
         "-j", "--jobs", type=int, default=1, metavar="N", help="runs at a time, each on CPUs of its own"
@@ -84,8 +84,10 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.report.comparisons import decision_view
     from isorun.scheduling import INTERRUPTED
 
-    study = _study(options)
-    with Progress(study, sys.stderr) as progress:
+    with (
+        workflow.opened(_source(options), options.store) as (study, store),
+        Progress(study, sys.stderr) as progress,
+    ):
         result = decide(
             study,
             by=options.by,
@@ -99,18 +101,17 @@ def execute(options: argparse.Namespace) -> int:
             pair=options.pair,
             observer=progress,
             margin=options.margin,
-            max_runs=options.max_runs or None,
+            max_runs=options.max_runs,
             test=options.test,
             min_runs=options.min_runs,
             method=options.method,
             spending=options.spending,
             alpha=options.alpha,
-            futility=not options.no_futility,
-            **cli.session_options(options),
+            futility=False if options.no_futility else None,
+            keep_study=bool(options.command),
+            **{**cli.session_options(options), "store": store},
         )
     assert isinstance(result, StudyDecision)
-    if options.command:
-        workflow.remember(result.study, store=options.store)  # so that a report of it shows all its runs
     if options.figure:
         from isorun.report.figures.decision_paths import sequential_path
         from isorun.report.figures.files import save_figure
@@ -143,22 +144,18 @@ def _budget(text: str) -> int | list[int]:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def _study(options: argparse.Namespace) -> Study:
-    from isorun import workflow
-
+def _source(options: argparse.Namespace) -> Study | str:
+    """The study of two commands, or the name of one."""
     examples = "isorun decide study.toml, or isorun decide -- python a.py --vs- python b.py"
     if not cli.study_or_command(options, options.data, examples, allowed=("metrics",)):
         for text in (options.metrics or [])[:1]:
             options.value, direction = cli.named_metric(text)
             options.direction = direction or options.direction
-        return workflow.load(options.data, store=options.store)
+        return str(options.data)
     words = options.command
     if words.count(_VERSUS) != 1 or words[0] == _VERSUS or words[-1] == _VERSUS:
         raise UsageError("two commands are compared", found=" ".join(words), hint=f"COMMAND … {_VERSUS} COMMAND …")
     middle = words.index(_VERSUS)
     if options.pair and not options.levels:
         options.levels = ["fixed-seed"]
-    study = cli.study_of([words[:middle], words[middle + 1 :]], options)
-    if study.name not in workflow.recent(options.store):  # a kept one may know more runs than are declared here
-        workflow.remember(study, store=options.store)
-    return study
+    return cli.study_of([words[:middle], words[middle + 1 :]], options)

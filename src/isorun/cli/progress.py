@@ -93,6 +93,10 @@ class Progress(Observer):
             if self._live:
                 self._rewrite(f"{self._counts()}  {cell.label} …")
 
+    def environment_told(self, cell: Cell, message: str) -> None:
+        """How far the making of an environment is."""
+        self._say(f"{cell.environment}: {message}")
+
     def rows_logged(self, cell: Cell, rows: Sequence[Mapping[str, Any]]) -> None:
         """What a running training logged last; only on a terminal, where it takes no line of its own."""
         if self._live and rows:

@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from isorun import cli
-from isorun.errors import NothingRecorded, UsageError
+from isorun.errors import UsageError
 
 if TYPE_CHECKING:
     from isorun.analysis.studies.study_result import StudyResult
@@ -39,7 +39,7 @@ def execute(options: argparse.Namespace) -> int:
     from isorun import workflow
     from isorun.report import terminal
 
-    result = workflow.analyse(options.study or _latest(options), store=options.store)
+    result = workflow.analyse(options.study, store=options.store)
     written = [*_write_pages(result, options), *_write_figures(result, options)]
     if options.json:
         from isorun.report import json_report
@@ -67,15 +67,3 @@ def _write_figures(result: StudyResult, options: argparse.Namespace) -> list[str
     from isorun.report.figures.study_figures import study_figures
 
     return cli.write_figures(study_figures(result), options.figures, pdf=options.pdf)
-
-
-def _latest(options: argparse.Namespace) -> str:
-    from isorun import workflow
-
-    names = workflow.recent(options.store)
-    if not names:
-        raise NothingRecorded(
-            "no study is named, and no ad hoc study was run in this folder",
-            hint="isorun report study.toml, or isorun run -n 16 -- python train.py first",
-        )
-    return names[0]

@@ -20,6 +20,7 @@ from isorun.errors import harmless
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:
+    from isorun import workflow
     from isorun.analysis.evidence import Condition
     from isorun.scheduling import Outcome
     from isorun.store import AbstractStore
@@ -52,12 +53,19 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Carry the study out and say what came of it."""
     from isorun import workflow
-    from isorun.cli.progress import Progress
 
-    study = _study(options)
-    if options.dry_run:
-        return _dry_run(study, options)
-    with workflow.session_of(study, **cli.session_options(options)) as session:
+    with workflow.opened(_source(options), options.store) as (loaded, store):
+        study = _with_policy(loaded, options)
+        return _dry_run(study, options, store) if options.dry_run else _carry_out(study, options, store)
+
+
+def _carry_out(study: Study, options: argparse.Namespace, store: workflow.Store) -> int:
+    from isorun import workflow
+    from isorun.cli.progress import Progress
+    from isorun.study.design import with_key
+
+    with workflow.session_of(study, **{**cli.session_options(options), "store": store}) as session:
+        study = with_key(study, session.store.key)
         conditions = workflow.reuse_conditions(study, session.store, adhoc=not options.study)
         for condition in conditions:  # also at once, since whoever reads this may want to stop before hours of runs
             print(f"isorun: warning: {condition.message}\n  next:    {condition.next_step}", file=sys.stderr)
@@ -71,13 +79,12 @@ def execute(options: argparse.Namespace) -> int:
     return _exit_code(outcome)
 
 
-def _study(options: argparse.Namespace) -> Study:
-    from isorun import workflow
-
+def _source(options: argparse.Namespace) -> Study | str:
+    """The study of a command, or the name of one."""
     examples = "isorun run study.toml, or isorun run -n 16 -- python train.py"
     if cli.study_or_command(options, options.study, examples):
         return cli.study_of([options.command], options)
-    return _with_policy(workflow.load(options.study, store=options.store), options)
+    return str(options.study)
 
 
 def _with_policy(study: Study, options: argparse.Namespace) -> Study:
@@ -88,11 +95,11 @@ def _with_policy(study: Study, options: argparse.Namespace) -> Study:
     return changed(study, policy={**document_of(study)["policy"], **changes}) if changes else study
 
 
-def _dry_run(study: Study, options: argparse.Namespace) -> int:
+def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -> int:
     from isorun import workflow
 
-    left = {cell.id for cell in workflow.missing(study, store=options.store)}  # first: 100,000 cells, but not twice
-    cells = workflow.cells(study, store=options.store)
+    left = {cell.id for cell in workflow.missing(study, store=store)}  # first: 100,000 cells, but not twice
+    cells = workflow.cells(study, store=store)
     if options.json:
         cli.print_json({**cell.to_json(), "missing": cell.id in left} for cell in cells)
         return 0
@@ -137,14 +144,11 @@ def _print(
 
 def _sharing(outcome: Outcome) -> list[Condition]:
     """Runs that had a device together, told at once: whoever started them can still change that."""
-    noted = [next((note for note in record.notes if note.code == "shared-device"), None) for record in outcome.records]
-    sharing = [note.message for note in noted if note]
-    if not sharing:
+    if not any(note.code == "shared-device" for record in outcome.records for note in record.notes):
         return []
-    from isorun.analysis.evidence import Condition, some
+    from isorun.analysis.studies.conditions import shared_device
 
-    message = f"{len(sharing)} of {some(len(noted), 'run')} shared a device ({sharing[0]})"
-    return [Condition("shared-device", message, "lower --jobs, or give more --devices")]
+    return list(shared_device(outcome.records))
 
 
 def _headline(study: Study, outcome: Outcome) -> str:

@@ -1,26 +1,32 @@
 """Where a training runs: a family, prepared on the machine that carries the run out. Here is what every kind promises.
 
-A step before the run yields how to launch in the environment and what it is. Which kinds there are is looked up here
-and nowhere else: `interpreter`, or a name that some distribution brings (entry-point group `isorun.environments`).
+A study names its kind and settings (`kind = "box"`), which the kind checks before anything runs. What takes long is
+made once on each machine, under a lock. A step before the run yields how to launch in the environment and what it is.
+Which kinds there are is looked up here and nowhere else: `interpreter`, or a name that some distribution brings
+(entry-point group `isorun.environments`).
 """
 
 from __future__ import annotations
 
 import abc
+import fcntl
+import hashlib
 import json
+import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from isorun.errors import IsorunError, PluginError
 from isorun.study import Environment
+from isorun.study.parsing import INTERPRETER
 
-__all__ = ["ENVIRONMENTS", "INTERPRETER", "AbstractEnvironment", "Environments", "Folders", "Prepared"]
+__all__ = ["ENVIRONMENTS", "AbstractEnvironment", "Environments", "Folders", "Prepared", "opened_environment"]
 
 ENVIRONMENTS: Final = "isorun.environments"
-INTERPRETER: Final = "interpreter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +71,22 @@ class AbstractEnvironment(abc.ABC):
     """One way to say where a training runs: an interpreter, packages, a container image, a code version.
 
     What is declared is part of a cell's id only where it is set; what was found is recorded, and in no id. One object
-    serves all runs of one declared environment.
+    serves all runs of one declared environment. It is opened with what was declared, and refuses settings it cannot use
+    (StudyError). That happens where a study is started as well, before anything is made or run: opening is quick and
+    makes nothing. folder: what `make` left, where there is such a step.
     """
+
+    folder: Path
+
+    def make(self, folder: Path, tell: Callable[[str], None]) -> None:
+        """Make once on this machine what takes long: an image, packages, a checkout; by default there is nothing.
+
+        folder: empty, and for environments with the same kind, python and settings, of any process, the same: whoever
+        comes later finds there what this one left, and `make` is not called again. Others wait meanwhile. When it
+        raises (ExecutionError says why) no run starts, nothing counts as made, and the next one begins with an empty
+        folder. tell: a line for those who wait.
+        """
+        del folder, tell
 
     @abc.abstractmethod
     def prepare(self, command: Sequence[str], working_folder: Path) -> Prepared:
@@ -78,37 +98,80 @@ class AbstractEnvironment(abc.ABC):
 
 
 class Environments:
-    """The environments of the runs on this machine, each opened once, by the name of its kind."""
+    """The environments of the runs on this machine, each opened once and made once, by the name of its kind."""
 
     def __init__(self) -> None:
-        self._opened: dict[tuple[str, str], AbstractEnvironment] = {}
-        self._lock = threading.Lock()
+        self._opened: dict[str, AbstractEnvironment] = {}
+        self._locks: dict[str, threading.Lock] = {}
 
-    def of(self, kind: str, declared: Environment) -> AbstractEnvironment:
-        """The environment of this kind that was declared; PluginError when there is no such kind."""
-        key = (kind, json.dumps([declared.name, declared.to_json()], sort_keys=True))
-        with self._lock:
+    def ready(self, declared: Environment, tell: Callable[[str], None]) -> AbstractEnvironment:
+        """The environment that was declared, with all made that takes long; PluginError when there is no such kind.
+
+        tell: hears how far the making is.
+        """
+        key = json.dumps([declared.name, declared.to_json()], sort_keys=True)
+        # While one is made, runs in others go on: setdefault is one step, and so needs no lock of its own.
+        with self._locks.setdefault(key, threading.Lock()):
             if key not in self._opened:
-                self._opened[key] = _open(kind, declared)
+                made = opened_environment(declared)
+                if type(made).make is not AbstractEnvironment.make:
+                    made.folder = _made_once(made, declared, tell)
+                self._opened[key] = made
             return self._opened[key]
 
 
-def _open(kind: str, declared: Environment) -> AbstractEnvironment:
-    if kind == INTERPRETER:
+def _made_once(environment: AbstractEnvironment, declared: Environment, tell: Callable[[str], None]) -> Path:
+    """The folder of what the environment makes, whichever process made it."""
+    from isorun.worker.fingerprint import cache_folder  # noqa: PLC0415 - only where something is made
+
+    content = json.dumps([declared.python, declared.settings], sort_keys=True)
+    name = f"{declared.kind}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+    folder = cache_folder() / "environments" / name
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    done = folder.with_name(f"{name}.made")
+    with folder.with_name(f"{name}.lock").open("a") as lock:
+        _wait_for(lock, declared, tell)
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700)
+            with _blamed(f"the environment {declared.kind!r} cannot be made"):
+                environment.make(folder, tell)
+            done.touch()
+    return folder
+
+
+def _wait_for(lock: IO[str], declared: Environment, tell: Callable[[str], None]) -> None:
+    """Hold the lock, which the kernel takes back from a process that dies."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        tell(f"waiting for another isorun, which makes the environment {declared.name}")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+@contextmanager
+def _blamed(what: str) -> Iterator[None]:
+    """Whatever another distribution raises names it; isorun's own errors say it themselves."""
+    try:
+        yield
+    except IsorunError:
+        raise
+    except Exception as error:
+        raise PluginError(what, found=f"{type(error).__name__}: {error}") from error
+
+
+def opened_environment(declared: Environment) -> AbstractEnvironment:
+    """The environment that was declared, nothing of it made; an error where its kind or its settings are not known."""
+    if declared.kind in {"", INTERPRETER}:
         from isorun.environments.interpreter import InterpreterEnvironment  # noqa: PLC0415 - it is built on this file
 
         return InterpreterEnvironment(declared)
     from isorun import plugins  # noqa: PLC0415  only where a study names a kind of another distribution
 
-    factory = plugins.load(ENVIRONMENTS, kind, own=(INTERPRETER,))
-    try:
+    factory = plugins.load(ENVIRONMENTS, declared.kind, own=(INTERPRETER,))
+    with _blamed(f"the environment {declared.kind!r} cannot be opened"):
         made = factory(declared)
-    except IsorunError:
-        raise
-    except Exception as error:  # whatever another distribution may raise
-        what = f"the environment {kind!r} cannot be opened"
-        raise PluginError(what, found=f"{type(error).__name__}: {error}") from error
     if not isinstance(made, AbstractEnvironment):
-        what = f"the environment {kind!r} cannot be used"
+        what = f"the environment {declared.kind!r} cannot be used"
         raise PluginError(what, found=type(made).__name__, allowed="a subclass of AbstractEnvironment")
     return made

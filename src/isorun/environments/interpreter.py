@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -28,7 +29,8 @@ _REPLACED: Final = ("python", "python3")
 _PYTHON_NAME: Final = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
 _OLDEST: Final = (3, 8)
 _QUESTION: Final = "import sys; print('isorun-probe', *sys.version_info[:2])"
-_PROBE_SECONDS: Final = 60.0
+_SILENT_SECONDS: Final = 2.0
+_PROBE_SECONDS: Final = 30.0
 
 
 class InterpreterEnvironment(AbstractEnvironment):
@@ -141,23 +143,38 @@ def _missing(program: str, candidate: Path, what: str) -> str:
 def _probe(path: str, variables: Mapping[str, str], working_folder: Path) -> None:
     """Ask as the run will be started: what `python` is may depend on the folder (pyenv) and on variables."""
     try:
-        answer = subprocess.run(
+        asked = subprocess.Popen(
             [path, "-I", "-S", "-c", _QUESTION],
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=_PROBE_SECONDS,
-            check=False,
             env=dict(variables),
             cwd=working_folder,
-            stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise _not_python(path, str(error)) from error
-    words = answer.stdout.split()
-    if answer.returncode != 0 or len(words) != 3 or words[0] != "isorun-probe":
-        raise _not_python(path, _first_line(answer.stderr or answer.stdout) or f"exit code {answer.returncode}")
+    with asked:
+        said, complained = _answer(asked, path)
+    words = said.split()
+    if asked.returncode != 0 or len(words) != 3 or words[0] != "isorun-probe":
+        raise _not_python(path, _first_line(complained or said) or f"exit code {asked.returncode}")
     if (int(words[1]), int(words[2])) < _OLDEST:
         raise _not_python(path, f"Python {words[1]}.{words[2]}")
+
+
+def _answer(asked: subprocess.Popen[str], path: str) -> tuple[str, str]:
+    """What it says. Whoever waits is told for what: it may lie on a slow disk, or be no Python at all."""
+    try:
+        return asked.communicate(timeout=_SILENT_SECONDS)
+    except subprocess.TimeoutExpired:
+        sys.stderr.write(f"isorun: waiting for {path} to say which Python it is\n")
+    try:
+        return asked.communicate(timeout=_PROBE_SECONDS - _SILENT_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(asked.pid, signal.SIGKILL)  # a shim has children
+        raise _not_python(path, f"no answer in {_PROBE_SECONDS:g} seconds") from None
 
 
 def _not_python(path: str, found: str) -> ExecutionError:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.environments import INTERPRETER
 from isorun.errors import ExecutionError, IsorunError, StudyError
 from isorun.study import Environment, Sources, is_withheld
 from isorun.study.cells import Cell, fill_placeholders
@@ -21,6 +20,7 @@ __all__ = [
     "Event",
     "ExecutorFailed",
     "Job",
+    "Preparing",
     "Resources",
     "RowsLogged",
     "RunEnded",
@@ -57,8 +57,7 @@ class Job:
     """One run to carry out: a claimed cell, and everything that another machine needs to carry it out.
 
     command: the approach's argument vector with its secrets, placeholders not filled: `{run_dir}` is known only where
-    the run happens. seed: what `{seed}` stands for; at level `default` drawn for this run alone. environment_kind: what
-    makes the environment ready (`isorun.environments`), `interpreter` unless somebody says otherwise.
+    the run happens. seed: what `{seed}` stands for; at level `default` drawn for this run alone.
     """
 
     cell: Cell
@@ -70,7 +69,6 @@ class Job:
     resources: Resources = field(default_factory=Resources)
     time_limit_seconds: float | None = None
     sources: Sources = field(default_factory=Sources)
-    environment_kind: str = INTERPRETER
 
     @property
     def run_id(self) -> str:
@@ -116,7 +114,6 @@ class Job:
             "working_folder": str(self.working_folder),
             "seed": self.seed,
             "environment": {"name": self.environment.name, **self.environment.to_json()},
-            "environment_kind": self.environment_kind,
             "resources": self.resources.to_json(),
             "time_limit_seconds": self.time_limit_seconds,
             "sources": self.sources.to_json(),
@@ -148,7 +145,6 @@ class Job:
             resources=Resources.from_json(data["resources"]),
             time_limit_seconds=data["time_limit_seconds"],
             sources=Sources.from_json(data["sources"]),
-            environment_kind=data.get("environment_kind", INTERPRETER),
         )
 
 
@@ -200,6 +196,14 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class Preparing:
+    """The run waits for its environment, which is made here for the first time. message: how far that is."""
+
+    run_id: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class RowsLogged:
     """What the training logged since the last event: `row` events as the run folder has them, oldest first."""
 
@@ -228,6 +232,8 @@ def event_to_json(event: Event) -> dict[str, Any]:
     match event:
         case RunStarted():
             return {"event": "started", "run_id": event.run_id, "where": dict(event.where)}
+        case Preparing():
+            return {"event": "preparing", "run_id": event.run_id, "message": event.message}
         case RowsLogged():
             return {"event": "rows", "run_id": event.run_id, "rows": [dict(row) for row in event.rows]}
         case RunEnded():
@@ -246,6 +252,8 @@ def event_from_json(data: Mapping[str, Any], read_record: Callable[[], RunRecord
         match data["event"]:
             case "started":
                 return RunStarted(data["run_id"], dict(data["where"]))
+            case "preparing":
+                return Preparing(data["run_id"], str(data["message"]))
             case "rows":
                 return RowsLogged(data["run_id"], tuple(dict(row) for row in data["rows"]))
             case "ended":
@@ -254,11 +262,11 @@ def event_from_json(data: Mapping[str, Any], read_record: Callable[[], RunRecord
                 return ExecutorFailed(ExecutionError(str(data["error"])), data["run_id"])
     except (LookupError, TypeError, ValueError) as error:
         raise ExecutionError("this is not an event of a run", found=f"{type(error).__name__}: {error}") from error
-    kinds = "started, rows, ended, failed"
+    kinds = "preparing, started, rows, ended, failed"
     raise ExecutionError("this is not an event of a run", found=f"{data['event']!r}", allowed=kinds)
 
 
-Event = RunStarted | RowsLogged | RunEnded | ExecutorFailed
+Event = Preparing | RunStarted | RowsLogged | RunEnded | ExecutorFailed
 Tell = Callable[[Event], None]
 
 
@@ -266,8 +274,8 @@ class AbstractExecutor(abc.ABC):
     """Carries out jobs, each in a process of its own.
 
     Every submitted job ends in exactly one RunEnded, also one that failed, was stopped at its limit, or was killed,
-    unless ExecutorFailed says that no run is possible at all. RunStarted and RowsLogged come before it; both may be
-    left out. capacity: how many jobs it can use at once; more may be submitted, and wait.
+    unless ExecutorFailed says that no run is possible at all. Preparing, RunStarted and RowsLogged come before it; all
+    may be left out. capacity: how many jobs it can use at once; more may be submitted, and wait.
     """
 
     capacity: int

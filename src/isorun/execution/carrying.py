@@ -27,7 +27,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isorun.environments import Environments
 from isorun.errors import ExecutionError, IsorunError, known_names
-from isorun.execution import Event, ExecutorFailed, Job, RowsLogged, RunEnded, RunStarted, Tell, event_to_json
+from isorun.execution import (
+    Event,
+    ExecutorFailed,
+    Job,
+    Preparing,
+    RowsLogged,
+    RunEnded,
+    RunStarted,
+    Tell,
+    event_to_json,
+)
 from isorun.execution.assemble import (
     NEVER_STARTED,
     CodeVersions,
@@ -97,14 +107,14 @@ class Workshop:
         self._all_stopped = False
         self._lock = threading.Lock()
 
-    def ready(self, job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent) -> ReadyRun:
+    def ready(self, job: Job, folder: Path, place: Place, tell: Tell) -> ReadyRun:
         """The job, ready to be started; ExecutionError when its interpreter or program does not exist."""
         filled = job.filled(folder)
-        environment = self._environments.of(job.environment_kind, job.environment)
+        environment = self._environments.ready(job.environment, lambda message: tell(Preparing(job.run_id, message)))
         prepared = environment.prepare(filled.command, job.working_folder)
         if prepared.interpreter:
             refuse_missing_program(filled, self.standard_input)
-        return make_ready(filled, folder, cpus, devices, prepared)
+        return make_ready(filled, folder, place.cpus, place.devices, prepared)
 
     @contextmanager
     def started(self, ready: ReadyRun) -> Iterator[Launched]:
@@ -190,7 +200,7 @@ def carry_out(job: Job, folder: Path, place: Place, tell: Tell) -> RunRecord:
     check_memory(job.resources.memory_bytes)
     with suppress(OSError):  # what a full disk loses here is said by what follows
         write_own(folder / "job.json", json.dumps(job.to_json_without_secrets()) + "\n")
-    ready = place.workshop.ready(job, folder, place.cpus, place.devices)
+    ready = place.workshop.ready(job, folder, place, tell)
     ended = _not_started(ready) if place.workshop.is_stopped(job.run_id) else _run(ready, place.workshop, tell)
     try:
         record = assemble(ended)

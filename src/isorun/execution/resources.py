@@ -6,10 +6,10 @@ same number of CPUs whether it runs alone or beside others. Devices are lent too
 they are shared, and the record says so.
 
 Of standard input that isorun was given every run gets a copy of the whole. A terminal is not passed on, and neither is
-nothing: those runs find an empty input. A file is copied when the first run starts, from where it stands, and stays
-where it stands for whoever reads it next. A pipe is copied while it comes: a run that reads it waits for more just as
-it would without isorun, and one that does not is never held up. Whether a run read it, the place says at which its own
-copy stands when it has ended.
+nothing: those runs find an empty input. A device that never ends (/dev/zero) is refused. A file is copied when the
+first run starts, from where it stands, and stays where it stands for whoever reads it next. A pipe is copied while it
+comes: a run that reads it waits for more just as it would without isorun, and one that does not is never held up.
+Whether a run read it, the place says at which its own copy stands when it has ended.
 """
 
 from __future__ import annotations
@@ -414,6 +414,7 @@ class StandardInput:
         if not self._kind:
             return None
         with self._grown:
+            self.check()
             self._begin()
             self.check()
             if self._complete:
@@ -427,6 +428,8 @@ class StandardInput:
         """What it is: `bytes` and `sha256`, the latter None while more may come. It is waited for so many seconds."""
         if not self._kind:
             return {"sha256": hashlib.sha256().hexdigest(), "bytes": 0}
+        if self._kind == "device":
+            return {"sha256": None, "bytes": 0}
         with self._grown:
             self._begin()
             self._grown.wait_for(lambda: self._complete or self._too_large, seconds)
@@ -438,6 +441,13 @@ class StandardInput:
 
     def check(self) -> None:
         """Raise ExecutionError if there was more than can be copied: no run may get a part of it."""
+        if self._kind == "device":
+            raise ExecutionError(
+                "standard input is a device, of which no copy can be made for every run",
+                found=str(Path(f"/proc/self/fd/{self._fd}").readlink()),
+                allowed="a file, a pipe, a terminal or nothing",
+                hint="isorun … < /dev/null, or let the training open the device",
+            )
         if self._too_large:
             raise ExecutionError(
                 "standard input is too large to be copied for every run",
@@ -542,13 +552,16 @@ def read_another_input(made: Iterable[RunRecord], given: StandardInput | None = 
 
 
 def _kind(fd: int) -> str:
-    """What it is: "file", "pipe", or empty for what is not copied: a terminal, another device, nothing."""
+    """What it is: "file", "pipe", "device", or empty for what holds nothing to be copied: a terminal, /dev/null."""
     try:
-        mode = os.fstat(fd).st_mode
+        found = os.fstat(fd)
     except OSError:
         return ""
+    mode = found.st_mode
     if stat.S_ISREG(mode):
         return "file"
+    if stat.S_ISCHR(mode) and not os.isatty(fd) and found.st_rdev != Path(os.devnull).stat().st_rdev:
+        return "device"
     piped = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
     return "pipe" if piped and not _is_over(fd) else ""
 

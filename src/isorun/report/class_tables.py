@@ -24,20 +24,20 @@ def class_tables(result: StudyResult, metric: JudgedMetric) -> Iterator[Table]:
 
     Nothing where no run has per-class values. All but the first look are folded.
     """
-    if not any(rule.every.metrics[metric.name].classes for group in result.groups for rule in group.selections):
+    if not any(judged.every.metrics[metric.name].classes for group in result.groups for judged in group.selections):
         return
     views = (False, True) if has_weak(result) else (False,)
     yield from (_largest_table(result, metric, without_weak) for without_weak in views)
-    for rule in result.selections:
+    for judged in result.selections:
         for without_weak in views:
-            yield from _all_classes_tables(result, rule, metric, without_weak)
+            yield from _all_classes_tables(result, judged, metric, without_weak)
 
 
 def _largest_table(result: StudyResult, metric: JudgedMetric, without_weak: bool) -> Table:
     style = style_for(metric.scale)
     columns = (
         *GROUP_COLUMNS,
-        Column("judged at", key=True),
+        Column("selection", key=True),
         Column("class", key=True),
         Column("max diff", style.difference_sign),
         Column("sd", style.difference_sign),
@@ -48,12 +48,12 @@ def _largest_table(result: StudyResult, metric: JudgedMetric, without_weak: bool
     rows = tuple(
         (
             *group_cells(group.key),
-            rule.selection.name,
-            *_largest_cells(runs_seen(rule, without_weak).metrics[metric.name], metric),
+            judged.selection.name,
+            *_largest_cells(runs_seen(judged, without_weak).metrics[metric.name], metric),
         )
         for group in result.groups
-        for rule in group.selections
-        if rule.every.metrics[metric.name].classes
+        for judged in group.selections
+        if judged.every.metrics[metric.name].classes
     )
     return Table(
         name=f"class-{metric.name}{_suffix(without_weak)}",
@@ -98,19 +98,19 @@ def _largest_cells(spreads: MetricSpread, metric: JudgedMetric) -> tuple[str, ..
 
 
 def _all_classes_tables(
-    result: StudyResult, rule: Selection, metric: JudgedMetric, without_weak: bool
+    result: StudyResult, judged: Selection, metric: JudgedMetric, without_weak: bool
 ) -> Iterator[Table]:
     """All classes, a few groups side by side in each table."""
-    groups = [group for group in result.groups if group.selection(rule.name).every.metrics[metric.name].classes]
-    folded = without_weak or rule != result.selections[0]
+    groups = [group for group in result.groups if group.selection(judged.name).every.metrics[metric.name].classes]
+    folded = without_weak or judged != result.selections[0]
     for start in range(0, len(groups), _GROUPS_SIDE_BY_SIDE):
         shown = groups[start : start + _GROUPS_SIDE_BY_SIDE]
         part = f"-{start // _GROUPS_SIDE_BY_SIDE + 1}" if start else ""
         yield Table(
-            name=f"classes-{metric.name}-{rule.name}{_suffix(without_weak)}{part}",
-            title=f"{metric.name} of every class, judged at {rule.name}{_ending(without_weak)}",
+            name=f"classes-{metric.name}-{judged.name}{_suffix(without_weak)}{part}",
+            title=f"{metric.name} of every class, judged at {judged.name}{_ending(without_weak)}",
             columns=(Column("class", key=True), *_class_columns(shown, metric)),
-            rows=tuple(_class_rows(shown, rule, metric, without_weak)),
+            rows=tuple(_class_rows(shown, judged, metric, without_weak)),
             folded=folded or start > 0,
         )
 
@@ -125,9 +125,9 @@ def _class_columns(groups: list[GroupResult], metric: JudgedMetric) -> Iterator[
 
 
 def _class_rows(
-    groups: list[GroupResult], rule: Selection, metric: JudgedMetric, without_weak: bool
+    groups: list[GroupResult], judged: Selection, metric: JudgedMetric, without_weak: bool
 ) -> Iterator[tuple[str, ...]]:
-    spreads = [runs_seen(group.selection(rule.name), without_weak).metrics[metric.name].classes for group in groups]
+    spreads = [runs_seen(group.selection(judged.name), without_weak).metrics[metric.name].classes for group in groups]
     for name in dict.fromkeys(itertools.chain.from_iterable(spreads)):
         yield (name, *(cell for classes in spreads for cell in _class_cells(classes.get(name), metric)))
 

@@ -101,7 +101,7 @@ def _look(point: PathPoint) -> tuple[str, ...]:
         significant(point.upper),
         significant(point.lower),
         p_value(point.p_value),
-        f"{point.level:.4f}",
+        significant(point.level, 2),
     )
 
 

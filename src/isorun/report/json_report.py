@@ -20,7 +20,7 @@ from isorun.study.records import RunState
 
 __all__ = ["VERSION", "to_json"]
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Raised when a key changes its meaning or goes; new keys do not raise it."""
 
 
@@ -32,8 +32,9 @@ def to_json(result: StudyResult) -> dict[str, Any]:
         "study": result.study,
         "verdict": list(verdict(result)),
         "metrics": [_metric(metric) for metric in result.metrics],
-        "rules": [
-            {"name": rule.name, "metric": rule.metric, "direction": rule.direction} for rule in result.selections
+        "selections": [
+            {"name": judged.name, "metric": judged.metric, "direction": judged.direction}
+            for judged in result.selections
         ],
         "weak_rule": None if weak is None else {"metric": weak.metric, "below": weak.below, "reason": weak.reason},
         "logged": list(result.logged),
@@ -73,7 +74,7 @@ def _group(group: GroupResult) -> dict[str, Any]:
         "runs": _states(group.states),
         "units": group.units.count,
         "unit": "seed" if group.key.level.fixes_seed else "run",
-        "rules": [_rule(rule) for rule in group.selections],
+        "selections": [_selection(judged) for judged in group.selections],
         "identical": [_identical(same) for same in group.identical],
         "cost": {
             "wall_seconds": _spread(group.cost.wall_seconds),
@@ -89,19 +90,19 @@ def _group(group: GroupResult) -> dict[str, Any]:
     }
 
 
-def _rule(rule: SelectionResult) -> dict[str, Any]:
+def _selection(judged: SelectionResult) -> dict[str, Any]:
     return {
-        "rule": rule.selection.name,
-        "weak_runs": list(rule.weak_runs),
-        "unjudged": dict(rule.unjudged),
-        "all": _rule_spread(rule.every),
-        "without_weak": None if rule.without_weak is None else _rule_spread(rule.without_weak),
-        "within_seed_sd": {metric: _number(rule.within_seed_sd(metric)) for metric in rule.every.metrics},
-        "runs": [_run(run) for run in rule.runs],
+        "selection": judged.selection.name,
+        "weak_runs": list(judged.weak_runs),
+        "unjudged": dict(judged.unjudged),
+        "all": _selection_spread(judged.every),
+        "without_weak": None if judged.without_weak is None else _selection_spread(judged.without_weak),
+        "within_seed_sd": {metric: _number(judged.within_seed_sd(metric)) for metric in judged.every.metrics},
+        "runs": [_run(run) for run in judged.runs],
     }
 
 
-def _rule_spread(spread: SelectionSpread) -> dict[str, Any]:
+def _selection_spread(spread: SelectionSpread) -> dict[str, Any]:
     return {
         "metrics": {
             name: {
@@ -185,7 +186,7 @@ def _level(item: LevelComparison) -> dict[str, Any]:
         "approach": item.approach,
         "config": item.config,
         "environment": item.environment,
-        "rule": item.selection,
+        "selection": item.selection,
         "metric": item.metric,
         "level_a": item.level_a,
         "level_b": item.level_b,

@@ -70,7 +70,7 @@ def _test(board: Leaderboard) -> str:
     test = {"kruskal-wallis": "Kruskal-Wallis", "friedman": "Friedman"}[compared.test]
     return (
         f"{test}{over}: chi-square {fixed(compared.outcome.statistic, 2)}, p {_p(compared.outcome.p)}; "
-        f"{differ} of {count(len(compared.pairs), 'pair')} differ at {_ALPHA:g}."
+        f"{differ} of {count(len(compared.pairs), 'pair')} {'differs' if differ == 1 else 'differ'} at {_ALPHA:g}."
     )
 
 

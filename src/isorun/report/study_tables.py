@@ -32,6 +32,7 @@ from isorun.study.records import RunState
 
 __all__ = [
     "GROUP_COLUMNS",
+    "NO_DIGEST",
     "group_cells",
     "has_weak",
     "identical_tables",
@@ -42,6 +43,11 @@ __all__ = [
     "spread_tables",
     "time_tables",
 ]
+
+NO_DIGEST: Final = (
+    "— under weights: no run left such a digest. Steps of an optimizer that isorun knows leave them, "
+    'isorun.digest("weights.final", …) any other.'
+)
 
 GROUP_COLUMNS: Final = tuple(Column(title, key=True) for title in GROUP_FACTORS)
 _INTERVAL: Final = "The 90 % interval of sd is the chi-square interval for normal values."
@@ -64,7 +70,7 @@ def named_rows(table: Table, groups: Iterable[GroupKey]) -> Table:
 
     What they say moves below the table, unless it holds for the whole study and so needs no saying.
     """
-    shorter = without_constant_columns(table, (*GROUP_FACTORS, "judged at"))
+    shorter = without_constant_columns(table, (*GROUP_FACTORS, "selection"))
     gone = [place for place, column in enumerate(table.columns) if column.key and column not in shorter.columns]
     everywhere = [set(cells) for cells in zip(*(group_cells(key) for key in groups), strict=True)]
     said = [
@@ -77,13 +83,13 @@ def named_rows(table: Table, groups: Iterable[GroupKey]) -> Table:
 
 
 def has_weak(result: StudyResult) -> bool:
-    """Whether any rule finds a weak run."""
-    return any(rule.without_weak is not None for group in result.groups for rule in group.selections)
+    """Whether any selection finds a weak run."""
+    return any(judged.without_weak is not None for group in result.groups for judged in group.selections)
 
 
-def runs_seen(rule: SelectionResult, without_weak: bool) -> SelectionSpread:
+def runs_seen(judged: SelectionResult, without_weak: bool) -> SelectionSpread:
     """The spread of all runs, or of those that are not weak; the same for a group without weak runs."""
-    return rule.without_weak if without_weak and rule.without_weak is not None else rule.every
+    return judged.without_weak if without_weak and judged.without_weak is not None else judged.every
 
 
 def spread_tables(result: StudyResult, metric: JudgedMetric) -> Iterator[Table]:
@@ -97,7 +103,7 @@ def _overall_table(result: StudyResult, metric: JudgedMetric, *, without_weak: b
     style = style_for(metric.scale)
     columns = (
         *GROUP_COLUMNS,
-        Column("judged at", key=True),
+        Column("selection", key=True),
         Column("n"),
         Column("mean", style.unit),
         Column("sd", style.difference_sign),
@@ -109,11 +115,11 @@ def _overall_table(result: StudyResult, metric: JudgedMetric, *, without_weak: b
     rows = tuple(
         (
             *group_cells(group.key),
-            rule.selection.name,
-            *_spread_cells(runs_seen(rule, without_weak).metrics[metric.name].overall, metric),
+            judged.selection.name,
+            *_spread_cells(runs_seen(judged, without_weak).metrics[metric.name].overall, metric),
         )
         for group in result.groups
-        for rule in group.selections
+        for judged in group.selections
     )
     ending = ", without weak runs" if without_weak else ""
     return Table(
@@ -128,15 +134,15 @@ def _overall_table(result: StudyResult, metric: JudgedMetric, *, without_weak: b
 def _overall_notes(result: StudyResult, metric: JudgedMetric) -> Iterator[str]:
     points = " pts: percentage points." if style_for(metric.scale).difference_sign else ""
     yield f"sd: standard deviation over runs (n - 1). {_INTERVAL} max diff: largest minus smallest run.{points}"
-    rules = [f"{rule.name}: the epoch with the best {rule.metric}" for rule in result.selections if rule != FINAL]
-    if rules:
-        yield f"Judged at: {'; '.join(rules)}."
+    picked = [f"{one.name} judges the epoch with the best {one.metric}" for one in result.selections if one != FINAL]
+    if picked:
+        yield f"Selection: {'; '.join(picked)}."
     if metric == result.primary and result.weak is not None:
         yield _weak_note(result)
     if metric == result.primary:
         yield from (f"{group.key.label}: {group.noise.sentence}" for group in result.groups if group.noise is not None)
     excluded = sum(
-        rule.every.metrics[metric.name].overall.excluded for group in result.groups for rule in group.selections
+        judged.every.metrics[metric.name].overall.excluded for group in result.groups for judged in group.selections
     )
     if excluded:
         yield f"{count(excluded, 'value')} not finite (NaN or infinite) and left out."
@@ -196,11 +202,7 @@ def _identical_table(result: StudyResult) -> Table:
     rows = tuple(row for group in result.groups for row in _identical_rows(group, metric))
     note = "Runs in one row had everything fixed that their level fixes. 1 distinct: bit for bit the same weights."
     digests = [cell for group in result.groups for same in group.identical for cell in _digest_cells(same)]
-    missing = (
-        "— under distinct weights: no run left such a digest. Steps of an optimizer that isorun knows leave them, "
-        'isorun.digest("weights.final", …) any other.'
-    )
-    unknown = (missing,) if UNKNOWN in digests else ()
+    unknown = (NO_DIGEST,) if UNKNOWN in digests else ()
     return Table(
         "identical", "Identical runs: do the same seeds give the same weights?", columns, rows, (note, *unknown)
     )
@@ -238,7 +240,7 @@ def _levels_table(result: StudyResult) -> Table:
     columns = (
         *(column for column in GROUP_COLUMNS if column.title != "level"),
         Column("levels", key=True),
-        Column("judged at", key=True),
+        Column("selection", key=True),
         Column("first", unit, "sd"),
         Column("second", unit, "sd"),
         Column("W"),
@@ -276,11 +278,11 @@ def time_tables(result: StudyResult) -> Iterator[Table]:
 
 def _convergence_table(result: StudyResult, *, without_weak: bool) -> Table:
     titles = (("mean", "s"), ("Diff", "s"), ("RelDiff", "%"), ("RelSDev", "%"))
-    columns = [Column(title, unit, rule.name) for rule in result.selections for title, unit in titles]
+    columns = [Column(title, unit, judged.name) for judged in result.selections for title, unit in titles]
     rows = tuple(
         (
             *group_cells(group.key),
-            *(cell for rule in group.selections for cell in _time_cells(runs_seen(rule, without_weak))),
+            *(cell for judged in group.selections for cell in _time_cells(runs_seen(judged, without_weak))),
         )
         for group in result.groups
         if group.finished
@@ -309,11 +311,11 @@ def _time_cells(spread: SelectionSpread) -> tuple[str, ...]:
 
 def _epochs_table(result: StudyResult) -> Table:
     titles = (("mean", ""), ("min", ""), ("max", ""), ("RelSDev", "%"))
-    columns = [Column(title, unit, rule.name) for rule in result.selections for title, unit in titles]
+    columns = [Column(title, unit, judged.name) for judged in result.selections for title, unit in titles]
     rows = tuple(
-        (*group_cells(group.key), *(cell for rule in group.selections for cell in _epoch_cells(rule.every.epochs)))
+        (*group_cells(group.key), *(cell for judged in group.selections for cell in _epoch_cells(judged.every.epochs)))
         for group in result.groups
-        if any(rule.every.epochs.n for rule in group.selections)
+        if any(judged.every.epochs.n for judged in group.selections)
     )
     return Table("epochs", "Epochs to the epoch judged", (*GROUP_COLUMNS, *columns), rows)
 

@@ -38,7 +38,7 @@ _TITLES: Final = {
 
 
 def verdict(result: StudyResult) -> tuple[str, ...]:
-    """The headline of every approach, then one sentence a group, by the primary metric and the primary rule.
+    """The headline of every approach, then one sentence a group, by the primary metric and the primary selection.
 
     With many groups the sentences would bury the headlines, and are left to the tables.
     """

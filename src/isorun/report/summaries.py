@@ -6,7 +6,19 @@ from collections.abc import Sequence
 
 from isorun.analysis.evidence import Condition
 from isorun.analysis.spreads import GroupSummary
-from isorun.report import UNKNOWN, Column, Table, View, count, decimals_for, fixed, percentage, whole
+from isorun.report import (
+    UNKNOWN,
+    Column,
+    Table,
+    View,
+    count,
+    decimals_for,
+    fixed,
+    percentage,
+    whole,
+    without_constant_columns,
+)
+from isorun.study.cells import GROUP_FACTORS
 
 __all__ = ["summaries_view"]
 
@@ -19,8 +31,9 @@ _NOTE = (
 
 
 def summaries_view(summaries: Sequence[GroupSummary], value: str) -> View:
-    """One row a group; the verdict says which varies most."""
-    return View(tuple(_verdict(summaries, value)), (_table(summaries, value),), tuple(_warnings(summaries)))
+    """One row a group; the verdict says which varies most. Factors that all runs of a study share are left out."""
+    table = without_constant_columns(_table(summaries, value), GROUP_FACTORS)
+    return View(tuple(_verdict(summaries, value)), (table,), tuple(_warnings(summaries)))
 
 
 def _verdict(summaries: Sequence[GroupSummary], value: str) -> list[str]:
@@ -34,11 +47,13 @@ def _verdict(summaries: Sequence[GroupSummary], value: str) -> list[str]:
     gap = f"max difference {fixed(widest.max_diff, decimals)}"
     if len(summaries) == 1:
         return [f"{value}: {spread}, {gap}."]
-    return [f"{value}: {runs} in {len(summaries)} groups; {_name(widest)} varies most: {spread}, {gap}."]
+    return [f"{value}: {runs} in {len(summaries)} groups; {_name(widest, summaries)} varies most: {spread}, {gap}."]
 
 
-def _name(item: GroupSummary) -> str:
-    return ", ".join(item.group.values()) or "all runs"
+def _name(item: GroupSummary, among: Sequence[GroupSummary]) -> str:
+    """The labels that tell it from the others."""
+    telling = [label for name, label in item.group.items() if len({other.group[name] for other in among}) > 1]
+    return ", ".join(telling or item.group.values()) or "all runs"
 
 
 def _table(summaries: Sequence[GroupSummary], value: str) -> Table:
@@ -72,7 +87,7 @@ def _row(item: GroupSummary) -> tuple[str, ...]:
 
 
 def _warnings(summaries: Sequence[GroupSummary]) -> list[Condition]:
-    few = [_name(item) for item in summaries if item.n < _FEW]
+    few = [_name(item, summaries) for item in summaries if item.n < _FEW]
     dropped = sum(item.dropped for item in summaries)
     own = {warning.message: warning for item in summaries for warning in item.conditions}
     warnings = list(own.values())

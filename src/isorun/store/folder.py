@@ -246,6 +246,8 @@ class FolderStore(AbstractStore):
     def _pack_what_waits(self) -> None:
         """Pack when something waits; what cannot be packed stays in the inbox, and `notes` tells why."""
         if not self._inbox.run_ids():
+            with suppress(StoreError):  # half a file that a killed process left harms nobody
+                self._inbox.clean()
             return
         try:
             self.pack()

@@ -164,7 +164,9 @@ class Config:
 class Environment:
     """Where it trains. `python` replaces a leading `python` of a command; `threads` fixes the CPUs a run may use.
 
-    devices_per_run: how many devices (GPUs) a run sees. memory_bytes: what a run is declared to need.
+    devices_per_run: how many devices (GPUs) a run sees. memory_bytes: what a run is declared to need. kind: what makes
+    it ready (`isorun.environments`), empty for an interpreter of the machine; settings: what that kind is told, as
+    plain JSON, which it checks itself.
     """
 
     name: str
@@ -174,6 +176,8 @@ class Environment:
     preload: tuple[str, ...] | None = None
     devices_per_run: int | None = None
     memory_bytes: int | None = None
+    kind: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def content(self) -> dict[str, Any]:
         """What makes a cell of this environment different from others.
@@ -185,7 +189,11 @@ class Environment:
         """
         env = {name: recordable(name, value) for name, value in self.env.items()}
         later = {} if self.devices_per_run is None else {"devices_per_run": self.devices_per_run}
-        return {"python": self.python, "env": env, "threads": self.threads, **later}
+        return {"python": self.python, "env": env, "threads": self.threads, **later, **self._of_its_kind()}
+
+    def _of_its_kind(self) -> dict[str, Any]:
+        given = {"kind": self.kind, "settings": dict(self.settings)}
+        return {key: value for key, value in given.items() if value}
 
     def to_json(self) -> dict[str, Any]:
         """What a study file would say, secrets included; keys that are not set are left out."""
@@ -198,7 +206,7 @@ class Environment:
             "devices_per_run": self.devices_per_run,
             "memory": self.memory_bytes,
         }
-        return {key: value for key, value in given.items() if value is not None}
+        return {**{key: value for key, value in given.items() if value is not None}, **self._of_its_kind()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Environment:
@@ -212,6 +220,8 @@ class Environment:
             preload=None if preload is None else tuple(preload),
             devices_per_run=data.get("devices_per_run"),
             memory_bytes=data.get("memory"),
+            kind=data.get("kind", ""),
+            settings=dict(data.get("settings", {})),
         )
 
 
@@ -229,7 +239,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A rule that picks the epoch a run is judged at: the best value of `metric` on the validation set."""
+    """What picks the epoch a run is judged at: the best value of `metric` on the validation set."""
 
     name: str
     metric: str

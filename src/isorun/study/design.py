@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -46,13 +47,16 @@ __all__ = [
     "changed",
     "document_of",
     "extended",
+    "extends",
     "kept_study",
     "load_study",
     "study_from_document",
+    "together",
     "with_key",
     "without_secrets",
 ]
 
+_UNNAMED: Final = "unnamed"
 KEYS: Final = (
     "name",
     "approaches",
@@ -208,9 +212,8 @@ def adhoc_study(
         found = " ".join(redacted_argv(commands[0], {}))
         raise StudyError("the commands to compare are the same", found=found, hint="change an option of one of them")
     approaches = _approach_names([redacted_argv(command, {}) for command in commands])
-    every = [word for command in commands for word in (*command, "")][:-1]
-    return Study(
-        _checked(name) if name is not None else f"{'-vs-'.join(map(_file_name, approaches))[:60]}-{_short_hash(every)}",
+    study = Study(
+        _UNNAMED if name is None else _checked(name),
         approaches={approach: list(command) for approach, command in zip(approaches, commands, strict=True)},
         environments={"default": environment or {}},
         levels=list(levels) or [Level.DEFAULT],
@@ -221,6 +224,45 @@ def adhoc_study(
         sources=sources,
         policy=policy,
         folder=folder,
+    )
+    return study if name is not None else _with(study, name=_made_name(study))
+
+
+def _made_name(study: Study) -> str:
+    """A name for a study that was given none: what it is about, and a hash of what its cells share.
+
+    So the same command gets the same name, whatever levels, seeds and repeats it is run with. What is withheld is in
+    the hash by its keyed hash alone: nobody can guess a secret from the name.
+    """
+    shared = json.dumps(_shared(study), sort_keys=True).encode(errors="surrogateescape")
+    told = "-vs-".join(map(_file_name, study.approaches))[:60]
+    return f"{told}-{hashlib.sha256(shared).hexdigest()[:12]}"
+
+
+def _shared(study: Study) -> dict[str, Any]:
+    """What all cells of an ad hoc study have in common."""
+    return {
+        "commands": {name: redacted_argv(item.command, {}) for name, item in study.approaches.items()},
+        "configs": {name: _config(item) for name, item in study.configs.items()},
+        "environments": {name: item.content() for name, item in study.environments.items()},
+        "take_seeds": study.take_seeds,
+        "withheld": _hashes(study),
+    }
+
+
+def extends(study: Study, kept: Study) -> bool:
+    """Whether it differs from a kept study in nothing but levels, seeds, repeats, and how runs are judged."""
+    return _shared(study) == _shared(kept)
+
+
+def together(study: Study, kept: Study) -> Study:
+    """The study with the levels, seeds and repeats of the kept one beside its own, so that nothing of it is lost."""
+    return changed(
+        study,
+        levels=list(dict.fromkeys(map(str, (*kept.levels, *study.levels)))),
+        seeds=list(dict.fromkeys((*kept.seeds, *study.seeds))),
+        repeats=max(kept.repeats, study.repeats),
+        metrics=document_of(study)["metrics"] or document_of(kept)["metrics"],
     )
 
 
@@ -266,10 +308,6 @@ def _approach_name(command: Sequence[str]) -> str:
     return re.sub(r"[^\w.-]", "_", stem) or "command"
 
 
-def _short_hash(command: Sequence[str]) -> str:
-    return hashlib.sha256("\0".join(command).encode(errors="surrogateescape")).hexdigest()[:6]
-
-
 def _checked(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,79}", name):
         raise StudyError(
@@ -304,9 +342,10 @@ def document_of(study: Study) -> dict[str, Any]:
 def with_key(study: Study, key: bytes) -> Study:
     """The study with the hashes of what its records will not hold, under the key of the store it is carried out with.
 
-    All cells of it then have the ids that the store knows.
+    All cells of it then have the ids that the store knows, and a name that was made from its content is made again.
     """
-    return _with_hashes(study, withheld_hashes(study, key))
+    keyed = _with(study, withheld=withheld_hashes(study, key))
+    return _with(keyed, name=_made_name(keyed)) if study.name == _made_name(study) else keyed
 
 
 def without_secrets(study: Study) -> dict[str, Any]:
@@ -320,8 +359,13 @@ def without_secrets(study: Study) -> dict[str, Any]:
             approach["command"] = redacted_argv(approach["command"], {})
     for environment in document["environments"].values():
         environment["env"] = {name: recordable(name, value) for name, value in environment["env"].items()}
-    hashes = {name: dict(items) for name, items in study.withheld.items() if items}
+    hashes = _hashes(study)
     return {**document, "withheld": hashes} if hashes else document
+
+
+def _hashes(study: Study) -> dict[str, dict[str, str]]:
+    """The keyed hashes of those approaches of which something is withheld."""
+    return {name: dict(items) for name, items in study.withheld.items() if items}
 
 
 def kept_study(document: dict[str, Any], folder: Path, name: str) -> Study:
@@ -330,7 +374,7 @@ def kept_study(document: dict[str, Any], folder: Path, name: str) -> Study:
     if not isinstance(hashes, dict) or not all(isinstance(items, dict) for items in hashes.values()):
         raise StudyError("withheld: it is no table of hashes", found=repr(hashes))
     declared = {key: value for key, value in document.items() if key != "withheld"}
-    return _with_hashes(study_from_document(declared, folder, name), hashes)
+    return _with(study_from_document(declared, folder, name), withheld=hashes)
 
 
 def extended(study: Study, level: Level, units: int, *, of_one_seed: bool = False) -> Study:
@@ -348,12 +392,14 @@ def extended(study: Study, level: Level, units: int, *, of_one_seed: bool = Fals
 def changed(study: Study, **changes: object) -> Study:
     """The study with some keys of its document changed; everything is checked as in a study file."""
     made = study_from_document({**document_of(study), **changes}, Path(study.folder), study.name)
-    return made if {"approaches", "environments"} & set(changes) else _with_hashes(made, study.withheld)
+    return made if {"approaches", "environments"} & set(changes) else _with(made, withheld=study.withheld)
 
 
-def _with_hashes(study: Study, hashes: Mapping[str, Mapping[str, str]]) -> Study:
+def _with(study: Study, **checked: Any) -> Study:
+    """The study with fields that need no check any more."""
     made = copy.copy(study)
-    object.__setattr__(made, "withheld", hashes)
+    for name, value in checked.items():
+        object.__setattr__(made, name, value)
     return made
 
 

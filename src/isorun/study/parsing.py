@@ -185,6 +185,8 @@ def shown(value: Any) -> str:
     return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '…'}"
 
 
+INTERPRETER: Final = "interpreter"
+"""The kind of an environment that names none."""
 _SHELL_WORDS = {"|", "||", "&&", ";", ">", ">>", "<", "&", "2>&1"}
 _RESERVED_ENV = "ISORUN_"
 _MAX_SEED = 2**63 - 1
@@ -263,7 +265,7 @@ def metrics(value: Any) -> dict[str, Metric]:
 
 
 def selections(value: Any) -> dict[str, Selection]:
-    """The model-selection rules by name."""
+    """The selections by name."""
     return _named(value or {}, "selections", Selection, _selection)
 
 
@@ -396,10 +398,10 @@ def _config(name: str, value: Any) -> Config:
 
 
 def _refuse_secret(key: str, value: ConfigValue | None, where: str) -> None:
-    """A config is recorded with every run and shared, so that a secret must reach the training in another way."""
+    """What is recorded with every run is shared, so that a secret must reach the training in another way."""
     if isinstance(value, str) and redacted_argv([f"--{key}={value}"], {}) != [f"--{key}={value}"]:
         raise StudyError(
-            f"{where}: that looks like a secret, and configs are recorded",
+            f"{where}: that looks like a secret, and it would be recorded",
             allowed="values that anybody may read",
             hint="set a variable in [environments.NAME.env], or in the shell that isorun is started from",
         )
@@ -448,7 +450,9 @@ def _numeric_distribution(kind: str, numbers: Any, where: str) -> Distribution:
 
 def _environment(name: str, value: Any) -> Environment:
     where = f"environments.{name}"
-    table = as_table(value, where, ("python", "env", "threads", "preload", "devices_per_run", "memory"))
+    keys = ("kind", "settings", "python", "env", "threads", "preload", "devices_per_run", "memory")
+    table = as_table(value, where, keys)
+    kind = as_text(table.get("kind", ""), f"{where}.kind")
     preload, threads = table.get("preload"), table.get("threads")
     devices, memory = table.get("devices_per_run"), table.get("memory")
     return Environment(
@@ -459,7 +463,34 @@ def _environment(name: str, value: Any) -> Environment:
         preload=None if preload is None else _module_names(preload, f"{where}.preload"),
         devices_per_run=None if devices is None else as_whole(devices, f"{where}.devices_per_run", 0, 4096),
         memory_bytes=None if memory is None else as_size(memory, f"{where}.memory"),
+        kind="" if kind == INTERPRETER else kind,
+        settings=_settings(table.get("settings", {}), kind, f"{where}.settings"),
     )
+
+
+def _settings(value: Any, kind: str, where: str) -> dict[str, Any]:
+    """What an environment of some kind is told: plain JSON, which is recorded. What it means is for the kind to say."""
+    settings = dict(as_mapping(value, where))
+    if settings and kind in {"", INTERPRETER}:
+        hint = (
+            'name the kind they are for: kind = "…"; what an interpreter needs stands beside it: python, env, threads'
+        )
+        raise StudyError(f"{where}: an interpreter has no settings", found=", ".join(settings), hint=hint)
+    for key, item in settings.items():
+        _check_setting(key, item, f"{where}.{key}")
+    return settings
+
+
+def _check_setting(key: str, value: Any, where: str) -> None:
+    match value:
+        case dict():
+            for name, item in as_mapping(value, where).items():
+                _check_setting(name, item, f"{where}.{name}")
+        case list():
+            for item in value:
+                _check_setting(key, item, where)
+        case _:
+            _refuse_secret(key, _config_value(value, where), where)
 
 
 def _variables(value: Any, where: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -31,9 +32,9 @@ class _Only(Environments):
         super().__init__()
         self._only = only
 
-    def of(self, kind: str, declared: Environment) -> AbstractEnvironment:
+    def ready(self, declared: Environment, tell: Callable[[str], None]) -> AbstractEnvironment:
         """The one there is."""
-        del kind, declared
+        del declared, tell
         return self._only
 
 

@@ -190,7 +190,7 @@ def _listed_modules(information: Path) -> set[str]:
     return {part.partition(".")[0] for part in first_parts if not part.endswith("-info")}
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     """The folder ISORUN_CACHE, else isorun's place among the user's caches."""
     asked = os.environ.get("ISORUN_CACHE")
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  never raises
@@ -204,7 +204,7 @@ class Cache:
     """
 
     def __init__(self, name: str) -> None:
-        self._file = _cache_folder() / f"{name}.json"
+        self._file = cache_folder() / f"{name}.json"
         self._values = self._load()
         self._changed = False
 

@@ -67,6 +67,8 @@ def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> No
         taker = seeding.SeedTaker(run_seed, recorder, takes_constants=asked.takes_seeds, answers_fresh=fixes_seed)
         closer.taker = taker
         seeding.activate(taker)
+    if asked.fixes_kernels:
+        seeding.watch_entropy(recorder)
 
 
 def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> None:
@@ -144,6 +146,7 @@ class Closer:
             self._attempt("digest of the final weights", watch.finish)
         if not self._recorder.is_writing:
             return
+        self._attempt("search for a digest", self._tell_missing_digest)
         self._attempt("search for seeds in the source", self._record_seeds)
         self._attempt("fingerprint of the environment", self._record_environment)
         closing = round(self._recorder.seconds - ended, 6)
@@ -151,6 +154,15 @@ class Closer:
 
     def _attempt(self, doing: str, work: Callable[[], None]) -> None:
         guarded(self._recorder.folder, doing, work)()
+
+    def _tell_missing_digest(self) -> None:
+        """Say why a run has no digest, unless that was said; nothing where no framework is that has weights."""
+        recorder = self._recorder
+        if not recorder.is_main_process or recorder.digest_names or recorder.has_noted("no-digest"):
+            return
+        for framework, _ in frameworks.imported():
+            if framework.undigested:
+                recorder.note("no-digest", f"{framework.name}: {framework.undigested}")
 
     def _record_seeds(self) -> None:
         from . import seedsource  # parsing costs helpers that only start and end too much

@@ -182,6 +182,10 @@ class Recorder:
         """Tell the reader of the record something, once."""
         self.remark({"kind": "note", "t": self.seconds, "code": code, "message": message}, (code, message))
 
+    def has_noted(self, code: str) -> bool:
+        """Whether there is a note of this kind."""
+        return any(noted == code for noted, _ in self._complained)
+
     def note_at(self, code: str, place: tuple[str, str], message: str) -> None:
         """The same, once for each call and place, and for so many of them."""
         once = (code, " ".join(place))

@@ -252,8 +252,8 @@ _KINDS = (
 )
 # The password of a login may hold "@"; one with "/" is told from a port and a path.
 _URL_LOGIN = _Lazy(
-    r"(?i)(?P<scheme>[a-z][a-z0-9+.-]{0,31}://)(?P<login>[^/\s\"'<>?#]{1,500}",
-    r"|[^/:@\s\"'<>?#\[]{0,99}:(?!\d{1,5}[/?#])(?:(?!://)[^\s\"'<>]){1,300})@(?=[\w.\[-])",
+    r"(?i)(?P<scheme>[a-z][a-z0-9+.-]{0,31}://)(?P<login>",
+    r"[^/:@\s\"'<>?#\[]{0,99}:(?!\d{1,5}[/?#])(?:(?!://)[^\s\"'<>]){1,300}|[^/\s\"'<>?#]{1,500})@(?=[\w.\[-])",
 )
 _USER_OPTIONS = frozenset(("-u", "--user", "--login", "--basic-auth", "--proxy-user", "--auth", "--userpwd", "-U"))
 _DOUBTFUL_OPTIONS = frozenset(("-p", "-P"))

@@ -77,6 +77,28 @@ def watch_calls(module: ModuleType, function: str, call: str, recorder: Recorder
     setattr(module, function, watched)
 
 
+def watch_entropy(recorder: Recorder) -> None:
+    """Remember as left open which lines of the training draw on the system's entropy, also by `secrets` or `uuid`.
+
+    No level answers that: names of temporary files and keys must not be the same in two runs.
+    """
+    original: Callable[[int], bytes] = os.urandom
+
+    @functools.wraps(original)
+    def watched(size: int) -> bytes:
+        caller = calling()
+        is_own_line = not caller.library or not caller.where.startswith(caller.library)
+        if is_own_line and not caller.importing:
+            drawn_by = os.path.basename(caller.library)[:-3] or "os.urandom or random.SystemRandom"  # noqa: PTH119
+            recorder.left_open(f"{drawn_by} at {caller.where} drew on the system's entropy")
+        return original(size)
+
+    os.urandom = watched
+    random = sys.modules.get("random")
+    if random is not None:  # it has taken the function by its name
+        random._urandom = watched  # type: ignore[attr-defined]  # noqa: SLF001
+
+
 def shown_seed(value: Any) -> str:
     """How a seed is told: a whole number of whatever library as a plain one."""
     number = whole_number(value)

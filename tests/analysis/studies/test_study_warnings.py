@@ -233,7 +233,7 @@ def test_runs_that_failed_or_are_missing_are_told():
 def test_a_rule_that_picks_nothing_in_some_runs_is_told(study, records):
     gone = {name: series for name, series in records[0].series.items() if name != "val_loss"}
     found = warnings_of(study, changed(records, Level.DEFAULT, series=gone))
-    assert "best-loss picked no epoch in 1 run (val_loss was not logged)" in found["rule-without-epoch"].message
+    assert "best-loss picked no epoch in 1 run (val_loss was not logged)" in found["selection-without-epoch"].message
 
 
 def test_a_metric_that_picks_its_own_epoch_is_told():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isorun.environments import AbstractEnvironment, Prepared
+from isorun.errors import ExecutionError, StudyError
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,29 @@ class Boxed(Prepared):
 
 
 class Box(AbstractEnvironment):
-    """The box. What is called by a name is looked for inside, by the PATH that is there."""
+    """The box. What is called by a name is looked for inside, by the PATH that is there.
+
+    Its setting `colour` is painted once, before the first run.
+    """
 
     def __init__(self, declared):
         self.declared = declared
+        unknown = set(declared.settings) - {"colour"}
+        if unknown:
+            where = f"environments.{declared.name}.settings"
+            raise StudyError(f"{where}: a box has no setting {min(unknown)!r}", allowed="colour")
+
+    def make(self, folder, tell):
+        """Paint it."""
+        colour = self.declared.settings.get("colour", "brown")
+        tell(f"painting the box {colour}")
+        if colour == "invisible":
+            raise ExecutionError("the box cannot be painted", found=colour)
+        with (folder / "coats").open("a") as coats:
+            coats.write(f"{colour}\n")
 
     def prepare(self, command, working_folder):
-        """Nothing is to be done for it."""
+        """Nothing is to be done for one run."""
         interpreter = command[0] if command[0].startswith("python") else ""
-        return Boxed(command[0], interpreter, dict(os.environ), {"box": "1"})
+        painted = (self.folder / "coats").read_text().split() if hasattr(self, "folder") else []
+        return Boxed(command[0], interpreter, dict(os.environ), {"box": "1", "coats": painted})

@@ -106,7 +106,7 @@ def test_weak_runs_are_counted_and_named_beside_the_published_ones(lenet5):
 def test_levene_is_scipys_and_stands_beside_the_papers_answer(lenet5):
     expected = scipy.stats.levene(LENET5, FIXED, center="median")
     found = lenet5.numbers["levene"]
-    assert [item["rule"] for item in found] == ["best-loss", "best-accuracy"]
+    assert [item["selection"] for item in found] == ["best-loss", "best-accuracy"]
     assert found[0]["p"] == pytest.approx(expected.pvalue)
     assert found[0]["statistic"] == pytest.approx(expected.statistic)
     assert row(lenet5, "levene", "LeNet5", "mnist", "best-loss")["p, paper"] == "< 0.05"
@@ -148,7 +148,7 @@ def test_table_2_takes_the_selection_rule_with_the_larger_difference(tmp_path):
     records = [record_of(cell, 0.9, loss=loss) for cell, loss in zip(cells, [(2.0, 1.0), (1.0, 2.0)], strict=True)]
     shown = Ase20().present(request, {study.name: records})
     group = next(item for item in shown.numbers["groups"] if item["level"] == "default")
-    assert group["overall"]["rule"] == "best-loss"
+    assert group["overall"]["selection"] == "best-loss"
     assert group["overall"]["max_diff"] == pytest.approx(0.8)
 
 
@@ -264,7 +264,7 @@ def test_the_classes_of_every_run_are_in_the_numbers(tmp_path):
     records = [record_of(cell, 0.8, classes=values) for cell, values in zip(cells, classes, strict=True)]
     shown = Ase20().present(request, {study.name: records})
     group = next(item for item in shown.numbers["groups"] if item["level"] == "default")
-    assert group["rules"]["best-loss"]["per_class"] == {"0": [0.9, 0.8], "7": [0.2, 0.95]}
+    assert group["selections"]["best-loss"]["per_class"] == {"0": [0.9, 0.8], "7": [0.2, 0.95]}
 
 
 def test_figures_2_and_3_are_boxplots_with_means_as_triangles(lenet5):
@@ -325,9 +325,9 @@ def test_a_run_that_diverged_leaves_the_rest_standing(tmp_path):
     shown = presented(request, runs)
     json.dumps(shown.numbers, allow_nan=False)
     lenet = shown.numbers["groups"][0]
-    assert lenet["rules"]["best-loss"]["values"] == [0.9, None]
+    assert lenet["selections"]["best-loss"]["values"] == [0.9, None]
     # the validation accuracy was NaN as well, so that rule goes back to the first epoch
-    assert (lenet["overall"]["rule"], lenet["overall"]["max_diff"]) == ("best-accuracy", pytest.approx(0.8))
+    assert (lenet["overall"]["selection"], lenet["overall"]["max_diff"]) == ("best-accuracy", pytest.approx(0.8))
     assert any(item.code == "metric-not-finite" for item in shown.warnings)
 
 
@@ -347,7 +347,7 @@ def test_numbers_have_the_documented_keys(lenet5):
     assert list(lenet5.numbers["groups"][0]) == [
         *("network", "parameters", "data", "level", "planned", "finished", "failed"),
         *("gpu_runs_at_once", "epochs", "still_improving", "overall", "overall_without_weak", "per_class"),
-        *("rules", "different_final_weights"),
+        *("selections", "different_final_weights"),
     ]
 
 

@@ -296,7 +296,7 @@ def test_the_command_records_rounds_and_the_result(tmp_path):
     report = json.loads(shown.stdout)
     assert "same weights, bit for bit" in report["verdict"][0]
     assert {"train_loss", "val_accuracy", "test_accuracy", "accuracy"} <= set(report["logged"])
-    assert report["groups"][0]["rules"][0]["all"]["epochs"]["mean"] == 2
+    assert report["groups"][0]["selections"][0]["all"]["epochs"]["mean"] == 2
 
 
 def test_a_short_training_on_the_real_omniglot_beats_raw_pixels(tmp_path, monkeypatch):

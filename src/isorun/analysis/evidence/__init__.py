@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Condition", "some", "voided"]
+__all__ = ["Condition", "first_of", "some", "voided"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +44,9 @@ def voided(conditions: Iterable[Condition]) -> Condition | None:
 def some(count: int, noun: str) -> str:
     """A count with its noun: 1 run, 2 runs."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def first_of(items: Iterable[str], most: int, joint: str = "; ") -> str:
+    """The first so many of them, and how many more there are."""
+    every = list(items)
+    return joint.join([*every[:most], *([f"and {len(every) - most} more"] if len(every) > most else [])])

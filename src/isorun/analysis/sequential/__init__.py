@@ -58,6 +58,7 @@ from isorun.analysis.samples import FloatArray, Interval, oriented
 from isorun.errors import InputError, known_names
 
 __all__ = [
+    "DEFAULT_MAX_RUNS",
     "DEFAULT_SPENDING",
     "FEWEST_RUNS",
     "METHODS",
@@ -242,6 +243,8 @@ METHODS = ("sequential", "e-process", "naive", "fixed")
 _MAY_DIFFER = frozenset({"max_runs", "stages", "futility"})  # the futility stop is not binding; of maxima see below
 
 Looks = int | Sequence[int | Sequence[int]]
+DEFAULT_MAX_RUNS = 30
+"""The most runs a side where nothing is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +256,7 @@ class Plan:
     """
 
     method: str | None = None
-    max_runs: int | None = 30
+    max_runs: int | None = DEFAULT_MAX_RUNS
     min_runs: int = FEWEST_RUNS
     spending: str = DEFAULT_SPENDING
     alpha: float = 0.05

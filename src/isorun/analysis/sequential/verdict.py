@@ -24,6 +24,7 @@ from isorun.analysis.pairwise import levene
 from isorun.analysis.pairwise.effects import PairingEffect, pairing_effect
 from isorun.analysis.samples import FloatArray, Interval, finite_sample, is_constant, oriented, snapped
 from isorun.analysis.sequential import (
+    DEFAULT_MAX_RUNS,
     FEWEST_RUNS,
     METHODS,
     Decision,
@@ -223,54 +224,11 @@ def _chance(rule: Rule, projection: Projection) -> str:
 _PROJECTION_SEED = 7_919
 
 
-def decide(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    direction: str,
-    margin: float | None = None,
-    max_runs: int | Sequence[int] | None = 30,
-    stages: Sequence[int] = (),
-    min_runs: int = FEWEST_RUNS,
-    spending: str = "power-1.5",
-    alpha: float = 0.05,
-    futility: bool = True,
-    method: str | None = None,
-    looks: Looks = 1,
-    test: str | None = None,
-    paired: bool = False,
-) -> Decision:
-    """Compare the runs of A with those of B, given in the order in which they were made (or planned, as by seed).
-
-    direction: "higher" or "lower" is better. margin: the largest difference that does not matter, in units of the
-    metric; with it the verdict may be "equivalent". max_runs: the most runs a side; None for no maximum.
-    stages: the maxima to which the plan may be taken if need be, max_runs one of them; max_runs=(30, 60, 120) declares
-    them and begins with the first. method: "sequential" (default), "e-process" (default without a maximum), "naive" (a
-    plain U test at every look, with its true error rate), "fixed" (one test of all runs). test: "brunner-munzel"
-    (default), "mann-whitney" (exact for sides of the same law), "signed-rank" (of pairs). paired: the i-th runs belong
-    together. looks: a look every so many runs a side, or the list of looks, as runs a side or as pairs (runs of A,
-    runs of B); to be declared before the runs are made. futility: give up a hopeless comparison early; not binding, so
-    going on is allowed.
-    """
-    plan = plan_of(
-        method=method,
-        max_runs=max_runs,
-        stages=stages,
-        min_runs=min_runs,
-        spending=spending,
-        alpha=alpha,
-        futility=futility,
-        looks=looks,
-        margin=margin,
-        test=test,
-        paired=paired,
-    )
-    return decide_by(plan, a, b, direction=direction)
-
-
 class PlanOptions(TypedDict, total=False):
-    """What `decide` takes besides runs, direction and maxima; see there."""
+    """What `decide` takes besides runs and direction; see there."""
 
+    max_runs: int | Sequence[int] | None
+    stages: Sequence[int]
     margin: float | None
     min_runs: int
     spending: str
@@ -282,15 +240,32 @@ class PlanOptions(TypedDict, total=False):
     paired: bool
 
 
-def plan_of(
-    *, max_runs: int | Sequence[int] | None = 30, stages: Sequence[int] = (), **options: Unpack[PlanOptions]
-) -> Plan:
+def decide(a: ArrayLike, b: ArrayLike, *, direction: str, **options: Unpack[PlanOptions]) -> Decision:
+    """Compare the runs of A with those of B, given in the order in which they were made (or planned, as by seed).
+
+    direction: "higher" or "lower" is better. margin: the largest difference that does not matter, in units of the
+    metric; with it the verdict may be "equivalent". max_runs: the most runs a side, 30 if not said; 0 for no maximum.
+    stages: the maxima to which the plan may be taken if need be, max_runs one of them; max_runs=(30, 60, 120) declares
+    them and begins with the first. method: "sequential" (default), "e-process" (default without a maximum), "naive" (a
+    plain U test at every look, with its true error rate), "fixed" (one test of all runs). test: "brunner-munzel"
+    (default), "mann-whitney" (exact for sides of the same law), "signed-rank" (of pairs). paired: the i-th runs belong
+    together. looks: a look every so many runs a side, or the list of looks, as runs a side or as pairs (runs of A,
+    runs of B); to be declared before the runs are made. futility: give up a hopeless comparison early; not binding, so
+    going on is allowed. min_runs: before the first look, 5 if not said. alpha: the error rate, 0.05 if not said, and
+    spending: how it is spread over the looks.
+    """
+    return decide_by(plan_of(**options), a, b, direction=direction)
+
+
+def plan_of(**options: Unpack[PlanOptions]) -> Plan:
     """The plan that the options of `decide` declare."""
-    if max_runs is not None and not isinstance(max_runs, int):
-        if not max_runs:
+    most = options.get("max_runs", DEFAULT_MAX_RUNS)
+    stages = options.get("stages", ())
+    if most is not None and not isinstance(most, int):
+        if not most:
             raise InputError("a plan with stages needs one", found="max_runs is an empty list", allowed="30, [30, 60]")
-        stages, max_runs = max_runs, min(max_runs)
-    return Plan(max_runs=max_runs, stages=tuple(stages), **options)
+        stages, most = most, min(most)
+    return Plan(**{**options, "max_runs": most or None, "stages": tuple(stages)})  # type: ignore[arg-type]
 
 
 def decide_by(plan: Plan, a: ArrayLike, b: ArrayLike, *, direction: str) -> Decision:

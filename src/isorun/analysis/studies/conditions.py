@@ -1,13 +1,8 @@
-"""Conditions of a study: whether its runs are what they claim to be, and what else a reader has to know.
+"""Conditions of a study: what a reader has to know before trusting its numbers.
 
-Were the runs of a group what they claim to be: independent at `default`, identical at the other levels?
-
-Each rule looks at the finished runs of one group.
-
-Conditions of a study: what a reader has to know before trusting its numbers.
-
-Each rule is one function that looks at the whole study and yields conditions; RULES is the order they are shown in.
-Codes are stable, so that scripts can rely on them.
+Each check is one function that yields conditions. Those of GROUP_CHECKS look at the finished runs of one group: are
+they what they claim to be, independent at `default` and identical at the other levels? Those of STUDY_CHECKS look at
+the whole study. That is the order they are shown in. Codes are stable, so that scripts can rely on them.
 """
 
 from __future__ import annotations
@@ -19,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from isorun.analysis.evidence import Condition, some
+from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.judged import (
     JudgedMetric,
     MetricKind,
@@ -45,7 +40,7 @@ from isorun.errors import known_names
 from isorun.study.cells import Level
 from isorun.study.records import RunRecord
 
-__all__ = ["CONDITION_RULES", "FEWEST_RUNS", "StudyFacts", "study_conditions"]
+__all__ = ["FEWEST_RUNS", "GROUP_CHECKS", "StudyFacts", "shared_device", "study_conditions"]
 
 _OPEN_ENDS_TOLD: Final = 3
 _ANSWERS_TOLD: Final = 3
@@ -68,7 +63,6 @@ def _hook_never_started(key: GroupKey, records: Sequence[RunRecord], _units: Run
             "hook-never-started",
             f"in {len(silent)} of {some(len(records), 'run')} no Python process loaded isorun's worker: {consequence}",
             "start Python without -I, -E or -S, and do not clear PYTHONPATH; then run again",
-            (key.label,),
         )
 
 
@@ -80,10 +74,10 @@ def _not_independent(key: GroupKey, records: Sequence[RunRecord], units: RunUnit
     next_step = _independent_draws(records)
     if key.level is Level.DEFAULT:
         message = f"the default runs are not independent: {evidence}; {some(len(records), 'run')} count as {count}"
-        yield Condition("default-not-independent", message, next_step, (key.label,))
+        yield Condition("default-not-independent", message, next_step)
     else:
         message = f"{some(units.planned, 'seed')} did not make {units.planned} different draws: {evidence}; "
-        yield Condition("seed-without-effect", f"{message}they count as {count}", next_step, (key.label,))
+        yield Condition("seed-without-effect", f"{message}they count as {count}", next_step)
 
 
 def _why_merged(records: Sequence[RunRecord], units: RunUnits) -> str:
@@ -119,7 +113,6 @@ def _seed_fixed_in_part(key: GroupKey, records: Sequence[RunRecord], units: RunU
             f"the default runs share a part of their randomness: {len(seeded)} of {some(len(records), 'run')} fixed a "
             f"seed themselves ({_told(seeded)}), so their spread may be too small",
             _independent_draws(records),
-            (key.label,),
         )
 
 
@@ -152,7 +145,6 @@ def _deterministic_differs(key: GroupKey, records: Sequence[RunRecord], _units: 
                 f"identical runs with seed {same.seed} gave {differing.distinct} different {_spoken(differing.name)} "
                 f"in {some(differing.runs, 'run')}{_seen_open(runs)}",
                 "look for threads, data workers, time or files that the training reads; notes of the runs name more",
-                (key.label,),
             )
 
 
@@ -161,9 +153,7 @@ def _seen_open(records: Sequence[RunRecord]) -> str:
     seen = dict.fromkeys(str(item) for record in records for item in effective(record).get("open") or ())
     if not seen:
         return " although every known factor is fixed"
-    told = "; ".join(list(seen)[:_OPEN_ENDS_TOLD])
-    more = f"; and {len(seen) - _OPEN_ENDS_TOLD} more" if len(seen) > _OPEN_ENDS_TOLD else ""
-    return f"; seen open: {told}{more}"
+    return f"; seen open: {first_of(seen, _OPEN_ENDS_TOLD)}"
 
 
 def _first_differing(same: IdenticalRuns) -> DigestCount | None:
@@ -201,33 +191,30 @@ def _no_identical_runs(key: GroupKey, records: Sequence[RunRecord], _units: RunU
             "no-identical-runs",
             f"each of {some(len(seeds), 'seed')} ran once, so the spread is that of seeds, not of identical runs",
             "set repeats to 8 or more in the study and run again: finished runs are kept",
-            (key.label,),
         )
 
 
-def _threads_differ(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+def _threads_differ(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     changed = changed_facts(records, lambda name: "threads" in name or name == "affinity")
     if changed:
         yield Condition(
             "threads-differ",
             f"the runs did not use the same number of threads or CPUs ({changed}): that alone changes results",
             "set threads in the study's environment, and run again in a new store",
-            (key.label,),
         )
 
 
-def _machine_differs(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+def _machine_differs(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     changed = changed_facts(records, lambda name: name in {"model", "vector", "cpu_capability", "devices", "version"})
     if changed:
         yield Condition(
             "machine-differs",
             f"the runs did not have the same processor, device or library version ({changed})",
             "make one environment for each in the study, so that their runs are not mixed",
-            (key.label,),
         )
 
 
-def _packages_differ(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+def _packages_differ(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     """Packages that the trainings imported: the same command finds others when another environment is active."""
     found = distinct(record.environment.get("effective", {}).get("packages", {}) for record in records)
     seen: dict[str, dict[str, None]] = {}
@@ -236,16 +223,14 @@ def _packages_differ(key: GroupKey, records: Sequence[RunRecord], _units: RunUni
             seen.setdefault(name, {})[str(version)] = None
     changed = [f"{name} {' and '.join(versions)}" for name, versions in sorted(seen.items()) if len(versions) > 1]
     if changed:
-        more = f", and {len(changed) - _PACKAGES_TOLD} more" if len(changed) > _PACKAGES_TOLD else ""
         yield Condition(
             "packages-differ",
-            f"the runs did not import the same versions of packages ({', '.join(changed[:_PACKAGES_TOLD])}{more})",
+            f"the runs did not import the same versions of packages ({first_of(changed, _PACKAGES_TOLD, ', ')})",
             "name the interpreter of each in the study (python, or --python), so that their runs are not mixed",
-            (key.label,),
         )
 
 
-def _input_differs(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+def _input_differs(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     read = [record.environment.get("requested", {}).get("stdin") for record in records]
     found = distinct(identity["sha256"] if identity else None for identity in read)
     if len(found) > 1:
@@ -253,18 +238,16 @@ def _input_differs(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits
             "input-differs",
             f"the runs read {len(found)} different standard inputs, no input being one of them where some read none",
             "run each input in a --store of its own: the input is not part of what tells cells apart",
-            (key.label,),
         )
 
 
-def _code_differs(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+def _code_differs(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     found = distinct(dict(record.code) for record in records if record.code)
     if len(found) > 1:
         yield Condition(
             "code-differs",
             f"the runs come from {len(found)} versions of the code ({_changed_keys(records)} differ)",
             "run the study again in a new store, or report the versions apart",
-            (key.label,),
         )
 
 
@@ -273,26 +256,30 @@ def _changed_keys(records: Sequence[RunRecord]) -> str:
     return ", ".join(name for name in keys if len(distinct(record.code.get(name) for record in records)) > 1)
 
 
-def _launch_mixed(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+def _launch_mixed(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     modes = sorted({record.launch for record in records})
     if len(modes) > 1:
         yield Condition(
             "launch-mixed",
             f"the runs were launched in different ways ({', '.join(modes)})",
             "use one launch mode for the whole study",
-            (key.label,),
         )
 
 
-def _shared_device(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
-    sharing = [record for record in records if any(note.code == "shared-device" for note in record.notes)]
+def _shared_device(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    yield from shared_device(records)
+
+
+def shared_device(records: Sequence[RunRecord]) -> Iterator[Condition]:
+    """Runs that had a device together: of a group, or of those just made, whose maker can still change that."""
+    noted = [next((note for note in record.notes if note.code == "shared-device"), None) for record in records]
+    sharing = [note.message for note in noted if note]
     if sharing:
         yield Condition(
             "shared-device",
-            f"{len(sharing)} of {some(len(records), 'run')} shared a device with others that ran at the same time: "
-            "their times do not compare, and what is chosen by speed or free memory may have changed values",
+            f"{len(sharing)} of {some(len(records), 'run')} shared a device ({sharing[0]}): their times do not "
+            "compare, and what is chosen by speed or free memory may have changed values",
             "lower --jobs, or give more --devices",
-            (key.label,),
         )
 
 
@@ -302,13 +289,11 @@ def _training_altered(key: GroupKey, records: Sequence[RunRecord], _units: RunUn
     told = list(dict.fromkeys(answer for answers in answered.values() for answer in answers))
     if told:
         runs = sum(bool(answers) for answers in answered.values())
-        more = f"; and {len(told) - _ANSWERS_TOLD} more" if len(told) > _ANSWERS_TOLD else ""
         yield Condition(
             "training-altered",
             f"the level {key.level} answered for the training in {runs} of {some(len(records), 'run')}, as it is to: "
-            f"{'; '.join(told[:_ANSWERS_TOLD])}{more}",
+            f"{first_of(told, _ANSWERS_TOLD)}",
             "nothing, where that is meant; level default runs the training as it is written",
-            (key.label,),
         )
 
 
@@ -322,7 +307,7 @@ def _answers(record: RunRecord) -> Iterator[str]:
             yield note.message.replace("; the level answered with", ", and is")
 
 
-CONDITION_RULES: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits], Iterator[Condition]]]] = (
+GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits], Iterator[Condition]]]] = (
     _hook_never_started,
     _not_independent,
     _seed_fixed_in_part,
@@ -346,7 +331,7 @@ FEWEST_RUNS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class StudyFacts:
-    """What the rules look at. records: the finished runs by group."""
+    """What the checks look at. records: the finished runs by group."""
 
     groups: Sequence[GroupResult]
     records: Mapping[GroupKey, Sequence[RunRecord]]
@@ -358,13 +343,13 @@ def study_conditions(evidence: StudyFacts) -> tuple[Condition, ...]:
     """All conditions, those on how the runs were made first; the same one of several groups is one."""
     units = {group.key: group.units for group in evidence.groups}
     in_groups = (
-        warning
-        for rule in CONDITION_RULES
+        replace(condition, groups=(key.label,))
+        for check in GROUP_CHECKS
         for key, records in evidence.records.items()
         if records
-        for warning in rule(key, records, units[key])
+        for condition in check(key, records, units[key])
     )
-    return (*_merged(in_groups), *(warning for rule in RULES for warning in rule(evidence)))
+    return (*_merged(in_groups), *(condition for check in STUDY_CHECKS for condition in check(evidence)))
 
 
 def _merged(warnings: Iterable[Condition]) -> Iterable[Condition]:
@@ -436,8 +421,7 @@ def _what_was_not_read(evidence: StudyFacts) -> str:
     """What was seen and not taken, and why, in the words of the source that saw it."""
     notes = (note for records in evidence.records.values() for record in records for note in record.notes)
     seen = list(dict.fromkeys(note.message for note in notes if note.code.endswith(_NOT_READ)))
-    more = f"; and {len(seen) - _NOT_READ_TOLD} more" if len(seen) > _NOT_READ_TOLD else ""
-    return f"; {'; '.join(seen[:_NOT_READ_TOLD])}{more}" if seen else ""
+    return f"; {first_of(seen, _NOT_READ_TOLD)}" if seen else ""
 
 
 def _metric_chosen(evidence: StudyFacts) -> Iterator[Condition]:
@@ -506,7 +490,7 @@ def _unjudged(evidence: StudyFacts) -> Iterator[Condition]:
         problems = [problem for group in evidence.groups for problem in group.selections[number].unjudged.values()]
         if problems:
             yield Condition(
-                "rule-without-epoch",
+                "selection-without-epoch",
                 f"the selection {judged.selection.name} picked no epoch in {some(len(problems), 'run')} "
                 f"({problems[0]}); they are missing from its rows",
                 f"log {judged.selection.metric} every epoch, or change [selections.{judged.selection.name}]",
@@ -556,7 +540,7 @@ def _from_output(evidence: StudyFacts) -> Iterator[Condition]:
     for where, metrics in alike.items():
         yield Condition(
             "metric-from-output",
-            f"{' and '.join(metrics)} read from the training's output {where}",
+            f"{', '.join(metrics)} read from the training's output {where}",
             f"check the values; to be sure, log them: isorun.log(epoch=..., {metrics[0]}=...), or declare a pattern",
         )
 
@@ -568,7 +552,7 @@ def _example(records: Sequence[RunRecord], metric: str) -> str:
     return f', as in "{line[:100]}"' if line else ""
 
 
-RULES: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
+STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _metric_not_logged,
     _not_finite,
     _runs_failed,

@@ -1,6 +1,6 @@
 """Model selection after the fact: the epoch a finished run is judged at, and its values there.
 
-Two rules are common (Pham et al., ASE 2020, section 3.3): the epoch with the best validation loss, and the one with the
+Two are common (Pham et al., ASE 2020, section 3.3): the epoch with the best validation loss, and the one with the
 best validation accuracy. Seconds to that epoch are the paper's Time_loss and Time_acc.
 
 Learning curves of a group: every run, and the median with a band at each step.

@@ -63,11 +63,11 @@ def time_figures(result: StudyResult) -> Iterator[Figure]:
 
 
 def overall_figure(result: StudyResult, metric: JudgedMetric, *, without_weak: bool = False) -> Figure | None:
-    """The metric of every run by the primary rule, a row a group; None without values, or without weak runs to omit."""
+    """The metric of every run by the primary selection, a row a group; None without values or weak runs to omit."""
     judged = [(group, group.selections[0]) for group in result.groups]
-    if without_weak and not any(rule.weak_runs for _, rule in judged):
+    if without_weak and not any(one.weak_runs for _, one in judged):
         return None
-    rows = [_metric_row(result, group, rule, metric.name, without_weak) for group, rule in judged]
+    rows = [_metric_row(result, group, one, metric.name, without_weak) for group, one in judged]
     style = style_for(metric.scale)
     return box_figure(
         name=f"{metric.name}{'-without-weak' if without_weak else ''}",
@@ -81,16 +81,16 @@ def overall_figure(result: StudyResult, metric: JudgedMetric, *, without_weak: b
 
 
 def time_figure(result: StudyResult) -> Figure | None:
-    """Seconds to the epoch judged, a row for every group and rule; None when no two runs can be compared."""
+    """Seconds to the epoch judged, a row for every group and selection; None when no two runs can be compared."""
     rows = [
         BoxRow(
-            f"{row_name(group.key, [item.key for item in result.groups])}, {rule.selection.name}",
-            rule.every.seconds,
-            _run_values(rule, lambda run: run.selected.seconds),
+            f"{row_name(group.key, [item.key for item in result.groups])}, {one.selection.name}",
+            one.every.seconds,
+            _run_values(one, lambda run: run.selected.seconds),
             series_of(group.key),
         )
         for group in result.groups
-        for rule in group.selections
+        for one in group.selections
     ]
     varying = [(row.spread.relative_difference, row) for row in rows if row.spread.relative_difference is not None]
     if not varying:
@@ -104,19 +104,19 @@ def time_figure(result: StudyResult) -> Figure | None:
 
 
 def _metric_row(
-    result: StudyResult, group: GroupResult, rule: SelectionResult, metric: str, without_weak: bool
+    result: StudyResult, group: GroupResult, one: SelectionResult, metric: str, without_weak: bool
 ) -> BoxRow:
-    view = rule.without_weak if without_weak and rule.without_weak is not None else rule.every
+    view = one.without_weak if without_weak and one.without_weak is not None else one.every
     return BoxRow(
         row_name(group.key, [item.key for item in result.groups]),
         view.metrics[metric].overall,
-        _run_values(rule, lambda run: None if without_weak and run.weak else run.selected.values.get(metric)),
+        _run_values(one, lambda run: None if without_weak and run.weak else run.selected.values.get(metric)),
         series_of(group.key),
     )
 
 
-def _run_values(rule: SelectionResult, value: Callable[[JudgedRun], float | None]) -> tuple[RunValue, ...]:
-    found = ((run, value(run)) for run in rule.runs)
+def _run_values(one: SelectionResult, value: Callable[[JudgedRun], float | None]) -> tuple[RunValue, ...]:
+    found = ((run, value(run)) for run in one.runs)
     return tuple(
         RunValue(run.run_id, number, run.weak) for run, number in found if number is not None and math.isfinite(number)
     )
@@ -157,7 +157,7 @@ class _Group:
 
 
 def class_figure(result: StudyResult, metric: JudgedMetric) -> Figure | None:
-    """The largest difference between two runs in every class, by the primary rule; None without per-class values.
+    """The largest difference between two runs in every class, by the primary selection; None without per-class values.
 
     With many classes those that vary most are shown, with many groups the first ones; the sentence says so.
     """
@@ -190,8 +190,8 @@ def _groups(result: StudyResult, metric: JudgedMetric, factor: float) -> list[_G
     return [group for group in found if group.differences]
 
 
-def _differences(rule: SelectionResult, metric: str, factor: float) -> dict[str, float]:
-    spreads = rule.every.metrics[metric].classes.items()
+def _differences(one: SelectionResult, metric: str, factor: float) -> dict[str, float]:
+    spreads = one.every.metrics[metric].classes.items()
     return {name: factor * spread.max_difference for name, spread in spreads if spread.max_difference is not None}
 
 

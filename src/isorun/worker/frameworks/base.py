@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Hash = Callable[[bytes], None]
 
+NOT_FOLLOWED = "its weights are digested only where the training calls isorun.digest or isorun.result(weights=…)"
+
 
 class Watch:
     """What looks after a framework from its import to the end of the training."""
@@ -56,6 +58,9 @@ class Framework:
     # native: beginnings of names that draw their random numbers in code of their own, where no call is seen.
     seeding_names: ClassVar[Mapping[str, str]] = {}
     native: tuple[str, ...] = ()
+
+    # Why a run has no digest of the weights, if it has none; empty for what has no weights.
+    undigested = ""
 
     # Traces on disk: loaded libraries worth a hash (a pattern), and Python that a compiler writes as it goes.
     libraries = ""

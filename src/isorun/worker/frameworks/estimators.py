@@ -6,7 +6,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from .base import Framework
+from .base import NOT_FOLLOWED, Framework
 
 _WITHOUT_WEIGHTS = ("n_jobs", "verbose", "feature_names_in_")
 
@@ -15,6 +15,7 @@ class ScikitLearn(Framework):
     """Without a `random_state` its estimators draw from NumPy's global generator, which the level has seeded."""
 
     name = "sklearn"
+    undigested = NOT_FOLLOWED
     packages = ("sklearn",)
     safe_to_preload = ("sklearn",)
 
@@ -35,6 +36,8 @@ class ScikitLearn(Framework):
 
 class Booster(Framework):
     """A booster: its random numbers come from settings such as `seed`, which only its own code reads."""
+
+    undigested = NOT_FOLLOWED
 
     def left_open(self, module: ModuleType) -> list[str]:  # noqa: ARG002
         """Sums over threads, and seeds that no call shows."""

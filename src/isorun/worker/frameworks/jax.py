@@ -8,7 +8,7 @@ from typing import ClassVar, Mapping
 from .. import seeding
 from ..levels import Settings
 from ..recorder import Recorder
-from .base import Framework
+from .base import NOT_FOLLOWED, Framework
 
 _XLA_FLAG = "--xla_gpu_deterministic_ops=true"
 
@@ -17,6 +17,7 @@ class Jax(Framework):
     """JAX and flax; JAX starts threads when imported, so no fork server imports it."""
 
     name = "jax"
+    undigested = NOT_FOLLOWED
     packages = ("jax", "jaxlib", "flax", "optax")
     watched = ("jax", "jax.random")
     seeding_names: ClassVar[Mapping[str, str]] = {"PRNGKey": "jax.random.PRNGKey", "Rngs": "flax.nnx.Rngs"}

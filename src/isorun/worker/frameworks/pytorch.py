@@ -27,6 +27,7 @@ class Torch(Framework):
     preload = ("numpy", "numpy.random", "torch", "torch.optim", "torch._dynamo", "torch._inductor.config")
     global_seed_calls = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all")
     watched_seed_call = "torch.manual_seed"
+    undigested = "no optimizer made a step, before which and after which weights are digested; isorun.digest does any"
     seeding_names: ClassVar[Mapping[str, str]] = {"set_seed": "set_seed", "seed_everything": "seed_everything"}
     libraries = "libtorch_cpu|libtorch_cuda"
     generated_files = ("_remote_module_",)

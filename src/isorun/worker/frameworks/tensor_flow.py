@@ -12,7 +12,7 @@ from typing import Any, ClassVar, FrozenSet, Mapping
 from .. import seeding
 from ..levels import Settings
 from ..recorder import Recorder, guarded
-from .base import Framework
+from .base import NOT_FOLLOWED, Framework
 
 _THREADS = ("set_intra_op_parallelism_threads", "set_inter_op_parallelism_threads")
 
@@ -75,6 +75,7 @@ class Keras(Framework):
     """Keras 3 has generators of its own; Keras 2 has none, and its initializers are left to it."""
 
     name = "keras"
+    undigested = NOT_FOLLOWED
     packages = ("keras",)
     watched = ("keras",)
     seeding_names: ClassVar[Mapping[str, str]] = {

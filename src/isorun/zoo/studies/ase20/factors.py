@@ -28,7 +28,7 @@ from isorun.zoo.studies.ase20.training.recipes import FACTORS
 
 __all__ = [
     "CONFIDENCE",
-    "RULE",
+    "SELECTION",
     "FactorArm",
     "FactorLead",
     "FactorShares",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 CONFIDENCE: Final = 0.90
-RULE: Final = "best-loss"
+SELECTION: Final = "best-loss"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +118,12 @@ def arm_group(part: PartResult, arm: str) -> GroupResult | None:
 
 
 def _values(group: GroupResult | None) -> tuple[float, ...]:
-    values = group.selection(RULE).values(METRIC) if group else ()
+    values = group.selection(SELECTION).values(METRIC) if group else ()
     return tuple(value for value in values if math.isfinite(value))
 
 
 def _weak(group: GroupResult | None) -> tuple[str, ...]:
-    return group.selection(RULE).weak_runs if group else ()
+    return group.selection(SELECTION).weak_runs if group else ()
 
 
 def _arm(name: str, values: tuple[float, ...], spreads: Mapping[str, Spread], weak: int) -> FactorArm:
@@ -271,7 +271,7 @@ def _row(network: str, arm: FactorArm) -> tuple[str, ...]:
 
 
 _FIXED_NOTES = (
-    f"Level {FACTOR_LEVEL}, judged at {RULE}. Each factor draws from a generator of its own.",
+    f"Level {FACTOR_LEVEL}, judged at {SELECTION}. Each factor draws from a generator of its own.",
     "The varied factor takes the run's seed, the others one base seed, for which the shares hold.",
     "share: variance over that with all factors varied, less what is left with none varied.",
     "Its interval is that of a ratio of variances of normal values.",

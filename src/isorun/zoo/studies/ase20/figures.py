@@ -56,19 +56,19 @@ def _figure(name: str, figure: str, level: Level, groups: Sequence[Measured]) ->
 
 
 def _level_rows(groups: Sequence[Measured]) -> Iterator[BoxRow]:
-    """Every network under the selection rule with the larger difference, as in the paper."""
+    """Every network under the selection with the larger difference, as in the paper."""
     for item in groups:
         if item.group is None:
             continue
         extreme = overall_extreme(item.group)
-        rule = item.group.selection(extreme.rule) if extreme else item.group.selections[0]
-        yield _row(item.network.name, rule, series_of(item.group.key))
+        judged = item.group.selection(extreme.selection) if extreme else item.group.selections[0]
+        yield _row(item.network.name, judged, series_of(item.group.key))
 
 
-def _row(name: str, rule: SelectionResult, series: int) -> BoxRow:
-    found = ((run, run.selected.values.get(METRIC, math.nan)) for run in rule.runs)
+def _row(name: str, judged: SelectionResult, series: int) -> BoxRow:
+    found = ((run, run.selected.values.get(METRIC, math.nan)) for run in judged.runs)
     runs = tuple(RunValue(run.run_id, value, run.weak) for run, value in found if math.isfinite(value))
-    return BoxRow(name, rule.every.metrics[METRIC].overall, runs, series)
+    return BoxRow(name, judged.every.metrics[METRIC].overall, runs, series)
 
 
 def _sentence(rows: Sequence[BoxRow]) -> str:

@@ -170,7 +170,7 @@ def _time(name: str, level: Level, groups: Sequence[Measured]) -> Finding:
     group, extreme = largest
     ratio = extreme.spread.relative_difference or 0.0
     waiting = f"; {group.at_once} runs shared a GPU" if is_shared else ""
-    ours = f"up to {percentage(ratio)} % ({group.network.name}, {extreme.rule}{waiting})"
+    ours = f"up to {percentage(ratio)} % ({group.network.name}, {extreme.selection}{waiting})"
     return Finding(name, claim, published, ours, None if is_shared else ratio > _EXPECTED_TIME_DIFFERENCE)
 
 
@@ -179,17 +179,17 @@ def _largest_time(groups: Sequence[Measured], level: Level) -> tuple[Measured, E
 
 
 def _weak(groups: Sequence[Measured]) -> Finding:
-    runs = [(len(rule.weak_runs), len(rule.runs)) for rule in _default_rules(groups)]
+    runs = [(len(judged.weak_runs), len(judged.runs)) for judged in _default_selections(groups)]
     weak, total = sum(pair[0] for pair in runs), sum(pair[1] for pair in runs)
     ours = f"{weak} of {count(total, 'default run')} of all networks" if total else UNKNOWN
     seen = weak > 0 if total else None
     return Finding("5.1 weak", "Some default runs never learn (weak models)", "4 of 16 (LeNet5)", ours, seen)
 
 
-def _default_rules(groups: Sequence[Measured]) -> Iterator[Any]:
+def _default_selections(groups: Sequence[Measured]) -> Iterator[Any]:
     for group in groups:
         if group.level is Level.DEFAULT and group.group and group.group.finished:
-            yield max(group.group.selections, key=lambda rule: len(rule.weak_runs))
+            yield max(group.group.selections, key=lambda judged: len(judged.weak_runs))
 
 
 def _levene(parts: Sequence[PartResult]) -> Finding:

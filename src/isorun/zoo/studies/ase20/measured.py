@@ -131,7 +131,7 @@ class Measured:
 
     @property
     def mean(self) -> float | None:
-        """The mean accuracy under the first rule."""
+        """The mean accuracy under the first selection."""
         return (
             self.group.selections[0].every.metrics[METRIC].overall.mean
             if self.group and self.group.selections
@@ -157,9 +157,9 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The spread under the selection rule, and for classes in the class, where two runs differ most."""
+    """The spread under the selection, and for classes in the class, where two runs differ most."""
 
-    rule: str
+    selection: str
     spread: Spread
     class_name: str = ""
 
@@ -206,38 +206,38 @@ def by_level(groups: Sequence[Measured]) -> list[Measured]:
 
 
 def overall_extreme(group: GroupResult | None, *, without_weak: bool = False) -> Extreme | None:
-    """Overall accuracy under the rule that gives the larger difference, as in Table 2; None below two runs."""
+    """Overall accuracy under the selection that gives the larger difference, as in Table 2; None below two runs."""
 
-    def candidates(rule: SelectionResult) -> Iterator[Extreme]:
-        yield Extreme(rule.selection.name, _view(rule, without_weak).metrics[METRIC].overall)
+    def candidates(judged: SelectionResult) -> Iterator[Extreme]:
+        yield Extreme(judged.selection.name, _view(judged, without_weak).metrics[METRIC].overall)
 
     return _largest(group, candidates)
 
 
 def class_extreme(group: GroupResult | None, *, without_weak: bool = False) -> Extreme | None:
-    """Accuracy in the class, and under the rule, that give the largest difference."""
+    """Accuracy in the class, and under the selection, that give the largest difference."""
 
-    def candidates(rule: SelectionResult) -> Iterator[Extreme]:
-        classes: Mapping[str, Spread] = _view(rule, without_weak).metrics[METRIC].classes
-        yield from (Extreme(rule.selection.name, spread, name) for name, spread in classes.items())
+    def candidates(judged: SelectionResult) -> Iterator[Extreme]:
+        classes: Mapping[str, Spread] = _view(judged, without_weak).metrics[METRIC].classes
+        yield from (Extreme(judged.selection.name, spread, name) for name, spread in classes.items())
 
     return _largest(group, candidates)
 
 
 def time_extreme(group: GroupResult | None) -> Extreme | None:
-    """Time to the epoch picked, under the rule that gives the larger relative difference."""
-    found = [Extreme(rule.selection.name, rule.every.seconds) for rule in (group.selections if group else ())]
+    """Time to the epoch picked, under the selection that gives the larger relative difference."""
+    found = [Extreme(judged.selection.name, judged.every.seconds) for judged in (group.selections if group else ())]
     usable = [item for item in found if item.spread.relative_difference is not None]
     return max(usable, key=lambda item: item.spread.relative_difference or 0.0, default=None)
 
 
 def _largest(group: GroupResult | None, candidates: Callable[[SelectionResult], Iterator[Extreme]]) -> Extreme | None:
-    found = [item for rule in (group.selections if group else ()) for item in candidates(rule)]
+    found = [item for judged in (group.selections if group else ()) for item in candidates(judged)]
     return max((item for item in found if item.spread.n > 1), key=lambda item: item.difference, default=None)
 
 
 def default_against_fixed_seed(parts: Sequence[PartResult]) -> Iterator[tuple[PartResult, LevelComparison]]:
-    """Levene's test between the two levels of the paper, under every rule."""
+    """Levene's test between the two levels of the paper, under every selection."""
     pair = {str(Level.DEFAULT), str(Level.FIXED_SEED)}
     for part in parts:
         for item in part.result.levels if part.result and not part.planned.is_ours else ():
@@ -251,8 +251,8 @@ def distinct_weights(group: GroupResult, digest: str = FINAL_WEIGHTS) -> tuple[i
     return (sum(count.distinct for count in counts), sum(count.runs for count in counts)) if counts else None
 
 
-def _view(rule: SelectionResult, without_weak: bool) -> SelectionSpread:
-    return rule.without_weak if without_weak and rule.without_weak is not None else rule.every
+def _view(judged: SelectionResult, without_weak: bool) -> SelectionSpread:
+    return judged.without_weak if without_weak and judged.without_weak is not None else judged.every
 
 
 def _group(result: StudyResult | None, approach: str, level: Level) -> GroupResult | None:

@@ -31,7 +31,7 @@ from isorun.zoo.studies.ase20.tables import POINTS
 __all__ = [
     "FEWEST_REPEATS",
     "FEWEST_SEEDS",
-    "RULES",
+    "JUDGED",
     "Convergence",
     "Nested",
     "NestedRun",
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 LAST: Final = "last-epoch"
-RULES: Final = (*SELECTIONS, LAST)
+JUDGED: Final = (*SELECTIONS, LAST)
 FEWEST_SEEDS: Final = 5
 FEWEST_REPEATS: Final = 3
 """Below these nothing is said about shares: the interval would be nearly everything there is."""
@@ -51,7 +51,7 @@ FEWEST_REPEATS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class NestedRun:
-    """One run. accuracy and epoch: under each selection rule and after the last epoch.
+    """One run. accuracy and epoch: under each selection and after the last epoch.
 
     per_class: class to accuracy at the best validation loss.
     """
@@ -87,17 +87,17 @@ class RunsBySeed:
         """Different final weights, added up over the seeds."""
         return sum(len({run.weights for run in runs}) for runs in self.by_seed.values())
 
-    def values(self, rule: str) -> list[list[float]]:
-        """Accuracies under a rule, a list a seed."""
-        return [[run.accuracy[rule] for run in runs] for runs in self.by_seed.values()]
+    def values(self, selection: str) -> list[list[float]]:
+        """Accuracies under a selection, a list a seed."""
+        return [[run.accuracy[selection] for run in runs] for runs in self.by_seed.values()]
 
-    def between(self, rule: str) -> Spread:
+    def between(self, selection: str) -> Spread:
         """The spread of the seeds' means."""
-        return spread(float(np.mean(values)) for values in self.values(rule))
+        return spread(float(np.mean(values)) for values in self.values(selection))
 
-    def components(self, rule: str) -> NestedVariance | None:
+    def components(self, selection: str) -> NestedVariance | None:
         """Variance between and within seeds."""
-        return nested_variance(self.values(rule))
+        return nested_variance(self.values(selection))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,21 +180,21 @@ def _levels(part: PartResult, records: Mapping[str, Sequence[RunRecord]]) -> lis
 
 def _runs(group: GroupResult, records: Sequence[RunRecord]) -> tuple[NestedRun, ...]:
     by_id = {record.run_id: record for record in records}
-    judged = {rule.selection.name: {run.run_id: run for run in rule.runs} for rule in group.selections}
+    judged = {one.selection.name: {run.run_id: run for run in one.runs} for one in group.selections}
     ids = [run for run in by_id if all(METRIC in _values(found, run) for found in judged.values())]
     return tuple(
         NestedRun(
             seed=by_id[name].cell.seed or 0,
             repeat=by_id[name].cell.repeat,
             accuracy={
-                **{rule: found[name].selected.values[METRIC] for rule, found in judged.items()},
+                **{selection: found[name].selected.values[METRIC] for selection, found in judged.items()},
                 LAST: by_id[name].series[METRIC].values[-1],
             },
             epoch={
-                **{rule: found[name].selected.epochs or 0 for rule, found in judged.items()},
+                **{selection: found[name].selected.epochs or 0 for selection, found in judged.items()},
                 LAST: len(by_id[name].series[METRIC].values),
             },
-            per_class=judged[RULES[0]][name].selected.per_class.get(METRIC, {}),
+            per_class=judged[JUDGED[0]][name].selected.per_class.get(METRIC, {}),
             weights=by_id[name].digests.get(FINAL_WEIGHTS, ""),
         )
         for name in sorted(ids, key=lambda name: (by_id[name].cell.seed or 0, by_id[name].cell.repeat))
@@ -228,21 +228,25 @@ def _convergence(records: Sequence[RunRecord]) -> Convergence:
 
 
 def _level_json(found: RunsBySeed) -> dict[str, Any]:
-    components = {rule: found.components(rule) for rule in RULES}
-    between = {rule: found.between(rule) for rule in RULES}
+    components = {selection: found.components(selection) for selection in JUDGED}
+    between = {selection: found.between(selection) for selection in JUDGED}
     return {
         "seeds": len(found.by_seed),
         "runs": len(found.runs),
         "different_final_weights": found.different_weights,
-        "components": {rule: item and item.to_json() for rule, item in components.items()},
+        "components": {selection: item and item.to_json() for selection, item in components.items()},
         "seed_means": {
-            rule: {"mean": item.mean, "sd": item.sd, "sd_ci90": item.sd_interval} for rule, item in between.items()
+            selection: {"mean": item.mean, "sd": item.sd, "sd_ci90": item.sd_interval}
+            for selection, item in between.items()
         },
         "values": [
             {
                 "seed": run.seed,
                 "repeat": run.repeat,
-                **{rule: {"test_accuracy": run.accuracy[rule], "epoch": run.epoch[rule]} for rule in run.accuracy},
+                **{
+                    selection: {"test_accuracy": run.accuracy[selection], "epoch": run.epoch[selection]}
+                    for selection in run.accuracy
+                },
                 "per_class": dict(run.per_class),
                 "weights": run.weights[:16],
             }
@@ -304,7 +308,7 @@ def nested_tables(nested: Nested) -> Iterator[Table]:
 
 def _share_table(nested: Nested) -> Table:
     columns = (
-        Column("judged at", key=True),
+        Column("selection", key=True),
         Column("seeds"),
         Column("runs"),
         Column("mean", "%"),
@@ -321,13 +325,13 @@ def _share_table(nested: Nested) -> Table:
         *_too_few(nested),
     )
     title = f"Seed against kernel noise: {nested.network} on {nested.data} (ours; the paper has none)"
-    return Table("nested", title, columns, tuple(_share_row(nested, rule) for rule in RULES), notes)
+    return Table("nested", title, columns, tuple(_share_row(nested, selection) for selection in JUDGED), notes)
 
 
-def _share_row(nested: Nested, rule: str) -> tuple[str, ...]:
-    every = spread(value for values in nested.fixed.values(rule) for value in values)
-    found = nested.fixed.components(rule)
-    head = (rule, str(len(nested.fixed.by_seed)), str(every.n), POINTS.value(every.mean, every.sd))
+def _share_row(nested: Nested, selection: str) -> tuple[str, ...]:
+    every = spread(value for values in nested.fixed.values(selection) for value in values)
+    found = nested.fixed.components(selection)
+    head = (selection, str(len(nested.fixed.by_seed)), str(every.n), POINTS.value(every.mean, every.sd))
     if found is None:
         return (*head, POINTS.difference(every.sd), *((UNKNOWN,) * 6))
     deviations = (POINTS.difference(math.sqrt(part), every.sd) for part in (found.between, found.within))

@@ -267,10 +267,11 @@ def _group(group: Measured) -> dict[str, Any]:
         "gpu_runs_at_once": group.at_once,
         "epochs": group.epochs,
         "still_improving": group.is_cut_short,
-        "overall": overall and {"rule": overall.rule, **_spread(overall.spread)},
-        "overall_without_weak": strong and {"rule": strong.rule, **_spread(strong.spread)},
-        "per_class": per_class and {"rule": per_class.rule, "class": per_class.class_name, **_spread(per_class.spread)},
-        "rules": _rules(group),
+        "overall": overall and {"selection": overall.selection, **_spread(overall.spread)},
+        "overall_without_weak": strong and {"selection": strong.selection, **_spread(strong.spread)},
+        "per_class": per_class
+        and {"selection": per_class.selection, "class": per_class.class_name, **_spread(per_class.spread)},
+        "selections": _selections(group),
         "different_final_weights": weights and weights[0],
     }
 
@@ -280,22 +281,22 @@ def _factors(shares: FactorShares) -> dict[str, Any]:
     return {**shares.to_json(), "lead": lead and lead.to_json()}
 
 
-def _rules(group: Measured) -> dict[str, Any]:
+def _selections(group: Measured) -> dict[str, Any]:
     return {
-        rule.selection.name: {
-            "values": list(rule.values(METRIC)),
-            "per_class": _class_values(rule),
-            "weak_runs": list(rule.weak_runs),
-            "seconds": _spread(rule.every.seconds),
-            "epochs": _spread(rule.every.epochs),
+        judged.selection.name: {
+            "values": list(judged.values(METRIC)),
+            "per_class": _class_values(judged),
+            "weak_runs": list(judged.weak_runs),
+            "seconds": _spread(judged.every.seconds),
+            "epochs": _spread(judged.every.epochs),
         }
-        for rule in (group.group.selections if group.group else ())
+        for judged in (group.group.selections if group.group else ())
     }
 
 
-def _class_values(rule: SelectionResult) -> dict[str, list[float | None]]:
+def _class_values(judged: SelectionResult) -> dict[str, list[float | None]]:
     """Class to its accuracy in every run, in the order of the values."""
-    runs = [run.selected.per_class.get(METRIC, {}) for run in rule.runs if METRIC in run.selected.values]
+    runs = [run.selected.per_class.get(METRIC, {}) for run in judged.runs if METRIC in run.selected.values]
     return {
         name: [classes.get(name) for classes in runs] for name in dict.fromkeys(name for one in runs for name in one)
     }
@@ -320,7 +321,7 @@ def _levene(part: PartResult, item: LevelComparison) -> dict[str, Any]:
     return {
         "network": item.approach,
         "data": part.planned.data,
-        "rule": item.selection,
+        "selection": item.selection,
         "sd_default": item.sd_a,
         "sd_fixed_seed": item.sd_b,
         **test,

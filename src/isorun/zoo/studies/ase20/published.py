@@ -46,7 +46,7 @@ class PublishedAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTime:
-    """Time to the epoch that one rule picks: Diff in seconds, RelDiff and RelSDev in percent."""
+    """Time to the epoch that one selection picks: Diff in seconds, RelDiff and RelSDev in percent."""
 
     difference: float
     relative_difference: float

@@ -13,6 +13,7 @@ from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import LevelComparison
 from isorun.report import UNKNOWN, Column, Table, p_value, percentage, seconds, significant, style_for
+from isorun.report.study_tables import NO_DIGEST
 from isorun.study.cells import Level
 from isorun.zoo.paper import OURS, THEIRS
 from isorun.zoo.studies.ase20.design import METRIC
@@ -147,7 +148,7 @@ def _number_used(asked: int, there: int) -> str:
 
 _SPREAD_NOTE: Final = (
     "Diff: best minus worst run, in points. SDev: standard deviation over runs (n - 1), (CI): its 90 % chi-square "
-    "interval. Of both selection rules the one with the larger Diff, named in the row, as in the paper; per class the "
+    "interval. Of both selections the one with the larger Diff, named in the row, as in the paper; per class the "
     "class with the largest Diff. The two may differ within a row."
 )
 _DETERMINISTIC_NOTE: Final = "The level deterministic is ours: the paper has no such setting."
@@ -174,12 +175,12 @@ def accuracy_tables(groups: Sequence[Measured]) -> Iterator[Table]:
 
 def _is_left_without_weak(group: Measured) -> bool:
     """Whether there are weak runs, and two or more others."""
-    has_weak = group.group is not None and any(rule.weak_runs for rule in group.group.selections)
+    has_weak = group.group is not None and any(judged.weak_runs for judged in group.group.selections)
     return has_weak and overall_extreme(group.group, without_weak=True) is not None
 
 
 def _columns() -> tuple[Column, ...]:
-    titles = ("Diff", "SDev", "(CI)", "judged at")
+    titles = ("Diff", "SDev", "(CI)", "selection")
     return (
         Column("setting", key=True),
         Column("network", key=True),
@@ -210,9 +211,9 @@ def _our_accuracy(group: Measured, *, without_weak: bool = False) -> tuple[str, 
         OURS,
         str(runs),
         *spread_cells(_spread(overall)),
-        overall.rule if overall else UNKNOWN,
+        overall.selection if overall else UNKNOWN,
         *spread_cells(_spread(per_class)),
-        per_class.rule if per_class else UNKNOWN,
+        per_class.selection if per_class else UNKNOWN,
         per_class.class_name if per_class and per_class.difference else UNKNOWN,
     )
 
@@ -248,7 +249,7 @@ def _table_3(groups: Sequence[Measured]) -> Table:
     )
     rows = tuple(row for group in by_level(groups) for row in _time_rows(group))
     notes = (
-        "Time until the epoch that the rule picks. Diff: slowest minus fastest run.",
+        "Time until the epoch that the selection picks. Diff: slowest minus fastest run.",
         "RelDiff: Diff over the fastest run. RelSDev: standard deviation over mean.",
         *shared_times_notes(groups),
         *few_runs_notes(groups),
@@ -264,10 +265,10 @@ def _time_rows(group: Measured) -> Iterator[tuple[str, ...]]:
         yield (*names, THEIRS, *_published_times(published.best_loss), *_published_times(published.best_accuracy))
 
 
-def _our_times(group: GroupResult | None, rule: str) -> tuple[str, ...]:
+def _our_times(group: GroupResult | None, judged: str) -> tuple[str, ...]:
     if group is None:
         return (UNKNOWN,) * 3
-    time = group.selection(rule).every.seconds
+    time = group.selection(judged).every.seconds
     return seconds(time.max_difference), percentage(time.relative_difference), percentage(time.relative_sd)
 
 
@@ -291,7 +292,7 @@ def _levene_table(compared: Sequence[tuple[PartResult, LevelComparison]]) -> Tab
     columns = (
         Column("network", key=True),
         Column("data", key=True),
-        Column("judged at", key=True),
+        Column("selection", key=True),
         Column("default", group="SDev (points)"),
         Column("fixed-seed", group="SDev (points)"),
         Column("W"),
@@ -338,7 +339,7 @@ def _weights_table(groups: Sequence[Measured]) -> Table:
         for group in groups
     )
     note = "At fixed-seed and deterministic all runs of a row have one seed. 1: bit for bit the same weights."
-    unknown = (f"{UNKNOWN}: no run left such a digest.",) if any(UNKNOWN in row for row in rows) else ()
+    unknown = (NO_DIGEST,) if any(UNKNOWN in row for row in rows) else ()
     title = "Different weights among identical runs (ours; the paper has none)"
     return Table("weights", title, columns, rows, (note, *unknown))
 
@@ -376,10 +377,10 @@ def _weak_rows(groups: Sequence[Measured]) -> Iterator[tuple[str, ...]]:
 
 
 def _weak_runs(group: GroupResult) -> dict[str, float]:
-    """The runs that are weak under any rule, with their accuracy under the first such rule."""
+    """The runs that are weak under any judged, with their accuracy under the first such judged."""
     found: dict[str, float] = {}
-    for rule in group.selections:
-        for run in rule.runs:
+    for judged in group.selections:
+        for run in judged.runs:
             if run.weak:
                 found.setdefault(run.run_id, run.selected.values[METRIC])
     return found
