@@ -155,6 +155,19 @@ def test_levels_of_one_command_are_kept_side_by_side(tmp_path, store, instant):
     assert (kept.repeats, list(kept.metrics)) == (3, ["acc"])
 
 
+def test_what_nobody_asked_for_is_not_missing_from_a_command_that_was_run_in_several_ways(tmp_path, store, instant):
+    ways = ({"levels": ["default"], "repeats": 4}, {"levels": ["deterministic"], "seeds": [7, 8]})
+    for way in ways:
+        workflow.remember(typed(tmp_path, **way), store=store)
+        workflow.run(typed(tmp_path, **way), store=store, executor=instant)
+    kept = workflow.load(typed(tmp_path).name, store=store)
+    assert len(workflow.cells(kept, store=store)) == 6
+    assert not workflow.missing(kept, store=store)
+    workflow.remember(typed(tmp_path, levels=["deterministic"], seeds=[8, 9]), store=store)
+    again = workflow.load(kept.name, store=store)
+    assert [cell.seed for cell in workflow.missing(again, store=store)] == [9]
+
+
 @pytest.mark.parametrize(
     "other", [{"environment": {"env": {"EPOCHS": "3"}}}, {"environment": {"python": "python3"}}, {"take_seeds": True}]
 )

@@ -15,7 +15,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -267,11 +267,19 @@ def _identical(first: Cell, study: Study) -> Iterator[Cell]:
         yield first.sibling(seed, repeat, _id_from(content))
 
 
-def _seeds_and_repeats(study: Study, level: Level) -> Iterator[tuple[int | None, int]]:
+def _seeds_and_repeats(study: Study, level: Level) -> Iterable[tuple[int | None, int]]:
+    """What is run at the level; each once, also where several calls asked for it."""
+    if not study.asked:
+        return _pairs(level, study.seeds, study.repeats)
+    asked = [_pairs(level, item.seeds, item.repeats) for item in study.asked if item.level is level]
+    return dict.fromkeys(pair for pairs in asked for pair in pairs)
+
+
+def _pairs(level: Level, seeds: tuple[int, ...], repeats: int) -> Iterator[tuple[int | None, int]]:
     if level.fixes_seed:
-        yield from ((seed, repeat) for repeat in range(study.repeats) for seed in study.seeds)
+        yield from ((seed, repeat) for repeat in range(repeats) for seed in seeds)
     else:
-        yield from ((None, repeat) for repeat in range(study.repeats * len(study.seeds)))
+        yield from ((None, repeat) for repeat in range(repeats * len(seeds)))
 
 
 def _refuse_too_many(study: Study) -> None:

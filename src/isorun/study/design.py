@@ -73,6 +73,19 @@ KEYS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one call asked of a command: runs at a level, with these seeds, so often each."""
+
+    level: Level
+    seeds: tuple[int, ...]
+    repeats: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, with the keys of a study file."""
+        return {"levels": [str(self.level)], "seeds": list(self.seeds), "repeats": self.repeats}
+
+
 @dataclass(frozen=True, init=False, slots=True)
 class Study:
     """A declared design: approaches x configs x environments x levels x seeds x repeats.
@@ -84,6 +97,7 @@ class Study:
 
     An approach may also be a module-level Python function. folder: where relative paths start and where the default
     store lies. withheld: by approach and environment, the keyed hashes of what is in no record (`with_key`).
+    asked: of a command that was run in several ways (`together`), the runs of each way; otherwise every level has all.
     take_seeds: whether constants that the training seeds with follow the run's seed instead.
     """
 
@@ -100,6 +114,7 @@ class Study:
     policy: Policy
     folder: str = field(compare=False)
     withheld: Mapping[str, Mapping[str, str]] = field(compare=False, repr=False)
+    asked: tuple[Asked, ...] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -135,6 +150,7 @@ class Study:
             "policy": parsing.policy(policy),
             "folder": str(folder),
             "withheld": {},
+            "asked": (),
         }
         for key, value in parsed.items():
             object.__setattr__(self, key, value)
@@ -256,14 +272,19 @@ def extends(study: Study, kept: Study) -> bool:
 
 
 def together(study: Study, kept: Study) -> Study:
-    """The study with the levels, seeds and repeats of the kept one beside its own, so that nothing of it is lost."""
-    return changed(
+    """The study with what was asked of the kept one beside its own: nothing of it is lost, and nothing is added."""
+    both = changed(
         study,
         levels=list(dict.fromkeys(map(str, (*kept.levels, *study.levels)))),
         seeds=list(dict.fromkeys((*kept.seeds, *study.seeds))),
         repeats=max(kept.repeats, study.repeats),
         metrics=document_of(study)["metrics"] or document_of(kept)["metrics"],
     )
+    return _with(both, asked=tuple(dict.fromkeys((*_asked_of(kept), *_asked_of(study)))))
+
+
+def _asked_of(study: Study) -> tuple[Asked, ...]:
+    return study.asked or tuple(Asked(level, study.seeds, study.repeats) for level in study.levels)
 
 
 def _approach_names(commands: Sequence[Sequence[str]]) -> list[str]:
@@ -359,8 +380,8 @@ def without_secrets(study: Study) -> dict[str, Any]:
             approach["command"] = redacted_argv(approach["command"], {})
     for environment in document["environments"].values():
         environment["env"] = {name: recordable(name, value) for name, value in environment["env"].items()}
-    hashes = _hashes(study)
-    return {**document, "withheld": hashes} if hashes else document
+    hashes, asked = _hashes(study), [item.to_json() for item in study.asked]
+    return {**document, **({"withheld": hashes} if hashes else {}), **({"asked": asked} if asked else {})}
 
 
 def _hashes(study: Study) -> dict[str, dict[str, str]]:
@@ -373,8 +394,11 @@ def kept_study(document: dict[str, Any], folder: Path, name: str) -> Study:
     hashes = document.get("withheld", {})
     if not isinstance(hashes, dict) or not all(isinstance(items, dict) for items in hashes.values()):
         raise StudyError("withheld: it is no table of hashes", found=repr(hashes))
-    declared = {key: value for key, value in document.items() if key != "withheld"}
-    return _with(study_from_document(declared, folder, name), withheld=hashes)
+    declared = {key: value for key, value in document.items() if key not in {"withheld", "asked"}}
+    study = study_from_document(declared, folder, name)
+    items = parsing.as_list(document.get("asked", []), "asked", "a list of what was asked")
+    parts = [changed(study, **parsing.as_table(item, "asked", ("levels", "seeds", "repeats"))) for item in items]
+    return _with(study, withheld=hashes, asked=tuple(asked for part in parts for asked in _asked_of(part)))
 
 
 def extended(study: Study, level: Level, units: int, *, of_one_seed: bool = False) -> Study:
