@@ -143,6 +143,36 @@ def test_an_envelope_holds_the_canonical_json_and_gives_the_record_back(rows):
         assert canonical_json(found.record.to_json()) == text
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"log_tail": '"series":{"axes":["' + "A" * 5000 + '"]}}'},
+        {"predictions": (Predictions("test", 3.0, "class", "u1", (2,), "A" * 8000),)},
+        {"environment": {"effective": {"series": {"axes": ["B" * 5000]}}}},
+    ],
+    ids=["series alone", "a text like them", "long predictions", "others of that name"],
+)
+@pytest.mark.parametrize("metric", ["loss", "a}}b", '"series":{"axes":['])
+def test_long_series_come_back_whatever_stands_beside_them(metric, parts):
+    steps, seconds = range(3000), np.linspace(0, 9, 3000)
+    long = Series(steps, seconds, np.random.default_rng(1).normal(size=3000))
+    before = record(
+        series={metric: long, "z": Series(steps, seconds, seconds), "short": Series((1,), (1,), (1,))}, **parts
+    )
+    for data in (b"".join(sealed(before)[0]), b"".join(sealed_and_gzipped(before))):
+        found = open_envelope(data)
+        assert found.record == before
+        assert found.digest == sealed(before)[1]
+    column = data_of_a_column(before)
+    with pytest.raises(ValueError, match=":"):
+        open_envelope(b"".join(sealed(before)[0]).replace(column, b"!" + column[1:]))
+
+
+def data_of_a_column(full):
+    return full.to_json()["series"]["values"]["z"][1].encode()
+
+
 def test_an_envelope_that_was_changed_is_refused():
     data = b"".join(sealed(record(results={"acc": 0.8125}))[0])
     for changed in (

@@ -208,7 +208,7 @@ def _stored_series(record: RunRecord) -> dict[str, Series]:
 
 def _conflict(record: RunRecord, found: str) -> StoreConflict:
     return StoreConflict(
-        f"a second, different record for run {record.run_id} ({record.cell.label})",
+        f"the record of run {record.run_id} ({record.cell.label}) contradicts what is known of its cell",
         found=found,
         allowed="one finished record a cell; the first one is kept",
         hint="if the new record is the right one, repeat the study in an empty store with --store",

@@ -15,12 +15,15 @@ that is gzipped (`record.json.gz`).
 from __future__ import annotations
 
 import base64
+import binascii
 import dataclasses
 import enum
 import functools
 import hashlib
 import json
 import math
+import os
+import re
 import sys
 import zlib
 from array import array
@@ -99,7 +102,7 @@ class Numbers(_Array):
             numbers.extend(iter(values))
         else:
             if view.format == "d":
-                numbers.frombytes(view.tobytes())
+                numbers.frombytes(view.cast("B") if view.c_contiguous else view.tobytes())
             else:
                 numbers.extend(iter(values))
         return cast("Self", numbers)
@@ -340,8 +343,9 @@ def _pack(values: Sequence[float]) -> bytes:
     return base64.b64encode(numbers if sys.byteorder == "little" else numbers.packed())
 
 
-def _unpack(text: str) -> Numbers:
-    return Numbers.unpacked(base64.b64decode(text, validate=True))
+def _unpack(column: str | Numbers) -> Numbers:
+    """Numbers from base64, where they were not read already."""
+    return column if isinstance(column, Numbers) else Numbers.unpacked(base64.b64decode(column, validate=True))
 
 
 def _write_predictions(items: Iterable[Predictions]) -> list[dict[str, Any]]:
@@ -394,6 +398,7 @@ def states(records: Sequence[RunRecord]) -> dict[RunState, int]:
 _FORMAT: Final = 1
 _RECORD: Final = b'"record":'
 _END: Final = b"}\n"
+_SERIES: Final = b'"series":{"axes":['
 _LARGEST_UNZIPPED: Final = 2**31
 
 
@@ -447,10 +452,9 @@ def open_envelope(data: bytes) -> Envelope:
     try:
         data = _unzipped(data)
         found = content_digest(memoryview(data)[data.find(_RECORD) + len(_RECORD) : -len(_END)])
-        is_whole, text = data.endswith(_END), data.decode()
+        is_whole, (text, columns) = data.endswith(_END), _columns_apart(data)
         del data  # of tens of megabytes no more copies are held than are needed
-        envelope = json.loads(text)
-        del text
+        envelope = _with_columns(json.loads(text), columns)
         _refuse_newer_envelope(envelope)
         written, content = bytes.fromhex(envelope["digest"]), envelope["record"]
         if found != written or not is_whole:
@@ -463,13 +467,46 @@ def open_envelope(data: bytes) -> Envelope:
     return Envelope(record, found if content["record"] == RECORD_VERSION else record_digest(record))
 
 
+_LONG_COLUMN: Final = re.compile(rb'"([A-Za-z0-9+/]{4096,}={0,2})"')
+
+
+def _columns_apart(data: bytes) -> tuple[bytes, dict[str, Numbers]]:
+    """The envelope without the long columns of numbers of its series, each a name in their place, and the columns.
+
+    A million points are tens of megabytes of text, which need not become a Python string first.
+    """
+    begin = data.find(_SERIES)
+    end = data.find(b"}}", begin)
+    if min(begin, end) < 0 or data.find(_SERIES, begin + 1) >= 0:  # none, or more than the record's own
+        return data, {}
+    token, columns, texts, done = os.urandom(16).hex(), dict[str, Numbers](), list[bytes](), 0
+    for match in _LONG_COLUMN.finditer(data, begin, end):
+        first, last = match.span(1)
+        name = f"{token}-{len(columns)}"
+        columns[name] = Numbers.unpacked(binascii.a2b_base64(memoryview(data)[first:last], strict_mode=True))
+        texts += [data[done:first], name.encode("ascii")]
+        done = last
+    return b"".join((*texts, data[done:])), columns
+
+
+def _with_columns(envelope: Any, columns: Mapping[str, Numbers]) -> Any:
+    """The same with the columns in their places."""
+    if columns:
+        series = envelope["record"]["series"]
+        series["axes"] = [[columns.get(column, column) for column in axis] for axis in series["axes"]]
+        series["values"] = {
+            metric: [axis, columns.get(packed, packed)] for metric, (axis, packed) in series["values"].items()
+        }
+    return envelope
+
+
 def _canonical_pieces(record: RunRecord) -> Iterator[bytes]:
     """The canonical JSON of the record. A million points are tens of megabytes, of which no second copy is made."""
     content = dataclasses.replace(record, series={}).to_json()
     before = canonical_json({name: value for name, value in content.items() if name < "series"})
     after = canonical_json({name: value for name, value in content.items() if name > "series"})
     axes, places = _shared_axes(record.series)
-    yield before[:-1].encode("ascii") + b',"series":{"axes":['
+    yield before[:-1].encode("ascii") + b"," + _SERIES
     for number, (steps, seconds) in enumerate(axes):
         yield b',["' if number else b'["'
         yield _pack(steps)
