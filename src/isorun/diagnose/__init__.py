@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from isorun.errors import PluginError
 from isorun.study.records import RunRecord, number_from_json
+from isorun.worker.watching import TOLD
 
 __all__ = [
     "KINDS",
@@ -37,16 +38,6 @@ KINDS: Final = (
 )
 """The problems that isorun's own detectors find, causes before what they cause; a file each, by the same name."""
 
-_TOLD: Final = {
-    "loss": ("loss", "train_loss", "training_loss", "train/loss", "loss/train", "train-loss"),
-    "accuracy": ("accuracy", "acc", "train_accuracy", "train_acc", "train/accuracy", "train/acc", "accuracy/train"),
-    "val_loss": ("val_loss", "valid_loss", "validation_loss", "val/loss", "loss/val", "eval_loss", "test_loss"),
-    "val_accuracy": (
-        *("val_accuracy", "val_acc", "valid_accuracy", "valid_acc", "validation_accuracy", "val/accuracy", "val/acc"),
-        *("accuracy/val", "eval_accuracy", "test_accuracy", "test_acc"),
-    ),
-}
-"""What a metric is called in trainings, the usual name first."""
 _LEARNED_ACCURACY: Final = 0.6
 _LEARNED_LOSS_SHARE: Final = 0.5
 
@@ -107,7 +98,7 @@ class Watched:
             finite=row.get("finite", True) is not False,
             output=row["output"] if isinstance(row.get("output"), Mapping) else {},
             architecture=str(row.get("architecture") or ""),
-            told={name: _number(row[name], math.nan) for name in _TOLD if row.get(name) is not None},
+            told={name: _number(row[name], math.nan) for name in TOLD if row.get(name) is not None},
         )
 
 
@@ -132,7 +123,7 @@ class Trace:
     def of_record(cls, record: RunRecord) -> Self:
         """The trace of a recorded run: its series, however the training calls them, and its watched rows."""
         return cls._told_by(
-            {name: _curve(record, names) for name, names in _TOLD.items()},
+            {name: _curve(record, names) for name, names in TOLD.items()},
             record.watched,
             name=record.run_id,
             state=str(record.state),
@@ -158,7 +149,7 @@ class Trace:
         given = curves or {}
         found = {
             told: Curve(tuple(map(float, range(len(given[name])))), tuple(float(value) for value in given[name]))
-            for told, names in _TOLD.items()
+            for told, names in TOLD.items()
             for name in [next((name for name in names if name in given), "")]
             if name
         }
@@ -168,7 +159,7 @@ class Trace:
     def _told_by(cls, curves: Mapping[str, Curve], rows: Iterable[Any], **about: Any) -> Self:
         """A curve that is empty is made of what the rows were told."""
         watched = tuple(Watched.from_row(row) for row in rows if isinstance(row, Mapping))
-        told = {name: _told_curve(watched, name) for name in _TOLD}
+        told: dict[str, Any] = {name: _told_curve(watched, name) for name in TOLD}
         return cls(**{**told, **{name: curve for name, curve in curves.items() if curve.values}}, rows=watched, **about)
 
     @property
