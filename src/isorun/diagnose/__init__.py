@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import importlib
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from isorun.worker.watching import TOLD
 
 __all__ = [
     "KINDS",
+    "NOT_TOLD",
+    "NOT_WATCHED",
     "AbstractDetector",
     "Curve",
     "Diagnosis",
@@ -40,6 +43,9 @@ KINDS: Final = (
 
 _LEARNED_ACCURACY: Final = 0.6
 _LEARNED_LOSS_SHARE: Final = 0.5
+_FEWEST_EPOCHS: Final = 3
+_MOST_EPOCHS: Final = 1000
+_STEPS_AN_EPOCH: Final = 4
 
 
 class Curve(NamedTuple):
@@ -47,6 +53,11 @@ class Curve(NamedTuple):
 
     epochs: tuple[float, ...] = ()
     values: tuple[float, ...] = ()
+
+    @property
+    def changes(self) -> tuple[float, ...]:
+        """From each value to the next."""
+        return tuple(after - before for before, after in itertools.pairwise(self.values))
 
     @property
     def finite(self) -> tuple[float, ...]:
@@ -123,7 +134,7 @@ class Trace:
     def of_record(cls, record: RunRecord) -> Self:
         """The trace of a recorded run: its series, however the training calls them, and its watched rows."""
         return cls._told_by(
-            {name: _curve(record, names) for name, names in TOLD.items()},
+            _condensed({name: _curve(record, names) for name, names in TOLD.items()}),
             record.watched,
             name=record.run_id,
             state=str(record.state),
@@ -168,6 +179,11 @@ class Trace:
         return tuple(row for row in self.rows if row.layers)
 
     @property
+    def judged(self) -> Curve:
+        """The accuracy to judge convergence by: on the training's own data where it was told, else on held-out data."""
+        return self.accuracy if len(self.accuracy.values) >= 2 else self.val_accuracy
+
+    @property
     def best_accuracy(self) -> float:
         """The largest accuracy, on the training's or on held-out data; NaN where none was told."""
         return max((*self.accuracy.finite, *self.val_accuracy.finite), default=math.nan)
@@ -209,6 +225,10 @@ class Symptoms(NamedTuple):
     weight: str = "unknown"
 
 
+NOT_WATCHED: Final = "it was not watched: isorun.watch(model) in the training"
+NOT_TOLD: Final = "no loss or accuracy by epoch: isorun.log(epoch=…, loss=…, accuracy=…)"
+
+
 class AbstractDetector(abc.ABC):
     """Finds one kind of problem in a trace.
 
@@ -229,6 +249,13 @@ class AbstractDetector(abc.ABC):
     @abc.abstractmethod
     def examine(self, trace: Trace) -> Problem | None:
         """The problem, or None."""
+
+    def lacks_samples(self, trace: Trace) -> str:
+        """What a detector lacks that looks inside a training and must know whether it converges."""
+        if not trace.samples:
+            return NOT_WATCHED
+        told = (trace.loss, trace.accuracy, trace.val_loss, trace.val_accuracy)
+        return "" if any(len(curve.values) >= 2 for curve in told) else NOT_TOLD
 
     def found(self, epoch: float | None, evidence: str) -> Problem:
         """A problem of this detector's kind."""
@@ -343,6 +370,29 @@ class Diagnosis:
 def _curve(record: RunRecord, names: Iterable[str]) -> Curve:
     series = next((record.series[name] for name in names if name in record.series), None)
     return _NOT_TOLD if series is None else Curve(tuple(series.steps), tuple(series.values))
+
+
+def _condensed(curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    """Curves with about as many points as the training has epochs: one logged at every step becomes means of blocks.
+
+    How many epochs there were is told by the curve with the fewest points.
+    """
+    counts = [len(curve.values) for curve in curves.values() if len(curve.values) >= _FEWEST_EPOCHS]
+    epochs = min([*counts, _MOST_EPOCHS])
+    return {
+        name: _blocks(curve, epochs) if len(curve.values) >= _STEPS_AN_EPOCH * epochs else curve
+        for name, curve in curves.items()
+    }
+
+
+def _blocks(curve: Curve, count: int) -> Curve:
+    size = len(curve.values)
+    edges = [round(place * size / count) for place in range(count + 1)]
+    parts = [slice(*edge) for edge in itertools.pairwise(edges)]
+    return Curve(
+        tuple(curve.epochs[part][-1] for part in parts),
+        tuple(math.fsum(curve.values[part]) / len(curve.values[part]) for part in parts),
+    )
 
 
 def _told_curve(rows: Iterable[Watched], name: str) -> Curve:
