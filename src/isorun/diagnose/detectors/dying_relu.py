@@ -33,15 +33,14 @@ class Detector(AbstractDetector):
         """In the newest sample and since an earlier one."""
         samples = trace.samples
         told = [_worst(row) for row in samples]
-        if trace.learns or not told[-1] or told[-1][0] < SHARE:
+        if trace.learns or told[-1][0] < SHARE:
             return None
         since = len(told)
-        while since and told[since - 1] and told[since - 1][0] >= SHARE:
+        while since and told[since - 1][0] >= SHARE:
             since -= 1
         share, where = told[-1]
-        return self.found(
-            samples[since].epoch, f"{share:.0%} of {where}, since step {samples[since].step}; it does not converge"
-        )
+        evidence = f"{share:.0%} of {where}, since step {samples[since].step}; it does not converge"
+        return self.found(samples[since].epoch, evidence)
 
 
 def _worst(row: Watched) -> tuple[float, str]:

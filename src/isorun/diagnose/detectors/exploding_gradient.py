@@ -36,9 +36,9 @@ class Detector(AbstractDetector):
         """In most samples; one gradient that is no number is enough."""
         if trace.learns:
             return None
-        broken = next((row for row in trace.samples if not all(map(math.isfinite, _known(row)))), None)
+        broken = next((row for row in trace.samples if _is_broken(row)), None)
         if broken is not None:
-            return self.found(broken.epoch, f"a gradient is infinite at step {broken.step}")
+            return self.found(broken.epoch, f"a gradient is NaN or infinite at step {broken.step}")
         hit = [row for row in trace.samples if _explodes(row)]
         if 2 * len(hit) < len(trace.samples) or not hit:
             return None
@@ -47,10 +47,9 @@ class Detector(AbstractDetector):
         return self.found(hit[0].epoch, f"{told}, in {len(hit)} of {len(trace.samples)} samples; it does not converge")
 
 
-def _known(row: Watched) -> list[float]:
-    """The gradients of the layers that have one: a layer without is NaN, and one that is NaN makes the row infinite."""
-    known = [norm for norm in row.gradient if not math.isnan(norm)]
-    return known if row.finite or len(known) < len(row.gradient) or not known else [*known]
+def _is_broken(row: Watched) -> bool:
+    """A layer without a gradient is NaN, too; then the row is finite."""
+    return not row.finite and not all(map(math.isfinite, row.gradient))
 
 
 def _explodes(row: Watched) -> bool:

@@ -42,7 +42,7 @@ class Detector(AbstractDetector):
         loss = trace.loss
         pairs = zip(loss.values, loss.changes, strict=False)
         rises = [place for place, (value, change) in enumerate(pairs) if change >= LOSS_SWING * abs(value)]
-        return self._told(loss, rises, f"the loss rose by a fifth or more")
+        return self._told(loss, rises, "the loss rose by a fifth or more")
 
     def _told(self, curve: Curve, places: list[int], what: str) -> Problem | None:
         if len(places) < SHARE_OF_EPOCHS * len(curve.changes):

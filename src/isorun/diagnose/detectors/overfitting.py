@@ -43,18 +43,11 @@ class Detector(AbstractDetector):
         own, other = trace.loss, trace.val_loss
         if min(len(own.values), len(other.values)) <= LEAST_EPOCHS_AFTER or not other.finite:
             return None
-        best = min(
-            range(len(other.values)),
-            key=lambda place: (other.values[place] != other.values[place], other.values[place]),
-        )
+        best = other.values.index(min(other.finite))
         then = own.values[min(best, len(own.values) - 1)]
         is_late = len(other.values) - 1 - best >= LEAST_EPOCHS_AFTER
-        if (
-            not is_late
-            or not other.values[-1] >= GROWTH * other.values[best]
-            or not own.values[-1] < then
-            or gap < SMALL_GAP
-        ):
+        is_worse = other.values[-1] >= GROWTH * other.values[best] and own.values[-1] < then
+        if not is_late or not is_worse or gap < SMALL_GAP:
             return None
         told = f"the validation loss rose from {other.values[best]:.3g} to {other.values[-1]:.3g}"
         return self.found(other.epochs[best], f"{told} while the loss fell from {then:.3g} to {own.values[-1]:.3g}")

@@ -45,9 +45,7 @@ class Detector(AbstractDetector):
             return None
         largest = max(judged.changes)
         if largest < LEAST_RISE:
-            rise = (
-                f"the accuracy never rose by {LEAST_RISE:g} from one epoch to the next (at most {max(largest, 0):.2g})"
-            )
+            rise = f"the accuracy never rose by {LEAST_RISE:g} from one epoch to the next"
             return self.found(_since(judged), f"{rise} and is at most {trace.best_accuracy:.3g}")
         if _is_flat(loss):
             return self.found(_since(loss), f"{_flat(loss)}; the accuracy is at most {trace.best_accuracy:.3g}")
