@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.deciding import StudyDecision, decide
+    from isorun.diagnose import Diagnosis
     from isorun.errors import IsorunError
     from isorun.questions import agree, compare, mixed_model, power, rank, summarize
     from isorun.reproducing import reproduce
     from isorun.scheduling import Outcome
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
-    from isorun.workflow import analyse, cells, records, run
+    from isorun.workflow import analyse, cells, doctor, records, run
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Comparison",
     "Condition",
     "Decision",
+    "Diagnosis",
     "GroupSummary",
     "IsorunError",
     "Leaderboard",
@@ -57,6 +59,7 @@ __all__ = [
     "compare",
     "decide",
     "digest",
+    "doctor",
     "log",
     "mixed_model",
     "power",
@@ -75,6 +78,7 @@ _LAZY = {
     "Comparison": "isorun.analysis.comparison",
     "Condition": "isorun.analysis.evidence",
     "Decision": "isorun.analysis.sequential",
+    "Diagnosis": "isorun.diagnose",
     "GroupSummary": "isorun.analysis.spreads",
     "IsorunError": "isorun.errors",
     "Leaderboard": "isorun.analysis.leaderboards.leaderboard",
@@ -93,6 +97,7 @@ _LAZY = {
     "cells": "isorun.workflow",
     "compare": "isorun.questions",
     "decide": "isorun.deciding",
+    "doctor": "isorun.workflow",
     "mixed_model": "isorun.questions",
     "power": "isorun.questions",
     "rank": "isorun.questions",

@@ -12,9 +12,10 @@ import importlib
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
+from isorun.analysis import Told
 from isorun.errors import PluginError
 from isorun.study.records import RunRecord, number_from_json
 from isorun.worker.watching import TOLD
@@ -31,6 +32,7 @@ __all__ = [
     "Symptoms",
     "Trace",
     "Watched",
+    "all_detectors",
     "examine",
     "symptoms_of",
 ]
@@ -42,6 +44,7 @@ KINDS: Final = (
 """The problems that isorun's own detectors find, causes before what they cause; a file each, by the same name."""
 
 _LEARNED_ACCURACY: Final = 0.6
+_LEARNED_RISE: Final = 0.2
 _LEARNED_LOSS_SHARE: Final = 0.5
 _FEWEST_EPOCHS: Final = 3
 _MOST_EPOCHS: Final = 1000
@@ -169,7 +172,7 @@ class Trace:
     @classmethod
     def _told_by(cls, curves: Mapping[str, Curve], rows: Iterable[Any], **about: Any) -> Self:
         """A curve that is empty is made of what the rows were told."""
-        watched = tuple(Watched.from_row(row) for row in rows if isinstance(row, Mapping))
+        watched = _in_epochs([Watched.from_row(row) for row in rows if isinstance(row, Mapping)])
         told: dict[str, Any] = {name: _told_curve(watched, name) for name in TOLD}
         return cls(**{**told, **{name: curve for name, curve in curves.items() if curve.values}}, rows=watched, **about)
 
@@ -192,10 +195,11 @@ class Trace:
     def learns(self) -> bool:
         """AUTOTRAINER's gate: whether the training converges, so that nothing seen inside it is a problem.
 
-        An accuracy of 0.6, or a loss that fell to half of where it began and stayed finite.
+        An accuracy of 0.6, or one that has risen by 0.2; without an accuracy a loss that fell to half of where it began.
         """
-        if self.best_accuracy >= _LEARNED_ACCURACY:
-            return True
+        if self.judged.values:
+            first = next(iter(self.judged.finite), math.nan)
+            return self.best_accuracy >= _LEARNED_ACCURACY or self.best_accuracy - first >= _LEARNED_RISE
         loss = self.loss.values or self.val_loss.values
         if len(loss) < 2 or not all(map(math.isfinite, loss)):
             return False
@@ -281,7 +285,7 @@ class Examination:
         }
 
 
-def detectors() -> tuple[AbstractDetector, ...]:
+def all_detectors() -> tuple[AbstractDetector, ...]:
     """Isorun's own detectors, then those of other distributions."""
     from isorun import plugins  # noqa: PLC0415  reading what is installed takes long
 
@@ -301,7 +305,7 @@ def examine(trace: Trace, asked: Iterable[AbstractDetector] | None = None) -> Ex
     """Ask every detector, or those given."""
     problems: list[Problem] = []
     unexamined: dict[str, str] = {}
-    for detector in detectors() if asked is None else asked:
+    for detector in all_detectors() if asked is None else asked:
         if missing := detector.lacks(trace):
             unexamined[detector.kind] = missing
         elif (problem := detector.examine(trace)) is not None:
@@ -349,9 +353,10 @@ def _architecture(trace: Trace) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """What was found in the runs of a study, or in one run."""
+class Diagnosis(Told):
+    """What was found in the runs of a study, or in one run. `print` tells it."""
 
+    told_as = "diagnosis"
     subject: str
     examinations: tuple[Examination, ...]
 
@@ -361,10 +366,33 @@ class Diagnosis:
         return tuple(problem for item in self.examinations for problem in item.problems)
 
     @property
-    def counts(self) -> dict[str, int]:
+    def common(self) -> dict[str, int]:
         """In how many runs each kind of problem is, the most frequent first."""
         kinds = [problem.kind for problem in self.problems]
         return dict(sorted(((kind, kinds.count(kind)) for kind in dict.fromkeys(kinds)), key=lambda item: -item[1]))
+
+    @property
+    def unexamined(self) -> dict[str, str]:
+        """The kinds of problems that were looked for in no run, and what was missing."""
+        asked = [item.unexamined for item in self.examinations]
+        return {kind: why for kind, why in (asked[0] if asked else {}).items() if all(kind in item for item in asked)}
+
+    @property
+    def looked(self) -> bool:
+        """Whether any kind of problem could be looked for."""
+        return not set(KINDS) <= set(self.unexamined)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON: all problems, each with its run, and what is said of every run."""
+        return {
+            "subject": self.subject,
+            "problems": [
+                {"run": item.trace.name, **problem.to_json()} for item in self.examinations for problem in item.problems
+            ],
+            "common": self.common,
+            "unexamined": self.unexamined,
+            "runs": [item.to_json() for item in self.examinations],
+        }
 
 
 def _curve(record: RunRecord, names: Iterable[str]) -> Curve:
@@ -393,6 +421,16 @@ def _blocks(curve: Curve, count: int) -> Curve:
         tuple(curve.epochs[part][-1] for part in parts),
         tuple(math.fsum(curve.values[part]) / len(curve.values[part]) for part in parts),
     )
+
+
+def _in_epochs(rows: Sequence[Watched]) -> tuple[Watched, ...]:
+    """A sample that was taken within an epoch belongs to the one whose end was marked next."""
+    found: list[Watched] = []
+    epoch = None
+    for row in reversed(rows):
+        epoch = epoch if row.epoch is None else row.epoch
+        found.append(row if row.epoch == epoch else replace(row, epoch=epoch))
+    return tuple(reversed(found))
 
 
 def _told_curve(rows: Iterable[Watched], name: str) -> Curve:

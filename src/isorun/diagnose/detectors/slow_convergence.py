@@ -1,7 +1,8 @@
 """Slow convergence: the training does not get anywhere.
 
 DREAM's and AUTOTRAINER's rule: an accuracy under 0.6 that never rises by 0.01 from one epoch to the next. An accuracy
-at the level of chance also moves, by luck, so a loss that has not come down counts as well.
+at the level of chance moves by luck, so the second half of the epochs is compared with the first in the same way, and
+a loss that has not come down counts as well.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ class Detector(AbstractDetector):
         if largest < LEAST_RISE:
             rise = f"the accuracy never rose by {LEAST_RISE:g} from one epoch to the next"
             return self.found(_since(judged), f"{rise} and is at most {trace.best_accuracy:.3g}")
+        if (rise := _rise(judged)) < LEAST_RISE:
+            told = f"the accuracy is {rise:+.2g} from the first half of the epochs to the second"
+            return self.found(_since(judged), f"{told} and is at most {trace.best_accuracy:.3g}")
         if _is_flat(loss):
             return self.found(_since(loss), f"{_flat(loss)}; the accuracy is at most {trace.best_accuracy:.3g}")
         return None
@@ -58,6 +62,14 @@ def _loss(trace: Trace) -> Curve:
 
 def _since(curve: Curve) -> float:
     return curve.epochs[LEAST_EPOCHS - 1]
+
+
+def _rise(curve: Curve) -> float:
+    """Of the mean from the first to the second half; infinite where there is too little to say."""
+    half = len(curve.values) // 2
+    if half < LEAST_EPOCHS:
+        return math.inf
+    return math.fsum(curve.values[-half:]) / half - math.fsum(curve.values[:half]) / half
 
 
 def _is_flat(loss: Curve) -> bool:

@@ -100,13 +100,13 @@ class TorchProbe:
         model = self._model()
         if model is None or any(_is_compiled(module) for module in model.modules()):
             return
-        began = time.perf_counter()
+        began = time.thread_time()
         roots = [model] if self._forward_missed < 2 else list(model.children())
         self._forward = Forward(self._torch, self._watcher, wants_inputs=not self._inputs)
         for root in roots:
             self._hooks.append(root.register_forward_pre_hook(self._forward.begins, with_kwargs=True))
             self._hooks.append(root.register_forward_hook(self._forward.ended, always_call=True))
-        self._spent = time.perf_counter() - began
+        self._spent = time.thread_time() - began
 
     def _disarm(self) -> None:
         for hook in self._hooks:
@@ -117,7 +117,7 @@ class TorchProbe:
 
     def _sample(self, optimizer: Any) -> None:
         """Look at gradients and weights before the step, and after it at what it changed."""
-        began = time.perf_counter()
+        began = time.thread_time()
         self._disarm()
         model = self._model()
         if model is None:
@@ -131,7 +131,7 @@ class TorchProbe:
             before = [[_local(w).detach().clone() for w in layer.weights] for layer in layers] if small else []
         if not self._architecture:
             sample["architecture"] = self._architecture = _architecture(model)
-        seconds = time.perf_counter() - began + self._spent + (forward.spent if forward is not None else 0.0)
+        seconds = time.thread_time() - began + self._spent + (forward.spent if forward is not None else 0.0)
         hook: list[Any] = []
 
         def after(*_: Any) -> None:
@@ -144,7 +144,7 @@ class TorchProbe:
             self._done(sample, layers, seconds)
 
     def _after(self, layers: list[Layer], before: list[list[Any]], sample: dict[str, Any], seconds: float) -> None:
-        began = time.perf_counter()
+        began = time.thread_time()
         with self._torch.no_grad():
             changes = [
                 _joint(self._torch, [_local(w).detach() - old for w, old in zip(layer.weights, olds)])
@@ -154,17 +154,17 @@ class TorchProbe:
         weights = sample["weight"]
         sample["update"] = [size / weight if weight else math.nan for size, weight in zip(sizes, weights)]
         sample["finite"] = sample["finite"] and all(map(math.isfinite, sizes))
-        self._done(sample, layers, seconds + time.perf_counter() - began)
+        self._done(sample, layers, seconds + time.thread_time() - began)
 
     def _done(self, sample: dict[str, Any], layers: list[Layer], seconds: float) -> None:
-        began = time.perf_counter()
+        began = time.thread_time()
         lists: dict[str, list[float]] = {
             name: sample.pop(name) for name in ("gradient", "weight", "update", "zero") if name in sample
         }
         sizes = [sum(weight.numel() for weight in layer.weights) for layer in layers]
         joined = watching.grouped([layer.name for layer in layers], lists, sizes)
         sample.update({name: joined[name] if name == "layers" else watching.rounded(joined[name]) for name in joined})
-        self._watcher.sampled(sample, seconds + time.perf_counter() - began)
+        self._watcher.sampled(sample, seconds + time.thread_time() - began)
         if self._watcher.due <= self._watcher.step + 1:
             self._arm()
 
@@ -222,7 +222,7 @@ class Forward:
     def _begin(self, args: Any, kwargs: Any) -> None:
         if not self._torch.is_grad_enabled():
             return
-        began = time.perf_counter()
+        began = time.thread_time()
         if self._wants_inputs:
             given = next(_floating((args, kwargs)), None)
             if given is not None:
@@ -230,7 +230,7 @@ class Forward:
                 self.inputs = [part.mean(), part.std(unbiased=False), part.min(), part.max()]
         self._mode = _activation_mode(self._torch)(self)
         self._mode.__enter__()
-        self.spent += time.perf_counter() - began
+        self.spent += time.thread_time() - began
 
     def ended(self, _module: Any, _args: Any, output: Any) -> None:
         """The call is over, also where it raised."""
@@ -238,7 +238,7 @@ class Forward:
             self._watcher.guarded("looking at an output", self._end, output)
 
     def _end(self, output: Any) -> None:
-        began = time.perf_counter()
+        began = time.thread_time()
         self.leave()
         self.seen = True
         found = next(_floating(output), None)
@@ -246,7 +246,7 @@ class Forward:
             self.output = found.detach()
             self.looks = _made_by(found)
             found.register_hook(self._take_gradient)
-        self.spent += time.perf_counter() - began
+        self.spent += time.thread_time() - began
 
     def leave(self) -> None:
         """See no more activations."""
@@ -262,7 +262,7 @@ class Forward:
         self._watcher.guarded("looking at an activation", self._look, name, output)
 
     def _look(self, name: str, output: Any) -> None:
-        began = time.perf_counter()
+        began = time.thread_time()
         with self._torch.no_grad():
             part = output.detach()[: _examples(output)]
             if name in _RECTIFIERS and part.dim() > 1:
@@ -271,16 +271,16 @@ class Forward:
             elif name in _SQUASHERS:
                 middle, width = _SQUASHERS[name]
                 self._found.append((name, "saturated", ((part - middle).abs() > width).float().mean()))
-        self.spent += time.perf_counter() - began
+        self.spent += time.thread_time() - began
 
     def activations(self) -> dict[str, dict[str, float]]:
         """Shares by activation, numbered in the order of the forward pass."""
-        began = time.perf_counter()
+        began = time.thread_time()
         numbers = _numbers(self._torch, [value for _, _, value in self._found[: watching.MAX_LAYERS]])
         found: dict[str, dict[str, float]] = {"dead": {}, "saturated": {}}
         for place, ((name, kind, _), number) in enumerate(zip(self._found, numbers)):
             found[kind]["%s %d" % (name.rstrip("_"), place + 1)] = round(number, 4)
-        self.spent += time.perf_counter() - began
+        self.spent += time.thread_time() - began
         return {kind: values for kind, values in found.items() if values}
 
 
