@@ -195,7 +195,7 @@ class Trace:
     def learns(self) -> bool:
         """AUTOTRAINER's gate: whether the training converges, so that nothing seen inside it is a problem.
 
-        An accuracy of 0.6, or one that has risen by 0.2; without an accuracy a loss that fell to half of where it began.
+        An accuracy of 0.6, or one that has risen by 0.2; without an accuracy a loss that fell to half of its start.
         """
         if self.judged.values:
             first = next(iter(self.judged.finite), math.nan)

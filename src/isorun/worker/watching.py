@@ -42,7 +42,7 @@ class Watcher:
 
     rows: what was seen, as in the table of docs/design/repair.md; at most MAX_ROWS, thinned evenly. spent: the seconds
     that watching took. problem: why it ended before the training did, empty while all is well. every: sample each
-    so-many-th step, whatever it takes; None for as many as the share pays for.
+    so-many-th step, whatever it takes; None for as many as the share pays for. is_told_epochs: marks are sure to come.
     """
 
     def __init__(self, every: int | None = None, share: float = SHARE) -> None:
@@ -51,6 +51,7 @@ class Watcher:
         self.problem = ""
         self.step = 0
         self.due = 1
+        self.is_told_epochs = False
         self._every = every
         self._share = share
         self._began = time.perf_counter()
@@ -97,7 +98,7 @@ class Watcher:
         self._sample = {**self._sample, **sample, "step": self.step, "seconds": round(now - self._began, 3)}
         if sample.get("finite") is False and self._open is None:
             self._open_row(None)
-        elif not self._marks and self.step >= self._unmarked:
+        elif not self._marks and not self.is_told_epochs and self.step >= self._unmarked:
             self._unmarked = self.step + max(1, self.step // 4)
             self._open_row(None)
         self.plan()
@@ -105,6 +106,11 @@ class Watcher:
     def plan(self) -> None:
         """Find the step at which the next sample is due."""
         self.due = self.step + (self._every or 1 + int(self._steps_to_wait()))
+
+    def pays(self, cost: float) -> bool:
+        """Whether another sample of this cost is within the share, or within what any training may spend."""
+        elapsed = time.perf_counter() - self._began
+        return self._every is not None or self.spent + cost <= max(ALLOWANCE_SECONDS, self._share * elapsed)
 
     def _steps_to_wait(self) -> float:
         """Twice as long each time while a short training uses up its allowance; then until the sample is paid for.

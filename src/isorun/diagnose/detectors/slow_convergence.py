@@ -48,8 +48,8 @@ class Detector(AbstractDetector):
         if largest < LEAST_RISE:
             rise = f"the accuracy never rose by {LEAST_RISE:g} from one epoch to the next"
             return self.found(_since(judged), f"{rise} and is at most {trace.best_accuracy:.3g}")
-        if (rise := _rise(judged)) < LEAST_RISE:
-            told = f"the accuracy is {rise:+.2g} from the first half of the epochs to the second"
+        if (gained := _rise(judged)) < LEAST_RISE:
+            told = f"the accuracy is {gained:+.2g} from the first half of the epochs to the second"
             return self.found(_since(judged), f"{told} and is at most {trace.best_accuracy:.3g}")
         if _is_flat(loss):
             return self.found(_since(loss), f"{_flat(loss)}; the accuracy is at most {trace.best_accuracy:.3g}")

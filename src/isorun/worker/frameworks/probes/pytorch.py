@@ -59,6 +59,7 @@ class TorchProbe:
         self._inputs: dict[str, float] = {}
         self._outputs = 0
         self._architecture = ""
+        self._normalises = _normalises_first(model)
         self._spent = 0.0
         self._forward_missed = 0
         self._restore_epoch_end = _tell_epochs(model, watcher)
@@ -193,6 +194,8 @@ class TorchProbe:
         if forward.inputs:
             told = watching.rounded(_numbers(self._torch, forward.inputs))
             sample["inputs"] = self._inputs = dict(zip(("mean", "spread", "least", "largest"), told))
+            if self._normalises:
+                self._inputs["normalised"] = 1.0
         if forward.output is not None and self._outputs < _OUTPUTS_LOOKED_AT:
             self._outputs += 1
             sample["output"] = output_of(self._torch, forward.output, forward.gradient, forward.looks)
@@ -419,6 +422,12 @@ def _floating(value: Any, depth: int = 0) -> Iterator[Any]:
 
 def _is_compiled(module: Any) -> bool:
     return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def _normalises_first(model: Any) -> bool:
+    """Whether the first module that computes anything with weights normalises, so that inputs may be as they are."""
+    leaves = (module for module in model.modules() if next(module.parameters(recurse=False), None) is not None)
+    return "Norm" in type(next(leaves, None)).__name__
 
 
 def _architecture(model: Any) -> str:
