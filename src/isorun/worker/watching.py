@@ -19,7 +19,7 @@ from . import frameworks, recorder
 from .runfolder import spelled
 
 SHARE = 0.001
-ALLOWANCE_SECONDS = 0.005
+ALLOWANCE_SECONDS = 0.01
 MAX_LAYERS = 64
 MAX_ROWS = 200
 
@@ -69,6 +69,11 @@ class Watcher:
     def mark(self, epoch: Any = None, **metrics: Any) -> None:
         """An epoch has ended: a row with the latest sample and these metrics. More for the same epoch joins the row."""
         self.guarded("marking an epoch", self._mark, epoch, metrics)
+
+    def end_epoch(self, epoch: Any, metrics: Mapping[str, Any]) -> None:
+        """The same for a framework that tells everything about an epoch at once: the row is written now."""
+        self.guarded("marking an epoch", self._mark, epoch, metrics)
+        self.guarded("writing a row", self._close_row)
 
     def stop(self) -> None:
         """Take the hooks down and write what is still open."""

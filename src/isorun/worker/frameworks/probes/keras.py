@@ -45,6 +45,7 @@ class KerasProbe:
         self._model = weakref.ref(model, lambda _: watcher.stop())
         self._samplers: list[Sampler] = []
         self._told_once = False
+        self._steps = 0
         self._look_cost = _SECONDS_TO_COMPILE
         watcher.is_told_epochs = True
         model.fit = self._watched_fit
@@ -83,6 +84,7 @@ class KerasProbe:
 
     def plan(self, steps: int | None) -> None:
         """An epoch begins: sample one of its steps, if that is paid for."""
+        self._steps = steps or 0
         sampler = self._samplers[-1]
         if self.watcher.pays(sampler.cost):
             sampler.ask(1 if not self.watcher.rows else max(1, (steps or 2) // 2))
@@ -99,10 +101,10 @@ class KerasProbe:
                 sample["inputs"] = _spread(model, self.examples)
         if sample and self.examples is not None:
             sample.update(self._activations(model))
-        self.watcher.step = int(self.keras.ops.convert_to_numpy(model.optimizer.iterations))
+        self.watcher.step += self._steps
         if sample:
             self.watcher.sampled(sample, time.thread_time() - began + sampler.cost)
-        self.watcher.mark(epoch, **_named(logs or {}))
+        self.watcher.end_epoch(epoch, _named(logs or {}))
 
     def _activations(self, model: Any) -> dict[str, Any]:
         """By numpy where that can do it; else, if it is paid for, by the backend, which may have to compile."""
@@ -133,6 +135,7 @@ class Sampler:
         self._lookups = ["embedding" in name.lower() for name in self._names]
         self._counts_itself = keras.backend.backend() == "torch"
         self._left = 0
+        self._is_asked = False
         self._numbers: list[float] = []
         self._variable: Any = None
         self.cost = _SECONDS_A_LAYER * len(self._places) + _SECONDS_A_NUMBER * sum(self._sizes)
@@ -150,6 +153,7 @@ class Sampler:
 
     def ask(self, step: int) -> None:
         """Sample this step from now, counted from 1."""
+        self._is_asked = True
         if self._variable is None:
             self._left = step
         else:
@@ -157,10 +161,10 @@ class Sampler:
 
     def answer(self) -> dict[str, Any]:
         """What was sampled since it was asked for; empty where nothing was."""
-        if self._variable is not None:
+        if self._is_asked and self._variable is not None:
             left, *numbers = (float(number) for number in self._ops.convert_to_numpy(self._variable))
             self._numbers = numbers if left == 0.0 and any(numbers) else []
-            self._variable.assign([0.0] * (1 + len(numbers)))
+        self._is_asked = False
         numbers, self._numbers = self._numbers, []
         if not numbers:
             return {}

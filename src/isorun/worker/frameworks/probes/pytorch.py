@@ -448,6 +448,7 @@ def _tell_epochs(model: Any, watcher: Watcher) -> Any:
     """A Lightning module tells by itself when an epoch ends: its own hook is called first, then the watcher's mark."""
     if not (hasattr(model, "on_train_epoch_end") and hasattr(model, "training_step")):
         return lambda _: None
+    watcher.is_told_epochs = True
     reference = weakref.ref(model)
     own = type(model).on_train_epoch_end
 
@@ -456,7 +457,9 @@ def _tell_epochs(model: Any, watcher: Watcher) -> Any:
         if here is not None:
             own(here, *args)
             trainer = getattr(here, "trainer", None)
-            watcher.mark(getattr(here, "current_epoch", None), **dict(getattr(trainer, "callback_metrics", None) or {}))
+            watcher.end_epoch(
+                getattr(here, "current_epoch", None), dict(getattr(trainer, "callback_metrics", ()) or ())
+            )
 
     model.on_train_epoch_end = on_train_epoch_end
     return lambda here: here.__dict__.pop("on_train_epoch_end", None)
