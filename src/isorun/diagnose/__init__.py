@@ -98,7 +98,7 @@ class Watched:
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """The row as the worker wrote it. What is not of the right kind is left out: a training may write anything."""
         return cls(
-            step=int(_number(row.get("step"), 0.0)),
+            step=row["step"] if isinstance(row.get("step"), int) else 0,
             epoch=None if row.get("epoch") is None else _number(row["epoch"], math.nan),
             seconds=_number(row.get("seconds"), 0.0),
             layers=tuple(map(str, _list(row.get("layers")))),

@@ -78,10 +78,20 @@ class Watcher:
     def stop(self) -> None:
         """Take the hooks down and write what is still open."""
         probe, self._probe = self._probe, None
-        if self in _watchers:
-            _watchers.remove(self)
         if probe is not None:
             probe.stop()
+        self._end()
+
+    def leave(self) -> None:
+        """The model is gone, at whatever moment: write what is still open."""
+        probe, self._probe = self._probe, None
+        if probe is not None:
+            probe.halt()
+        self._end()
+
+    def _end(self) -> None:
+        if self in _watchers:
+            _watchers.remove(self)
         self.guarded("writing the last row", self._finish)
 
     def __enter__(self) -> Watcher:
@@ -91,7 +101,7 @@ class Watcher:
         self.stop()
 
     def begin(self, probe: Any) -> None:
-        """Watch by this probe, which has a `stop()`."""
+        """Watch by this probe, which has a `stop()`, and a `halt()` that can be called at any moment."""
         self._probe = probe
         _watchers.append(self)
 
@@ -107,6 +117,14 @@ class Watcher:
             self._unmarked = self.step + max(1, self.step // 4)
             self._open_row(None)
         self.plan()
+
+    def updated(self, update: list[float], finite: bool, seconds: float) -> None:
+        """Take what the last sampled step changed, for the row that the sample is in."""
+        self.spent += seconds
+        self._costs[-1:] = [cost + seconds for cost in self._costs[-1:]]
+        row = self._sample or self._open
+        if row is not None:
+            row.update({"update": update, "finite": row.get("finite", True) and finite})
 
     def plan(self) -> None:
         """Find the step at which the next sample is due."""
@@ -140,7 +158,7 @@ class Watcher:
                 self._recorder.note("watch-ended", self.problem)
             probe, self._probe = self._probe, None
             if probe is not None:
-                self.guarded(doing, probe.stop)
+                self.guarded(doing, probe.halt)
             return None
 
     def _mark(self, epoch: Any, metrics: Mapping[str, Any]) -> None:

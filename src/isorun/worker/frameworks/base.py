@@ -104,7 +104,7 @@ class Framework:
         return None
 
     def probe(self, module: ModuleType, model: Any, watcher: Watcher) -> Any | None:  # noqa: ARG002
-        """What looks into a model of this framework for a watcher, with a `stop()`; None for what is no such model."""
+        """What looks into a model of this framework for a watcher (`stop`, `halt`); None for what is no such model."""
         return None
 
     def hash_array(self, update: Hash, name: str, value: Any) -> bool:  # noqa: ARG002

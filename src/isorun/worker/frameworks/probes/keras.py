@@ -42,13 +42,17 @@ class KerasProbe:
         self.keras = keras
         self.watcher = watcher
         self.examples: Any = None
-        self._model = weakref.ref(model, lambda _: watcher.stop())
+        self._model = weakref.ref(model, lambda _: watcher.leave())
         self._samplers: list[Sampler] = []
         self._told_once = False
         self._steps = 0
         self._look_cost = _SECONDS_TO_COMPILE
         watcher.is_told_epochs = True
         model.fit = self._watched_fit
+
+    def halt(self) -> None:
+        """The same as to stop: nothing here goes through what is changed."""
+        self.stop()
 
     def stop(self) -> None:
         """Give the model and the optimizers their own functions back."""

@@ -37,6 +37,15 @@ _LOOKS = {
 _VIEWS = ("View", "Reshape", "Squeeze", "Unsqueeze", "ToCopy", "Alias", "Permute", "Transpose", "UnsafeView")
 
 
+_halted: list[Any] = []
+
+
+def _remove_halted() -> None:
+    """Remove the hooks of probes that see nothing more; not to be called from within a hook."""
+    while _halted:
+        _halted.pop().remove()
+
+
 class Layer(NamedTuple):
     """The weights of one module; is_lookup: most of its rows have no gradient in any step, by what it is for."""
 
@@ -50,12 +59,15 @@ class TorchProbe:
 
     def __init__(self, torch: ModuleType, model: Any, watcher: Watcher) -> None:
         self._torch = torch
-        self._model = weakref.ref(model, lambda _: watcher.stop())
+        self._model = weakref.ref(model, lambda _: watcher.leave())
         self._watcher = watcher
+        self._is_halted = False
         self._known: dict[int, bool] = {}
         self._latest = 0
+        self._wake = 1
         self._hooks: list[Any] = []
         self._forward: Forward | None = None
+        self._updating: list[tuple[Layer, list[Any]]] = []
         self._inputs: dict[str, float] = {}
         self._outputs = 0
         self._architecture = ""
@@ -63,14 +75,24 @@ class TorchProbe:
         self._spent = 0.0
         self._forward_missed = 0
         self._restore_epoch_end = _tell_epochs(model, watcher)
+        _remove_halted()
         optimizer = importlib.import_module("torch.optim.optimizer")
         self._step_hook = optimizer.register_optimizer_step_pre_hook(self._before_step)
         watcher.guarded("looking into the model", self._arm)
 
+    def halt(self) -> None:
+        """See nothing more. The hook stays until later: torch may be going through its hooks at this moment."""
+        self._is_halted = True
+        self._updating = []
+        self._disarm()
+        _halted.append(self._step_hook)
+
     def stop(self) -> None:
         """Take everything down."""
-        self._step_hook.remove()
-        self._disarm()
+        if self._updating:
+            self._watcher.guarded("looking at an update", self._finish_update)
+        self.halt()
+        _remove_halted()
         model = self._model()
         if model is not None:
             self._restore_epoch_end(model)
@@ -81,8 +103,19 @@ class TorchProbe:
             return
         watcher = self._watcher
         watcher.step += 1
-        if watcher.step >= watcher.due - 1:
-            watcher.guarded("sampling a step", self._sample if watcher.step >= watcher.due else self._arm, optimizer)
+        if watcher.step >= self._wake and not self._is_halted:
+            watcher.guarded("sampling a step", self._wake_up)
+
+    def _wake_up(self) -> None:
+        """See what the last sampled step changed, sample this one, and look at the next, each if it is time."""
+        watcher = self._watcher
+        if self._updating:
+            self._finish_update()
+        if watcher.step >= watcher.due:
+            self._sample()
+        if watcher.step >= watcher.due - 1 and self._forward is None:
+            self._arm()
+        self._wake = max(watcher.step + 1, 0 if self._updating else watcher.due - 1)
 
     def _is_mine(self, optimizer: Any) -> bool:
         """Whether it trains this model: in a training with several optimizers others may train other models."""
@@ -96,7 +129,7 @@ class TorchProbe:
             self._latest = key
         return self._known[key]
 
-    def _arm(self, _optimizer: Any = None) -> None:
+    def _arm(self) -> None:
         """Put up what looks at the next forward pass; not in compiled models, whose code it would change."""
         model = self._model()
         if model is None or any(_is_compiled(module) for module in model.modules()):
@@ -116,8 +149,8 @@ class TorchProbe:
         if self._forward is not None:
             self._forward.leave()
 
-    def _sample(self, optimizer: Any) -> None:
-        """Look at gradients and weights before the step, and after it at what it changed."""
+    def _sample(self) -> None:
+        """Look at gradients and weights before the step; the weights are kept to see what it changes."""
         began = time.thread_time()
         self._disarm()
         model = self._model()
@@ -129,45 +162,36 @@ class TorchProbe:
             sample = self._gradients(layers)
             self._add_forward(sample, forward)
             small = sum(weight.numel() for layer in layers for weight in layer.weights) <= _MAX_UPDATE_NUMBERS
-            before = [[_local(w).detach().clone() for w in layer.weights] for layer in layers] if small else []
+            kept = layers if small else []
+            self._updating = [(layer, [_local(w).detach().clone() for w in layer.weights]) for layer in kept]
         if not self._architecture:
             sample["architecture"] = self._architecture = _architecture(model)
+        sample.update(self._columns(layers, {name: sample[name] for name in ("gradient", "weight", "zero")}))
         seconds = time.thread_time() - began + self._spent + (forward.spent if forward is not None else 0.0)
-        hook: list[Any] = []
+        self._watcher.sampled(sample, seconds)
 
-        def after(*_: Any) -> None:
-            hook.pop().remove()
-            self._watcher.guarded("looking at an update", self._after, layers, before, sample, seconds)
-
-        if before:
-            hook.append(optimizer.register_step_post_hook(after))
-        else:
-            self._done(sample, layers, seconds)
-
-    def _after(self, layers: list[Layer], before: list[list[Any]], sample: dict[str, Any], seconds: float) -> None:
+    def _finish_update(self) -> None:
+        """How far the step went, by the size of the weights that it began with."""
         began = time.thread_time()
+        updating, self._updating = self._updating, []
         with self._torch.no_grad():
-            changes = [
+            moved = [
                 _joint(self._torch, [_local(w).detach() - old for w, old in zip(layer.weights, olds)])
-                for layer, olds in zip(layers, before)
+                for layer, olds in updating
             ]
-            sizes = _numbers(self._torch, changes)
-        weights = sample["weight"]
-        sample["update"] = [size / weight if weight else math.nan for size, weight in zip(sizes, weights)]
-        sample["finite"] = sample["finite"] and all(map(math.isfinite, sizes))
-        self._done(sample, layers, seconds + time.thread_time() - began)
+            sizes = [_joint(self._torch, olds) for _, olds in updating]
+            numbers = _numbers(self._torch, [*moved, *sizes])
+        pairs = list(zip(numbers, numbers[len(moved) :]))
+        update = [change / size if size else math.nan for change, size in pairs]
+        told = self._columns([layer for layer, _ in updating], {"update": update})
+        finite = all(math.isfinite(change) for change, _ in pairs)
+        self._watcher.updated(told["update"], finite, time.thread_time() - began)
 
-    def _done(self, sample: dict[str, Any], layers: list[Layer], seconds: float) -> None:
-        began = time.thread_time()
-        lists: dict[str, list[float]] = {
-            name: sample.pop(name) for name in ("gradient", "weight", "update", "zero") if name in sample
-        }
+    def _columns(self, layers: list[Layer], columns: dict[str, list[float]]) -> dict[str, Any]:
+        """The columns of a row, with as many entries as rows have."""
         sizes = [sum(weight.numel() for weight in layer.weights) for layer in layers]
-        joined = watching.grouped([layer.name for layer in layers], lists, sizes)
-        sample.update({name: joined[name] if name == "layers" else watching.rounded(joined[name]) for name in joined})
-        self._watcher.sampled(sample, seconds + time.thread_time() - began)
-        if self._watcher.due <= self._watcher.step + 1:
-            self._arm()
+        joined = watching.grouped([layer.name for layer in layers], columns, sizes)
+        return {name: joined[name] if name == "layers" else watching.rounded(joined[name]) for name in joined}
 
     def _gradients(self, layers: list[Layer]) -> dict[str, Any]:
         torch = self._torch
