@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isorun.diagnose import KINDS, AbstractDetector, Curve, Trace, Watched, all_detectors, examine, symptoms_of
+from isorun.testing.detector_contract import DetectorContract
 
 EPOCHS = 12
 RISING = [0.1 + 0.07 * epoch for epoch in range(EPOCHS)]
@@ -213,6 +214,20 @@ def test_every_detector_keeps_its_promises():
         assert detector.remedies
         assert detector.__doc__
         assert detector.lacks(Trace())
+
+
+@pytest.fixture(params=KINDS)
+def own(request):
+    return next(detector for detector in all_detectors() if detector.kind == request.param)
+
+
+class TestOwnDetectors(DetectorContract):
+    @pytest.fixture(autouse=True)
+    def _given(self, own):
+        self._own = own
+
+    def detector(self):
+        return self._own
 
 
 def test_a_metric_that_is_logged_at_every_step_is_judged_by_epoch():

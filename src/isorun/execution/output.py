@@ -124,7 +124,7 @@ class WatchedRows:
 
     def take(self, event: Event) -> None:
         """Take the next row."""
-        row = {name: value for name, value in event.items() if name not in {"kind", "t"}}
+        row = {name: spelled(value) for name, value in event.items() if name not in {"kind", "t"}}
         if self._went_wrong < 0 and row.get("finite") is False:
             self._went_wrong = self._seen
         if self._rows and not self._stays(self._rows[-1][0]):

@@ -1,12 +1,13 @@
 """Dying ReLU: units that give nothing for any example, and so never learn again.
 
-The paper's rule: 70 % of a layer's gradient is exactly zero. Where the activations were seen, the units are counted
-themselves; the first layer's gradient does not count, because inputs have zeros of their own. Raised only where the
+The paper's rule: 70 % of a layer's gradient is exactly zero; the first layer's does not count, because inputs have
+zeros of their own. Where the activations were seen, the units are counted themselves as well. Raised only where the
 training does not converge.
 """
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, Final
 
 from isorun.diagnose import AbstractDetector, Problem, Trace, Watched
@@ -44,9 +45,7 @@ class Detector(AbstractDetector):
 
 
 def _worst(row: Watched) -> tuple[float, str]:
-    """The largest share, and of what."""
-    if row.dead:
-        name, share = max(row.dead.items(), key=lambda item: item[1])
-        return share, f"the units of {name} give nothing for a whole batch"
+    """The largest share, and of what: of units where they were seen, of gradients in all layers but the first."""
+    units = [(share, f"the units of {name} give nothing for a whole batch") for name, share in row.dead.items()]
     later = [(share, f"the gradient of {name} is zero") for name, share in zip(row.layers, row.zero, strict=False)][1:]
-    return max((item for item in later if item[0] == item[0]), default=(0.0, ""))
+    return max((item for item in (*units, *later) if not math.isnan(item[0])), default=(0.0, ""))
