@@ -94,7 +94,6 @@ def _study(result: StudyResult) -> View:
 
 
 def _diagnosis(result: Diagnosis) -> View:
-    from isorun.analysis.evidence import Condition
     from isorun.report import Column, Listing, Table, View
 
     found = [(item.trace.name, problem) for item in result.examinations for problem in item.problems]
@@ -120,11 +119,11 @@ def _diagnosis(result: Diagnosis) -> View:
     missing: dict[str, list[str]] = {}
     for kind, why in result.unexamined.items():
         missing.setdefault(why, []).append(kind)
-    told = tuple(
-        Condition("not-examined", f"{', '.join(kinds)} could not be looked for", why) for why, kinds in missing.items()
-    )
-    listings = (Listing("what to try, the likeliest first", tuple(remedies.values())),) if found else ()
-    return View((_found(result),), (problems, symptoms) if found else (symptoms,), told, listings=listings)
+    listings = [Listing("what to try, the likeliest first", tuple(remedies.values()))] if found else []
+    if missing:
+        told = tuple(f"{', '.join(kinds)}: {why}" for why, kinds in missing.items())
+        listings.append(Listing("what could not be looked for, and what is missing", told))
+    return View((_found(result),), (problems, symptoms) if found else (symptoms,), listings=tuple(listings))
 
 
 def _epoch(epoch: float | None) -> str:

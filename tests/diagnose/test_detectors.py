@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.diagnose import KINDS, AbstractDetector, Curve, Trace, Watched, all_detectors, examine, symptoms_of
+from isorun.diagnose import KINDS, AbstractDetector, Curve, Trace, WatchedRow, all_detectors, examine, symptoms_of
 from isorun.testing.detector_contract import DetectorContract
 
 EPOCHS = 12
@@ -247,7 +247,7 @@ def test_a_metric_that_is_logged_at_every_step_is_judged_by_epoch():
 
 
 def test_rows_are_read_as_they_travel():
-    found = Watched.from_row({**row(2), "gradient": ["NaN", 1.0, "Infinity"], "finite": False})
+    found = WatchedRow.from_row({**row(2), "gradient": ["NaN", 1.0, "Infinity"], "finite": False})
     assert math.isnan(found.gradient[0])
     assert found.gradient[2] == math.inf
     assert not found.finite

@@ -31,7 +31,7 @@ __all__ = [
     "Problem",
     "Symptoms",
     "Trace",
-    "Watched",
+    "WatchedRow",
     "all_detectors",
     "examine",
     "symptoms_of",
@@ -72,7 +72,7 @@ _NOT_TOLD: Final = Curve()
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedRow:
     """One row of a watcher: what a training looked like inside at one step (docs/design/repair.md lists the fields).
 
     Lists have an entry a layer, input first; one that was not watched is NaN. A row without a sample has no layers.
@@ -128,7 +128,7 @@ class Trace:
     accuracy: Curve = _NOT_TOLD
     val_loss: Curve = _NOT_TOLD
     val_accuracy: Curve = _NOT_TOLD
-    rows: tuple[Watched, ...] = ()
+    rows: tuple[WatchedRow, ...] = ()
     state: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = math.nan
@@ -172,12 +172,12 @@ class Trace:
     @classmethod
     def _told_by(cls, curves: Mapping[str, Curve], rows: Iterable[Any], **about: Any) -> Self:
         """A curve that is empty is made of what the rows were told."""
-        watched = _in_epochs([Watched.from_row(row) for row in rows if isinstance(row, Mapping)])
+        watched = _in_epochs([WatchedRow.from_row(row) for row in rows if isinstance(row, Mapping)])
         told: dict[str, Any] = {name: _told_curve(watched, name) for name in TOLD}
         return cls(**{**told, **{name: curve for name, curve in curves.items() if curve.values}}, rows=watched, **about)
 
     @property
-    def samples(self) -> tuple[Watched, ...]:
+    def samples(self) -> tuple[WatchedRow, ...]:
         """The rows that hold a sample of the inside."""
         return tuple(row for row in self.rows if row.layers)
 
@@ -289,7 +289,7 @@ def all_detectors() -> tuple[AbstractDetector, ...]:
     """Isorun's own detectors, then those of other distributions."""
     from isorun import plugins  # noqa: PLC0415  reading what is installed takes long
 
-    own = [importlib.import_module(f"isorun.diagnose.detectors.{kind.replace('-', '_')}").Detector for kind in KINDS]
+    own = [_own_detector(kind) for kind in KINDS]
     brought = [plugins.load(plugins.DETECTORS, name) for name in plugins.brought(plugins.DETECTORS)]
     for found in brought:
         if not (isinstance(found, type) and issubclass(found, AbstractDetector) and found.kind):
@@ -299,6 +299,13 @@ def all_detectors() -> tuple[AbstractDetector, ...]:
                 allowed="a class derived from isorun.diagnose.AbstractDetector, with a kind",
             )
     return tuple(found() for found in (*own, *brought))
+
+
+def _own_detector(kind: str) -> type[AbstractDetector]:
+    """The class that is named as its kind, in the file that is."""
+    module = importlib.import_module(f"isorun.diagnose.detectors.{kind.replace('-', '_')}")
+    found: type[AbstractDetector] = getattr(module, kind.title().replace("-", ""))
+    return found
 
 
 def examine(trace: Trace, asked: Iterable[AbstractDetector] | None = None) -> Examination:
@@ -423,9 +430,9 @@ def _blocks(curve: Curve, count: int) -> Curve:
     )
 
 
-def _in_epochs(rows: Sequence[Watched]) -> tuple[Watched, ...]:
+def _in_epochs(rows: Sequence[WatchedRow]) -> tuple[WatchedRow, ...]:
     """A sample that was taken within an epoch belongs to the one whose end was marked next."""
-    found: list[Watched] = []
+    found: list[WatchedRow] = []
     epoch = None
     for row in reversed(rows):
         epoch = epoch if row.epoch is None else row.epoch
@@ -433,7 +440,7 @@ def _in_epochs(rows: Sequence[Watched]) -> tuple[Watched, ...]:
     return tuple(reversed(found))
 
 
-def _told_curve(rows: Iterable[Watched], name: str) -> Curve:
+def _told_curve(rows: Iterable[WatchedRow], name: str) -> Curve:
     told = [(row.epoch, row.told[name]) for row in rows if name in row.told]
     return Curve(
         tuple(float(place) if epoch is None else epoch for place, (epoch, _) in enumerate(told)),

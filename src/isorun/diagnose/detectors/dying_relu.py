@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
-from isorun.diagnose import AbstractDetector, Problem, Trace, Watched
+from isorun.diagnose import AbstractDetector, Problem, Trace, WatchedRow
 
 SHARE: Final = 0.7
 
 
-class Detector(AbstractDetector):
+class DyingRelu(AbstractDetector):
     """Counts units that are dead, or gradients that are zero."""
 
     kind = "dying-relu"
@@ -44,7 +44,7 @@ class Detector(AbstractDetector):
         return self.found(samples[since].epoch, evidence)
 
 
-def _worst(row: Watched) -> tuple[float, str]:
+def _worst(row: WatchedRow) -> tuple[float, str]:
     """The largest share, and of what: of units where they were seen, of gradients in all layers but the first."""
     units = [(share, f"the units of {name} give nothing for a whole batch") for name, share in row.dead.items()]
     later = [(share, f"the gradient of {name} is zero") for name, share in zip(row.layers, row.zero, strict=False)][1:]

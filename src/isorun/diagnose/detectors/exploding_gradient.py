@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
-from isorun.diagnose import AbstractDetector, Problem, Trace, Watched
+from isorun.diagnose import AbstractDetector, Problem, Trace, WatchedRow
 from isorun.diagnose.detectors.vanishing_gradient import ends
 
 RATIO: Final = 70.0
@@ -17,7 +17,7 @@ LARGE: Final = 1.0
 """A ratio of two small gradients explodes nothing."""
 
 
-class Detector(AbstractDetector):
+class ExplodingGradient(AbstractDetector):
     """Compares the gradients of the first and the last layer."""
 
     kind = "exploding-gradient"
@@ -47,11 +47,11 @@ class Detector(AbstractDetector):
         return self.found(hit[0].epoch, f"{told}, in {len(hit)} of {len(trace.samples)} samples; it does not converge")
 
 
-def _is_broken(row: Watched) -> bool:
+def _is_broken(row: WatchedRow) -> bool:
     """A layer without a gradient is NaN, too; then the row is finite."""
     return not row.finite and not all(map(math.isfinite, row.gradient))
 
 
-def _explodes(row: Watched) -> bool:
+def _explodes(row: WatchedRow) -> bool:
     first, last = ends(row)
     return last > 0 and first > LARGE and first > RATIO * last

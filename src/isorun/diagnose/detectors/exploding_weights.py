@@ -15,7 +15,7 @@ LARGE_LOSS: Final = 1e3
 GROWTH: Final = 10.0
 
 
-class Detector(AbstractDetector):
+class ExplodingWeights(AbstractDetector):
     """Looks at weights and losses."""
 
     kind = "exploding-weights"

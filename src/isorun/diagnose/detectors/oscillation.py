@@ -16,7 +16,7 @@ SHARE_OF_EPOCHS: Final = 0.2
 LEAST_EPOCHS: Final = 6
 
 
-class Detector(AbstractDetector):
+class Oscillation(AbstractDetector):
     """Looks at accuracy, or loss, epoch by epoch."""
 
     kind = "oscillation"

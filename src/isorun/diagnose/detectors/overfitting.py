@@ -17,7 +17,7 @@ GAP: Final = 0.2
 SMALL_GAP: Final = 0.05
 
 
-class Detector(AbstractDetector):
+class Overfitting(AbstractDetector):
     """Compares the training's own loss and accuracy with those on held-out data."""
 
     kind = "overfitting"

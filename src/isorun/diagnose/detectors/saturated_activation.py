@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from isorun.diagnose import AbstractDetector, Problem, Trace, Watched
+from isorun.diagnose import AbstractDetector, Problem, Trace, WatchedRow
 
 SHARE: Final = 0.7
 
 
-class Detector(AbstractDetector):
+class SaturatedActivation(AbstractDetector):
     """Looks at the outputs of sigmoid and tanh."""
 
     kind = "saturated-activation"
@@ -41,7 +41,7 @@ class Detector(AbstractDetector):
         return self.found(samples[hit[0]].epoch, f"{told}; it does not converge")
 
 
-def _hidden(row: Watched, trace: Trace) -> dict[str, float]:
+def _hidden(row: WatchedRow, trace: Trace) -> dict[str, float]:
     """Without the output's own sigmoid, which is meant to say yes or no."""
     looks = next((seen.output.get("looks") for seen in trace.rows if seen.output), "")
     names = list(row.saturated)

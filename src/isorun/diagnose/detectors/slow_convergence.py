@@ -18,7 +18,7 @@ LEAST_FALL: Final = 0.02
 LEAST_EPOCHS: Final = 3
 
 
-class Detector(AbstractDetector):
+class SlowConvergence(AbstractDetector):
     """Looks at accuracy and loss epoch by epoch."""
 
     kind = "slow-convergence"

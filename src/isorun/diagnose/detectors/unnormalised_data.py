@@ -16,7 +16,7 @@ GOOD_ACCURACY: Final = 0.9
 GOOD_LOSS_SHARE: Final = 0.1
 
 
-class Detector(AbstractDetector):
+class UnnormalisedData(AbstractDetector):
     """Looks at the first batch."""
 
     kind = "unnormalised-data"

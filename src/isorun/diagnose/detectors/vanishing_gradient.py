@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
-from isorun.diagnose import AbstractDetector, Problem, Trace, Watched
+from isorun.diagnose import AbstractDetector, Problem, Trace, WatchedRow
 
 RATIO: Final = 1e-3
 SMALL: Final = 1e-4
 
 
-class Detector(AbstractDetector):
+class VanishingGradient(AbstractDetector):
     """Compares the gradients of the first and the last layer."""
 
     kind = "vanishing-gradient"
@@ -40,12 +40,12 @@ class Detector(AbstractDetector):
         return self.found(hit[0].epoch, f"{told}, in {len(hit)} of {len(trace.samples)} samples; it does not converge")
 
 
-def _vanishes(row: Watched) -> bool:
+def _vanishes(row: WatchedRow) -> bool:
     first, last = ends(row)
     return first < SMALL and first < RATIO * last
 
 
-def ends(row: Watched) -> tuple[float, float]:
+def ends(row: WatchedRow) -> tuple[float, float]:
     """The gradients of the first and the last layer that have one; NaN where fewer than two have."""
     known = [norm for norm in row.gradient if not math.isnan(norm)]
     return (known[0], known[-1]) if len(known) > 1 else (math.nan, math.nan)

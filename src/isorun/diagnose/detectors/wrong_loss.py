@@ -29,7 +29,7 @@ _WRONG_WHERE_IT_FAILS: Final = {
 }
 
 
-class Detector(AbstractDetector):
+class WrongLoss(AbstractDetector):
     """Looks at the output of the model and the gradient by it."""
 
     kind = "wrong-loss"
