@@ -395,7 +395,8 @@ def test_a_forked_child_trains_on():
 def test_samples_stay_within_the_share_and_the_allowance(monkeypatch):
     """With a clock of our own: a step takes 1 ms, a sample 2 ms; over 100 s no more than 0.1 % and the allowance."""
     now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: 2 * now[0])  # somebody else has the machine half of the time
+    monkeypatch.setattr(time, "process_time", lambda: now[0])
     watcher = Watcher()
     taken = 0
     for _ in range(100_000):

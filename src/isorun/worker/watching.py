@@ -55,6 +55,7 @@ class Watcher:
         self._every = every
         self._share = share
         self._began = time.perf_counter()
+        self._began_computing = time.process_time()
         self._costs: list[float] = []
         self._sample: dict[str, Any] = {}
         self._open: dict[str, Any] | None = None
@@ -132,21 +133,24 @@ class Watcher:
 
     def pays(self, cost: float) -> bool:
         """Whether another sample of this cost is within the share, or within what any training may spend."""
-        elapsed = time.perf_counter() - self._began
-        return self._every is not None or self.spent + cost <= max(ALLOWANCE_SECONDS, self._share * elapsed)
+        return self._every is not None or self.spent + cost <= max(ALLOWANCE_SECONDS, self._share * self._trained())
 
     def _steps_to_wait(self) -> float:
         """Twice as long each time while a short training uses up its allowance; then until the sample is paid for.
 
         Two samples between marks are enough, however many are paid for.
         """
-        elapsed = time.perf_counter() - self._began
+        elapsed = self._trained()
         cost = sorted(self._costs)[len(self._costs) // 2] if self._costs else 0.0
         missing = (self.spent + cost) / self._share - elapsed
         if missing > 0 and self.spent + cost <= ALLOWANCE_SECONDS:
             return self.step
         enough = self._last_mark / self._marks / 2 if self._marks else self.step / 4
-        return max(enough, missing * self.step / elapsed)
+        return max(enough, missing * self.step / elapsed if elapsed > 0 else 0.0)
+
+    def _trained(self) -> float:
+        """Seconds that pay for samples: where others use the machine too, those in which this process computed."""
+        return min(time.perf_counter() - self._began, time.process_time() - self._began_computing)
 
     def guarded(self, doing: str, function: Callable[..., Any], *args: Any) -> Any:
         """The function's answer; where it raises, watching ends and the training goes on."""
