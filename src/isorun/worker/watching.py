@@ -141,7 +141,7 @@ class Watcher:
         Two samples between marks are enough, however many are paid for.
         """
         elapsed = self._trained()
-        cost = sorted(self._costs)[len(self._costs) // 2] if self._costs else 0.0
+        cost = max(self._costs, default=0.0)
         missing = (self.spent + cost) / self._share - elapsed
         if missing > 0 and self.spent + cost <= ALLOWANCE_SECONDS:
             return self.step
