@@ -1,9 +1,10 @@
 """Found, missed and false alarms of the detectors over real small trainings, half of them healthy.
 
-KERAS_BACKEND says which backend Keras runs on. Every training is watched as users watch theirs, at the default budget.
-Cases are in two halves by turns: thresholds may be looked at on the first half only; the second is held out and only
-counted. That is not clean in the results kept so far: cases added later moved some Keras cases from one half to the
-other after they had been seen, and the rule for dying ReLU was changed with such a miss in view. A case counts as missed when the fault that was put in is not among the problems found, whatever else is.
+KERAS_BACKEND says which backend Keras runs on. Every training is watched as users watch theirs, at the default
+budget. Cases are in two halves by turns: thresholds may be looked at on the first half only; the second is held out
+and only counted. That is not clean in the results kept so far: cases added later moved some Keras cases from one half
+to the other after they had been seen, and the rule for dying ReLU was changed with such a miss in view. A case counts
+as missed when the fault that was put in is not among the problems found, whatever else is.
 """
 
 from __future__ import annotations
