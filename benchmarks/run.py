@@ -28,6 +28,8 @@ NAMES: Final = (
     "mixed",
     "bootstrap",
     "sequential",
+    "watching",
+    "training_problems",
     "zoo_training",
     "zoo_pairs_and_episodes",
 )

@@ -25,7 +25,7 @@ from isorun.zoo.papers import check_request, paper
 
 __all__ = ["Reproduction", "reproduce", "studies_of"]
 
-Watcher = Callable[[Study], AbstractContextManager[Observer]]
+DownloadWatcher = Callable[[Study], AbstractContextManager[Observer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def reproduce(
     jobs: int = 1,
     launch: str = "auto",
     devices: str = "auto",
-    watch: Watcher | None = None,
+    watch: DownloadWatcher | None = None,
     run: bool = True,
 ) -> Reproduction:
     """Carry out what is missing of a paper's studies and present it.
@@ -116,7 +116,7 @@ def reproduce(
 def _carry_out(
     studies: Sequence[Study],
     store: workflow.Store,
-    watch: Watcher | None,
+    watch: DownloadWatcher | None,
     stack: ExitStack,
     *,
     executor: str,

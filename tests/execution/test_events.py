@@ -90,12 +90,25 @@ def test_events_that_are_not_understood_are_noted_once_and_harm_nothing():
     assert [note.code for note in log.notes] == ["unknown-event", "unknown-event"]
 
 
+def test_watched_rows_are_thinned_evenly_and_the_first_that_went_wrong_stays():
+    events = [{"kind": "watched", "t": 0.0, "step": step, "finite": step < 777} for step in range(5000)]
+    rows = EventLog.of(events).watched
+    assert 100 <= len(rows) <= 201
+    steps = [row["step"] for row in rows]
+    assert steps[0] == 0
+    assert steps[-1] == 4999
+    assert 777 in steps
+    assert steps == sorted(steps)
+    assert "kind" not in rows[0]
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-KINDS = ["start", "row", "result", "predictions", "digest", "seeded", "environment", "note", "end", "other"]
+KINDS = ["start", "row", "result", "predictions", "digest", "seeded", "environment", "note", "end", "watched"]
+KINDS.append("other")
 FIELDS = ["t", "step", "values", "per_class", "name", "value", "effective", "code", "shape", "data"]
 
 

@@ -122,12 +122,20 @@ def test_what_makes_no_sense_is_an_error_of_the_store(change):
 
 
 def test_every_field_travels():
-    full = made_records.make_record(startup_seconds=0.0, devices=("cuda:0",), where={"host": "here"})
+    watched = ({"step": 1, "gradient": [0.5, "NaN"]},)
+    full = made_records.make_record(startup_seconds=0.0, devices=("cuda:0",), where={"host": "here"}, watched=watched)
     assert made_records.content(RunRecord.from_json(json.loads(json.dumps(full.to_json())))) == made_records.content(
         full
     )
     names = {item.name for item in dataclasses.fields(RunRecord)}
     assert set(full.to_json()) == {"record", *names}
+
+
+def test_a_run_that_was_not_watched_looks_as_it_did_before_one_could():
+    """So that its digest, which stores and envelopes keep, stays what it was."""
+    plain = made_records.make_record()
+    assert "watched" not in plain.to_json()
+    assert RunRecord.from_json(plain.to_json()).watched == ()
 
 
 @given(st.dictionaries(st.text(), st.lists(st.tuples(AXIS, AXIS, st.floats()), max_size=4), max_size=4))

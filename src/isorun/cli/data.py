@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from isorun import cli
 from isorun.cli import duration
 from isorun.errors import UsageError, harmless
-from isorun.zoo.data.download import Watcher
+from isorun.zoo.data.download import DownloadWatcher
 
 if TYPE_CHECKING:
     from isorun.zoo.data.acquisition import Acquired
@@ -120,7 +120,7 @@ def _tell(got: Acquired) -> None:
         print(harmless(line))
 
 
-class TransferProgress(Watcher):
+class TransferProgress(DownloadWatcher):
     """One line, rewritten, on a terminal; elsewhere a line when a file begins."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -44,6 +44,7 @@ _ODD: list[dict[str, Any]] = [
     {"predictions": (), "digests": {}, "environment": {}, "code": {}, "sources": {}},
     {"environment": {"effective": None, "requested": {"list": list(range(100))}, "x": [1]}},
     {"seed_used": 2**200, "exit_code": None, "signal": "SIGKILL"},
+    {"watched": ({"step": 1, "epoch": None, "layers": ["a", "\udce9"], "gradient": [0.1, "NaN"], "finite": False}, {})},
 ]
 
 

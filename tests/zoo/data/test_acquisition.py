@@ -11,13 +11,13 @@ from isorun.zoo.data import acquisition, presence
 from isorun.zoo.data.acquisition import acquire, with_needs
 from isorun.zoo.data.catalogue import DATASETS
 from isorun.zoo.data.dataset import Checksum, Dataset, RemoteFile
-from isorun.zoo.data.download import Patience, Watcher
+from isorun.zoo.data.download import DownloadWatcher, Patience
 
 HASTY = Patience(timeout=2.0, pauses=())
 PARTS = {"one/a.txt": b"first", "two/a.txt": b"second", "b.txt": b"third"}
 
 
-class Notes(Watcher):
+class Notes(DownloadWatcher):
     def __init__(self):
         self.lines = []
 

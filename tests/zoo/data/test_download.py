@@ -16,7 +16,7 @@ import pytest
 from isorun.errors import DataError
 from isorun.zoo.data import part_file, web
 from isorun.zoo.data.dataset import Checksum
-from isorun.zoo.data.download import Patience, Watcher, download, file_digest
+from isorun.zoo.data.download import DownloadWatcher, Patience, download, file_digest
 from isorun.zoo.data.web import SourceFailed
 
 HASTY = Patience(timeout=2.0, pauses=(0.0, 0.0))
@@ -253,7 +253,7 @@ def test_a_folder_that_cannot_be_written_is_named(server, published, content, tm
 def test_ctrl_c_keeps_what_has_arrived(server, published, content, tmp_path):
     server.serve("/big.bin", content, break_after=100_000)
 
-    class Impatient(Watcher):
+    class Impatient(DownloadWatcher):
         def moved(self, size):
             if size >= 100_000:
                 raise KeyboardInterrupt

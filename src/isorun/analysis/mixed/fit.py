@@ -24,13 +24,13 @@ from isorun.analysis.mixed.products import (
 from isorun.analysis.mixed.slopes import SlopeObjective, minimise_covariances
 from isorun.errors import InputError
 
-__all__ = ["Fit", "Problem", "fit_at", "fit_problem", "fit_without", "other_fit", "prepare", "refit", "with_random"]
+__all__ = ["Fit", "FitProblem", "fit_at", "fit_problem", "fit_without", "other_fit", "prepare", "refit", "with_random"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FitProblem:
     """A formula and its data, reduced to what fits need.
 
     random: the random terms. data: cross-products, of their own kind where there are slopes.
@@ -60,7 +60,7 @@ class Problem:
 class Fit:
     """A fitted model."""
 
-    problem: Problem
+    problem: FitProblem
     objective: Criterion
     point: Point
 
@@ -124,13 +124,13 @@ class Fit:
         return named
 
 
-def prepare(data: Mapping[str, ArrayLike], formula: str, missing: Missing = "error") -> Problem:
+def prepare(data: Mapping[str, ArrayLike], formula: str, missing: Missing = "error") -> FitProblem:
     """Parse the formula, check the data and reduce them."""
     parsed = parse_formula(formula)
     return reduced(parsed, model_columns(data, parsed, missing))
 
 
-def reduced(formula: Formula, table: ModelColumns) -> Problem:
+def reduced(formula: Formula, table: ModelColumns) -> FitProblem:
     """A formula and its checked columns as a problem."""
     rows = len(table.response)
     random, notes = random_part(formula, table)
@@ -138,7 +138,7 @@ def reduced(formula: Formula, table: ModelColumns) -> Problem:
     least_squares = design.basis.T @ table.response
     residual = table.response - design.basis @ least_squares
     notes = table.notes + design.notes + notes
-    problem = Problem(formula, table, design, random, _products(random, design, residual), least_squares, notes)
+    problem = FitProblem(formula, table, design, random, _products(random, design, residual), least_squares, notes)
     parameters = design.rank + problem.parameters + 1
     if parameters > rows:
         raise InputError("the model has more parameters than rows", found=f"{parameters} parameters, {rows} rows")
@@ -146,7 +146,7 @@ def reduced(formula: Formula, table: ModelColumns) -> Problem:
     return problem
 
 
-def with_random(problem: Problem, random: Sequence[Random]) -> Problem:
+def with_random(problem: FitProblem, random: Sequence[Random]) -> FitProblem:
     """The same fixed part and rows with other random terms, of which there must be one."""
     residual = problem.table.response - problem.design.basis @ problem.least_squares
     return replace(problem, random=tuple(random), data=_products(random, problem.design, residual))
@@ -158,7 +158,7 @@ def _products(random: Sequence[Random], design: FixedDesign, residual: Floats) -
     return slope_products(random, design, residual)
 
 
-def fit_problem(problem: Problem, *, reml: bool = True) -> Fit:
+def fit_problem(problem: FitProblem, *, reml: bool = True) -> Fit:
     """Fit all variances and covariances.
 
     A fit that ends on the boundary may be a local minimum, so it is checked from a second start: equal random and
@@ -200,7 +200,7 @@ def fit_without(fit: Fit, random: Sequence[Random]) -> Fit:
     return fit_at(problem, np.zeros(len(problem.random)), reml=reml)
 
 
-def _slopes_from(problem: Problem, start: Sequence[Floats], *, reml: bool) -> Fit:
+def _slopes_from(problem: FitProblem, start: Sequence[Floats], *, reml: bool) -> Fit:
     assert isinstance(problem.data, SlopeProducts)
     objective = SlopeObjective(problem.data, reml)
     return Fit(problem, objective, minimise_covariances(objective, start))
@@ -217,12 +217,12 @@ def _start(data: CrossProducts) -> Floats:
     return np.asarray(np.clip(ratios, 1.0 / data.level_counts, 1e4))
 
 
-def refit(objective: Objective, problem: Problem, start: Floats, free: NDArray[np.bool_]) -> Fit:
+def refit(objective: Objective, problem: FitProblem, start: Floats, free: NDArray[np.bool_]) -> Fit:
     """Fit random intercepts from other ratios, or with some terms left out (not `free`)."""
     return Fit(problem, objective, minimise(objective, start, free))
 
 
-def fit_at(problem: Problem, given: Floats | Sequence[Floats], *, reml: bool = True) -> Fit:
+def fit_at(problem: FitProblem, given: Floats | Sequence[Floats], *, reml: bool = True) -> Fit:
     """The model at given variance ratios or, with slopes, relative covariances of the columns as written."""
     point: Point | None
     objective: Criterion

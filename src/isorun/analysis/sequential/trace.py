@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from isorun.analysis.sequential.equivalence import EquivalenceRule
 
 __all__ = [
+    "DecisionTrace",
     "Ends",
     "Estimate",
-    "Trace",
     "ends",
     "estimate_after_looks",
     "estimate_under",
@@ -45,7 +45,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class DecisionTrace:
     """All arrays are (looks, comparisons).
 
     favours: +1 where A is claimed to be higher, -1 where B is, else 0. hopeless: where the comparison may be given up.
@@ -60,9 +60,9 @@ class Trace:
     equivalence: FloatArray
     equivalence_critical: FloatArray
 
-    def since(self, look: int) -> Trace:
+    def since(self, look: int) -> DecisionTrace:
         """The same from that look on."""
-        return Trace(
+        return DecisionTrace(
             statistic=self.statistic[look:],
             favours=self.favours[look:],
             equivalent=self.equivalent[look:],
@@ -90,7 +90,7 @@ class Ends:
         return np.asarray((self.favours != 0) | self.equivalent)
 
 
-def trace(rule: Rule, a: RunArray, b: RunArray, looks: int | None = None) -> Trace:
+def trace(rule: Rule, a: RunArray, b: RunArray, looks: int | None = None) -> DecisionTrace:
     """What the rule says at its first `looks` looks (all by default); a and b are (runs, comparisons)."""
     schedule = rule.schedule[:looks]
     statistic = rule.statistic(a, b, schedule)
@@ -100,7 +100,7 @@ def trace(rule: Rule, a: RunArray, b: RunArray, looks: int | None = None) -> Tra
     equivalence, critical = _equivalence(rule.equivalence, a, b, schedule)
     if rule.equivalence is not None and rule.equivalence.critical is not None:
         hopeless &= ~_still_in_reach(rule.schedule, equivalence, rule.equivalence.critical[-1])
-    return Trace(
+    return DecisionTrace(
         statistic=statistic,
         favours=np.where(claimed, np.sign(statistic), 0).astype(np.int8),
         equivalent=_reached(equivalence, critical) if rule.equivalence is not None else np.zeros_like(claimed),
@@ -110,7 +110,7 @@ def trace(rule: Rule, a: RunArray, b: RunArray, looks: int | None = None) -> Tra
     )
 
 
-def ends(traced: Trace) -> Ends:
+def ends(traced: DecisionTrace) -> Ends:
     """Where each comparison stops: its first claim or hopeless look. Equivalence goes before a claimed difference."""
     stops = (traced.favours != 0) | traced.equivalent | traced.hopeless
     last = len(stops) - 1
@@ -149,7 +149,7 @@ def _still_in_reach(schedule: Schedule, equivalence: FloatArray, needed: float) 
     return np.asarray(equivalence * np.array(growth)[:, None] + 1 >= needed)
 
 
-def observed_path(rule: Rule, traced: Trace, a: FloatArray, b: FloatArray) -> tuple[PathPoint, ...]:
+def observed_path(rule: Rule, traced: DecisionTrace, a: FloatArray, b: FloatArray) -> tuple[PathPoint, ...]:
     """The looks that were made, of a trace of one comparison."""
     statistics = [float(value) for value in traced.statistic[:, 0]]
     p_values = _p_values(rule, statistics)
@@ -163,7 +163,7 @@ def planned_path(rule: Rule, seen: int) -> tuple[PathPoint, ...]:
     return tuple(_point(rule, k, None, None, None) for k in range(seen, last))
 
 
-def _point(rule: Rule, k: int, traced: Trace | None, p_value: float | None, wins: float | None) -> PathPoint:
+def _point(rule: Rule, k: int, traced: DecisionTrace | None, p_value: float | None, wins: float | None) -> PathPoint:
     look, critical = rule.schedule[k], _finite(rule.critical[k])
     return PathPoint(
         n_a=look.n_a,
@@ -192,7 +192,7 @@ def _wins(rule: Rule, a: FloatArray, b: FloatArray, looks: int) -> list[float]:
     return [float(at) / (look.n_a * look.n_b) + 0.5 for at, look in zip(balances, schedule, strict=True)]
 
 
-def _equivalence_boundary(rule: Rule, k: int, traced: Trace | None) -> float | None:
+def _equivalence_boundary(rule: Rule, k: int, traced: DecisionTrace | None) -> float | None:
     if rule.equivalence is None:
         return None
     if traced is not None:

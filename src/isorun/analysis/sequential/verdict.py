@@ -37,7 +37,7 @@ from isorun.analysis.sequential import (
     next_action,
 )
 from isorun.analysis.sequential.rules import Rule, planned_rule
-from isorun.analysis.sequential.trace import Estimate, Trace, estimate_under, observed_path, planned_path, trace
+from isorun.analysis.sequential.trace import DecisionTrace, Estimate, estimate_under, observed_path, planned_path, trace
 from isorun.errors import InputError
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ def _sides(plan: Plan, a: FloatArray, b: FloatArray, direction: str) -> _Sides:
     return _Sides(first, second, direction, effect)
 
 
-def _judged(rule: Rule, plan: Plan, sides: _Sides, traced: Trace) -> Decision:
+def _judged(rule: Rule, plan: Plan, sides: _Sides, traced: DecisionTrace) -> Decision:
     path = observed_path(rule, traced, sides.a, sides.b)
     verdict, at = _first_claim(traced)
     if verdict is not Verdict.UNDECIDED:
@@ -338,7 +338,7 @@ def _judged(rule: Rule, plan: Plan, sides: _Sides, traced: Trace) -> Decision:
     return _decision(rule, plan, sides, verdict, why, path=path, at=at, stop=stop, projection=projection)
 
 
-def _first_claim(traced: Trace) -> tuple[Verdict, int]:
+def _first_claim(traced: DecisionTrace) -> tuple[Verdict, int]:
     """The first claim on the path. Hopeless looks before it do not matter: the futility stop is not binding."""
     claims = (traced.favours[:, 0] != 0) | traced.equivalent[:, 0]
     if not claims.any():

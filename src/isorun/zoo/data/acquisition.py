@@ -11,7 +11,7 @@ from typing import Final
 from isorun.errors import DataError
 from isorun.zoo.data.catalogue import dataset
 from isorun.zoo.data.dataset import Dataset, RemoteFile
-from isorun.zoo.data.download import Brought, Patience, Watcher, check_file, download
+from isorun.zoo.data.download import Brought, DownloadWatcher, Patience, check_file, download
 from isorun.zoo.data.part_file import PartFile
 from isorun.zoo.data.presence import Form, at_hand, data_folder, form_of
 
@@ -36,7 +36,7 @@ def places_in(folder: Path, entry: Dataset, files: Sequence[RemoteFile]) -> dict
     return {path: place for path, place in found.items() if place is not None}
 
 
-def copy_in(source: Path, file: RemoteFile, target: Path, watcher: Watcher) -> Brought:
+def copy_in(source: Path, file: RemoteFile, target: Path, watcher: DownloadWatcher) -> Brought:
     """Copy, check, and only then give the file its name."""
     total = source.stat().st_size
     with PartFile(target) as part:
@@ -101,12 +101,12 @@ def acquire(
     name: str,
     *,
     source: Path | None = None,
-    watcher: Watcher | None = None,
+    watcher: DownloadWatcher | None = None,
     patience: Patience | None = None,
 ) -> Acquired:
     """All files of a data set, each checked. source: a folder to copy from instead of downloading."""
     entry = dataset(name)
-    watching = watcher or Watcher()
+    watching = watcher or DownloadWatcher()
     folder = data_folder() / name
     form = form_of(name)
     if form is not None and form.kind in {"system", "package"} and source is None:
@@ -118,7 +118,7 @@ def acquire(
     return Acquired(name, folder, tuple(files), note=_brought_note(entry))
 
 
-def _already(file: RemoteFile, target: Path, watcher: Watcher) -> Brought | None:
+def _already(file: RemoteFile, target: Path, watcher: DownloadWatcher) -> Brought | None:
     """What is there and right. A wrong file stays until a right one takes its place."""
     if not target.is_file():
         return None
@@ -133,7 +133,7 @@ def _already(file: RemoteFile, target: Path, watcher: Watcher) -> Brought | None
 
 
 def _bring(
-    file: RemoteFile, folder: Path, places: dict[str, Path], watcher: Watcher, patience: Patience | None
+    file: RemoteFile, folder: Path, places: dict[str, Path], watcher: DownloadWatcher, patience: Patience | None
 ) -> Brought:
     target = folder / file.path
     if file.path in places:

@@ -14,10 +14,10 @@ from isorun.zoo.data.dataset import Checksum, RemoteFile
 from isorun.zoo.data.part_file import PartFile
 from isorun.zoo.data.web import Answer, SourceFailed, ensure_allowed, opened
 
-__all__ = ["Brought", "Patience", "Watcher", "check_file", "download", "file_digest", "record_path"]
+__all__ = ["Brought", "DownloadWatcher", "Patience", "check_file", "download", "file_digest", "record_path"]
 
 
-class Watcher:
+class DownloadWatcher:
     """Told what happens, for those who wait. This one is silent."""
 
     def begins(self, path: Path, have: int, total: int | None) -> None:
@@ -107,13 +107,13 @@ class Brought:
 
 
 def download(
-    file: RemoteFile, target: Path, *, watcher: Watcher | None = None, patience: Patience | None = None
+    file: RemoteFile, target: Path, *, watcher: DownloadWatcher | None = None, patience: Patience | None = None
 ) -> Brought:
     """The file under its final name, whole and checked; or an error, and nothing under that name that was not there.
 
     The part of a broken download is kept for the next try, unless its bytes turned out wrong or the disk is full.
     """
-    transfer = _Transfer(file, target, watcher or Watcher(), patience or Patience())
+    transfer = _Transfer(file, target, watcher or DownloadWatcher(), patience or Patience())
     for url in file.urls:
         ensure_allowed(url, guarded=file.checksum is not None)
     with PartFile(target, waiting=transfer.wait_for_other) as part:
@@ -126,7 +126,7 @@ def download(
 class _Transfer:
     """One file's way through its addresses."""
 
-    def __init__(self, file: RemoteFile, target: Path, watcher: Watcher, patience: Patience) -> None:
+    def __init__(self, file: RemoteFile, target: Path, watcher: DownloadWatcher, patience: Patience) -> None:
         self.file = file
         self.target = target
         self.watcher = watcher

@@ -1,0 +1,499 @@
+"""Watching trainings with torch: what rows hold, that nothing changes or breaks, and that the budget is kept."""
+
+import gc
+import importlib
+import json
+import math
+import os
+import sys
+import time
+import weakref
+
+import pytest
+
+import isorun
+from isorun.diagnose import Trace, examine
+from isorun.worker import watching
+from isorun.worker.watching import Watcher
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+    for watcher in tuple(watching._watchers):
+        watcher.stop()
+
+
+def data(size=256, width=8):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(size, width, generator=generator)
+    return x, x[:, :4].argmax(1)
+
+
+def small(last=()):
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 12), nn.Tanh(), nn.Linear(12, 4), *last)
+
+
+def train(model, *, steps=20, every=2, optimizer=None, loss=nn.functional.cross_entropy, inputs=None, marks=0):
+    x, y = data()
+    x = x if inputs is None else inputs
+    optimizer = optimizer or torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+    watcher = isorun.watch(model, every=every)
+    for step in range(steps):
+        optimizer.zero_grad()
+        value = loss(model(x[:32]), y[:32])
+        value.backward()
+        optimizer.step()
+        if marks and (step + 1) % marks == 0:
+            isorun.log(epoch=step // marks, train_loss=value.detach(), acc=0.5)
+    watcher.stop()
+    return watcher
+
+
+def samples(watcher):
+    assert watcher.problem == ""
+    return [row for row in watcher.rows if row.get("layers")]
+
+
+def test_a_row_holds_what_the_design_says():
+    watcher = train(small(), marks=5)
+    first = samples(watcher)[0]
+    assert first["layers"] == ["0", "2", "4"]
+    for column in ("gradient", "weight", "update", "zero"):
+        assert len(first[column]) == 3
+    assert first["finite"] is True
+    assert set(first["inputs"]) == {"mean", "spread", "least", "largest"}
+    assert first["dead"].keys() == {"relu 1"}
+    assert first["saturated"].keys() == {"tanh 2"}
+    assert first["output"] == {"looks": "numbers", "width": 4, "loss": "cross-entropy-of-logits"}
+    marked = [row for row in watcher.rows if "loss" in row]
+    assert [row["epoch"] for row in marked] == [0, 1, 2, 3]
+    assert marked[0]["accuracy"] == 0.5
+    json.dumps(watcher.rows)
+
+
+def test_the_numbers_are_those_of_the_gradients():
+    model, (x, y) = small(), data()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = model[0].weight.detach().clone()
+    watcher = isorun.watch(model, every=1)
+    nn.functional.cross_entropy(model(x), y).backward()
+    expected = model[0].weight.grad.norm().item()
+    optimizer.step()
+    watcher.stop()
+    found = samples(watcher)[0]
+    assert found["gradient"][0] == pytest.approx(expected, rel=1e-3)
+    assert found["weight"][0] == pytest.approx(before.norm().item(), rel=1e-3)
+    assert found["update"][0] == pytest.approx(0.1 * expected / before.norm().item(), rel=1e-3)
+    assert found["inputs"]["spread"] == pytest.approx(x.std(unbiased=False).item(), rel=1e-3)
+
+
+def test_the_training_computes_the_same_bits():
+    def weights(watched):
+        torch.manual_seed(3)
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.BatchNorm1d(16), nn.Linear(16, 4))
+        if watched:
+            samples(train(model, every=1))
+        else:
+            x, y = data()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(20):
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(x[:32]), y[:32]).backward()
+                optimizer.step()
+        return [*model.state_dict().values(), torch.rand(1)]
+
+    assert all(torch.equal(one, other) for one, other in zip(weights(True), weights(False), strict=True))
+
+
+LOSSES = {
+    "softmax": (nn.Softmax(1), nn.functional.cross_entropy, "probabilities", "cross-entropy-of-logits"),
+    "log softmax": (
+        nn.LogSoftmax(1),
+        nn.functional.nll_loss,
+        "log-probabilities",
+        "log-likelihood-of-log-probabilities",
+    ),
+    "no log": (nn.Softmax(1), nn.functional.nll_loss, "probabilities", "log-likelihood-of-log-probabilities"),
+    "own log": (
+        nn.Softmax(1),
+        lambda out, y: nn.functional.nll_loss(torch.log(out), y),
+        "probabilities",
+        "log-likelihood-of-probabilities",
+    ),
+    "relu": (nn.ReLU(), nn.functional.cross_entropy, "rectified", "cross-entropy-of-logits"),
+    "squares": (
+        nn.Softmax(1),
+        lambda out, y: nn.functional.mse_loss(out, nn.functional.one_hot(y, 4).float()),
+        "probabilities",
+        "squares-of-classes",
+    ),
+    "double sigmoid": (
+        nn.Sigmoid(),
+        lambda out, y: nn.functional.binary_cross_entropy_with_logits(out, nn.functional.one_hot(y, 4).float()),
+        "sigmoid",
+        "binary-cross-entropy-of-logits",
+    ),
+    "sigmoid": (
+        nn.Sigmoid(),
+        lambda out, y: nn.functional.binary_cross_entropy(out, nn.functional.one_hot(y, 4).float()),
+        "sigmoid",
+        "binary-cross-entropy-of-probabilities",
+    ),
+    "regression": (nn.Identity(), lambda out, y: ((out - y[:, None]) ** 2).mean(), "numbers", ""),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_output_and_loss_are_told_from_values(name):
+    last, loss, looks, told = LOSSES[name]
+    found = samples(train(small([last]), loss=loss))[0]["output"]
+    assert (found["looks"], found["loss"]) == (looks, told)
+
+
+class Functional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.b(torch.sigmoid(nn.functional.relu(self.a(x))))
+
+
+def test_functions_that_no_module_calls_are_seen():
+    found = samples(train(Functional()))[0]
+    assert found["dead"].keys() == {"relu 1"}
+    assert found["saturated"].keys() == {"sigmoid 2"}
+
+
+def test_a_dead_network_is_seen_dead():
+    model = small()
+    nn.init.constant_(model[0].bias, -100.0)
+    assert samples(train(model))[0]["dead"] == {"relu 1": 1.0}
+
+
+class Shared(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.other = nn.Linear(8, 8), nn.Linear(8, 4)
+        self.same = self.first
+
+    def forward(self, x):
+        return self.other(self.same(self.first(x)))
+
+
+class Words(nn.Module):
+    def __init__(self, sparse=False):
+        super().__init__()
+        self.words, self.cells, self.head = (
+            nn.Embedding(50, 8, sparse=sparse),
+            nn.LSTM(8, 8, batch_first=True),
+            nn.Linear(8, 4),
+        )
+
+    def forward(self, x):
+        return self.head(self.cells(self.words(x))[0][:, -1])
+
+
+class Complex(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 4, dtype=torch.complex64))
+
+    def forward(self, x):
+        return (x.to(torch.complex64) @ self.weight).abs()
+
+
+class Raising(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return {"scores": self.layer(x), "nothing": None}
+
+
+def frozen():
+    model = small()
+    model[0].requires_grad_(requires_grad=False)
+    return model
+
+
+ODD = {
+    "shared weights": (Shared, {}),
+    "frozen layers": (frozen, {}),
+    "complex weights": (Complex, {}),
+    "many layers": (lambda: nn.Sequential(*[nn.Linear(8, 8) for _ in range(150)], nn.Linear(8, 4)), {}),
+    "half precision": (lambda: small().to(torch.bfloat16), {"inputs": data()[0].to(torch.bfloat16)}),
+    "data parallel": (lambda: nn.DataParallel(small()), {}),
+    "a dictionary as output": (Raising, {"loss": lambda out, y: nn.functional.cross_entropy(out["scores"], y)}),
+    "words": (Words, {"inputs": torch.randint(0, 50, (256, 6))}),
+    "scripted": (lambda: torch.jit.trace(small(), data()[0][:32]), {}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", ODD)
+def test_odd_models_are_watched_without_harm(name):
+    build, options = ODD[name]
+    watcher = train(build(), **options)
+    assert watcher.problem == ""
+    assert samples(watcher)
+    assert all(len(row["layers"]) <= watching.MAX_LAYERS for row in samples(watcher))
+
+
+def test_sparse_gradients_and_lookups_are_measured():
+    model = Words(sparse=True)
+    parameters = [*model.cells.parameters(), *model.head.parameters()]
+    optimizers = [torch.optim.SparseAdam(model.words.parameters()), torch.optim.Adam(parameters)]
+    watcher = isorun.watch(model, every=1)
+    x, y = torch.randint(0, 50, (32, 6)), data()[1][:32]
+    for _ in range(4):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    watcher.stop()
+    found = samples(watcher)[0]
+    assert found["gradient"][0] > 0
+    assert math.isnan(found["zero"][0])
+
+
+def test_a_model_without_parameters_and_what_is_no_model_do_no_harm():
+    assert isorun.watch(nn.Sequential(nn.ReLU())).problem == ""
+    assert "allowed" in isorun.watch("a model").problem
+    assert "allowed" in isorun.watch(None).problem
+
+
+def test_another_model_s_optimizer_is_not_counted():
+    mine, other = small(), small()
+    watcher = isorun.watch(mine, every=1)
+    x, y = data()
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in (mine, other)]
+    for _ in range(3):
+        for model, optimizer in zip((mine, other), optimizers, strict=True):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    assert watcher.step == 3
+
+
+def test_gradients_that_are_summed_over_batches_make_one_sample():
+    model, (x, y) = small(), data()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    watcher = isorun.watch(model, every=1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        for part in range(4):
+            nn.functional.cross_entropy(model(x[part * 32 : part * 32 + 32]), y[part * 32 : part * 32 + 32]).backward()
+        optimizer.step()
+    watcher.stop()
+    assert watcher.step == 3
+    assert all(set(row["dead"]) == {"relu 1"} for row in samples(watcher))
+
+
+def test_a_scaler_and_autocast_do_no_harm():
+    model, (x, y) = small(), data()
+    optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.1), torch.amp.GradScaler("cpu")
+    watcher = isorun.watch(model, every=1)
+    for _ in range(4):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = nn.functional.cross_entropy(model(x[:32]), y[:32])
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    watcher.stop()
+    assert samples(watcher)
+
+
+def test_a_forward_pass_that_raises_is_the_training_s_own_error():
+    model = small()
+    watcher = isorun.watch(model, every=1)
+    with pytest.raises(RuntimeError, match="shapes"):
+        model(torch.zeros(3, 5))
+    assert not torch.overrides._get_current_function_mode_stack()
+    samples(train(model))
+    assert watcher.problem == ""
+
+
+def test_a_watcher_that_fails_says_so_and_lets_the_training_go_on(monkeypatch):
+    from isorun.worker.frameworks.probes import pytorch
+
+    def broken(*_):
+        raise RuntimeError("on purpose")
+
+    monkeypatch.setattr(pytorch, "_layers", broken)
+    watcher = train(small())
+    assert "on purpose" in watcher.problem
+    assert not watcher.rows
+
+
+def test_two_watchers_of_one_model_that_fail_and_end_do_not_disturb_the_optimizer(monkeypatch):
+    from isorun.worker.frameworks.probes import pytorch
+
+    model, (x, y) = small(), data()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    first, second = isorun.watch(model, every=1), isorun.watch(model, every=2)
+    for step in range(6):
+        if step == 3:
+            monkeypatch.setattr(pytorch, "_layers", lambda *_: 1 / 0)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    assert "ZeroDivisionError" in first.problem
+    assert "ZeroDivisionError" in second.problem
+
+
+def test_a_model_that_is_dropped_takes_its_watcher_with_it():
+    model = small()
+    gone = weakref.ref(model)
+    isorun.watch(model, every=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = data()
+    for _ in range(3):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    del model, optimizer
+    gc.collect()
+    assert gone() is None
+    assert not watching._watchers
+
+
+def test_hooks_are_gone_between_samples_and_after_the_end():
+    model = small()
+    watcher = isorun.watch(model, every=1000)
+    x, y = data()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(5):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+    watcher.stop()
+    hooks = importlib.import_module("torch.optim.optimizer")._global_optimizer_pre_hooks
+    assert not hooks
+
+
+def test_a_forked_child_trains_on():
+    model = small()
+    isorun.watch(model, every=1)
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if train(small(), steps=3).problem == "" else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_samples_stay_within_the_share_and_the_allowance(monkeypatch):
+    """With a clock of our own: a step takes 1 ms, a sample 2 ms; over 100 s no more than 0.1 % and the allowance."""
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: 2 * now[0])  # somebody else has the machine half of the time
+    monkeypatch.setattr(time, "process_time", lambda: now[0])
+    watcher = Watcher()
+    taken = 0
+    for _ in range(100_000):
+        now[0] += 0.001
+        watcher.step += 1
+        if watcher.step >= watcher.due:
+            taken += 1
+            watcher.sampled({"layers": ["a"]}, 0.002)
+        if watcher.step % 1000 == 0:
+            watcher.mark(watcher.step // 1000, loss=1.0)
+    assert 20 <= taken <= 50
+    assert watcher.spent <= max(watching.ALLOWANCE_SECONDS, 0.001 * now[0]) * 1.05
+
+
+def test_rows_are_bounded_however_long_the_training_is():
+    watcher = Watcher()
+    for epoch in range(5000):
+        watcher.sampled({"layers": ["a"], "finite": True}, 0.0)
+        watcher.mark(epoch, loss=1.0)
+    assert len(watcher.rows) <= watching.MAX_ROWS + 1
+    assert watcher.rows[0]["epoch"] in (None, 0)
+
+
+def test_more_metrics_of_one_epoch_join_its_row():
+    watcher = Watcher()
+    watcher.mark(1, loss=0.5)
+    watcher.mark(1, val_acc=0.9)
+    watcher.mark(2, loss=float("nan"))
+    watcher.mark(3, loss="no number")
+    watcher.stop()
+    assert watcher.rows[0]["loss"] == 0.5
+    assert watcher.rows[0]["val_accuracy"] == 0.9
+    assert math.isnan(watcher.rows[1]["loss"])
+    assert "loss" not in watcher.rows[2]
+
+
+def test_without_marks_there_are_rows_all_the_same():
+    watcher = train(small(), steps=60)
+    assert 5 <= len(samples(watcher)) <= 30
+
+
+REAL = {
+    "wrong-loss": (lambda: small([nn.Softmax(1)]), 0.1),
+    "vanishing-gradient": (
+        lambda: nn.Sequential(*[m for _ in range(10) for m in (nn.Linear(8, 8), nn.Sigmoid())], nn.Linear(8, 4)),
+        0.1,
+    ),
+    "": (small, 0.05),
+}
+
+
+@pytest.mark.parametrize("fault", REAL)
+def test_a_real_training_with_a_fault_is_found_and_a_healthy_one_is_not(fault):
+    build, lr = REAL[fault]
+    torch.manual_seed(0)
+    model, (x, y) = build(), data(512)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    with isorun.watch(model) as watcher:
+        for epoch in range(10):
+            total = hits = 0.0
+            for start in range(0, 512, 32):
+                optimizer.zero_grad()
+                output = model(x[start : start + 32])
+                loss = nn.functional.cross_entropy(output, y[start : start + 32])
+                loss.backward()
+                optimizer.step()
+                total += loss.item() / 16
+                hits += (output.argmax(1) == y[start : start + 32]).float().mean().item() / 16
+            watcher.mark(epoch, loss=total, accuracy=hits)
+    found = [problem.kind for problem in examine(Trace.of_rows(watcher.rows)).problems]
+    assert (fault in found) if fault else not found
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="the environment of the tests")
+def test_a_watched_run_has_its_rows_in_the_record_and_the_doctor_reads_them(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text(
+        "import torch, isorun\nfrom torch import nn\n"
+        "model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4), nn.Softmax(1))\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "x = torch.randn(64, 8); y = x[:, :4].argmax(1)\n"
+        "isorun.watch(model)\n"
+        "for epoch in range(5):\n"
+        "    optimizer.zero_grad(); loss = nn.functional.cross_entropy(model(x), y)\n"
+        "    loss.backward(); optimizer.step()\n"
+        "    isorun.log(epoch=epoch, loss=loss)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    from isorun.cli.main import main
+
+    command = ["run", "-n", "1", "--name", "watched", "--", sys.executable, "train.py"]
+    assert main(command) == 0
+    (record,) = isorun.records("watched")
+    assert record.watched[0]["output"]["looks"] == "probabilities"
+    assert not [note for note in record.notes if note.code in {"watch-ended", "unknown-event"}]
+    assert main(["doctor", "watched"]) == 3
+    assert main(["doctor", record.run_id, "--json"]) == 3
+    assert main(["doctor", "0000000000000000-1"]) == 1
+    found = isorun.doctor("watched")
+    assert "wrong-loss" in str(found)
+    assert found.to_json()["problems"][0]["run"] == record.run_id

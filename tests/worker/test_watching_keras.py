@@ -1,0 +1,79 @@
+"""Watching trainings with Keras, on the backend that KERAS_BACKEND names; in the environment of the tests, torch's."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+TRAINING = """
+import json, os, sys
+os.environ.setdefault("KERAS_BACKEND", "torch")
+import numpy as np, keras, isorun
+if keras.backend.backend() == "torch":
+    import torch
+    torch.set_num_threads(1)
+
+def trained(watched, layers=("relu", "tanh", "softmax"), loss="sparse_categorical_crossentropy"):
+    keras.utils.set_random_seed(1)
+    widths = (16, 12, 4)
+    model = keras.Sequential([keras.Input((8,)), *[keras.layers.Dense(w, a) for w, a in zip(widths, layers)]])
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss, metrics=["accuracy"])
+    watcher = isorun.watch(model) if watched else None
+    x = np.random.default_rng(0).normal(size=(128, 8)).astype("float32")
+    model.fit(x, x[:, :4].argmax(1), epochs=3, batch_size=32, verbose=0, validation_split=0.25)
+    return model, watcher
+
+model, watcher = trained(True)
+plain, _ = trained(False)
+model.save(sys.argv[1])
+loaded = keras.models.load_model(sys.argv[1])
+_, linear = trained(True, ("relu", "relu", None))
+watcher.stop()
+print(json.dumps({
+    "rows": watcher.rows, "problem": watcher.problem, "wrong": linear.rows[0]["output"],
+    "same": all(np.array_equal(a, b) for a, b in zip(model.get_weights(), plain.get_weights())),
+    "saved": len(loaded.optimizer.variables) == len(plain.optimizer.variables),
+    "own_fit": "fit" not in model.__dict__,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("keras")
+    (folder / "train.py").write_text(TRAINING)
+    command = [sys.executable, "-W", "ignore", "train.py", "model.keras"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
+    if "No module named 'keras'" in done.stderr:
+        pytest.skip("Keras is not installed")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_row_an_epoch_holds_what_was_sampled_and_told(told):
+    rows = told["rows"]
+    assert told["problem"] == ""
+    assert [row["epoch"] for row in rows] == [0, 1, 2]
+    assert len(rows[0]["layers"]) == len(rows[0]["gradient"]) == len(rows[0]["weight"]) == len(rows[0]["zero"]) == 3
+    assert rows[0]["inputs"]["spread"] == pytest.approx(1.0, abs=0.2)
+    assert len(rows[0]["dead"]) == len(rows[0]["saturated"]) == 1
+    assert set(rows[-1]) >= {"loss", "accuracy", "val_loss", "val_accuracy"}
+
+
+def test_output_and_loss_are_told_as_declared(told):
+    assert told["rows"][0]["output"] == {
+        "looks": "probabilities",
+        "width": 4,
+        "loss": "log-likelihood-of-probabilities",
+    }
+    assert told["wrong"]["looks"] == "numbers"
+
+
+def test_the_training_computes_the_same_bits_and_saves_what_anybody_can_load(told):
+    assert told["same"]
+    assert told["saved"]
+    assert told["own_fit"]
