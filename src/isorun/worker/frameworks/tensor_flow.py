@@ -7,12 +7,15 @@ Keras needs no seeding of its own. Keras 3 draws the seeds of its layers and ini
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, ClassVar, FrozenSet, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, FrozenSet, Mapping
 
 from .. import seeding
 from ..levels import Settings
 from ..recorder import Recorder, guarded
 from .base import Framework
+
+if TYPE_CHECKING:
+    from ..watching import Watcher
 
 _THREADS = ("set_intra_op_parallelism_threads", "set_inter_op_parallelism_threads")
 
@@ -99,6 +102,14 @@ class Keras(Framework):
     def children(self, value: Any) -> dict[Any, Any] | None:
         """The weights of a model or layer."""
         return dict(enumerate(value.get_weights())) if callable(getattr(value, "get_weights", None)) else None
+
+    def probe(self, module: ModuleType, model: Any, watcher: Watcher) -> Any | None:
+        """What is computed in the optimizer while `fit` trains; Keras 2 has no code for all backends."""
+        if not hasattr(module, "ops") or not isinstance(model, module.Model):
+            return None
+        from .probes.keras import KerasProbe  # only watched trainings need it
+
+        return KerasProbe(module, model, watcher)
 
 
 FRAMEWORKS = (TensorFlow(), Keras())
