@@ -28,6 +28,8 @@ NAMES: Final = (
     "mixed",
     "bootstrap",
     "sequential",
+    "repair.nasbench201",
+    "repair.hpobench",
     "zoo_training",
     "zoo_pairs_and_episodes",
 )

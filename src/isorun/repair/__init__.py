@@ -16,7 +16,7 @@ from isorun.errors import InputError, MissingExtra
 if TYPE_CHECKING:
     from isorun.repair.priorities import Prior
 
-__all__ = ["optuna"]
+__all__ = ["note", "optuna"]
 
 
 def optuna(
@@ -54,3 +54,15 @@ def optuna(
         raise InputError("begin is not understood", found=repr(begin), allowed='"bug", or the number of a trial')
     limits = Limits(target=target, time_limit=time_limit, patience=patience)
     return RepairSampler(sampler, begin=begin, limits=limits, prior=prior_of(prior), guard=guard, seed=seed)
+
+
+def note(trial: Any, watched: Any, **curves: Any) -> None:
+    """Keep what was seen inside a trial's training with the trial, so that actions can be chosen by its symptoms.
+
+    watched: what `isorun.watch(model)` returned, or its rows. curves: values epoch by epoch, such as val_accuracy=[…].
+    """
+    from isorun.diagnose import Trace  # noqa: PLC0415 - as above
+    from isorun.repair.engines.optuna import note as noted  # noqa: PLC0415 - as above
+
+    rows = getattr(watched, "rows", watched)
+    noted(trial, Trace.of_rows(rows, curves=curves, parameters=trial.params))

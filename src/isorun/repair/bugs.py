@@ -129,7 +129,7 @@ def patience_of(search: Search, limits: Limits = Limits()) -> int:  # noqa: B008
     if not improvements:
         return _LEAST_PATIENCE
     until = sum(trial.number <= improvements[-1].number for trial in search.scored)
-    rate = min(len(improvements) / (until + 1), 0.9)
+    rate = min(max(len(improvements) - 1, 0.5) / (until + 1), 0.9)  # the first trial is no improvement
     return max(_LEAST_PATIENCE, math.ceil(math.log(_MISSED) / math.log1p(-rate)))
 
 

@@ -19,8 +19,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from isorun.diagnose import Symptoms
 from isorun.repair.actions import Action, Edit, edit, jumps, single_edits
-from isorun.repair.searches import Configuration, Parameter, Search, Trial, Value
+from isorun.repair.searches import UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
 
 __all__ = ["Beliefs", "Prior", "PriorRow", "Proposal", "Ranked", "propose", "ranked", "trust_in"]
 
@@ -31,14 +32,14 @@ _BASE: Final = 0.25
 _BACK_OFF: Final = 4.0
 _WEIGHT: Final = 8.0
 _WEIGHT_WITHOUT: Final = 2.0
-_TRUST_BEFORE: Final = 1.5
-"""Log odds that a prior speaks of this problem before any trial is seen: about four to one."""
+_TRUST_BEFORE: Final = 3.0
+"""Log odds that a prior speaks of this problem before any trial is seen: twenty to one."""
 _RECENT: Final = 400
 _JUMP: Final = (2.0, 3.0)
 _STUCK_AFTER: Final = 8
 
 
-def levels_of(one: Edit, symptoms: Sequence[str]) -> tuple[Level, ...]:
+def levels_of(one: Edit, symptoms: Symptoms) -> tuple[Level, ...]:
     """What an edit is counted under, the finest first: A, W, C and G are let go in this order, then the edit."""
     a, c, g, w = (_ANY if symptom == "unknown" else symptom for symptom in symptoms)
     way = one.after if one.rises is None else ("up" if one.rises else "down")
@@ -53,7 +54,7 @@ class PriorRow:
     """How often an edit was tried on trials with these symptoms, and how often it improved them."""
 
     edit: Edit
-    symptoms: tuple[str, ...]
+    symptoms: Symptoms
     tries: float
     improved: float
 
@@ -81,7 +82,7 @@ class Prior:
         found: tuple[float, float] = self._counts.get(level, (0.0, 0.0))  # type: ignore[attr-defined]
         return found
 
-    def probability(self, one: Edit, symptoms: Sequence[str]) -> float:
+    def probability(self, one: Edit, symptoms: Symptoms) -> float:
         """That the edit improves a trial with these symptoms, by back-off."""
         levels = levels_of(one, symptoms)
         known: dict[Level, float] = self._known  # type: ignore[attr-defined]
@@ -103,7 +104,7 @@ class Observation:
     """An edit that this search has made, by whoever: from a trial to another that differs in nothing else."""
 
     edit: Edit
-    symptoms: tuple[str, ...]
+    symptoms: Symptoms
     improved: bool
 
 
@@ -174,7 +175,7 @@ class Beliefs:
         tries, improved = self._own.get(_finest(one), (0.0, 0.0))
         return int(tries), int(improved)
 
-    def shape(self, one: Edit, symptoms: Sequence[str]) -> tuple[float, float]:
+    def shape(self, one: Edit, symptoms: Symptoms) -> tuple[float, float]:
         """The two numbers of the beta distribution of the chance that the edit improves."""
         chance = self._prior.probability(one, symptoms)
         levels = levels_of(one, symptoms)
@@ -184,7 +185,7 @@ class Beliefs:
         tries, improved = self._own.get(_finest(one), (0.0, 0.0))
         return self._weight * chance + improved, self._weight * (1 - chance) + tries - improved
 
-    def mean(self, one: Edit, symptoms: Sequence[str]) -> float:
+    def mean(self, one: Edit, symptoms: Symptoms) -> float:
         """The chance that the edit improves."""
         helps, harms = self.shape(one, symptoms)
         return helps / (helps + harms)
@@ -228,12 +229,11 @@ def _odds(prior: Prior, parameter: Parameter, values: Sequence[Any]) -> npt.NDAr
         else:
             places[place] = labels.setdefault(parameter.label(value), (len(labels), value))[0]
     table = np.zeros((len(labels) + 1, len(labels) + 1))  # the last row and column: trials without this parameter
-    unknown = ("unknown",) * 4
     for i, one in labels.values():
         for j, other in labels.values():
             if i < j:
                 there = edit(parameter, one, other)
-                forth, back = prior.probability(there, unknown), prior.probability(there.reversed, unknown)
+                forth, back = (prior.probability(way, UNKNOWN_SYMPTOMS) for way in (there, there.reversed))
                 table[i, j] = math.log(max(forth, 1e-3) / max(back, 1e-3))
                 table[j, i] = -table[i, j]
     return table[places[:, None], places[None, :]]
@@ -289,33 +289,35 @@ def propose(
 ) -> Proposal | None:
     """One Thompson draw: of all actions the one whose drawn chance is largest; none when nothing new is in reach.
 
+    Two or three changes at once are among them where a prior says which ones go well together, and where single ones
+    stopped helping.
+
     taken: configurations besides those of its trials that are under way. guard: whether a prior may be let go.
     """
     best = search.best
     if best is None:
         return None
     tried = {*(trial.configuration for trial in search.trials), *taken}
-    singles = single_edits(search, best, tried, rng)
+    singles = single_edits(search, best, (), rng)
     trust = 0.0 if prior is None else (trust_in(prior, search) if guard else 1.0)
     asked = bool(rng.random() < trust)
     beliefs = Beliefs(prior if asked else None, observations(search))
-    draws = [rng.beta(*beliefs.shape(action.edits[0], best.symptoms)) for action in singles]
-    candidates = list(singles)
-    if _stuck(search, best, singles):
-        drawn = dict(zip((action.edits[0] for action in singles), draws, strict=True))
+    drawn = {action.edits[0]: rng.beta(*beliefs.shape(action.edits[0], best.symptoms)) for action in singles}
+    candidates = [(drawn[action.edits[0]], action) for action in singles if action.configuration not in tried]
+    if asked or len(candidates) < len(singles) / 2 or _stuck(search, best):
         factor = rng.beta(*_jump_shape(search))
-        for action in jumps(best, singles, tried, rng):
-            candidates.append(action)
-            draws.append(factor * (1 - math.prod(1 - drawn[one] for one in action.edits)))
+        candidates += [
+            (factor * (1 - math.prod(1 - drawn[one] for one in action.edits)), action)
+            for action in jumps(best, singles, tried, rng)
+        ]
     if not candidates:
         return None
-    return Proposal(candidates[int(np.argmax(draws))], best.number, trust, asked)
+    return Proposal(max(candidates, key=lambda one: one[0])[1], best.number, trust, asked)
 
 
-def _stuck(search: Search, best: Trial, singles: Sequence[Action]) -> bool:
+def _stuck(search: Search, best: Trial) -> bool:
     """Whether single edits of the best trial stopped helping."""
-    tried = sum(trial.origin == best.number and trial.is_over for trial in search.trials)
-    return tried >= min(_STUCK_AFTER, len(singles) + tried)
+    return sum(trial.origin == best.number and trial.is_over for trial in search.trials) >= _STUCK_AFTER
 
 
 def _jump_shape(search: Search) -> tuple[float, float]:

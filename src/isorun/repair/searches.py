@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal
 
+from isorun.diagnose import Symptoms
+
 __all__ = [
     "SYMPTOMS",
     "UNKNOWN_SYMPTOMS",
@@ -27,9 +29,9 @@ __all__ = [
 Value = str | int | float | bool | None
 Configuration = tuple[tuple[str, str], ...]
 State = Literal["finished", "pruned", "failed", "running", "waiting"]
-SYMPTOMS: Final = ("architecture", "convergence", "gradient", "weight")
+SYMPTOMS: Final = Symptoms._fields
 """What a trial shows, in the order in which conditions are written: A, C, G, W."""
-UNKNOWN_SYMPTOMS: Final = ("unknown",) * len(SYMPTOMS)
+UNKNOWN_SYMPTOMS: Final = Symptoms()
 _FEW: Final = 12
 
 
@@ -109,7 +111,7 @@ class Trial:
     parameters: Mapping[str, Value]
     seconds: float | None = None
     started: float | None = None
-    symptoms: tuple[str, ...] = UNKNOWN_SYMPTOMS
+    symptoms: Symptoms = UNKNOWN_SYMPTOMS
     why_failed: str = ""
     proposed_by: str = ""
     origin: int | None = None

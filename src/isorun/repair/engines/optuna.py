@@ -21,6 +21,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
+from isorun.diagnose import Symptoms, Trace, symptoms_of
 from isorun.errors import InputError, known_names
 from isorun.repair.bugs import Limits, find_bugs, patience_of
 from isorun.repair.priorities import Prior, Proposal, propose
@@ -34,7 +35,7 @@ from isorun.repair.searches import (
     repeated_noise,
 )
 
-__all__ = ["RepairSampler", "continue_study", "open_study", "requeue", "search_of"]
+__all__ = ["RepairSampler", "continue_study", "note", "open_study", "requeue", "search_of"]
 
 _PROPOSAL: Final = "isorun:proposal:"
 _WHY: Final = "isorun:why"
@@ -48,6 +49,7 @@ _STATES: Final[Mapping[TrialState, State]] = {
     TrialState.RUNNING: "running",
     TrialState.WAITING: "waiting",
 }
+_OVER: Final = ("finished", "pruned", "failed")
 _HANDS_BACK: Final = frozenset({"exhausted-space", "stalled-trial"})
 """Bugs that another choice of the next trial does not repair."""
 
@@ -61,17 +63,18 @@ def search_of(study: optuna.Study, read: dict[int, Trial] | None = None, noise: 
             allowed="a study with one direction",
         )
     known = {} if read is None else read
+    higher = study.direction == optuna.study.StudyDirection.MAXIMIZE
     proposals = _proposals(study)
     frozen = study.get_trials(deepcopy=False)
     for one in frozen:
         if one.number not in known or not known[one.number].is_over:
-            known[one.number] = _trial(one, proposals.get(one.number, {}))
+            known[one.number] = _trial(one, proposals.get(one.number, {}), higher=higher)
     trials = tuple(known[one.number] for one in frozen)
     repeats = repeated_noise(trials)
     return Search(
         engine="optuna",
         name=study.study_name,
-        direction="higher" if study.direction == optuna.study.StudyDirection.MAXIMIZE else "lower",
+        direction="higher" if higher else "lower",
         space=tuple(_parameter(name, one) for name, one in _space(frozen).items()),
         trials=trials,
         noise=repeats or noise,
@@ -108,7 +111,7 @@ def _parameter(name: str, distribution: BaseDistribution) -> Parameter:
     return Parameter(name, kind, low=low, high=high, log=log, step=step)
 
 
-def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any]) -> Trial:
+def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], *, higher: bool) -> Trial:
     infeasible = any(value > 0 for value in _constraints(frozen))
     state = "pruned" if infeasible and frozen.state == TrialState.COMPLETE else _STATES[frozen.state]
     values = frozen.values or [None]
@@ -120,7 +123,7 @@ def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any]) -> Trial:
         parameters=dict(frozen.params),
         seconds=duration.total_seconds() if duration is not None else None,
         started=started.timestamp() if started is not None else None,
-        symptoms=_symptoms(frozen),
+        symptoms=_symptoms(frozen, higher=higher) if state in _OVER else UNKNOWN_SYMPTOMS,
         why_failed=str(frozen.user_attrs.get(_WHY, "")),
         proposed_by="isorun" if proposal else "",
         origin=proposal.get("origin"),
@@ -133,11 +136,19 @@ def _constraints(frozen: FrozenTrial) -> list[float]:
     return list(told.values()) if isinstance(told, Mapping) else list(frozen.system_attrs.get("constraints") or ())
 
 
-def _symptoms(frozen: FrozenTrial) -> tuple[str, ...]:
+def _symptoms(frozen: FrozenTrial, *, higher: bool) -> Symptoms:
+    """As the trial told them (`isorun.repair.note`), else what its parameters and reported values give away."""
     told = frozen.user_attrs.get(_SYMPTOMS)
     if isinstance(told, Mapping):
-        return tuple(str(told.get(name, "unknown")) for name in ("architecture", "convergence", "gradient", "weight"))
-    return UNKNOWN_SYMPTOMS
+        return Symptoms(**{name: str(told.get(name, "unknown")) for name in Symptoms._fields})
+    reported = [value for _, value in sorted(frozen.intermediate_values.items())]
+    curves = {"val_accuracy" if higher else "val_loss": reported} if reported else {}
+    return symptoms_of(Trace.of_rows((), curves=curves, parameters=frozen.params))
+
+
+def note(trial: optuna.Trial, trace: Trace) -> None:
+    """Keep the symptoms of a trial with it."""
+    trial.set_user_attr(_SYMPTOMS, symptoms_of(trace)._asdict())
 
 
 class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look into Optuna

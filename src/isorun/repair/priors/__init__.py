@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from isorun.diagnose import Symptoms
 from isorun.errors import InputError
 from isorun.repair.actions import Edit
 from isorun.repair.priorities import Prior, PriorRow
@@ -66,7 +67,7 @@ def _row(counted: Mapping[str, Any]) -> PriorRow:
     if not 0 <= improved <= tries:
         raise ValueError(f"{improved:g} of {tries:g} improved")
     name, before, after = (str(counted[key]) for key in ("parameter", "from", "to"))
-    symptoms = tuple(str(counted.get(symptom, "unknown")) for symptom in SYMPTOMS)
+    symptoms = Symptoms(**{symptom: str(counted.get(symptom, "unknown")) for symptom in SYMPTOMS})
     return PriorRow(Edit(name, name, before, after, None, counted.get("rises")), symptoms, tries, improved)
 
 
