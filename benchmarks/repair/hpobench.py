@@ -37,8 +37,8 @@ def measure() -> list[dict[str, Any]]:
             "unit": "",
             "target": "< 1.5",
             "ok": low > 0,
-            "detail": f"TPE {against[:, 0].mean():.3f}; paired difference {mean:.3f}, 95 % interval {low:.3f} to {high:.3f}"
-            f" over {scores.shape[0]} tables x {scores.shape[2]} seeds",
+            "detail": f"TPE {against[:, 0].mean():.3f}; paired difference {mean:.3f}, "
+            f"95 % interval {low:.3f} to {high:.3f} over {scores.shape[0]} tables x {scores.shape[2]} seeds",
         }
     ]
     for place, strategy in enumerate(_COMPARED):

@@ -1,4 +1,4 @@
-"""Repairing from the third trial on against TPE on NAS-Bench-201: 25 trials, 100 paired seeds, priors from the others."""
+"""Repairing against TPE on NAS-Bench-201: 25 trials, 100 paired seeds, the prior made from the other two data sets."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Examine the search, go on with it where asked to, and tell."""
     try:
-        from isorun.repair.engines.optuna import open_study, search_of
+        from isorun.repair.engines.optuna import read_search
     except ModuleNotFoundError as error:
         if error.name != "optuna":
             raise
@@ -62,8 +62,8 @@ def execute(options: argparse.Namespace) -> int:
     prior = prior_of(None if options.prior == "none" else options.prior)
     if options.more is not None or options.requeue or options.objective:
         _continue(options, limits, prior)
-    study = open_study(options.storage, options.study)
-    told = diagnose(search_of(study, noise=prior.noise if prior else 0.0), prior, limits)
+    search = read_search(options.storage, options.study, prior.noise if prior else 0.0)
+    told = diagnose(search, prior, limits)
     if options.json:
         cli.print_json(told.to_json())
     else:

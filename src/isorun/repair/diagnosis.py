@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from isorun.analysis.evidence import Condition
 from isorun.repair.actions import unknown_parameters
 from isorun.repair.bugs import Bug, Limits, find_bugs
-from isorun.repair.priorities import Prior, Ranked, ranked, trust_in
+from isorun.repair.priorities import Prior, RankedAction, ranked, trust_in
 from isorun.repair.searches import SYMPTOMS, Search, Trial
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, significant
 
@@ -28,7 +28,7 @@ class SearchDiagnosis:
 
     search: Search
     bugs: tuple[Bug, ...]
-    actions: tuple[Ranked, ...]
+    actions: tuple[RankedAction, ...]
     trust: float | None
     limits: Limits
 
@@ -65,11 +65,11 @@ class SearchDiagnosis:
 
     def view(self) -> View:
         """For people."""
-        tables = [_action_table(self.actions[:_SHOWN])] if self.actions else []
+        tables = [_action_table(self)] if self.actions else []
         tables += [_symptom_table(self)] if self.latest else []
         unknown = unknown_parameters(self.search)
         listing = Listing("Parameters whose meaning is not known", tuple(unknown))
-        return View(tuple(self._verdict()), tuple(tables), self._warnings(), listings=(listing,) if unknown else ())
+        return View(tuple(self._verdict()), tuple(tables), listings=(listing,) if unknown else ())
 
     def _verdict(self) -> list[str]:
         best, name = self.search.best, f"{self.search.engine} study {self.search.name}"
@@ -86,13 +86,6 @@ class SearchDiagnosis:
     def _bugs(self) -> list[str]:
         said = [f"{bug.kind}, since trial {bug.since_trial}: {bug.evidence}." for bug in self.bugs]
         return said or ["No bug is found."]
-
-    def _warnings(self) -> tuple[Condition, ...]:
-        noise = self.search.noise
-        if noise or self.search.best is None:
-            return ()
-        said = "no trial was repeated, so it is not known how much a score varies between seeds: any gain counts as one"
-        return (Condition("noise-not-known", said, "repeat the best trial a few times"),)
 
 
 def diagnose(
@@ -118,7 +111,7 @@ def _trial_json(trial: Trial) -> dict[str, Any]:
     return {"trial": trial.number, "score": trial.score, "parameters": dict(trial.parameters)}
 
 
-def _action_json(one: Ranked) -> dict[str, Any]:
+def _action_json(one: RankedAction) -> dict[str, Any]:
     edit = one.action.edits[0]
     return {
         "parameter": edit.parameter,
@@ -131,7 +124,7 @@ def _action_json(one: Ranked) -> dict[str, Any]:
     }
 
 
-def why(one: Ranked) -> str:
+def why(one: RankedAction) -> str:
     """Where the probability of an action comes from."""
     said = []
     if one.prior_tries:
@@ -142,9 +135,9 @@ def why(one: Ranked) -> str:
     return "; ".join(said) or "not tried before: as similar changes"
 
 
-def _action_table(actions: tuple[Ranked, ...]) -> Table:
+def _action_table(told: SearchDiagnosis) -> Table:
     rows = []
-    for one in actions:
+    for one in told.actions[:_SHOWN]:
         edit = one.action.edits[0]
         value = f"{edit.value:.4g}" if isinstance(edit.value, float) else str(edit.value)
         rows.append((edit.parameter, edit.before, value, f"{100 * one.probability:.0f}", why(one)))
@@ -153,7 +146,17 @@ def _action_table(actions: tuple[Ranked, ...]) -> Table:
         "What to change in the best trial, the most promising first",
         (Column("parameter", key=True), Column("from"), Column("to"), Column("chance to improve", "%"), Column("why")),
         tuple(rows),
+        notes=tuple(_notes(told)),
     )
+
+
+def _notes(told: SearchDiagnosis) -> Iterator[str]:
+    if told.trust is not None:
+        yield f"By the order of its trials, counts from elsewhere fit this search with probability {told.trust:.2f}."
+    if told.search.noise:
+        yield f"A gain counts above noise: sd {told.search.noise:.3g}, from {told.search.noise_from}."
+    else:
+        yield "How much a score varies between seeds is not known (no trial was repeated): any gain counts."
 
 
 def _symptom_table(told: SearchDiagnosis) -> Table:

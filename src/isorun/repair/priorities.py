@@ -23,7 +23,7 @@ from isorun.diagnose import Symptoms
 from isorun.repair.actions import Action, Edit, edit, jumps, single_edits
 from isorun.repair.searches import UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
 
-__all__ = ["Beliefs", "Prior", "PriorRow", "Proposal", "Ranked", "propose", "ranked", "trust_in"]
+__all__ = ["Beliefs", "Prior", "PriorRow", "Proposal", "RankedAction", "propose", "ranked", "trust_in"]
 
 Level = tuple[str, ...]
 _ANY: Final = "*"
@@ -240,7 +240,7 @@ def _odds(prior: Prior, parameter: Parameter, values: Sequence[Any]) -> npt.NDAr
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedAction:
     """An action with its chance to improve the best trial. tries, improved: of this search itself."""
 
     action: Action
@@ -251,7 +251,7 @@ class Ranked:
     prior_improved: float
 
 
-def ranked(search: Search, prior: Prior | None, rng: np.random.Generator) -> list[Ranked]:
+def ranked(search: Search, prior: Prior | None, rng: np.random.Generator) -> list[RankedAction]:
     """All single edits of the best trial, the most promising first."""
     best = search.best
     if best is None:
@@ -265,7 +265,7 @@ def ranked(search: Search, prior: Prior | None, rng: np.random.Generator) -> lis
         one = action.edits[0]
         chance = trust * with_prior.mean(one, best.symptoms) + (1 - trust) * without.mean(one, best.symptoms)
         counts = (prior or NO_PRIOR).counts(("edit", *_finest(one), *(_ANY,) * 4))
-        found.append(Ranked(action, chance, *without.own(one), *counts))
+        found.append(RankedAction(action, chance, *without.own(one), *counts))
     return sorted(found, key=lambda one: -one.probability)
 
 

@@ -35,13 +35,15 @@ from isorun.repair.searches import (
     repeated_noise,
 )
 
-__all__ = ["RepairSampler", "continue_study", "note", "open_study", "requeue", "search_of"]
+__all__ = ["RepairSampler", "continue_study", "note", "open_study", "read_search", "requeue", "search_of"]
 
 _PROPOSAL: Final = "isorun:proposal:"
 _WHY: Final = "isorun:why"
 _SYMPTOMS: Final = "isorun:symptoms"
 _AGAIN: Final = "isorun:tried-before-as"
 _ATTEMPTS: Final = 5
+_PATIENCE: Final = 10.0
+"""Seconds to wait for a database that another process holds."""
 _STATES: Final[Mapping[TrialState, State]] = {
     TrialState.COMPLETE: "finished",
     TrialState.PRUNED: "pruned",
@@ -309,6 +311,13 @@ def _claimed(proposal: Mapping[str, Any]) -> Configuration:
     return tuple((str(name), str(value)) for name, value in proposal.get("configuration", ()))
 
 
+def read_search(url: str, name: str | None, noise: float = 0.0) -> Search:
+    """The search that a storage holds, as it stands."""
+    study = open_study(url, name)
+    found: Search = _answered(url, lambda: search_of(study, noise=noise))
+    return found
+
+
 def open_study(url: str, name: str | None, sampler: BaseSampler | None = None) -> optuna.Study:
     """A study in a storage: sqlite:///FILE, journal:FILE, or any URL that SQLAlchemy understands.
 
@@ -334,7 +343,8 @@ def _storage(url: str) -> Any:
         path = Path(url.removeprefix("journal:"))
         if not path.is_file():
             raise _not_there(path)
-        return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(path)))
+        backend = optuna.storages.journal.JournalFileBackend(str(path))
+        return _answered(url, lambda: optuna.storages.JournalStorage(backend))
     if url.startswith("sqlite:///"):
         _check_sqlite(url, Path(url.removeprefix("sqlite:///").partition("?")[0]))
     return _answered(url, lambda: optuna.storages.get_storage(url))
@@ -349,7 +359,7 @@ def _check_sqlite(url: str, path: Path) -> None:
     """SQLite makes a database of any name that is opened, and Optuna its tables in any database."""
     if not path.is_file():
         raise _not_there(path)
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=10)
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)
     try:
         tables = {row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")}
     except sqlite3.DatabaseError as error:
