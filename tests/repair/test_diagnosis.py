@@ -1,6 +1,7 @@
 """What is said of a search: the same for machines and for people, and something sensible of every search."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,11 +10,12 @@ from hypothesis import strategies as st
 from made_searches import OPERATIONS, SPACE, of_scores, search
 
 from isorun.errors import InputError
-from isorun.repair.actions import edit
+from isorun.repair import priors
+from isorun.repair.actions import MEANINGS, edit
 from isorun.repair.bugs import Limits
 from isorun.repair.diagnosis import diagnose
 from isorun.repair.priorities import Prior, PriorRow
-from isorun.repair.priors import prior_from_json, prior_of, prior_to_json, read_prior
+from isorun.repair.priors import prior_from_json, prior_of, prior_to_json, read_prior, shipped_prior
 from isorun.repair.searches import UNKNOWN_SYMPTOMS, Trial
 
 KEYS = {"engine", "study", "trials", "best", "bugs", "symptoms", "actions", "unknown_parameters"}
@@ -107,3 +109,19 @@ def test_more_improvements_than_tries_are_refused():
     row = {"parameter": "lr", "from": "1", "to": "2", "tries": 1, "improved": 2}
     with pytest.raises(ValueError, match="2 of 1 improved"):
         prior_from_json({"format": 1, "source": "", "counts": [row]})
+
+
+def test_the_shipped_prior_knows_meanings_only_and_points_the_right_way():
+    prior = shipped_prior()
+    assert prior is not None
+    assert {row.edit.meaning for row in prior.rows} <= {known for known, _ in MEANINGS}
+    raised, lowered = edit(SPACE[0], 1e-5, 1e-3), edit(SPACE[0], 1e-3, 1e-5)
+    assert prior.probability(raised, UNKNOWN_SYMPTOMS) > 0.5 > prior.probability(lowered, UNKNOWN_SYMPTOMS)
+
+
+@pytest.mark.parametrize("path", sorted(Path(priors.__file__).parent.glob("*.json")), ids=lambda path: path.name)
+def test_a_shipped_prior_foretold_what_was_held_out(path):
+    about = read_prior(path).about
+    assert {"seed", "date", "calibration"} <= set(about)
+    assert sum(one["tries"] for one in about["calibration"]) > 10_000
+    assert all(abs(one["foretold"] - one["improved"]) < 0.1 for one in about["calibration"])

@@ -18,6 +18,7 @@ import numpy as np
 from isorun.repair.searches import Configuration, Parameter, Search, Trial, Value, configuration_of
 
 __all__ = [
+    "MEANINGS",
     "Action",
     "Edit",
     "edit",
@@ -30,7 +31,7 @@ __all__ = [
     "unknown_parameters",
 ]
 
-_MEANINGS: Final = (
+MEANINGS: Final = (
     ("end-learning-rate", r"(end|final|min(imum)?|last)_(lr|learning_rate)"),
     ("learning-rate-scale", r"(lr|learning_rate)_(scale|factor|multiplier|mult)"),
     ("schedule", r"(lr|learning_rate)_(schedule|scheduler|policy|decay)|schedule(r)?|annealing|warm_?up"),
@@ -62,7 +63,7 @@ _MEANINGS: Final = (
     ("transfer", r"pre_?trained|imagenet_size|pretraining"),
     ("fine-tuning", r"fine_?tun(e|ing)(_.*)?|(two|three)_step|step_ratio"),
 )
-_PATTERNS: Final = tuple((known, re.compile(pattern)) for known, pattern in _MEANINGS)
+_PATTERNS: Final = tuple((known, re.compile(pattern)) for known, pattern in MEANINGS)
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PLACE: Final = re.compile(r"^(layer|block|conv|dense|stage|fc|l|b)_?\d+_|(_(l|layer)?\d+|\d+)+$")
 _LOG_STEPS: Final = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
