@@ -30,6 +30,8 @@ NAMES: Final = (
     "sequential",
     "watching",
     "training_problems",
+    "repair.nasbench201",
+    "repair.hpobench",
     "zoo_training",
     "zoo_pairs_and_episodes",
 )

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from isorun import stats
+    from isorun import repair, stats
     from isorun.analysis.agreements.shared_runs import AgreementTable
     from isorun.analysis.comparison import Comparison
     from isorun.analysis.evidence import Condition
@@ -65,6 +65,7 @@ __all__ = [
     "power",
     "rank",
     "records",
+    "repair",
     "reproduce",
     "result",
     "run",
@@ -155,8 +156,8 @@ def _worker() -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "stats":
-        return importlib.import_module("isorun.stats")
+    if name in ("repair", "stats"):
+        return importlib.import_module(f"isorun.{name}")
     if name in _LAZY:
         importlib.import_module("isorun.showing").install()  # results tell themselves
         found = getattr(importlib.import_module(_LAZY[name]), name)

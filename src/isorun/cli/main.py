@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "power": "how many runs a difference takes, or what these runs could see",
     "rank": "which of many approaches is best, over one task or many",
     "agree": "do devices, environments or metrics put the same runs in the same order?",
+    "repair": "what is wrong with an AutoML search, what to try next, and going on with it",
     "reproduce": "run a paper's own design, and show its tables with our numbers beside theirs",
     "data": "the data sets of the papers: list them, get them, find them",
     "store": "is a store whole? verify it, repair it, share it with a group",

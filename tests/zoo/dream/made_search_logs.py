@@ -7,19 +7,19 @@ import gzip
 import pickle
 from pathlib import Path
 
-from isorun.zoo.data.search_logs import Epoch, Search, SearchLogs, Trial
+from isorun.zoo.data.search_logs import Epoch, LoggedSearch, LoggedTrial, SearchLogs
 
 HISTORY = ("loss", "accuracy", "val_loss", "val_accuracy")
 
 
-def made_trial(number: int, score: float, elapsed_s: float, epochs: int = 2) -> Trial:
+def made_trial(number: int, score: float, elapsed_s: float, epochs: int = 2) -> LoggedTrial:
     history = tuple(Epoch(3.0 - at / 7, 0.1 * at, 3.5 - at / 9, score * (at + 1) / epochs) for at in range(epochs))
-    return Trial(number, str(number), elapsed_s, score, history)
+    return LoggedTrial(number, str(number), elapsed_s, score, history)
 
 
-def made_search(scores, case: str = "I", tuner: str = "greedy", seconds: float = 600.0) -> Search:
+def made_search(scores, case: str = "I", tuner: str = "greedy", seconds: float = 600.0) -> LoggedSearch:
     trials = tuple(made_trial(at, score, seconds * (at + 1)) for at, score in enumerate(scores))
-    return Search(case, tuner, "", trials)
+    return LoggedSearch(case, tuner, "", trials)
 
 
 def write_tables(folder: Path, logs: SearchLogs) -> Path:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from made_search_logs import made_search
 
 from isorun.errors import InputError
-from isorun.zoo.data.search_logs import Search
+from isorun.zoo.data.search_logs import LoggedSearch
 from isorun.zoo.studies.dream.measured import replay
 
 SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
@@ -81,4 +81,4 @@ def test_a_replay_of_nothing_is_refused():
     with pytest.raises(InputError, match="too few trials"):
         replay(made_search([0.1]), 0)
     with pytest.raises(InputError, match="no trial"):
-        replay(Search("I", "greedy", "", ()))
+        replay(LoggedSearch("I", "greedy", "", ()))

@@ -24,10 +24,10 @@ __all__ = [
     "CASES",
     "TUNERS",
     "Epoch",
+    "LoggedSearch",
+    "LoggedTrial",
     "RunningBest",
-    "Search",
     "SearchLogs",
-    "Trial",
     "checked_search",
     "load_originals",
     "load_search_logs",
@@ -55,7 +55,7 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class LoggedTrial:
     """One model that a search tried. elapsed_s: from the start of the search to the end of this trial."""
 
     number: int
@@ -66,13 +66,13 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class LoggedSearch:
     """One search by one tuner, its trials in order. data: the data set, empty where the log does not name it."""
 
     case: str
     tuner: str
     data: str
-    trials: tuple[Trial, ...]
+    trials: tuple[LoggedTrial, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +89,16 @@ class RunningBest:
 class SearchLogs:
     """All searches, the running bests the authors kept beside them, and where both come from."""
 
-    searches: tuple[Search, ...]
+    searches: tuple[LoggedSearch, ...]
     running: tuple[RunningBest, ...]
     origin: str
 
-    def of_case(self, case: str) -> Mapping[str, Search]:
+    def of_case(self, case: str) -> Mapping[str, LoggedSearch]:
         """The searches of a case by tuner."""
         return {search.tuner: search for search in self.searches if search.case == case}
 
 
-def checked_search(search: Search, file: str) -> Search:
+def checked_search(search: LoggedSearch, file: str) -> LoggedSearch:
     """The search, or an error when its trials are not 0, 1, 2, … in order of time with finite numbers."""
     where = f"{file}: the search by {search.tuner} of case {search.case}"
     numbers = [trial.number for trial in search.trials]
@@ -118,7 +118,7 @@ def checked_search(search: Search, file: str) -> Search:
 def load_tables(folder: Path) -> SearchLogs:
     """The prepared tables of a folder; an DataError says what is missing or does not fit together."""
     epochs = _epochs(folder / "epochs.csv.gz")
-    trials: dict[tuple[str, str, str], list[Trial]] = defaultdict(list)
+    trials: dict[tuple[str, str, str], list[LoggedTrial]] = defaultdict(list)
     file = folder / "trials.csv"
     for line in _lines(file, _TRIALS):
         number = line.whole("trial")
@@ -127,12 +127,12 @@ def load_tables(folder: Path) -> SearchLogs:
         if len(taken) != line.whole("epochs"):
             found = f"{len(taken)} in epochs.csv.gz"
             raise _damaged(f"{line.where}: the epochs of the trial are not all there", found, line.cell("epochs"))
-        trial = Trial(number, line.cell("key"), line.number("elapsed_s"), line.number("score"), taken)
+        trial = LoggedTrial(number, line.cell("key"), line.number("elapsed_s"), line.number("score"), taken)
         trials[(*key, line.cell("dataset"))].append(trial)
     if epochs:
         case, tuner, number = next(iter(epochs))
         raise _damaged(f"{file} lacks trials that have epochs", f"{tuner}, case {case}, trial {number}", "all trials")
-    searches = [Search(case, tuner, data, tuple(rows)) for (case, tuner, data), rows in trials.items()]
+    searches = [LoggedSearch(case, tuner, data, tuple(rows)) for (case, tuner, data), rows in trials.items()]
     if not searches:
         raise _damaged(f"{file} is empty", "no trial", "at least one search")
     running = _running(folder / "best_so_far.csv")
@@ -241,17 +241,17 @@ def load_originals(folder: Path) -> SearchLogs:
     return SearchLogs(tuple(_search(file) for file in logs), tuple(running), f"the authors' files in {folder.name}")
 
 
-def _search(file: Path) -> Search:
+def _search(file: Path) -> LoggedSearch:
     log = _mapping(read_literals(file), file, "the log")
     entries = {key: entry for key, entry in log.items() if isinstance(entry, dict) and "score" in entry}
     trials = sorted((_trial(str(key), entry, file) for key, entry in entries.items()), key=lambda trial: trial.number)
     tuner = file.parent.name.removeprefix("c100_")
     data = log.get("data", "")
-    search = Search(_case(file.parent.parent), TUNERS.get(tuner, tuner), str(data), tuple(trials))
+    search = LoggedSearch(_case(file.parent.parent), TUNERS.get(tuner, tuner), str(data), tuple(trials))
     return checked_search(search, str(file))
 
 
-def _trial(key: str, entry: Mapping[Any, PlainValue], file: Path) -> Trial:
+def _trial(key: str, entry: Mapping[Any, PlainValue], file: Path) -> LoggedTrial:
     """A trial; its key is its number, or starts with it ("4-0.8-18efd3064e7f": number, score, hash)."""
     number = key.split("-", 1)[0]
     if not number.isdecimal():
@@ -263,7 +263,7 @@ def _trial(key: str, entry: Mapping[Any, PlainValue], file: Path) -> Trial:
         raise _unexpected(file, f"the history of {where} with {[len(c) for c in columns]} epochs", "equally many")
     time, score = (_numbers([entry.get(name)], file, f"{name} of {where}")[0] for name in ("time", "score"))
     epochs = tuple(Epoch(*values) for values in zip(*columns, strict=True))
-    return Trial(int(number), key, time, score, epochs)
+    return LoggedTrial(int(number), key, time, score, epochs)
 
 
 def _original_running(file: Path) -> Iterator[RunningBest]:

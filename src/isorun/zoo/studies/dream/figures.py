@@ -8,7 +8,7 @@ from typing import Final
 from isorun.report import Column, Table, fixed
 from isorun.report.figures.axes import value_axis
 from isorun.report.figures.description import Dot, Figure, Legend, Line, Shape
-from isorun.zoo.data.search_logs import Search
+from isorun.zoo.data.search_logs import LoggedSearch
 from isorun.zoo.studies.dream.findings import HOUR, TARGET, TRIALS
 from isorun.zoo.studies.dream.measured import SearchPoint, SearchProgress, replay
 from isorun.zoo.studies.dream.tables import label
@@ -20,7 +20,7 @@ _TARGET_SERIES: Final = 5
 _Across = Callable[[SearchPoint], float]
 
 
-def best_by_time(searches: Mapping[str, Search], title: str) -> Figure:
+def best_by_time(searches: Mapping[str, LoggedSearch], title: str) -> Figure:
     """The best score over the hours of each search, and the score that was aimed at (Figure 2 of the paper)."""
     runs = {label(tuner): replay(search, None) for tuner, search in searches.items()}
     longest = max(run.elapsed_s for run in runs.values()) / HOUR
@@ -35,7 +35,7 @@ def best_by_time(searches: Mapping[str, Search], title: str) -> Figure:
     )
 
 
-def best_by_trial(searches: Mapping[str, Search], title: str) -> Figure:
+def best_by_trial(searches: Mapping[str, LoggedSearch], title: str) -> Figure:
     """The best score over the first trials of each search (Figure 3 of the paper)."""
     return _figure(
         "best-by-trial",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from isorun.zoo.data.search_logs import RunningBest, Search, SearchLogs, Trial
+from isorun.zoo.data.search_logs import LoggedSearch, LoggedTrial, RunningBest, SearchLogs
 from isorun.zoo.studies.dream.measured import SearchProgress, replay
 
 __all__ = [
@@ -45,7 +45,7 @@ TARGET: Final = 0.75
 HOUR: Final = 3600.0
 DAY: Final = 24 * HOUR
 
-Searches = Mapping[str, Search]
+Searches = Mapping[str, LoggedSearch]
 """The searches of one case by tuner."""
 
 
@@ -160,7 +160,7 @@ def check_running(logs: SearchLogs, case: str) -> tuple[RunningAgreement, ...]:
     )
 
 
-def _checked(best: RunningBest, search: Search) -> RunningAgreement:
+def _checked(best: RunningBest, search: LoggedSearch) -> RunningAgreement:
     run = replay(search, None)
     if best.axis == "trial":
         replayed = [point.best for point in run.curve][: len(best.values)]
@@ -199,11 +199,12 @@ KNOWN: Final = (
 
 def made_logs(cases: Sequence[str] = ("I", "II")) -> SearchLogs:
     """The same four made searches for every case."""
-    searches = [Search(case, tuner, "made", _trials(*made)) for case in cases for tuner, made in _MADE.items()]
+    searches = [LoggedSearch(case, tuner, "made", _trials(*made)) for case in cases for tuner, made in _MADE.items()]
     return SearchLogs(tuple(searches), (), "made on the spot")
 
 
-def _trials(minutes: int, scores: Mapping[int, float]) -> tuple[Trial, ...]:
+def _trials(minutes: int, scores: Mapping[int, float]) -> tuple[LoggedTrial, ...]:
     return tuple(
-        Trial(number, str(number), 60.0 * minutes * (number + 1), scores.get(number, 0.1)) for number in range(_TRIALS)
+        LoggedTrial(number, str(number), 60.0 * minutes * (number + 1), scores.get(number, 0.1))
+        for number in range(_TRIALS)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from isorun.errors import InputError
-from isorun.zoo.data.search_logs import Search
+from isorun.zoo.data.search_logs import LoggedSearch
 
 __all__ = ["SearchPoint", "SearchProgress", "replay"]
 
@@ -59,7 +59,7 @@ class SearchProgress:
         return ended[-1] if ended else None
 
 
-def replay(search: Search, trials: int | None = 25) -> SearchProgress:
+def replay(search: LoggedSearch, trials: int | None = 25) -> SearchProgress:
     """The progress of a search over its first `trials` trials (all of them when None, or when it made fewer)."""
     if trials is not None and trials < 1:
         raise InputError("too few trials to replay", found=str(trials), allowed="1 or more, or None for all")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from isorun.analysis.evidence import Condition
 from isorun.report import Table, fixed, significant
 from isorun.report.figures.description import Figure
-from isorun.zoo.data.search_logs import Search, SearchLogs, load_search_logs
+from isorun.zoo.data.search_logs import LoggedSearch, SearchLogs, load_search_logs
 from isorun.zoo.paper import Presentation
 from isorun.zoo.studies.dream.figures import best_by_time, best_by_trial
 from isorun.zoo.studies.dream.findings import (
@@ -64,7 +64,7 @@ def _verdict(
     return (summary_sentence(findings, stated), *(line for case in cases for line in case_sentences(logs, case)))
 
 
-def _ordered(logs: SearchLogs, case: str) -> dict[str, Search]:
+def _ordered(logs: SearchLogs, case: str) -> dict[str, LoggedSearch]:
     found = logs.of_case(case)
     known = [tuner for tuner in TUNERS if tuner in found]
     return {tuner: found[tuner] for tuner in (*known, *(name for name in found if name not in known))}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from isorun.report import UNKNOWN, Column, Table, fixed, significant
-from isorun.zoo.data.search_logs import Search
+from isorun.zoo.data.search_logs import LoggedSearch
 from isorun.zoo.studies.dream.findings import DAY, HOUR, TARGET, TRIALS, CheckedStatement, RunningAgreement
 from isorun.zoo.studies.dream.measured import replay
 
@@ -76,7 +76,7 @@ def running_table(checked: Sequence[RunningAgreement]) -> Table:
     return Table("running-bests", "Running bests the authors kept, against the replay", columns, rows, notes)
 
 
-def searches_table(case: str, searches: Mapping[str, Search], title: str) -> Table:
+def searches_table(case: str, searches: Mapping[str, LoggedSearch], title: str) -> Table:
     """The searches of a case at equal trials and at equal time: the two need not favour the same strategy."""
     group = f"first {TRIALS} trials"
     columns = (
@@ -95,7 +95,7 @@ def searches_table(case: str, searches: Mapping[str, Search], title: str) -> Tab
     return Table(f"case-{case.lower()}", title, columns, rows, notes)
 
 
-def _search_row(search: Search) -> tuple[str, ...]:
+def _search_row(search: LoggedSearch) -> tuple[str, ...]:
     start, whole = replay(search, TRIALS), replay(search, None)
     hit = whole.reached(TARGET)
     return (

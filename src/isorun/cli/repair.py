@@ -1,0 +1,115 @@
+"""What is wrong with an AutoML search, why, and what to try next; and going on with it, repaired.
+
+isorun repair sqlite:///study.db --study NAME          a finished, running or killed search
+isorun repair journal:study.log --study NAME --target 0.9 --patience 20
+isorun repair sqlite:///study.db --study NAME --continue 15 --objective train.py:objective
+
+Ends with 3 when a bug is found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isorun import cli
+from isorun.errors import InputError, MissingExtra, UsageError
+
+if TYPE_CHECKING:
+    from isorun.repair.bugs import Limits
+    from isorun.repair.priorities import Prior
+
+__all__ = ["declare", "execute"]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The words this command understands."""
+    about = "where an Optuna study is kept: sqlite:///FILE, journal:FILE, or another URL that Optuna understands"
+    parser.add_argument("storage", metavar="STORAGE", help=about)
+    parser.add_argument("--study", metavar="NAME", help="which study (default: the only one)")
+    parser.add_argument("--target", type=float, metavar="X", help="the score that the search is to reach")
+    parser.add_argument("--time-limit", type=float, metavar="S", help="seconds in which it is to reach the target")
+    about = "trials without an improvement that are too many (default: from the search's own pace, at least 10)"
+    parser.add_argument("--patience", type=int, metavar="N", help=about)
+    about = "a file with counts from other searches, shipped (default), or none"
+    parser.add_argument("--prior", default="shipped", metavar="FILE", help=about)
+    about = "go on for N trials, repaired; takes --objective, for a storage holds no code"
+    parser.add_argument("--continue", dest="more", type=int, metavar="N", help=about)
+    about = "the function that runs a trial and returns its score, as in study.optimize(function)"
+    parser.add_argument("--objective", metavar="FILE.py:FUNCTION", help=about)
+    about = "with --continue: first try trials again that are marked running and whose process is gone"
+    parser.add_argument("--requeue", action="store_true", help=about)
+    cli.declare_json(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Examine the search, go on with it where asked to, and tell."""
+    try:
+        from isorun.repair.engines.optuna import read_search
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        raise MissingExtra("optuna", "optuna", "examining an Optuna study") from None
+    from isorun.repair.bugs import Limits
+    from isorun.repair.diagnosis import diagnose
+    from isorun.repair.priors import prior_of
+
+    limits = Limits(options.target, options.time_limit, options.patience)
+    prior = prior_of(None if options.prior == "none" else options.prior)
+    if options.more is not None or options.requeue or options.objective:
+        _continue(options, limits, prior)
+    search = read_search(options.storage, options.study, prior.noise if prior else 0.0)
+    told = diagnose(search, prior, limits)
+    if options.json:
+        cli.print_json(told.to_json())
+    else:
+        cli.show(told.view())
+    return 3 if told.bugs else 0
+
+
+def _continue(options: argparse.Namespace, limits: Limits, prior: Prior | None) -> None:
+    import optuna
+
+    from isorun.repair.engines.optuna import RepairSampler, continue_study, open_study, requeue
+
+    if options.more is None or options.more < 1:
+        raise UsageError("--objective and --requeue belong to --continue N, with N of at least 1")
+    if not options.objective:
+        raise UsageError(
+            "--continue needs the function that runs a trial: a storage holds no code",
+            hint=f"isorun repair {options.storage} --continue {options.more} --objective train.py:objective",
+        )
+    objective = _function(options.objective)
+    sampler = RepairSampler(optuna.samplers.TPESampler(), begin=0, limits=limits, prior=prior)
+    study = open_study(options.storage, options.study, sampler)
+    if options.requeue:
+        requeue(study)
+    continue_study(study, objective, options.more)
+
+
+def _function(text: str) -> Callable[..., Any]:
+    """The function that a user names; its file is imported as `python` would."""
+    file, _, name = text.rpartition(":")
+    path = Path(file)
+    if not file or not name.isidentifier() or path.suffix != ".py":
+        raise UsageError("--objective is not understood", found=text, allowed="FILE.py:FUNCTION")
+    if not path.is_file():
+        raise InputError(f"{path} is not there", hint="--objective FILE.py:FUNCTION")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"{path} cannot be imported", found=f"{type(error).__name__}: {error}") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise InputError(f"{path} has no function {name}", allowed=", ".join(functions) or "none")
+    return function  # type: ignore[no-any-return]

@@ -1,0 +1,68 @@
+"""Repair: AutoML searches that are stuck or waste time, seen, explained, and put right.
+
+    study = optuna.create_study(sampler=isorun.repair.optuna(TPESampler()))
+
+A search is read from its engine (`searches.py`), its bugs are found (`bugs.py`), actions on its best trial
+(`actions.py`) are drawn by the chance that they improve it (`priorities.py`), and all is told (`diagnosis.py`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isorun.errors import InputError, MissingExtra
+
+if TYPE_CHECKING:
+    from isorun.repair.priorities import Prior
+
+__all__ = ["note", "optuna"]
+
+
+def optuna(
+    sampler: Any,
+    *,
+    begin: str | int = "bug",
+    target: float | None = None,
+    time_limit: float | None = None,
+    patience: int | None = None,
+    prior: Prior | str | Path | None = "shipped",
+    guard: bool = True,
+    seed: int | None = None,
+) -> Any:
+    """A sampler around yours: it proposes as yours does until the search has a bug, and then changes the best trial.
+
+    begin: "bug", or the number of the trial from which on isorun proposes. target, time_limit (seconds), patience
+    (trials): what the search is asked for; without them defaults apply (docs/repair.md). prior: "shipped", a
+    file, None. guard: whether a prior that does not fit this search is let go.
+    """
+    try:
+        from optuna.samplers import BaseSampler  # noqa: PLC0415 - an extra
+
+        from isorun.repair.engines.optuna import RepairSampler  # noqa: PLC0415 - as above
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        raise MissingExtra("optuna", "optuna", "repairing an Optuna search") from None
+    from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
+    from isorun.repair.priors import prior_of  # noqa: PLC0415 - as above
+
+    if not isinstance(sampler, BaseSampler):
+        allowed = "an Optuna sampler, such as optuna.samplers.TPESampler()"
+        raise InputError("isorun.repair.optuna goes around a sampler", found=repr(sampler), allowed=allowed)
+    if begin != "bug" and (not isinstance(begin, int) or isinstance(begin, bool) or begin < 0):
+        raise InputError("begin is not understood", found=repr(begin), allowed='"bug", or the number of a trial')
+    limits = Limits(target=target, time_limit=time_limit, patience=patience)
+    return RepairSampler(sampler, begin=begin, limits=limits, prior=prior_of(prior), guard=guard, seed=seed)
+
+
+def note(trial: Any, watched: Any, **curves: Any) -> None:
+    """Keep what was seen inside a trial's training with the trial, so that actions can be chosen by its symptoms.
+
+    watched: what `isorun.watch(model)` returned, or its rows. curves: values epoch by epoch, such as val_accuracy=[…].
+    """
+    from isorun.diagnose import Trace  # noqa: PLC0415 - as above
+    from isorun.repair.engines.optuna import note as noted  # noqa: PLC0415 - as above
+
+    rows = getattr(watched, "rows", watched)
+    noted(trial, Trace.of_rows(rows, curves=curves, parameters=trial.params))

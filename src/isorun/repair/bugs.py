@@ -1,0 +1,245 @@
+"""What is wrong with a search: six kinds of bugs, each with the trial since which it shows and the evidence.
+
+performance          the target is not reached in the time given for it (the paper's T_r)
+ineffective-search   no improvement above noise in so many trials (the paper's t_r)
+stalled-trial        a trial that takes far longer than the others and than the budget allows
+duplicates           configurations that were tried before
+repeated-failure     the same failure again and again
+exhausted-space      nothing new is left to try, or nothing new is proposed
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from isorun.repair.actions import size_of
+from isorun.repair.searches import Configuration, Search, Trial
+
+__all__ = ["BUGS", "Bug", "Limits", "find_bugs", "patience_of"]
+
+BUGS: Final = (
+    "performance",
+    "ineffective-search",
+    "stalled-trial",
+    "duplicates",
+    "repeated-failure",
+    "exhausted-space",
+)
+_ENOUGH_TO_JUDGE: Final = 5
+_LEAST_PATIENCE: Final = 10
+"""Engines draw about ten trials at random before their own strategy begins."""
+_MISSED: Final = 0.05
+_LONGER: Final = 10.0
+_SPREADS: Final = 4.0
+_SAME_FAILURES: Final = 3
+_NOTHING_NEW: Final = 20
+_DUPLICATES: Final = 3
+_DUPLICATE_SHARE: Final = 0.1
+_PROJECTED_FROM: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """kind: one of BUGS. since_trial: the first trial that shows it. evidence: a sentence with the numbers."""
+
+    kind: str
+    since_trial: int
+    evidence: str
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {"kind": self.kind, "since_trial": self.since_trial, "evidence": self.evidence}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the user asks of a search. target: a score; time_limit: seconds to reach it; patience: trials."""
+
+    target: float | None = None
+    time_limit: float | None = None
+    patience: int | None = None
+
+
+def find_bugs(search: Search, limits: Limits = Limits(), now: float | None = None) -> tuple[Bug, ...]:  # noqa: B008
+    """Everything that is wrong with the search, in the order of BUGS. now: for trials that run still."""
+    return (
+        *_performance(search, limits),
+        *_ineffective(search, limits),
+        *_stalled(search, limits, now),
+        *_duplicates(search),
+        *_repeated_failure(search),
+        *_exhausted(search),
+    )
+
+
+def _performance(search: Search, limits: Limits) -> Iterator[Bug]:
+    best, target = search.best, limits.target
+    if target is None or best is None or _reaches(search, best, target):
+        return
+    if limits.time_limit is not None:
+        late = [trial for trial, spent in zip(search.trials, _spent(search), strict=True) if spent > limits.time_limit]
+        if late:
+            evidence = f"the best score {_number(best.score)} (trial {best.number}) is short of the target "
+            evidence += f"{target:g} after {_spent(search)[-1]:.0f} s; the limit is {limits.time_limit:g} s"
+            yield Bug("performance", late[0].number, evidence)
+    elif len(search.scored) >= _PROJECTED_FROM:
+        yield from _projected(search, best, target)
+
+
+def _projected(search: Search, best: Trial, target: float) -> Iterator[Bug]:
+    """Without a limit: at the pace of its later half, the search would need more than it has had so far."""
+    half = len(search.scored) // 2
+    before = max(search.gain(trial) for trial in search.scored[:half])
+    came, missing = search.gain(best) - before, abs(target - (best.score or 0.0))
+    if missing > came * 2:
+        first = search.scored[half].number
+        evidence = f"the best score came nearer to the target {target:g} by {_number(came)} in the {half} trials since "
+        evidence += f"trial {first} and is {_number(missing)} short: at this pace it takes longer than it has so far"
+        yield Bug("performance", first, evidence)
+
+
+def _reaches(search: Search, best: Trial, target: float) -> bool:
+    return search.gain(best) >= (target if search.direction == "higher" else -target)
+
+
+def _spent(search: Search) -> list[float]:
+    """Seconds from the start of the search to the end of each trial, as far as engines keep time."""
+    start = min((trial.started for trial in search.trials if trial.started is not None), default=0.0)
+    total, spent = 0.0, []
+    for trial in search.trials:
+        total += trial.seconds or 0.0
+        spent.append(total if trial.started is None else max(trial.started - start + (trial.seconds or 0.0), 0.0))
+    return spent
+
+
+def patience_of(search: Search, limits: Limits = Limits()) -> int:  # noqa: B008
+    """How many trials without improvement are too many.
+
+    As many as a search that goes on improving at the rate it had up to its last improvement would miss in one of twenty
+    cases; at least 10, for engines draw that many at random before their strategy begins.
+    """
+    if limits.patience is not None:
+        return limits.patience
+    improvements = search.improvements
+    if not improvements:
+        return _LEAST_PATIENCE
+    until = sum(trial.number <= improvements[-1].number for trial in search.scored)
+    rate = min(max(len(improvements) - 1, 0.5) / (until + 1), 0.9)  # the first trial is no improvement
+    return max(_LEAST_PATIENCE, math.ceil(math.log(_MISSED) / math.log1p(-rate)))
+
+
+def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
+    improvements = search.improvements
+    if not improvements:
+        return
+    last, patience = improvements[-1], patience_of(search, limits)
+    since = [trial for trial in search.trials if trial.is_over and trial.number > last.number]
+    if len(since) >= patience:
+        noise = f" (above noise, sd {_number(search.noise)})" if search.noise else ""
+        evidence = f"no improvement{noise} in {len(since)} trials since trial {last.number} "
+        evidence += f"({_number(last.score)}); {patience} are too many"
+        evidence += "" if limits.patience is not None else f" for a search that improved {len(improvements) - 1} times"
+        yield Bug("ineffective-search", last.number + 1, evidence)
+
+
+def _stalled(search: Search, limits: Limits, now: float | None) -> Iterator[Bug]:
+    """Longer than ten times the median, than four spreads on the log scale, and than a quarter of the time there is."""
+    taken = [trial.seconds for trial in search.trials if trial.state == "finished" and trial.seconds]
+    if len(taken) < _ENOUGH_TO_JUDGE:
+        return
+    median = statistics.median(taken)
+    logs = [math.log(seconds) for seconds in taken]
+    spread = 1.4826 * statistics.median(abs(value - math.log(median)) for value in logs)
+    limit = max(_LONGER * median, median * math.exp(_SPREADS * spread), (limits.time_limit or 0.0) / 4)
+    for trial in search.trials:
+        seconds = trial.seconds
+        if trial.state == "running" and trial.started is not None and now is not None:
+            seconds = now - trial.started
+        if seconds is not None and seconds > limit and trial.state != "waiting":
+            runs = trial.state == "running"
+            evidence = f"trial {trial.number} {'has been running for' if runs else 'took'} {seconds:.3g} s; the median "
+            evidence += f"of {len(taken)} finished trials is {median:.3g} s"
+            evidence += ": it hangs, or its process is gone" if runs else ""
+            yield Bug("stalled-trial", trial.number, evidence)
+            return
+
+
+def _duplicates(search: Search) -> Iterator[Bug]:
+    repeats = _repeats([trial for trial in search.trials if trial.state in ("finished", "pruned")])
+    over = sum(trial.is_over for trial in search.trials)
+    if len(repeats) >= _DUPLICATES and len(repeats) >= _DUPLICATE_SHARE * over:
+        first, original = repeats[0]
+        evidence = f"{len(repeats)} of {over} trials repeat a configuration that was tried before; the first is trial "
+        evidence += f"{first.number}, which repeats trial {original.number}"
+        yield Bug("duplicates", first.number, evidence)
+
+
+def _repeats(trials: Sequence[Trial]) -> list[tuple[Trial, Trial]]:
+    """Trials with the first one of the same configuration. What isorun repeats on purpose is none."""
+    first: dict[Configuration, Trial] = {}
+    found = []
+    for trial in trials:
+        original = first.setdefault(trial.configuration, trial)
+        if original is not trial and trial.parameters and trial.proposed_by != "repeat":
+            found.append((trial, original))
+    return found
+
+
+def _repeated_failure(search: Search) -> Iterator[Bug]:
+    failed = [trial for trial in search.trials if trial.state == "failed"]
+    reasons = Counter(_last_line(trial) for trial in failed)
+    for reason, times in reasons.most_common(1):
+        same = [trial for trial in failed if _last_line(trial) == reason]
+        guilty = _guilty(search, same)
+        if times >= _SAME_FAILURES and (reason or guilty):
+            evidence = f"{times} trials failed with {reason!r}" if reason else f"{times} trials failed"
+            evidence += f", among them {guilty}" if guilty else ""
+            yield Bug("repeated-failure", same[0].number, evidence)
+
+
+def _last_line(trial: Trial) -> str:
+    lines = trial.why_failed.strip().splitlines()
+    return lines[-1].strip() if lines else ""
+
+
+def _guilty(search: Search, failed: Sequence[Trial]) -> str:
+    """The value that most of its trials fail with, where there is one."""
+    over = [trial for trial in search.trials if trial.is_over]
+    shares = []
+    for parameter in search.space:
+        labels = Counter(
+            parameter.label(trial.parameters[parameter.name]) for trial in failed if parameter.name in trial.parameters
+        )
+        for label, times in labels.items():
+            have = [trial for trial in over if parameter.name in trial.parameters]
+            among = sum(parameter.label(trial.parameters[parameter.name]) == label for trial in have)
+            if times >= _SAME_FAILURES and times > among / 2:
+                shares.append((times / among, times, f"{times} of {among} with {parameter.name} {label}"))
+    return max(shares)[2] if shares else ""
+
+
+def _exhausted(search: Search) -> Iterator[Bug]:
+    over = [trial for trial in search.trials if trial.is_over and trial.parameters]
+    if not over:
+        return
+    names = {frozenset(trial.parameters) for trial in over}
+    size = size_of(search.space) if names == {frozenset(search.parameters)} else math.inf
+    distinct = len({trial.configuration for trial in over})
+    if distinct >= size:
+        evidence = f"all {size:.0f} configurations of the space were tried"
+        yield Bug("exhausted-space", over[-1].number, evidence)
+        return
+    numbers = {trial.number for trial, _ in _repeats(over)}
+    latest = over[-_NOTHING_NEW:]
+    if len(latest) == _NOTHING_NEW and all(trial.number in numbers for trial in latest):
+        evidence = f"the last {_NOTHING_NEW} trials all repeat earlier ones; {distinct} configurations were tried"
+        yield Bug("exhausted-space", latest[0].number, evidence)
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4g}"

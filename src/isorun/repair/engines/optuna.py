@@ -1,0 +1,416 @@
+"""Optuna: a sampler around the user's own, and studies in any storage, running, finished or killed.
+
+The user's sampler proposes until a bug is found; then trials that change the best one are proposed, until that stops
+helping. What was proposed is remembered in the study's own storage, as one attribute a trial, so that other processes
+and later ones know it. A proposal that another process makes at the same moment is made anew: the attribute is
+written before the others are read, so that of two alike at least one sees the other.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState
+
+from isorun.diagnose import Symptoms, Trace, symptoms_of
+from isorun.errors import InputError, known_names
+from isorun.repair.bugs import Limits, find_bugs, patience_of
+from isorun.repair.priorities import Prior, Proposal, propose
+from isorun.repair.searches import (
+    UNKNOWN_SYMPTOMS,
+    Configuration,
+    Parameter,
+    Search,
+    State,
+    Trial,
+    repeated_noise,
+)
+
+__all__ = ["RepairSampler", "continue_study", "note", "open_study", "read_search", "requeue", "search_of"]
+
+_PROPOSAL: Final = "isorun:proposal:"
+_WHY: Final = "isorun:why"
+_SYMPTOMS: Final = "isorun:symptoms"
+_AGAIN: Final = "isorun:tried-before-as"
+_ATTEMPTS: Final = 5
+_PATIENCE: Final = 10.0
+"""Seconds to wait for a database that another process holds."""
+_STATES: Final[Mapping[TrialState, State]] = {
+    TrialState.COMPLETE: "finished",
+    TrialState.PRUNED: "pruned",
+    TrialState.FAIL: "failed",
+    TrialState.RUNNING: "running",
+    TrialState.WAITING: "waiting",
+}
+_OVER: Final = ("finished", "pruned", "failed")
+_HANDS_BACK: Final = frozenset({"exhausted-space", "stalled-trial"})
+"""Bugs that another choice of the next trial does not repair."""
+
+
+def search_of(study: optuna.Study, read: dict[int, Trial] | None = None, noise: float = 0.0) -> Search:
+    """The study as it stands. read: trials that were over when they were last read; it is filled."""
+    if len(study.directions) != 1:
+        raise InputError(
+            "a study with several objectives cannot be repaired: there is no best trial to change",
+            found=f"{len(study.directions)} directions",
+            allowed="a study with one direction",
+        )
+    known = {} if read is None else read
+    higher = study.direction == optuna.study.StudyDirection.MAXIMIZE
+    proposals = _proposals(study)
+    frozen = study.get_trials(deepcopy=False)
+    for one in frozen:
+        if one.number not in known or not known[one.number].is_over:
+            known[one.number] = _trial(one, proposals.get(one.number, {}), higher=higher)
+    trials = tuple(known[one.number] for one in frozen)
+    repeats = repeated_noise(trials)
+    return Search(
+        engine="optuna",
+        name=study.study_name,
+        direction="higher" if higher else "lower",
+        space=tuple(_parameter(name, one) for name, one in _space(frozen).items()),
+        trials=trials,
+        noise=repeats or noise,
+        noise_from="trials that were repeated" if repeats else ("the prior" if noise else ""),
+    )
+
+
+def _proposals(study: optuna.Study) -> dict[int, Mapping[str, Any]]:
+    try:
+        attributes = study.user_attrs
+    except AttributeError:  # under Hyperband a sampler sees the trials of one bracket, and no attributes
+        return {}
+    return {
+        int(key.removeprefix(_PROPOSAL)): value
+        for key, value in attributes.items()
+        if key.startswith(_PROPOSAL) and isinstance(value, Mapping)
+    }
+
+
+def _space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """The parameters by name, as the latest trial that has them declares them; those with one value are no choice."""
+    found: dict[str, BaseDistribution] = {}
+    for trial in trials:
+        found.update(trial.distributions)
+    return {name: one for name, one in found.items() if not one.single()}
+
+
+def _parameter(name: str, distribution: BaseDistribution) -> Parameter:
+    if isinstance(distribution, CategoricalDistribution):
+        return Parameter(name, "category", choices=tuple(distribution.choices))
+    assert isinstance(distribution, (FloatDistribution, IntDistribution))
+    kind: Literal["int", "float"] = "int" if isinstance(distribution, IntDistribution) else "float"
+    low, high, log, step = distribution.low, distribution.high, distribution.log, distribution.step
+    return Parameter(name, kind, low=low, high=high, log=log, step=step)
+
+
+def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], *, higher: bool) -> Trial:
+    infeasible = any(value > 0 for value in _constraints(frozen))
+    state = "pruned" if infeasible and frozen.state == TrialState.COMPLETE else _STATES[frozen.state]
+    values = frozen.values or [None]
+    duration, started = frozen.duration, frozen.datetime_start
+    return Trial(
+        number=frozen.number,
+        state=state,
+        score=values[0] if state == "finished" else None,
+        parameters=dict(frozen.params),
+        seconds=duration.total_seconds() if duration is not None else None,
+        started=started.timestamp() if started is not None else None,
+        symptoms=_symptoms(frozen, higher=higher) if state in _OVER else UNKNOWN_SYMPTOMS,
+        why_failed=str(frozen.user_attrs.get(_WHY, "")),
+        proposed_by="isorun" if proposal else "",
+        origin=proposal.get("origin"),
+    )
+
+
+def _constraints(frozen: FrozenTrial) -> list[float]:
+    """Optuna 5 has them as a mapping; before, they were a list among the attributes."""
+    told = getattr(frozen, "constraints", None)
+    return list(told.values()) if isinstance(told, Mapping) else list(frozen.system_attrs.get("constraints") or ())
+
+
+def _symptoms(frozen: FrozenTrial, *, higher: bool) -> Symptoms:
+    """As the trial told them (`isorun.repair.note`), else what its parameters and reported values give away."""
+    told = frozen.user_attrs.get(_SYMPTOMS)
+    if isinstance(told, Mapping):
+        return Symptoms(**{name: str(told.get(name, "unknown")) for name in Symptoms._fields})
+    reported = [value for _, value in sorted(frozen.intermediate_values.items())]
+    curves = {"val_accuracy" if higher else "val_loss": reported} if reported else {}
+    return symptoms_of(Trace.of_rows((), curves=curves, parameters=frozen.params))
+
+
+def note(trial: optuna.Trial, trace: Trace) -> None:
+    """Keep the symptoms of a trial with it."""
+    trial.set_user_attr(_SYMPTOMS, symptoms_of(trace)._asdict())
+
+
+class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look into Optuna
+    """The user's sampler, and when a bug is found, actions on the best trial. See `isorun.repair.optuna`."""
+
+    def __init__(
+        self,
+        sampler: BaseSampler,
+        *,
+        begin: str | int,
+        limits: Limits,
+        prior: Prior | None,
+        guard: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        self._sampler = sampler
+        self._begin = begin
+        self._limits = limits
+        self._prior = prior
+        self._guard = guard
+        self._rng = np.random.default_rng(seed)
+        self._read: dict[int, Trial] = {}
+        self._plans: dict[int, Proposal | None] = {}
+        self._found = False
+        self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({self._sampler})"
+
+    def reseed_rng(self) -> None:
+        """Let workers draw differently."""
+        self._sampler.reseed_rng()
+        with self._lock:
+            self._rng = np.random.default_rng()
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """As the user's sampler does."""
+        self._sampler.before_trial(study, trial)
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Nothing for a trial that isorun proposes: its values are given one by one, as the objective asks for them."""
+        if self._plan(study, trial) is not None:
+            return {}
+        space: dict[str, BaseDistribution] = self._sampler.infer_relative_search_space(study, trial)
+        return space
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """As the user's sampler does, for its own trials."""
+        if self._plan(study, trial) is not None:
+            return {}
+        values: dict[str, Any] = self._sampler.sample_relative(study, trial, search_space)
+        return values
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """The planned value; where the plan has none that fits, that of the best trial with this parameter."""
+        plan = self._plan(study, trial)
+        if plan is not None:
+            parameter = _parameter(param_name, param_distribution)
+            for value in self._values(plan, param_name):
+                if parameter.holds(value):
+                    return value
+        return self._sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def _values(self, plan: Proposal, name: str) -> list[Any]:
+        """What the parameter may be, the best first: a branch that the change opens is filled as it was once good."""
+        if name in plan.action.parameters:
+            return [plan.action.parameters[name]]
+        return [trial.parameters[name] for trial in self._good_first() if name in trial.parameters][:1]
+
+    def _good_first(self) -> list[Trial]:
+        with self._lock:
+            search = self._search
+            return sorted(search.scored, key=search.gain, reverse=True)
+
+    def after_trial(
+        self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+    ) -> None:
+        """As the user's sampler does."""
+        with self._lock:
+            self._plans.pop(trial.number, None)
+        self._sampler.after_trial(study, trial, state, values)
+
+    def _plan(self, study: optuna.Study, trial: FrozenTrial) -> Proposal | None:
+        """What isorun proposes for a trial; none where the user's sampler does. Decided once a trial."""
+        with self._lock:
+            if trial.number not in self._plans:
+                self._plans[trial.number] = self._decide(study, trial.number)
+            return self._plans[trial.number]
+
+    def _decide(self, study: optuna.Study, number: int) -> Proposal | None:
+        for _ in range(_ATTEMPTS):
+            search = self._search = search_of(study, self._read, self._prior.noise if self._prior else 0.0)
+            if not self._in_charge(search, number):
+                return None
+            others = {place: one for place, one in _proposals(study).items() if place != number}
+            taken = [_claimed(one) for place, one in others.items() if self._is_open(place)]
+            plan = self._propose(search, taken)
+            if plan is None or self._claim(study, number, plan):
+                return plan
+        return plan
+
+    def _propose(self, search: Search, taken: Sequence[Configuration]) -> Proposal | None:
+        return propose(search, self._prior, self._rng, guard=self._guard, taken=taken)
+
+    def _is_open(self, number: int) -> bool:
+        return number not in self._read or not self._read[number].is_over
+
+    def _in_charge(self, search: Search, number: int) -> bool:
+        if isinstance(self._begin, int):
+            return number >= self._begin
+        if not self._found:
+            bugs = find_bugs(search, self._limits, time.time())
+            self._found = any(bug.kind not in _HANDS_BACK for bug in bugs) or any(
+                trial.proposed_by for trial in search.trials
+            )
+        return self._found and not self._reached(search) and self._is_its_turn(search, number)
+
+    def _reached(self, search: Search) -> bool:
+        target, best = self._limits.target, search.best
+        if target is None or best is None:
+            return False
+        return search.gain(best) >= (target if search.direction == "higher" else -target)
+
+    def _is_its_turn(self, search: Search, number: int) -> bool:
+        """Whether changing the best trial still helps; where it does not, the user's sampler has every other trial."""
+        own = [trial for trial in search.trials if trial.proposed_by and trial.is_over]
+        last = search.improvements[-1].number if search.improvements else -1
+        since = sum(trial.number > last for trial in own)
+        return since < patience_of(search, self._limits) or number % 2 == 0
+
+    def _claim(self, study: optuna.Study, number: int, plan: Proposal) -> bool:
+        """Write the proposal down; false where another process wrote the same one."""
+        configuration = sorted([name, repr(value)] for name, value in plan.action.parameters.items())
+        edits = [[one.parameter, one.before, one.after] for one in plan.action.edits]
+        claim = {"origin": plan.origin, "edits": edits, "configuration": configuration, "trust": round(plan.trust, 3)}
+        try:
+            study.set_user_attr(f"{_PROPOSAL}{number}", claim)
+        except AttributeError:  # as above: nothing can be written under Hyperband, and nothing depends on it
+            return True
+        return not any(
+            place != number and self._is_open(place) and one.get("configuration") == configuration
+            for place, one in _proposals(study).items()
+        )
+
+
+def _claimed(proposal: Mapping[str, Any]) -> Configuration:
+    return tuple((str(name), str(value)) for name, value in proposal.get("configuration", ()))
+
+
+def read_search(url: str, name: str | None, noise: float = 0.0) -> Search:
+    """The search that a storage holds, as it stands."""
+    study = open_study(url, name)
+    found: Search = _answered(url, lambda: search_of(study, noise=noise))
+    return found
+
+
+def open_study(url: str, name: str | None, sampler: BaseSampler | None = None) -> optuna.Study:
+    """A study in a storage: sqlite:///FILE, journal:FILE, or any URL that SQLAlchemy understands.
+
+    Nothing is written: a file that is not there is not made, and one that is no study is left as it is.
+    """
+    storage = _storage(url)
+    names = _answered(url, lambda: optuna.get_all_study_names(storage))
+    if name is None and len(names) == 1:
+        name = names[0]
+    if name is None or name not in names:
+        raise InputError(
+            f"{url} holds no study {name!r}" if name is not None else f"{url} holds {len(names)} studies: which one?",
+            found=f"{len(names)} studies" if name is not None else "",
+            allowed=known_names(name or "", names),
+            hint=f"isorun repair {url} --study {names[0]}" if names else "",
+        )
+    study: optuna.Study = _answered(url, lambda: optuna.load_study(study_name=name, storage=storage, sampler=sampler))
+    return study
+
+
+def _storage(url: str) -> Any:
+    if url.startswith("journal:"):
+        path = Path(url.removeprefix("journal:"))
+        if not path.is_file():
+            raise _not_there(path)
+        backend = optuna.storages.journal.JournalFileBackend(str(path))
+        return _answered(url, lambda: optuna.storages.JournalStorage(backend))
+    if url.startswith("sqlite:///"):
+        _check_sqlite(url, Path(url.removeprefix("sqlite:///").partition("?")[0]))
+    return _answered(url, lambda: optuna.storages.get_storage(url))
+
+
+def _not_there(path: Path) -> InputError:
+    beside = sorted(one.name for one in path.parent.glob("*") if one.is_file()) if path.parent.is_dir() else []
+    return InputError(f"{path} is not there", found=f"in its folder: {', '.join(beside[:10]) or 'no file'}")
+
+
+def _check_sqlite(url: str, path: Path) -> None:
+    """SQLite makes a database of any name that is opened, and Optuna its tables in any database."""
+    if not path.is_file():
+        raise _not_there(path)
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)
+    try:
+        tables = {row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")}
+    except sqlite3.DatabaseError as error:
+        raise _unreadable(url, error) from None
+    finally:
+        connection.close()
+    if "studies" not in tables:
+        found = f"tables {', '.join(sorted(tables))}" if tables else "no table"
+        raise InputError(f"{path} is no storage of Optuna", found=found, allowed="a database that a study was kept in")
+
+
+def _answered(url: str, ask: Callable[[], Any]) -> Any:
+    """What a storage answers, or what is wrong with it in a sentence."""
+    try:
+        return ask()
+    except InputError:
+        raise
+    except Exception as error:  # whatever a storage, its driver or a half-written file may raise
+        raise _unreadable(url, error) from error
+
+
+def _unreadable(url: str, error: Exception) -> InputError:
+    lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    hint = ""
+    if "locked" in lines[0]:
+        hint = "another process holds it: the same command again when that has ended"
+    elif isinstance(error, ModuleNotFoundError):
+        hint = f"pip install the driver of this database: {error.name}"
+    return InputError(f"the storage {url} cannot be read", found=lines[0].strip()[:200], hint=hint)
+
+
+def continue_study(study: optuna.Study, objective: Callable[[optuna.Trial], Any], trials: int) -> None:
+    """Go on with a study. A trial that fails leaves its last words, and the search goes on."""
+
+    def attempted(trial: optuna.Trial) -> Any:
+        try:
+            return objective(trial)
+        except optuna.TrialPruned:
+            raise
+        except Exception as error:
+            trial.set_user_attr(_WHY, f"{type(error).__name__}: {error}"[:500])
+            raise
+
+    study.optimize(attempted, n_trials=trials, catch=(Exception,))
+
+
+def requeue(study: optuna.Study) -> list[int]:
+    """Put trials back that are marked running and whose process is gone: each is tried again with its parameters."""
+    left = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    for one in left:
+        study.tell(one.number, state=TrialState.FAIL)
+        if one.params:
+            study.enqueue_trial(dict(one.params), user_attrs={_AGAIN: one.number})
+    return [one.number for one in left]

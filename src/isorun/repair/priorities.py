@@ -1,0 +1,335 @@
+"""Which action to try: the probability that it improves a trial with these symptoms, by counts, and one draw from it.
+
+A prior holds counts from other searches. An estimate starts at the mean of all actions and is refined by what is known
+of the parameter, of the way it is changed, of this edit, and of it with symptoms G, C, W and A, each level
+being the next one's prior with the weight of a few trials. What this search itself showed corrects that in turn.
+
+A prior can be wrong for a search. The guard asks what it would have said of the trials that there are, whoever
+proposed them, and a proposal is drawn without it as often as it is not to be trusted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from isorun.diagnose import Symptoms
+from isorun.repair.actions import Action, Edit, edit, jumps, single_edits
+from isorun.repair.searches import UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
+
+__all__ = ["Beliefs", "Prior", "PriorRow", "Proposal", "RankedAction", "propose", "ranked", "trust_in"]
+
+Level = tuple[str, ...]
+_ANY: Final = "*"
+_BASE: Final = 0.25
+"""How often an edit helps where nothing is known: three of four changes to a good configuration make it worse."""
+_BACK_OFF: Final = 4.0
+_WEIGHT: Final = 8.0
+_WEIGHT_WITHOUT: Final = 2.0
+_TRUST_BEFORE: Final = 3.0
+"""Log odds that a prior speaks of this problem before any trial is seen: twenty to one."""
+_RECENT: Final = 400
+_JUMP: Final = (2.0, 3.0)
+_STUCK_AFTER: Final = 8
+
+
+def levels_of(one: Edit, symptoms: Symptoms) -> tuple[Level, ...]:
+    """What an edit is counted under, the finest first: A, W, C and G are let go in this order, then the edit."""
+    a, c, g, w = (_ANY if symptom == "unknown" else symptom for symptom in symptoms)
+    way = one.after if one.rises is None else ("up" if one.rises else "down")
+    named = ("edit", one.meaning, one.before, one.after)
+    conditions = ((a, c, g, w), (_ANY, c, g, w), (_ANY, c, g, _ANY), (_ANY, _ANY, g, _ANY), (_ANY,) * 4)
+    chain = [(*named, *condition) for condition in conditions]
+    return (*dict.fromkeys(chain), ("way", one.meaning, way), ("parameter", one.meaning), ())
+
+
+@dataclass(frozen=True, slots=True)
+class PriorRow:
+    """How often an edit was tried on trials with these symptoms, and how often it improved them."""
+
+    edit: Edit
+    symptoms: Symptoms
+    tries: float
+    improved: float
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Counts from other searches, at every level. source, calibration: as its file tells them. noise: sd of a score."""
+
+    rows: tuple[PriorRow, ...]
+    source: str = ""
+    noise: float = 0.0
+    about: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        counts: dict[Level, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for row in self.rows:
+            for level in levels_of(row.edit, row.symptoms):
+                counts[level][0] += row.tries
+                counts[level][1] += row.improved
+        object.__setattr__(self, "_counts", {level: (n, k) for level, (n, k) in counts.items()})
+        object.__setattr__(self, "_known", {})
+
+    def counts(self, level: Level) -> tuple[float, float]:
+        """Tries and improvements at a level."""
+        found: tuple[float, float] = self._counts.get(level, (0.0, 0.0))  # type: ignore[attr-defined]
+        return found
+
+    def probability(self, one: Edit, symptoms: Symptoms) -> float:
+        """That the edit improves a trial with these symptoms, by back-off."""
+        levels = levels_of(one, symptoms)
+        known: dict[Level, float] = self._known  # type: ignore[attr-defined]
+        if levels[0] not in known:
+            tries, improved = self.counts(())
+            chance = (improved + _BASE) / (tries + 1)
+            for level in reversed(levels[:-1]):
+                tries, improved = self.counts(level)
+                chance = (improved + _BACK_OFF * chance) / (tries + _BACK_OFF)
+            known[levels[0]] = chance
+        return known[levels[0]]
+
+
+NO_PRIOR: Final = Prior(())
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """An edit that this search has made, by whoever: from a trial to another that differs in nothing else."""
+
+    edit: Edit
+    symptoms: Symptoms
+    improved: bool
+
+
+def observations(search: Search) -> list[Observation]:
+    """All edits that the search has made, forth and back. One to a trial that failed or was pruned helped nobody."""
+    over = [trial for trial in search.trials if trial.is_over and (trial.has_score or trial.state != "finished")]
+    over = over[-_RECENT:]
+    found = []
+    for i, j, parameter in _neighbours(search, over):
+        for one, other in ((over[i], over[j]), (over[j], over[i])):
+            made = edit(parameter, one.parameters[parameter.name], other.parameters[parameter.name])
+            if one.has_score and made.before != made.after:
+                better = other.has_score and search.gain(other) > search.gain(one) + search.margin
+                found.append(Observation(made, one.symptoms, better))
+    return found
+
+
+def _neighbours(search: Search, trials: Sequence[Trial]) -> Iterator[tuple[int, int, Parameter]]:
+    """The places of every two trials that differ in one parameter alone, and that parameter."""
+    if len(trials) < 2:
+        return
+    names = [parameter.name for parameter in search.space]
+    codes = np.array([_codes([trial.parameters.get(name, _MISSING) for trial in trials]) for name in names])
+    differ = (codes[:, :, None] != codes[:, None, :]) & (codes[:, :, None] >= 0) & (codes[:, None, :] >= 0)
+    for i, j in np.argwhere(np.triu(differ.sum(axis=0) == 1)):
+        yield int(i), int(j), search.space[int(np.argmax(differ[:, i, j]))]
+
+
+_MISSING: Final = object()
+
+
+def _codes(values: Sequence[Any]) -> npt.NDArray[np.int32]:
+    """Equal values as equal numbers; -1 where the trial has none."""
+    seen: dict[str, int] = {}
+    return np.array(
+        [-1 if value is _MISSING else seen.setdefault(repr(value), len(seen)) for value in values], dtype=np.int32
+    )
+
+
+class Beliefs:
+    """What a prior (or none) and this search's own edits say together.
+
+    At each level, from all actions down to the edit, what was seen is held against what had been expected up to there:
+    an estimate is multiplied by (improved + w) / (expected + w). At the edit itself, counts are added as they are.
+    """
+
+    def __init__(self, prior: Prior | None, seen: Sequence[Observation]) -> None:
+        self._prior = prior or NO_PRIOR
+        self._weight = _WEIGHT if prior is not None else _WEIGHT_WITHOUT
+        self._own: dict[Level, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self._ratios: list[dict[Level, float]] = []
+        chances = [self._prior.probability(one.edit, one.symptoms) for one in seen]
+        for depth in (1, 2, 3):
+            groups: dict[Level, list[float]] = defaultdict(lambda: [0.0, 0.0])
+            keys = [levels_of(one.edit, one.symptoms)[-depth] for one in seen]
+            for one, key, chance in zip(seen, keys, chances, strict=True):
+                groups[key][0] += chance
+                groups[key][1] += one.improved
+            ratios = {key: (k + _BACK_OFF) / (e + _BACK_OFF) for key, (e, k) in groups.items()}
+            chances = [min(chance * ratios[key], 0.99) for key, chance in zip(keys, chances, strict=True)]
+            self._ratios.append(ratios)
+        for one in seen:
+            self._own[_finest(one.edit)][0] += 1
+            self._own[_finest(one.edit)][1] += one.improved
+
+    def own(self, one: Edit) -> tuple[int, int]:
+        """How often this search made the edit, and how often that improved a trial."""
+        tries, improved = self._own.get(_finest(one), (0.0, 0.0))
+        return int(tries), int(improved)
+
+    def shape(self, one: Edit, symptoms: Symptoms) -> tuple[float, float]:
+        """The two numbers of the beta distribution of the chance that the edit improves."""
+        chance = self._prior.probability(one, symptoms)
+        levels = levels_of(one, symptoms)
+        for depth, ratios in enumerate(self._ratios, start=1):
+            chance *= ratios.get(levels[-depth], 1.0)
+        chance = min(max(chance, 0.001), 0.99)
+        tries, improved = self._own.get(_finest(one), (0.0, 0.0))
+        return self._weight * chance + improved, self._weight * (1 - chance) + tries - improved
+
+    def mean(self, one: Edit, symptoms: Symptoms) -> float:
+        """The chance that the edit improves."""
+        helps, harms = self.shape(one, symptoms)
+        return helps / (helps + harms)
+
+
+def _finest(one: Edit) -> Level:
+    return one.meaning, one.before, one.after
+
+
+def trust_in(prior: Prior, search: Search) -> float:
+    """The probability that a prior speaks of this search: the guard.
+
+    For any two trials a prior says which should be the better one: the odds of every edit between them against the way
+    back, multiplied. The likelihood of the order that was seen, against that by a coin, is tempered to n - 1
+    comparisons, for more than those are not independent.
+    """
+    trials = search.scored[-_RECENT:]
+    if len(trials) < 2:
+        return 1 / (1 + math.exp(-_TRUST_BEFORE))
+    odds = np.zeros((len(trials), len(trials)))
+    for parameter in search.space:
+        odds += _odds(prior, parameter, [trial.parameters.get(parameter.name, _MISSING) for trial in trials])
+    gains = np.array([search.gain(trial) for trial in trials])
+    later, earlier = np.tril_indices(len(trials), -1)
+    order = np.sign(gains[later] - gains[earlier])
+    told = order != 0
+    if not told.any():
+        return 1 / (1 + math.exp(-_TRUST_BEFORE))
+    agree = (odds[earlier, later] * order)[told]
+    evidence = float(np.mean(math.log(2) - np.logaddexp(0, -agree))) * (len(trials) - 1)
+    return float(1 / (1 + math.exp(-min(max(evidence + _TRUST_BEFORE, -50.0), 50.0))))
+
+
+def _odds(prior: Prior, parameter: Parameter, values: Sequence[Any]) -> npt.NDArray[np.float64]:
+    """By trial and trial: the log odds that going from the value of the one to that of the other improves."""
+    labels: dict[str, tuple[int, Value]] = {}
+    places = np.zeros(len(values), dtype=int)
+    for place, value in enumerate(values):
+        if value is _MISSING:
+            places[place] = -1
+        else:
+            places[place] = labels.setdefault(parameter.label(value), (len(labels), value))[0]
+    table = np.zeros((len(labels) + 1, len(labels) + 1))  # the last row and column: trials without this parameter
+    for i, one in labels.values():
+        for j, other in labels.values():
+            if i < j:
+                there = edit(parameter, one, other)
+                forth, back = (prior.probability(way, UNKNOWN_SYMPTOMS) for way in (there, there.reversed))
+                table[i, j] = math.log(max(forth, 1e-3) / max(back, 1e-3))
+                table[j, i] = -table[i, j]
+    return table[places[:, None], places[None, :]]
+
+
+@dataclass(frozen=True, slots=True)
+class RankedAction:
+    """An action with its chance to improve the best trial. tries, improved: of this search itself."""
+
+    action: Action
+    probability: float
+    tries: int
+    improved: int
+    prior_tries: float
+    prior_improved: float
+
+
+def ranked(search: Search, prior: Prior | None, rng: np.random.Generator) -> list[RankedAction]:
+    """All single edits of the best trial, the most promising first."""
+    best = search.best
+    if best is None:
+        return []
+    seen = observations(search)
+    trust = trust_in(prior, search) if prior is not None else 0.0
+    without = Beliefs(None, seen)
+    with_prior = Beliefs(prior, seen) if prior is not None else without
+    found = []
+    for action in single_edits(search, best, (trial.configuration for trial in search.trials), rng):
+        one = action.edits[0]
+        chance = trust * with_prior.mean(one, best.symptoms) + (1 - trust) * without.mean(one, best.symptoms)
+        counts = (prior or NO_PRIOR).counts(("edit", *_finest(one), *(_ANY,) * 4))
+        found.append(RankedAction(action, chance, *without.own(one), *counts))
+    return sorted(found, key=lambda one: -one.probability)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The next trial. origin: the trial that is changed. trust: in the prior. with_prior: whether it was asked."""
+
+    action: Action
+    origin: int
+    trust: float
+    with_prior: bool
+
+
+def propose(
+    search: Search,
+    prior: Prior | None,
+    rng: np.random.Generator,
+    *,
+    guard: bool = True,
+    taken: Iterable[Configuration] = (),
+) -> Proposal | None:
+    """One Thompson draw: of all actions the one whose drawn chance is largest; none when nothing new is in reach.
+
+    Two or three changes at once are among them where a prior says which ones go well together, and where single ones
+    stopped helping.
+
+    taken: configurations besides those of its trials that are under way. guard: whether a prior may be let go.
+    """
+    best = search.best
+    if best is None:
+        return None
+    tried = {*(trial.configuration for trial in search.trials), *taken}
+    singles = single_edits(search, best, (), rng)
+    trust = 0.0 if prior is None else (trust_in(prior, search) if guard else 1.0)
+    asked = bool(rng.random() < trust)
+    beliefs = Beliefs(prior if asked else None, observations(search))
+    drawn = {action.edits[0]: rng.beta(*beliefs.shape(action.edits[0], best.symptoms)) for action in singles}
+    candidates = [(drawn[action.edits[0]], action) for action in singles if action.configuration not in tried]
+    if asked or len(candidates) < len(singles) / 2 or _stuck(search, best):
+        factor = rng.beta(*_jump_shape(search))
+        candidates += [
+            (factor * (1 - math.prod(1 - drawn[one] for one in action.edits)), action)
+            for action in jumps(best, singles, tried, rng)
+        ]
+    if not candidates:
+        return None
+    return Proposal(max(candidates, key=lambda one: one[0])[1], best.number, trust, asked)
+
+
+def _stuck(search: Search, best: Trial) -> bool:
+    """Whether single edits of the best trial stopped helping."""
+    return sum(trial.origin == best.number and trial.is_over for trial in search.trials) >= _STUCK_AFTER
+
+
+def _jump_shape(search: Search) -> tuple[float, float]:
+    """What is left of the chance that one of several edits helps when all are made: learned from the jumps made."""
+    by_number = {trial.number: trial for trial in search.trials}
+    helped, harmed = _JUMP
+    for trial in search.trials:
+        origin = by_number.get(trial.origin) if trial.origin is not None else None
+        if origin is None or not trial.is_over or not origin.has_score:
+            continue
+        changed = sum(origin.parameters.get(name) != value for name, value in trial.parameters.items())
+        if changed > 1:
+            better = trial.has_score and search.gain(trial) > search.gain(origin) + search.margin
+            helped, harmed = helped + better, harmed + (not better)
+    return helped, harmed

@@ -1,0 +1,88 @@
+"""Priors as files: counts of edits from real trainings, their source, and how well they foretold searches held out.
+
+A file is written by benchmarks/repair/build_priors.py and never by hand. Those that lie here are shipped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from isorun.diagnose import Symptoms
+from isorun.errors import InputError
+from isorun.repair.actions import Edit
+from isorun.repair.priorities import Prior, PriorRow
+from isorun.repair.searches import SYMPTOMS
+
+__all__ = ["prior_from_json", "prior_of", "prior_to_json", "read_prior", "shipped_prior"]
+
+_FORMAT: Final = 1
+_HERE: Final = Path(__file__).parent
+
+
+def prior_of(given: Prior | str | Path | None) -> Prior | None:
+    """What a user names: a prior, a file, "shipped", or none."""
+    if given is None or isinstance(given, Prior):
+        return given
+    return shipped_prior() if str(given) == "shipped" else read_prior(Path(given))
+
+
+@cache
+def shipped_prior() -> Prior | None:
+    """All shipped files as one prior; none where none is shipped."""
+    found = [read_prior(path) for path in sorted(_HERE.glob("*.json"))]
+    if not found:
+        return None
+    return Prior(tuple(row for one in found for row in one.rows), source="; ".join(one.source for one in found))
+
+
+def read_prior(path: Path) -> Prior:
+    """The prior in a file."""
+    try:
+        return prior_from_json(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(f"the prior {path} cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(
+            f"{path} is no prior",
+            found=f"{type(error).__name__}: {error}",
+            allowed="a file written by benchmarks/repair/build_priors.py",
+        ) from None
+
+
+def prior_from_json(document: Mapping[str, Any]) -> Prior:
+    """The prior as its file holds it."""
+    if document["format"] != _FORMAT:
+        raise ValueError(f"format {document['format']!r}, which this isorun does not know")
+    about = {key: value for key, value in document.items() if key not in ("format", "counts")}
+    rows = tuple(_row(counted) for counted in document["counts"])
+    return Prior(rows, source=str(document["source"]), noise=float(document.get("noise") or 0.0), about=about)
+
+
+def _row(counted: Mapping[str, Any]) -> PriorRow:
+    tries, improved = float(counted["tries"]), float(counted["improved"])
+    if not 0 <= improved <= tries:
+        raise ValueError(f"{improved:g} of {tries:g} improved")
+    name, before, after = (str(counted[key]) for key in ("parameter", "from", "to"))
+    symptoms = Symptoms(**{symptom: str(counted.get(symptom, "unknown")) for symptom in SYMPTOMS})
+    return PriorRow(Edit(name, name, before, after, None, counted.get("rises")), symptoms, tries, improved)
+
+
+def prior_to_json(prior: Prior) -> dict[str, Any]:
+    """What is written to a file."""
+    counts = [
+        {
+            "parameter": row.edit.meaning,
+            "from": row.edit.before,
+            "to": row.edit.after,
+            **({} if row.edit.rises is None else {"rises": row.edit.rises}),
+            **{name: told for name, told in zip(SYMPTOMS, row.symptoms, strict=True) if told != "unknown"},
+            "tries": row.tries,
+            "improved": row.improved,
+        }
+        for row in prior.rows
+    ]
+    return {"format": _FORMAT, "source": prior.source, "noise": prior.noise, **prior.about, "counts": counts}

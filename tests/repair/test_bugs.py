@@ -1,0 +1,174 @@
+"""Bugs of searches: each is found where it is, since the right trial, and healthy searches seldom have one."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_searches import OPERATIONS, of_scores, search
+
+from isorun.repair.bugs import BUGS, Limits, find_bugs, patience_of
+from isorun.repair.searches import Trial
+
+
+def kinds(found, limits=Limits(), now=None):  # noqa: B008
+    return {bug.kind: bug for bug in find_bugs(found, limits, now)}
+
+
+def test_a_target_missed_in_time_is_a_performance_bug():
+    found = of_scores([0.1, 0.2, 0.3, 0.3, 0.3])
+    bug = kinds(found, Limits(target=0.5, time_limit=35))["performance"]
+    assert bug.since_trial == 3
+    assert "0.3" in bug.evidence
+    assert "0.5" in bug.evidence
+    assert "performance" not in kinds(found, Limits(target=0.5, time_limit=60))
+    assert "performance" not in kinds(found, Limits(target=0.25, time_limit=35))
+    assert "performance" not in kinds(found)
+
+
+def test_a_target_of_a_loss_is_reached_from_above():
+    found = of_scores([0.9, 0.4, 0.6], direction="lower")
+    assert "performance" not in kinds(found, Limits(target=0.5, time_limit=1))
+    assert "performance" in kinds(found, Limits(target=0.3, time_limit=1))
+
+
+def test_without_a_time_limit_the_pace_of_the_later_half_counts():
+    slow = of_scores([0.1, 0.3, 0.4, *[0.4] * 9, *[0.41] * 10])
+    assert kinds(slow, Limits(target=0.9))["performance"].since_trial == 11
+    quick = of_scores(np.linspace(0, 0.8, 22))
+    assert "performance" not in kinds(quick, Limits(target=0.9))
+
+
+def test_no_improvement_in_so_many_trials_is_an_ineffective_search():
+    found = of_scores([0.1, 0.2, 0.3, *[0.25] * 12])
+    bug = kinds(found)["ineffective-search"]
+    assert bug.since_trial == 3
+    assert "12 trials since trial 2" in bug.evidence
+    assert "ineffective-search" not in kinds(of_scores([0.1, 0.2, 0.3, *[0.25] * 9]))
+    assert "ineffective-search" in kinds(of_scores([0.1, 0.2, 0.3, *[0.25] * 4]), Limits(patience=4))
+
+
+def test_failed_trials_are_trials_without_improvement():
+    assert "ineffective-search" in kinds(of_scores([0.3, *[None] * 12]))
+
+
+def test_a_gain_within_noise_is_no_improvement():
+    scores = [0.5, *(0.5 + 0.001 * step for step in range(1, 15))]
+    assert "ineffective-search" not in kinds(of_scores(scores))
+    assert "ineffective-search" in kinds(of_scores(scores, noise=0.02))
+
+
+def test_a_search_that_improves_seldom_is_given_more_patience():
+    scores = [0.0] * 60
+    for step, at in enumerate((0, 20, 40)):
+        scores[at] = 0.1 * (step + 1)
+    assert patience_of(of_scores(scores[:41])) > 25
+    assert patience_of(of_scores([0.1, 0.2, 0.3])) == 10
+
+
+@pytest.mark.parametrize(("rate", "most"), [(0.1, 0.2), (0.2, 0.12), (0.4, 0.06)])
+def test_a_search_that_improves_at_its_rate_is_seldom_called_ineffective(rate, most):
+    """Judged after 40 trials: one of twenty by design, and more where few improvements tell the rate."""
+    rng = np.random.default_rng(5)
+    alarms = []
+    for _ in range(300):
+        gains = np.where(rng.random(40) < rate, 0.1, 0.0)
+        scores = np.where(gains > 0, np.cumsum(gains), -1.0)
+        scores[0] = 0.0
+        alarms.append("ineffective-search" in kinds(of_scores([float(score) for score in scores], rng)))
+    assert np.mean(alarms) < most
+
+
+def test_a_trial_far_longer_than_the_others_is_stalled():
+    trials = [Trial(n, "finished", 0.1 * n, {"lr": n}, seconds=10.0 + n, started=20.0 * n) for n in range(8)]
+    runs = Trial(8, "running", None, {"lr": 9}, started=200.0)
+    bug = kinds(search([*trials, runs], ()), now=200 + 1000)["stalled-trial"]
+    assert bug.since_trial == 8
+    assert "running for 1e+03 s" in bug.evidence
+    assert "stalled-trial" not in kinds(search([*trials, runs], ()), now=200 + 100)
+    assert "stalled-trial" not in kinds(search([*trials, runs], ()), Limits(time_limit=10_000), now=200 + 1000)
+    took = Trial(8, "finished", 0.1, {"lr": 9}, seconds=1000.0, started=200.0)
+    assert kinds(search([*trials, took], ()))["stalled-trial"].since_trial == 8
+
+
+def test_times_that_vary_a_lot_are_not_stalled():
+    rng = np.random.default_rng(2)
+    alarms = 0
+    for _ in range(200):
+        seconds = np.exp(rng.normal(3, 1, 40))
+        trials = [Trial(n, "finished", 0.1, {"lr": n}, seconds=float(s)) for n, s in enumerate(seconds)]
+        alarms += "stalled-trial" in kinds(search(trials, ()))
+    assert alarms / 200 < 0.05
+
+
+def test_configurations_tried_again_are_duplicates():
+    trials = [Trial(n, "finished", 0.1 * n, {"op0": "abc"[n % 3]}) for n in range(6)]
+    bug = kinds(search(trials, OPERATIONS[:1]))["duplicates"]
+    assert bug.since_trial == 3
+    assert "3 of 6" in bug.evidence
+    assert "trial 0" in bug.evidence
+    repeats = [*trials[:3], *(Trial(n, "finished", 0.1, {"op0": "a"}, proposed_by="repeat") for n in range(3, 9))]
+    assert "duplicates" not in kinds(search(repeats, OPERATIONS[:1]))
+
+
+def test_one_failure_again_and_again_names_the_value_it_comes_with():
+    def trial(number, activation, why=""):
+        state = "failed" if why else "finished"
+        return Trial(
+            number, state, None if why else 0.5, {"activation": activation, "lr": 10.0**-number}, why_failed=why
+        )
+
+    error = "Traceback\nRuntimeError: out of memory"
+    trials = [trial(0, "relu"), trial(1, "tanh", error), trial(2, "tanh", error), trial(3, "relu")]
+    assert "repeated-failure" not in kinds(search(trials))
+    bug = kinds(search([*trials, trial(4, "tanh", error)]))["repeated-failure"]
+    assert bug.since_trial == 1
+    assert "'RuntimeError: out of memory'" in bug.evidence
+    assert "3 of 3 with activation tanh" in bug.evidence
+
+
+def test_failures_without_a_word_are_one_only_where_a_value_is_to_blame():
+    rng = np.random.default_rng(1)
+    silent = of_scores([None if number % 5 == 0 else 0.5 for number in range(15)], rng)
+    assert "repeated-failure" not in kinds(silent)
+
+
+def test_random_failures_are_seldom_blamed_on_a_value():
+    rng = np.random.default_rng(3)
+    alarms = 0
+    for _ in range(200):
+        scores = [None if rng.random() < 0.05 else float(rng.random()) for _ in range(30)]
+        alarms += "repeated-failure" in kinds(of_scores(scores, rng))
+    assert alarms / 200 < 0.05
+
+
+def test_a_space_is_exhausted_when_all_was_tried_or_nothing_new_comes():
+    trials = [Trial(n, "finished", 0.1, {"op0": "abcd"[n % 4]}) for n in range(4)]
+    assert "all 4 configurations" in kinds(search(trials, OPERATIONS[:1]))["exhausted-space"].evidence
+    assert "exhausted-space" not in kinds(search(trials[:3], OPERATIONS[:1]))
+    again = [Trial(n, "finished", 0.1, {"op0": "ab"[n % 2]}) for n in range(22)]
+    assert kinds(search(again, OPERATIONS[:1]))["exhausted-space"].since_trial == 2
+
+
+def test_a_space_with_conditions_is_not_called_exhausted():
+    trials = [Trial(0, "finished", 0.1, {"op0": "a", "op1": "a"}), Trial(1, "finished", 0.1, {"op0": "b"})]
+    assert "exhausted-space" not in kinds(search(trials, OPERATIONS[:2]))
+
+
+@settings(max_examples=60)
+@given(st.lists(st.one_of(st.none(), st.floats()), max_size=30), st.sampled_from(["higher", "lower"]))
+def test_any_search_can_be_judged(scores, direction):
+    limits = Limits(target=0.5, time_limit=100)
+    for bug in find_bugs(of_scores(scores, direction=direction), limits, now=1e6):
+        assert bug.kind in BUGS
+        assert 0 <= bug.since_trial < len(scores)
+        assert bug.evidence
+
+
+def test_random_searches_without_noise_have_no_other_bug_than_being_ineffective():
+    rng = np.random.default_rng(9)
+    for _ in range(50):
+        scores = [float(score) for score in rng.normal(size=30)]
+        assert set(kinds(of_scores(scores, rng))) <= {"ineffective-search"}
+        assert not math.isnan(sum(scores))
