@@ -40,10 +40,10 @@ class Material:
 def made_material(images: Images, device: Any, train: int = 0, judged: int = 0) -> Material:
     """Put images on the device. A search judges by the last training images; the published test images stay unseen.
 
-    train, judged: how many; 0 takes four fifths, and one fifth.
+    train, judged: how many; 0 takes four fifths, and one fifth. At most a third is judged by.
     """
     count = len(images.train_labels)
-    judged = judged or count // 5
+    judged = min(judged or count // 5, count // 3)
     train = min(train or count - judged, count - judged)
     pixels = torch.from_numpy(images.train_images).permute(0, 3, 1, 2).contiguous().to(device)
     labels = torch.from_numpy(images.train_labels).to(device)
