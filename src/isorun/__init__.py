@@ -1,6 +1,7 @@
 """isorun: is this training result real, or is it noise, and what made it so?
 
-Inside a training, `log`, `result` and `digest` record what happens; outside isorun they do nothing.
+Inside a training, `log`, `result` and `digest` record what happens; outside isorun they do nothing. `watch` looks into
+a model while it trains, there and here.
 Everything else loads when it is first used, so that importing isorun costs a training next to nothing.
 """
 
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.deciding import StudyDecision, decide
+    from isorun.diagnose import Diagnosis
     from isorun.errors import IsorunError
     from isorun.questions import agree, compare, mixed_model, power, rank, summarize
     from isorun.reproducing import reproduce
     from isorun.scheduling import Outcome
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
-    from isorun.workflow import analyse, cells, records, run
+    from isorun.workflow import analyse, cells, doctor, records, run
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "Comparison",
     "Condition",
     "Decision",
+    "Diagnosis",
     "GroupSummary",
     "IsorunError",
     "Leaderboard",
@@ -56,6 +59,7 @@ __all__ = [
     "compare",
     "decide",
     "digest",
+    "doctor",
     "log",
     "mixed_model",
     "power",
@@ -66,6 +70,7 @@ __all__ = [
     "run",
     "stats",
     "summarize",
+    "watch",
 ]
 
 _LAZY = {
@@ -73,6 +78,7 @@ _LAZY = {
     "Comparison": "isorun.analysis.comparison",
     "Condition": "isorun.analysis.evidence",
     "Decision": "isorun.analysis.sequential",
+    "Diagnosis": "isorun.diagnose",
     "GroupSummary": "isorun.analysis.spreads",
     "IsorunError": "isorun.errors",
     "Leaderboard": "isorun.analysis.leaderboards.leaderboard",
@@ -91,6 +97,7 @@ _LAZY = {
     "cells": "isorun.workflow",
     "compare": "isorun.questions",
     "decide": "isorun.deciding",
+    "doctor": "isorun.workflow",
     "mixed_model": "isorun.questions",
     "power": "isorun.questions",
     "rank": "isorun.questions",
@@ -111,7 +118,7 @@ def log(
     **metrics: Any,
 ) -> None:
     """Record one row of metrics, usually once an epoch: `isorun.log(epoch=3, val_loss=0.2, val_acc=0.97)`."""
-    worker = _worker()
+    worker = _worker() or sys.modules.get("isorun.worker.api")  # the latter where `watch` was called outside isorun
     if worker is not None:
         worker.log(step, epoch=epoch, per_class=per_class, predictions=predictions, **metrics)
 
@@ -130,6 +137,16 @@ def digest(name: str, value: Any) -> None:
     worker = _worker()
     if worker is not None:
         worker.digest(name, value)
+
+
+def watch(model: Any, *, every: int | None = None) -> Any:
+    """Watch a model's training from inside: `watcher = isorun.watch(model)` before it begins, and nothing else.
+
+    Under `isorun run` the rows are part of the record, and `isorun doctor` says what is wrong; alone they are in
+    `watcher.rows`. every: sample each so-many-th step; by default as many as 0.1 % of the training's time pays for.
+    """
+    worker = _worker() or importlib.import_module("isorun.worker.api")
+    return worker.watch(model, every=every)
 
 
 def _worker() -> Any:

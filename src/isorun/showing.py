@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from isorun.analysis.sequential import Decision
     from isorun.analysis.spreads import Summaries
     from isorun.analysis.studies.study_result import StudyResult
+    from isorun.diagnose import Diagnosis
     from isorun.report import View
 
 __all__ = ["VIEWS", "html", "install", "text", "view_of"]
@@ -92,10 +93,61 @@ def _study(result: StudyResult) -> View:
     return View(verdict(result), study_tables(result), result.conditions)
 
 
+def _diagnosis(result: Diagnosis) -> View:
+    from isorun.analysis.evidence import Condition
+    from isorun.report import Column, Listing, Table, View
+
+    found = [(item.trace.name, problem) for item in result.examinations for problem in item.problems]
+    problems = Table(
+        name="problems",
+        title="Problems",
+        columns=tuple(
+            Column(title, key=title in {"run", "problem"}) for title in ("run", "problem", "epoch", "evidence")
+        ),
+        rows=tuple((run, problem.kind, _epoch(problem.epoch), problem.evidence) for run, problem in found),
+    )
+    symptoms = Table(
+        name="symptoms",
+        title="Symptoms",
+        columns=(
+            Column("run", key=True),
+            *(Column(title) for title in ("architecture", "convergence", "gradient", "weight")),
+        ),
+        rows=tuple((item.trace.name, *item.symptoms) for item in result.examinations),
+        notes=("unknown: nothing was watched or told that shows it.",),
+    )
+    remedies = {problem.kind: f"{problem.kind}: {'; '.join(problem.remedies)}" for _, problem in found}
+    missing: dict[str, list[str]] = {}
+    for kind, why in result.unexamined.items():
+        missing.setdefault(why, []).append(kind)
+    told = tuple(
+        Condition("not-examined", f"{', '.join(kinds)} could not be looked for", why) for why, kinds in missing.items()
+    )
+    listings = (Listing("what to try, the likeliest first", tuple(remedies.values())),) if found else ()
+    return View((_found(result),), (problems, symptoms) if found else (symptoms,), told, listings=listings)
+
+
+def _epoch(epoch: float | None) -> str:
+    return "–" if epoch is None else f"{epoch:g}"
+
+
+def _found(result: Diagnosis) -> str:
+    runs = len(result.examinations)
+    if not result.problems:
+        looked = "no problem found" if result.looked else "nothing could be looked at"
+        return f"{result.subject}: {looked}{f' in {runs} runs' if runs > 1 else ''}."
+    if runs == 1:
+        told = ", ".join(f"{item.kind} (epoch {_epoch(item.epoch)})" for item in result.problems)
+        return f"{result.subject}: {told}."
+    told = ", ".join(f"{kind} in {number} of {runs} runs" for kind, number in result.common.items())
+    return f"{result.subject}: {told}."
+
+
 VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "agreement": _agreement,
     "comparison": _comparison,
     "decision": _decision,
+    "diagnosis": _diagnosis,
     "leaderboard": _leaderboard,
     "mixed": _mixed,
     "power": _power,

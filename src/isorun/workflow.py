@@ -10,12 +10,13 @@ Wherever a store is asked for, it may be a folder, a URL, or a store that is ope
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from isorun.errors import IsorunError, NothingRecorded, StoreError, StudyError, known_names
 from isorun.scheduling import CellList, Observer, Outcome, carry_out
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
+    from isorun.diagnose import Diagnosis
     from isorun.execution import AbstractExecutor
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "analyse",
     "analyse_records",
     "cells",
+    "doctor",
     "load",
     "missing",
     "more_than",
@@ -66,6 +69,13 @@ Store = str | Path | AbstractStore | None
 _MOST_RECORDS: Final = 200
 """Enough to notice an edit; a study of ten thousand runs should not wait for all of them to be read."""
 _MOST_STUDIES: Final = 50
+_CELL_ID: Final = re.compile("[0-9a-f]{16}")
+
+
+class Watches(Protocol):
+    """What `isorun.watch` gives: rows of a training."""
+
+    rows: Sequence[Mapping[str, Any]]
 
 
 def load(source: str | Path | Study, *, store: Store = None) -> Study:
@@ -175,6 +185,46 @@ def analyse(study: Study | str | Path, *, store: Store = None, beyond: Iterable[
         found = opened.records(_ids(cells_of(study), beyond))
         told = (*_runs_beyond(study, opened), *store_conditions(opened))
     return analyse_records(study, found, told)
+
+
+def doctor(what: Study | str | Path | Watches | RunRecord, *, store: Store = None) -> Diagnosis:
+    """What is wrong inside the trainings of a study, in one run by its id, in a record, or in what a watcher saw."""
+    from isorun.diagnose import Diagnosis, Trace, examine
+
+    if isinstance(what, RunRecord):
+        traces, subject = [Trace.of_record(what)], what.run_id
+    elif isinstance(what, (Study, str, Path)):
+        found = _run_of(what, store) or _latest_attempts(records(what, store=store))
+        traces, subject = (
+            [Trace.of_record(record) for record in found],
+            what.name if isinstance(what, Study) else str(what),
+        )
+    else:
+        traces, subject = [Trace.of_rows(what.rows)], "this training"
+    return Diagnosis(subject, tuple(map(examine, traces)))
+
+
+def _run_of(what: Study | str | Path, store: Store) -> list[RunRecord]:
+    """The run of this id, or the newest of this cell; empty for what is no such id."""
+    cell, _, attempt = str(what).partition("-")
+    if isinstance(what, Study) or not _CELL_ID.fullmatch(cell) or not (attempt.isdigit() or not attempt):
+        return []
+    with _recorded(_place(None, store), f"the run {what}") as opened:
+        found = _latest_attempts(record for record in opened.records([cell]) if attempt in {"", str(record.attempt)})
+        if not found:
+            known = known_names(str(what), opened.run_ids())
+            raise NothingRecorded(
+                f"there is no run {what}", allowed=known, hint="isorun run --json lists the runs of a study"
+            )
+    return found
+
+
+def _latest_attempts(found: Iterable[RunRecord]) -> list[RunRecord]:
+    latest: dict[str, RunRecord] = {}
+    for record in found:
+        if record.cell.id not in latest or latest[record.cell.id].attempt < record.attempt:
+            latest[record.cell.id] = record
+    return list(latest.values())
 
 
 def _ids(declared: Iterable[Cell], beyond: Iterable[Cell]) -> Iterable[str]:

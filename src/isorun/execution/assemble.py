@@ -106,6 +106,7 @@ def assemble(ended: Ended) -> RunRecord:
         startup_seconds=events.startup_seconds,
         devices=tuple(ended.requested.get("devices", ())),
         where=ended.where,
+        watched=events.watched,
     )
 
 

@@ -45,6 +45,7 @@ _GAPS: Final = {"torn-events", "events-lost"}
 _MOST_FILES_TOLD: Final = 5
 _REQUEST: Final = "request.json"
 LAST_PRINTED: Final = "printed.json"
+MOST_WATCHED_ROWS: Final = 200
 
 
 def read_run_folder(folder: Path) -> EventLog:
@@ -101,6 +102,43 @@ class Points:
         return Series(self.steps, self.seconds, self.values)
 
 
+class WatchedRows:
+    """The rows of a watcher, thinned: a bounded number however long the training was.
+
+    Of many every second one is kept, then every fourth; always the first that was not finite, and the newest.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, dict[str, Any]]] = []
+        self._every = 1
+        self._seen = 0
+        self._went_wrong = -1
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    @property
+    def rows(self) -> tuple[dict[str, Any], ...]:
+        """Those that are kept, as they came."""
+        return tuple(row for _, row in self._rows)
+
+    def take(self, event: Event) -> None:
+        """Take the next row."""
+        row = {name: value for name, value in event.items() if name not in {"kind", "t"}}
+        if self._went_wrong < 0 and row.get("finite") is False:
+            self._went_wrong = self._seen
+        if self._rows and not self._stays(self._rows[-1][0]):
+            self._rows.pop()
+        self._rows.append((self._seen, row))
+        self._seen += 1
+        if len(self._rows) > MOST_WATCHED_ROWS:
+            self._every *= 2
+            self._rows = [*filter(lambda kept: self._stays(kept[0]), self._rows[:-1]), self._rows[-1]]
+
+    def _stays(self, place: int) -> bool:
+        return place % self._every == 0 or place == self._went_wrong
+
+
 class EventLog:
     """Collects events one by one. What it does not understand, as a newer worker may write it, is noted."""
 
@@ -116,12 +154,14 @@ class EventLog:
         self.startup_seconds: float | None = None
         self.notes: list[Note] = []
         self._points: dict[str, Points] = {}
+        self._watched = WatchedRows()
         self._takers: dict[str, Callable[[Event], None]] = {
             "start": self._take_start,
             "startup": self._take_startup,
             "row": self._take_row,
             "result": self._take_result,
             "predictions": self._take_predictions,
+            "watched": self._watched.take,
             "digest": self._take_digest,
             "seeded": self._take_seeded,
             "environment": self._take_environment,
@@ -161,6 +201,11 @@ class EventLog:
     def series(self) -> dict[str, Series]:
         """The series by metric, in the order in which the metrics first came."""
         return {name: points.series() for name, points in self._points.items()}
+
+    @property
+    def watched(self) -> tuple[Mapping[str, Any], ...]:
+        """What was watched inside the training."""
+        return self._watched.rows
 
     @property
     def has_gaps(self) -> bool:
@@ -252,6 +297,7 @@ class EventLog:
         if not self.start:
             self.start, self.startup_seconds = other.start, other.startup_seconds
         self.predictions = self.predictions or other.predictions
+        self._watched = self._watched or other._watched
         self.seeded += other.seeded
         self.notes += other.notes
 

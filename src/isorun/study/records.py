@@ -206,7 +206,7 @@ class RunRecord:
     sources: where each metric came from ("log", "stdout: <pattern>", "file: …", "tensorboard: …").
     startup_seconds: of the wall_seconds, those before the training's own work began (interpreter, imports of
     frameworks); None where that is not known. devices: those the run was lent. where: the machine ("host") and the
-    folder ("folder") it ran in.
+    folder ("folder") it ran in. watched: what `isorun.watch` saw inside the training, a row an epoch, as plain JSON.
     """
 
     cell: Cell
@@ -235,6 +235,7 @@ class RunRecord:
     startup_seconds: float | None = None
     devices: tuple[str, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)
+    watched: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def run_id(self) -> str:
@@ -242,8 +243,10 @@ class RunRecord:
         return f"{self.cell.id}-{self.attempt}"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON, the same for the same record."""
+        """Plain JSON, the same for the same record. Runs that were not watched look as they did before one could."""
         fields = {name: codec.write(getattr(self, name)) for name, codec in _codecs().items()}
+        if not self.watched:
+            del fields["watched"]
         return {"record": RECORD_VERSION, **fields}
 
     @classmethod
@@ -364,6 +367,7 @@ _BY_TYPE: Final = {
         lambda items, _: tuple(Note(*item) for item in items),
     ),
     "tuple[str, ...]": _Codec(list, lambda items, _: tuple(items)),
+    "tuple[Mapping[str, Any], ...]": _Codec(list, lambda items, _: tuple(items)),
 }
 
 

@@ -1,4 +1,4 @@
-"""The calls a training makes, also where no isorun is installed. Outside isorun they do nothing."""
+"""The calls a training makes, also where no isorun is installed. Outside isorun they do nothing; `watch` watches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any, Mapping, Sequence
 
 from . import recorder
 
-__all__ = ["digest", "log", "result"]
+_watching: Any = None
+
+__all__ = ["digest", "log", "result", "watch"]
 
 
 def log(
@@ -24,6 +26,8 @@ def log(
     current = recorder.active()
     if current is not None:
         current.log(step, epoch=epoch, per_class=per_class, predictions=predictions, **metrics)
+    if epoch is not None and _watching is not None:
+        _watching.marked(epoch, metrics)
 
 
 def result(
@@ -46,6 +50,18 @@ def digest(name: str, obj: Any, step: Any = None) -> str | None:
     return None if current is None else current.digest(name, obj, step)
 
 
+def watch(model: Any, *, every: int | None = None) -> Any:
+    """Watch a model's training from inside: `isorun.watch(model)` before it begins; a `Watcher` with `rows`.
+
+    every: sample each so-many-th step; by default as many as 0.1 % of the training's time pays for.
+    """
+    global _watching  # noqa: PLW0603  most trainings are not watched, and load nothing for it
+    from . import watching
+
+    _watching = watching
+    return watching.watch(model, every=every)
+
+
 class StandInFinder:
     """Ends `sys.meta_path`: it is asked only when no other finder knows isorun."""
 
@@ -63,7 +79,7 @@ class StandInFinder:
 
     def exec_module(self, module: ModuleType) -> None:
         """Give the module the public calls."""
-        module.__doc__ = "What a training needs of isorun: log, result, digest."
+        module.__doc__ = "What a training needs of isorun: log, result, digest, watch."
         for name in __all__:
             setattr(module, name, globals()[name])
         module.__all__ = list(__all__)  # type: ignore[attr-defined]

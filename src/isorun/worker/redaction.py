@@ -237,7 +237,7 @@ def secret_values(environ: Mapping[str, str]) -> Set[str]:
 def withheld_values(argv: Sequence[str], environ: Mapping[str, str]) -> Set[str]:
     """What `redacted_argv` takes out of a command line: the same values are masked where a training prints them."""
     values: Set[str] = set()
-    for before, after in zip(map(str, argv), redacted_argv(argv, environ)):  # noqa: B905 - Python 3.8
+    for before, after in zip(map(str, argv), redacted_argv(argv, environ)):
         if before != after:
             values.update(_taken_out(before, after))
             values.update(_logins(before))

@@ -397,7 +397,7 @@ class Evidence:
         for event in taken:
             kind = event.get("kind")
             self._last = str(kind)
-            if kind in ("row", "result", "predictions"):
+            if kind in ("row", "result", "predictions", "watched"):
                 self._logged = True
             elif kind in ("digest", "seeded"):
                 self._weights = True

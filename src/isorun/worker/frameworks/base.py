@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping, S
 if TYPE_CHECKING:
     from ..levels import Settings
     from ..recorder import Recorder
+    from ..watching import Watcher
 
 Hash = Callable[[bytes], None]
 
@@ -100,6 +101,10 @@ class Framework:
 
     def array(self, value: Any) -> Any | None:  # noqa: ARG002
         """A NumPy array of an array of this framework's own; None for anything else."""
+        return None
+
+    def probe(self, module: ModuleType, model: Any, watcher: Watcher) -> Any | None:  # noqa: ARG002
+        """What looks into a model of this framework for a watcher, with a `stop()`; None for what is no such model."""
         return None
 
     def hash_array(self, update: Hash, name: str, value: Any) -> bool:  # noqa: ARG002

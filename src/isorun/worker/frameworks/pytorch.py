@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 import warnings
 from types import ModuleType
-from typing import Any, Callable, ClassVar, FrozenSet, Mapping
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping
 
 from .. import seeding
 from ..levels import Settings
 from ..recorder import FINAL_WEIGHTS, INITIAL_WEIGHTS, Recorder, guarded
 from .base import Framework, Hash, Watch, framed
+
+if TYPE_CHECKING:
+    from ..watching import Watcher
 
 MAX_DIGEST_BYTES = 2 * 2**30
 _NONDETERMINISTIC = "does not have a deterministic implementation"
@@ -126,6 +129,14 @@ class Torch(Framework):
             return None
         plain = value.detach().cpu()
         return (plain.float() if plain.is_floating_point() else plain).numpy()
+
+    def probe(self, module: ModuleType, model: Any, watcher: Watcher) -> Any | None:
+        """Hooks for the steps that are sampled; nothing where torch is too old to have hooks for all optimizers."""
+        if not isinstance(model, module.nn.Module):
+            return None
+        from .probes.pytorch import TorchProbe  # only watched trainings need it
+
+        return TorchProbe(module, model, watcher)
 
     def hash_array(self, update: Hash, name: str, value: Any) -> bool:
         """Memory as it lies: works for bfloat16 and without NumPy, and copies nothing."""

@@ -1,0 +1,50 @@
+"""Oscillation: the training throws away what it learned, again and again.
+
+AUTOTRAINER's rule: the accuracy swings by 0.03 or more in a fifth of the epochs. Only swings down count, for going up
+is what a training is for. Without an accuracy: a loss that rises by a fifth.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from isorun.diagnose import NOT_TOLD, AbstractDetector, Curve, Problem, Trace
+
+SWING: Final = 0.03
+LOSS_SWING: Final = 0.2
+SHARE_OF_EPOCHS: Final = 0.2
+LEAST_EPOCHS: Final = 6
+
+
+class Detector(AbstractDetector):
+    """Looks at accuracy, or loss, epoch by epoch."""
+
+    kind = "oscillation"
+    remedies: ClassVar = (
+        "Adam in place of plain SGD",
+        "a learning rate a tenth as large, or one that falls with time",
+        "a larger batch",
+        "less momentum",
+    )
+
+    def lacks(self, trace: Trace) -> str:
+        """Enough epochs to tell a swing from a start."""
+        if max(len(trace.judged.values), len(trace.loss.values)) >= LEAST_EPOCHS:
+            return ""
+        return f"fewer than {LEAST_EPOCHS} epochs" if trace.judged.values or trace.loss.values else NOT_TOLD
+
+    def examine(self, trace: Trace) -> Problem | None:
+        """Count the epochs that ended clearly worse than they began."""
+        judged = trace.judged
+        if len(judged.values) >= LEAST_EPOCHS:
+            falls = [place for place, change in enumerate(judged.changes) if change <= -SWING]
+            return self._told(judged, falls, f"the accuracy fell by {SWING:g} or more")
+        loss = trace.loss
+        pairs = zip(loss.values, loss.changes, strict=False)
+        rises = [place for place, (value, change) in enumerate(pairs) if change >= LOSS_SWING * abs(value)]
+        return self._told(loss, rises, "the loss rose by a fifth or more")
+
+    def _told(self, curve: Curve, places: list[int], what: str) -> Problem | None:
+        if len(places) < SHARE_OF_EPOCHS * len(curve.changes):
+            return None
+        return self.found(curve.epochs[places[0] + 1], f"{what} in {len(places)} of {len(curve.changes)} epochs")

@@ -1,0 +1,1 @@
+"""What looks into models while they train, a framework a file; loaded only where a training is watched."""
