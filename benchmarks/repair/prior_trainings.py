@@ -14,7 +14,7 @@ import argparse
 import json
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from isorun.zoo.studies.dream.space import SPACE, Value
 
 _ROUNDS: Final = 4
 _CHANGES: Final = 10
-_EPOCHS: Final = 5
+_EPOCHS: Final = 6
 _TRAIN, _JUDGED = 3000, 1500
 
 
@@ -95,33 +95,35 @@ def _changed(generator: np.random.Generator, at: dict[str, Value]) -> dict[str, 
 
 def _trained(
     generator: np.random.Generator, material: Any, config: dict[str, Value], rounds: int, changed: str | None
-) -> Iterator[Any]:
+) -> Generator[dict[str, Any], None, float]:
     """Train and give the line; the score is what this returns."""
     import torch
-    from isorun.diagnose import Trace, symptoms_of
 
     import isorun
+    from isorun.diagnose import Trace, symptoms_of
     from isorun.zoo.studies.dream.training import SearchedTraining
 
     began, epochs, failed = time.monotonic(), [], ""
     watcher = None
     try:
         training = SearchedTraining(config, material, seed=int(generator.integers(2**31)), epochs=_EPOCHS)
-        watcher = isorun.watch(training.network)
+        watcher = isorun.watch(training.network, every=16)
         for epoch in training.epochs():
             told = {"loss": epoch.loss, "accuracy": epoch.accuracy}
             epochs.append({**told, "val_loss": epoch.val_loss, "val_accuracy": epoch.val_accuracy})
             watcher.mark(epoch=epoch.epoch, **epochs[-1])
     except (RuntimeError, torch.OutOfMemoryError) as error:
         failed = str(error).partition("\n")[0]
+    if watcher is not None:
+        watcher.stop()
     score = max((row["val_accuracy"] for row in epochs), default=0.0)
-    symptoms = None if watcher is None else symptoms_of(Trace.of_watcher(watcher))
+    symptoms = None if watcher is None else symptoms_of(Trace.of_rows(watcher.rows, parameters=config))
     yield {
         "round": rounds,
         "changed": changed,
         "config": config,
         "epochs": [{name: round(value, 5) for name, value in row.items()} for row in epochs],
-        "symptoms": None if symptoms is None else symptoms.to_json(),
+        "symptoms": None if symptoms is None else symptoms._asdict(),
         "score": round(score, 5),
         "seconds": round(time.monotonic() - began, 3),
         "failed": failed,
