@@ -266,10 +266,10 @@ def _run_of(what: Study | str | Path, store: Store) -> list[RunRecord]:
     cell, _, attempt = str(what).partition("-")
     if isinstance(what, Study) or not _CELL_ID.fullmatch(cell) or not (attempt.isdigit() or not attempt):
         return []
-    with _recorded(_place(None, store), f"the run {what}") as opened:
-        found = _latest_attempts(record for record in opened.records([cell]) if attempt in {"", str(record.attempt)})
+    with _recorded(_place(None, store), None) as kept:
+        found = _latest_attempts(record for record in kept.records([cell]) if attempt in {"", str(record.attempt)})
         if not found:
-            known = known_names(str(what), opened.run_ids())
+            known = known_names(str(what), kept.run_ids())
             raise NothingRecorded(
                 f"there is no run {what}", allowed=known, hint="isorun run --json lists the runs of a study"
             )
