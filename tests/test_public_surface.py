@@ -14,6 +14,8 @@ import isorun
 from isorun import showing, stats
 from isorun.analysis import Told
 from isorun.errors import InputError, IsorunError
+from isorun.repair.diagnosis import diagnose
+from isorun.repair.searches import Parameter, Search, Trial
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 
@@ -38,6 +40,7 @@ def answers():
     yield isorun.mixed_model(TABLE, "acc ~ model + (1|seed)")
     yield stats.decide(TABLE["acc"][:8], TABLE["acc"][8:], direction="higher")
     yield from of_a_study()
+    yield of_a_search()
 
 
 def of_a_study():
@@ -47,7 +50,14 @@ def of_a_study():
     isorun.run(study, store=store, executor=executor)
     yield isorun.records(study, store=store)
     yield isorun.analyse(study, store=store)
+    yield isorun.doctor(study, store=store)
     yield isorun.decide(study, store=store, executor=executor, max_runs=8)
+
+
+def of_a_search():
+    rates = (0.3, 0.1, 0.03, 0.01)
+    trials = [Trial(number, "finished", 0.9 - rate, {"lr": rate}) for number, rate in enumerate(rates)]
+    return diagnose(Search("made", "search", "higher", (Parameter("lr", "float", low=1e-3, high=1.0),), tuple(trials)))
 
 
 ANSWERS = {type(answer).__name__: answer for answer in answers()}

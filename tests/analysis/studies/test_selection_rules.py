@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.analysis.studies.judged import judged_metrics
 from isorun.analysis.studies.selection import FINAL, best_place, select, selections_of
+from isorun.analysis.studies.study_metrics import judged_metrics
 from isorun.study.design import Metric, Selection
 from isorun.study.records import Series
 from record_builder import make_record, make_series
