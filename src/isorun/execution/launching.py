@@ -167,13 +167,16 @@ class Launched:
 
 
 class Launcher:
-    """Starts runs in one mode: "fresh", "warm" where possible, or "auto": warm where that changes nothing."""
+    """Starts runs in one mode: "fresh", "warm" where possible, or "auto": warm where that changes nothing.
+
+    keepers: what everything that runs here is started under.
+    """
 
     def __init__(self, mode: str, grace_seconds: float, standard_input: StandardInput) -> None:
         self._mode = mode
         self._grace_seconds = grace_seconds
         self._input = standard_input
-        self._keepers = Keepers()
+        self.keepers = Keepers()
         self._servers: WarmServers | None = None
         self._lock = threading.Lock()
 
@@ -204,13 +207,13 @@ class Launcher:
             if self._servers is None:
                 from isorun.execution.warm import WarmServers  # noqa: PLC0415  most runs are fresh
 
-                self._servers = WarmServers(self._keepers, self._grace_seconds)
+                self._servers = WarmServers(self.keepers, self._grace_seconds)
             return self._servers
 
     def _fresh(self, ready: ReadyRun, stdin: int | None, *notes: Note) -> Launched:
         _write_request(ready, "fresh")
         running = KeptProcess(
-            self._keepers,
+            self.keepers,
             ready.argv,
             env=ready.env,
             working_folder=ready.job.working_folder,
@@ -224,7 +227,7 @@ class Launcher:
         """End all fork servers and what runs on them."""
         if self._servers is not None:
             self._servers.close()
-        self._keepers.close()
+        self.keepers.close()
 
 
 def _has_fixed_hashes(ready: ReadyRun) -> bool:
