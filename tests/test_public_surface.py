@@ -47,6 +47,7 @@ def of_a_study():
     isorun.run(study, store=store, executor=executor)
     yield isorun.records(study, store=store)
     yield isorun.analyse(study, store=store)
+    yield isorun.doctor(study, store=store)
     yield isorun.decide(study, store=store, executor=executor, max_runs=8)
 
 

@@ -20,6 +20,7 @@ from isorun.session import (
     runs_folder,
     store_place,
 )
+from isorun.standing import status
 from isorun.store.folder import FolderStore
 from isorun.study.design import Study
 from isorun.study.records import Note
@@ -191,7 +192,7 @@ def test_only_a_store_that_is_a_folder_has_run_folders_inside(tmp_path):
         assert runs_folder(store) == tmp_path / "box" / "runs"
 
 
-@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, workflow.status])
+@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, status])
 def test_what_a_store_of_others_raises_while_it_is_read_names_it(ask):
     class Torn(MemoryStore):
         def records(self, cell_ids=None):
@@ -203,7 +204,7 @@ def test_what_a_store_of_others_raises_while_it_is_read_names_it(ask):
         ask(Study("s", approaches={"a": "true"}), store=Torn())
 
 
-@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, workflow.status])
+@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, status])
 def test_a_store_that_cannot_be_reached_is_not_taken_for_one_that_is_not_there(ask, monkeypatch):
     def down(place, *, create):
         raise StoreError(f"{place} does not answer", found="connection refused")

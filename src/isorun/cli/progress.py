@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from isorun.analysis.evidence import Condition
     from isorun.store import Holder
     from isorun.study.cells import Cell
     from isorun.study.design import Study
@@ -75,6 +76,11 @@ class Progress(Observer):
     ) -> None:
         if self._live and self._total:
             self._write("\r\x1b[K")
+
+    def warned(self, condition: Condition) -> None:
+        """At once, since whoever reads it may want to stop before hours of runs."""
+        self._say(f"isorun: warning: {condition.message}")
+        self._say(f"  next:    {condition.next_step}")
 
     def work_planned(self, runs: int) -> None:
         """How many more runs are to come; a decision plans more of them after each look."""

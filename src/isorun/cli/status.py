@@ -20,7 +20,7 @@ from isorun.cli.progress import row_text
 from isorun.errors import harmless
 
 if TYPE_CHECKING:
-    from isorun.workflow import RunInProgress, Status
+    from isorun.standing import RunInProgress, Status
 
 __all__ = ["declare", "execute"]
 
@@ -38,11 +38,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Say how things stand, once or until nothing runs."""
-    from isorun import workflow
+    from isorun.standing import status
 
     shown = ""
     while True:
-        told = workflow.status(options.study, store=options.store)
+        told = status(options.study, store=options.store)
         text = _json(told, options) if options.json else "\n".join(_lines(told))
         if text != shown:
             print(f"\x1b[H\x1b[J{text}" if options.watch and sys.stdout.isatty() else text, flush=True)
