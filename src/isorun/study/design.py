@@ -74,7 +74,7 @@ KEYS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedRuns:
     """What one call asked of a command: runs at a level, with these seeds, so often each."""
 
     level: Level
@@ -114,7 +114,7 @@ class Study:
     policy: Policy
     folder: str = field(compare=False)
     withheld: Mapping[str, Mapping[str, str]] = field(compare=False, repr=False)
-    asked: tuple[Asked, ...] = field(compare=False, repr=False)
+    asked: tuple[AskedRuns, ...] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -283,8 +283,8 @@ def together(study: Study, kept: Study) -> Study:
     return _with(both, asked=tuple(dict.fromkeys((*_asked_of(kept), *_asked_of(study)))))
 
 
-def _asked_of(study: Study) -> tuple[Asked, ...]:
-    return study.asked or tuple(Asked(level, study.seeds, study.repeats) for level in study.levels)
+def _asked_of(study: Study) -> tuple[AskedRuns, ...]:
+    return study.asked or tuple(AskedRuns(level, study.seeds, study.repeats) for level in study.levels)
 
 
 def _approach_names(commands: Sequence[Sequence[str]]) -> list[str]:
