@@ -14,7 +14,7 @@ LAYERS = [
     {"__main__", "testing"},
     {"cli"},
     {"deciding", "reproducing", "repair", "share"},
-    {"questions", "standing", "stats"},
+    {"questions", "in_progress", "stats"},
     {"workflow"},
     {"reuse", "scheduling"},
     {"session"},

@@ -11,6 +11,7 @@ import pytest
 
 from isorun import plugins, session, workflow
 from isorun.errors import NothingRecorded, PluginError, StoreError, StudyError
+from isorun.in_progress import status
 from isorun.session import (
     ExecutorOptions,
     is_there,
@@ -20,7 +21,6 @@ from isorun.session import (
     runs_folder,
     store_place,
 )
-from isorun.standing import status
 from isorun.store.folder import FolderStore
 from isorun.study.design import Study
 from isorun.study.records import Note

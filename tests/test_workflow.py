@@ -4,8 +4,8 @@ import pytest
 
 from isorun import workflow
 from isorun.errors import InputError, NothingRecorded, StudyError
+from isorun.in_progress import status
 from isorun.scheduling import Observer
-from isorun.standing import status
 from isorun.store.folder import FolderStore
 from isorun.study.design import Study, adhoc_study, with_key
 from isorun.study.records import Note, RunState

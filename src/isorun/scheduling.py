@@ -35,7 +35,7 @@ from isorun.study.records import Note, RunRecord, RunState
 if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
 
-__all__ = ["INTERRUPTED", "AbstractAgenda", "CellList", "Observer", "Outcome", "carry_out"]
+__all__ = ["INTERRUPTED", "AbstractAgenda", "CellList", "Observer", "Outcome", "carry_out", "row_text"]
 
 INTERRUPTED: Final = "interrupted"
 _LOOK_AGAIN_SECONDS: Final = 0.5
@@ -110,6 +110,17 @@ class Observer:
 
     def waiting_for_room(self) -> None:
         """Nothing runs, and the executor has no room for a run; told once until it has."""
+
+
+def row_text(row: Mapping[str, Any]) -> str:
+    """One logged row in a few words: its step and its first values."""
+    values = row.get("values", {})
+    step = row.get("step")
+    shown = ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float | int) else f"{name} {value}"
+        for name, value in list(values.items())[:4]
+    )
+    return f"{f'at {step:g}: ' if isinstance(step, float | int) else ''}{shown}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

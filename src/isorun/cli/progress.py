@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from isorun.cli import duration
 from isorun.environments.interpreter import interpreters_of
 from isorun.errors import harmless
-from isorun.scheduling import Observer
+from isorun.scheduling import Observer, row_text
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
@@ -27,18 +27,7 @@ if TYPE_CHECKING:
     from isorun.study.cells import Cell
     from isorun.study.design import Study
 
-__all__ = ["Progress", "row_text"]
-
-
-def row_text(row: Mapping[str, Any]) -> str:
-    """One logged row in a few words: its step and its first values."""
-    values = row.get("values", {})
-    step = row.get("step")
-    shown = ", ".join(
-        f"{name} {value:.4g}" if isinstance(value, float | int) else f"{name} {value}"
-        for name, value in list(values.items())[:4]
-    )
-    return f"{f'at {step:g}: ' if isinstance(step, float | int) else ''}{shown}"
+__all__ = ["Progress"]
 
 
 def _spread(values: list[float]) -> str:

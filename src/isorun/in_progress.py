@@ -6,14 +6,18 @@ from the folders of the runs.
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from isorun.errors import harmless
 from isorun.execution.output import last_row
+from isorun.scheduling import row_text
 from isorun.session import runs_folder
 from isorun.store import AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of
@@ -30,6 +34,14 @@ class RunInProgress:
     holder: Holder
     label: str
     row: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """What runs, for how long, by whom, and what it logged last."""
+        holder = self.holder
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(holder.since)).total_seconds()
+        for_long = timedelta(seconds=max(round(seconds), 0))
+        row = f": {row_text(self.row)}" if self.row else ""
+        return harmless(f"{self.label}, for {for_long}, by process {holder.pid} on {holder.host}{row}")
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -57,6 +69,18 @@ class Status:
     failed: int
     missing: int | None
     running: tuple[RunInProgress, ...]
+
+    def __str__(self) -> str:
+        """How many runs are finished, running, missing and failed; then a line a run in progress."""
+        total = f" of {self.total}" if self.total is not None else ""
+        counts = [f"{self.finished}{total} finished", f"{len(self.running)} running"]
+        counts += [f"{self.missing} missing"] if self.missing else []
+        counts += [f"{self.failed} of them failed" if self.missing else f"{self.failed} failed"] if self.failed else []
+        head = harmless(f"{self.study or 'this store'}: {', '.join(counts)}")
+        return "\n".join((head, *(f"  {run}" for run in self.running)))
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{html.escape(line)}</p>" for line in str(self).splitlines())
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""

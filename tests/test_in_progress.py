@@ -5,7 +5,7 @@ import json
 import pytest
 
 from isorun.errors import NothingRecorded
-from isorun.standing import status
+from isorun.in_progress import status
 from isorun.store.folder import FolderStore
 from isorun.study.cells import cells_of
 from isorun.study.design import Study, changed
