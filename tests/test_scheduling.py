@@ -215,8 +215,8 @@ def test_a_cell_that_somebody_else_finished_while_we_ran_it_is_theirs_and_stops_
     agenda = Listening(cells_of(study))
     outcome, _, _ = carried(study, StubExecutor(state_of=overtaken), store, agenda=agenda)
     assert (len(outcome.records), outcome.elsewhere, outcome.stopped) == (2, 1, "")
-    assert [note.code for note in outcome.notes] == ["made-elsewhere"]
-    assert lost.label in outcome.notes[0].message
+    assert [condition.code for condition in outcome.conditions] == ["made-elsewhere"]
+    assert lost.label in outcome.conditions[0].message
     assert [record.results["acc"] for record in store.records([lost.id])] == [0.125]
     assert sorted(cell for cell, _, final in agenda.heard if final) == sorted(cell.id for cell in cells_of(study))
     assert not store.holders()
@@ -244,7 +244,7 @@ def test_a_cell_whose_claim_somebody_else_took_over_is_waited_for_and_stops_nobo
     outcome, _, _ = carried(study, StubExecutor(state_of=overtaken), store, waits)
     assert waits.seen == [(lost.id, os.getpid())]
     assert (len(outcome.records), outcome.elsewhere, outcome.stopped) == (1, 1, "")
-    assert [note.code for note in outcome.notes] == ["made-elsewhere"]
+    assert [condition.code for condition in outcome.conditions] == ["made-elsewhere"]
     assert [record.results["acc"] for record in store.records([lost.id])] == [0.125]
 
 

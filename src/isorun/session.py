@@ -118,8 +118,8 @@ def blaming(kind: str, part: object, *, but: tuple[type[Exception], ...] = ()) -
 
 def store_place(store: str | Path | None, folder: str | Path = ".") -> str:
     """Where records are kept: as said, else as ISORUN_STORE says, else `.isorun` in the folder."""
-    chosen = store or os.environ.get("ISORUN_STORE")
-    return str(folder_of(str(chosen)) or chosen) if chosen else str(Path(folder) / STORE_NAME)
+    chosen = (os.environ.get("ISORUN_STORE") or None) if store is None else str(store)
+    return str(Path(folder) / STORE_NAME) if chosen is None else str(folder_of(chosen) or chosen)
 
 
 def folder_of(place: str) -> Path | None:
