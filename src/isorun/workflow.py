@@ -31,7 +31,7 @@ from isorun.session import (
     store_place,
 )
 from isorun.store import PLANS, STUDIES, AbstractStore, Holder
-from isorun.study.cells import Cell, cells_of, withheld_hashes
+from isorun.study.cells import Cell, cells_of, recorded_command, withheld_hashes
 from isorun.study.design import (
     Study,
     extends,
@@ -578,10 +578,9 @@ def _renamed(study: Study, store: AbstractStore) -> Iterator[Condition]:
     if before is None or extends(with_key(study, store.key), before):
         return
     from isorun.analysis.evidence import Condition
-    from isorun.worker.redaction import redacted_argv
 
     kept = {approach.command for approach in before.approaches.values()}
-    if kept.isdisjoint(tuple(redacted_argv(item.command, {})) for item in study.approaches.values()):
+    if kept.isdisjoint(recorded_command(study, item) for item in study.approaches.values()):
         was = f"of another command ({shlex.join(next(iter(kept)))})"
     else:
         was = "of this command with another environment, interpreter or secret, or with its own seeds"
