@@ -12,10 +12,9 @@ from isorun.analysis.evidence import Condition, some
 from isorun.errors import IsorunError, StudyError
 from isorun.execution.resources import read_another_input
 from isorun.store import STUDIES, AbstractStore
-from isorun.study.cells import Cell, cells_of
+from isorun.study.cells import Cell, cells_of, recorded_command
 from isorun.study.design import Study, extends, kept_study, with_key
 from isorun.study.records import RunRecord, RunState
-from isorun.worker.redaction import redacted_argv
 from isorun.worker.usercode import code_version, hash_of_file
 
 __all__ = ["kept_before", "recalled", "reuse_conditions"]
@@ -76,7 +75,7 @@ def _renamed(study: Study, store: AbstractStore) -> Iterator[Condition]:
     if before is None or extends(with_key(study, store.key), before):
         return
     kept = {approach.command for approach in before.approaches.values()}
-    if kept.isdisjoint(tuple(redacted_argv(item.command, {})) for item in study.approaches.values()):
+    if kept.isdisjoint(recorded_command(study, item) for item in study.approaches.values()):
         was = f"of another command ({shlex.join(next(iter(kept)))})"
     else:
         was = "of this command with another environment, interpreter or secret, or with its own seeds"
