@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["declare", "execute"]
 
 _MOST_SHOWN: Final = 1000
+_TOLD_AT_ONCE: Final = frozenset(["shared-device", "bad-return"])
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -73,8 +74,8 @@ def _carry_out(study: Study, options: argparse.Namespace, store: workflow.Store)
             workflow.remember(study, store=session.store)
         with Progress(study, sys.stderr) as progress:
             outcome = workflow.run_missing(study, session, progress)
-        told = (*workflow.outcome_conditions(outcome), *_sharing(outcome), *workflow.store_conditions(session.store))
-        conditions = (*conditions, *told)
+        conditions = (*conditions, *workflow.outcome_conditions(outcome), *_seen_in_runs(study, outcome))
+        conditions = (*conditions, *workflow.store_conditions(session.store))
         _print(study, outcome, progress, options, conditions=conditions, store=session.store)
     return _exit_code(outcome)
 
@@ -142,13 +143,19 @@ def _print(
         print(f"next: isorun report {name}{f' --store {options.store}' if options.store else ''}")
 
 
-def _sharing(outcome: Outcome) -> list[Condition]:
-    """Runs that had a device together, told at once: whoever started them can still change that."""
-    if not any(note.code == "shared-device" for record in outcome.records for note in record.notes):
-        return []
-    from isorun.analysis.studies.conditions import shared_device
+def _seen_in_runs(study: Study, outcome: Outcome) -> tuple[Condition, ...]:
+    """What the runs say of themselves, told at once; most say nothing, and then nothing is loaded."""
+    noted = (
+        note.code in _TOLD_AT_ONCE or (note.code == "no-worker" and record.cell.level.fixes_seed)
+        for record in outcome.records
+        for note in record.notes
+    )
+    restarts = (series.begins_again for record in outcome.records for series in record.series.values())
+    if not any(noted) and not any(restarts):
+        return ()
+    from isorun.analysis.studies.conditions import told_at_once
 
-    return list(shared_device(outcome.records))
+    return told_at_once(study, [record for record in outcome.records if record.state is RunState.FINISHED])
 
 
 def _headline(study: Study, outcome: Outcome) -> str:
