@@ -32,7 +32,7 @@ from isorun.session import (
 from isorun.store import PLANS, STUDIES, AbstractStore
 from isorun.study.cells import Cell, cells_of, withheld_hashes
 from isorun.study.design import Study, extends, load_study, together, with_key, without_secrets
-from isorun.study.records import RunRecord
+from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
@@ -67,6 +67,7 @@ __all__ = [
 Store = str | Path | AbstractStore | None
 
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
+_TOLD_AT_ONCE: Final = frozenset(["shared-device", "bad-return"])
 
 
 class Watches(Protocol):
@@ -207,7 +208,7 @@ def carry_out_agenda(
         remember(study, store=store)
     outcome = carry_out(agenda, session, study, observer)
     with blaming("store", store):
-        after = (*outcome.conditions, *_sharing(outcome), *store_conditions(store))
+        after = (*outcome.conditions, *_seen_in_runs(study, outcome), *store_conditions(store))
     return replace(outcome, conditions=(*before, *after))
 
 
@@ -222,13 +223,22 @@ def reuse_conditions(study: Study, store: AbstractStore, *, by_name: bool = Fals
     return conditions_of(study, store, declared, finished, by_name=by_name)
 
 
-def _sharing(outcome: Outcome) -> Iterable[Condition]:
-    """Runs that had a device together, told at once: whoever started them can still change that."""
-    if not any(note.code == "shared-device" for record in outcome.records for note in record.notes):
-        return ()
-    from isorun.analysis.studies.conditions import shared_device
+def _seen_in_runs(study: Study, outcome: Outcome) -> tuple[Condition, ...]:
+    """What the runs say of themselves, told at once: whoever started them can still change it.
 
-    return shared_device(outcome.records)
+    Most say nothing, and then nothing is loaded.
+    """
+    noted = (
+        note.code in _TOLD_AT_ONCE or (note.code == "no-worker" and record.cell.level.fixes_seed)
+        for record in outcome.records
+        for note in record.notes
+    )
+    restarts = (series.begins_again for record in outcome.records for series in record.series.values())
+    if not any(noted) and not any(restarts):
+        return ()
+    from isorun.analysis.studies.conditions import told_at_once
+
+    return told_at_once(study, [record for record in outcome.records if record.state is RunState.FINISHED])
 
 
 def session_of(
