@@ -252,6 +252,35 @@ def test_whatever_ends_the_making_names_the_kind_and_what_it_printed(code, tmp_p
     assert not list((installed / "cache" / "environments").glob("*.made"))
 
 
+WRAPS = """
+from isorun_example.environment import Box, Boxed
+
+class InNothing(Boxed):
+    def wrap(self, argv, variables, folders):
+        return ("no-such-podman", *argv)
+
+class Nothing(Box):
+    def make(self, folder, tell):
+        (folder / "coats").touch()
+
+    def prepare(self, command, working_folder):
+        found = super().prepare(command, working_folder)
+        return InNothing(found.program, found.interpreter, found.variables, found.identity)
+"""
+
+
+def test_what_is_put_around_a_command_and_is_not_there_is_named(tmp_path, installed):
+    (installed / "nothing_around.py").write_text(WRAPS)
+    with (installed / "example-1.0.dist-info" / "entry_points.txt").open("a") as points:
+        points.write("nothing = nothing_around:Nothing\n")
+    executor = LocalExecutor(tmp_path / "runs")
+    with (
+        closing(executor),
+        pytest.raises(ExecutionError, match="what runs the command 'no-such-podman' does not exist"),
+    ):
+        execute(executor, job_for(LOGS, tmp_path, environment=Environment("e", kind="nothing")))
+
+
 DRIES = """
 repeats = 3
 [approaches.a]

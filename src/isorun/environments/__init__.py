@@ -64,8 +64,9 @@ class Prepared:
     def wrap(self, argv: Sequence[str], variables: Mapping[str, str], folders: Folders) -> tuple[str, ...]:
         """What is executed here, so that argv runs inside; argv itself where nothing is around it.
 
-        variables: those that isorun, the devices and the study set for this run: they must reach it, whatever else
-        does. A run whose argv is wrapped is never forked from a warm server.
+        The program that it begins with is looked for by the PATH of `self.variables`. variables: those that isorun, the
+        devices and the study set for this run: they must reach it, whatever else does. A run whose argv is wrapped is
+        never forked from a warm server.
         """
         del variables, folders
         return tuple(argv)

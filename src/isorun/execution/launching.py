@@ -78,14 +78,14 @@ def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, pre
     argv = _argv(job, prepared, program)
     folders = Folders(job.working_folder.absolute(), folder.absolute(), site_folder().parent)
     own = {**job.environment.env, **devices.variables, **added, **hooked}
-    wrapped = prepared.wrap(argv, own, folders)
+    wrapped = tuple(prepared.wrap(argv, own, folders))
     return ReadyRun(
         job=job,
         folder=folder,
         cpus=cpus,
         threads=threads,
         devices=devices,
-        argv=wrapped,
+        argv=wrapped if wrapped == argv else _found_here(wrapped, prepared, job),
         wrapped=wrapped != argv,
         env={**base, **added, **hooked},
         interpreter=prepared.interpreter,
@@ -127,6 +127,14 @@ def _argv(job: Job, prepared: Prepared, program: Program | None) -> tuple[str, .
 
         return tuple(programs.fresh_command(prepared.interpreter, program))
     return (prepared.program, *job.command[1:])
+
+
+def _found_here(wrapped: tuple[str, ...], prepared: Prepared, job: Job) -> tuple[str, ...]:
+    """What is put around a command is a program of this machine, perhaps by its name alone (`podman`)."""
+    from isorun.environments.interpreter import find_program  # noqa: PLC0415  only where something is around a command
+
+    program = find_program(wrapped[0], prepared.variables, job.working_folder, what="what runs the command")
+    return (program, *wrapped[1:])
 
 
 def _write_request(ready: ReadyRun, launch: str) -> None:
