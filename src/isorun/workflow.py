@@ -34,12 +34,12 @@ from isorun.store import PLANS, STUDIES, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of, withheld_hashes
 from isorun.study.design import (
     Study,
+    document_without_secrets,
     extends,
     kept_study,
     load_study,
     together,
     with_key,
-    without_secrets,
 )
 from isorun.study.records import RunRecord, RunState
 
@@ -317,7 +317,7 @@ def remember(study: Study, *, store: Store = None) -> None:
         before = _kept_before(study, opened)
         if before is not None and extends(study, before):
             study = together(study, before)
-        document = {"folder": str(Path(study.folder).resolve()), **without_secrets(study)}
+        document = {"folder": str(Path(study.folder).resolve()), **document_without_secrets(study)}
         opened.documents(STUDIES).write(study.name, document)
 
 
