@@ -19,7 +19,7 @@ from isorun.scheduling import AbstractAgenda, CellList, Observer, carry_out
 from isorun.session import ExecutorOptions, Session
 from isorun.store.folder import FolderStore
 from isorun.study.cells import cells_of
-from isorun.study.design import Study, adhoc_study, kept_study, without_secrets
+from isorun.study.design import Study, adhoc_study, document_without_secrets, kept_study
 from isorun.study.records import RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
@@ -567,7 +567,7 @@ def test_what_prevents_any_run_reaches_the_caller_and_frees_all_cells():
 
 def test_a_study_kept_without_a_secret_is_refused_and_its_cell_is_free_again(tmp_path):
     study = adhoc_study([("python", "t.py")], environment={"env": {"HF_TOKEN": "hidden-value"}}, folder=tmp_path)
-    kept = kept_study(without_secrets(study), tmp_path, study.name)
+    kept = kept_study(document_without_secrets(study), tmp_path, study.name)
     store = MemoryStore()
     with pytest.raises(StudyError, match="not kept"):
         carried(kept, store=store)

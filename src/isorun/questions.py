@@ -391,11 +391,11 @@ def mixed_model(
     adjust: of the differences between means, "tukey", "dunnett", "holm", "bonferroni", "bh" or "none". control: the
     level that all others are compared with. The result's `conditions` say when its tests do not hold.
     """
-    from isorun.analysis.mixed.checks import checked
+    from isorun.analysis.mixed.checks import with_checks
     from isorun.analysis.mixed.model import mixed_model as fit_model
 
     table = results(data, store=store, selection=selection).table.where(where or {})
-    return checked(
+    return with_checks(
         fit_model(
             table.typed(),
             formula,

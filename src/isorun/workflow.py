@@ -31,7 +31,7 @@ from isorun.session import (
 )
 from isorun.store import PLANS, STUDIES, AbstractStore
 from isorun.study.cells import Cell, cells_of, withheld_hashes
-from isorun.study.design import Study, extends, load_study, together, with_key, without_secrets
+from isorun.study.design import Study, document_without_secrets, extends, load_study, together, with_key
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
@@ -373,7 +373,7 @@ def remember(study: Study, *, store: Store = None) -> None:
 
             before = kept_before(study, opened)
             study = together(study, before) if before is not None and extends(study, before) else study
-        document = {"folder": str(Path(study.folder).resolve()), **without_secrets(study)}
+        document = {"folder": str(Path(study.folder).resolve()), **document_without_secrets(study)}
         opened.documents(STUDIES).write(study.name, document)
 
 
