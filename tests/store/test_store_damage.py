@@ -628,3 +628,116 @@ def test_a_key_that_is_no_file_is_named_and_not_waited_for(folder: Path):
     os.mkfifo(folder / "key")
     with pytest.raises(StoreError, match="no key"):
         FolderStore(folder)
+
+
+def with_copies(folder: Path) -> list[Path]:
+    """The copies of the records, in the folders of the runs, as execution leaves them."""
+    with FolderStore(folder) as store:
+        records = store.records()
+    paths = [folder / "runs" / record.run_id / "record.json.gz" for record in records]
+    for path, record in zip(paths, records, strict=True):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"".join(sealed_and_gzipped(record)))
+    return paths
+
+
+def test_a_repair_names_the_runs_whose_record_is_nowhere_whole(folder: Path, capsys: pytest.CaptureFixture[str]):
+    copies = with_copies(folder)
+    for path in copies[:4]:
+        path.write_bytes(b"x")
+    (folder / "store.sqlite").write_bytes(b"")
+    lost = tuple(sorted(path.parent.name for path in copies[:4]))
+    assert verify(folder).lost == lost
+    assert main(["store", "repair", "--store", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert "8 records kept" in told
+    assert all(run_id in told for run_id in lost)
+    assert verify(folder).lost == () == verify(folder).damage
+    with FolderStore(folder) as store:
+        attempts = {run_id.rpartition("-")[0]: int(run_id.rpartition("-")[2]) for run_id in lost}
+        free = {cell: claim for cell in attempts if (claim := store.claim(cell)) is not None}
+        assert free
+        assert all(claim.attempt > attempts[cell] for cell, claim in free.items())
+
+
+def test_a_repair_says_how_many_were_lost_where_nothing_names_them(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "store.sqlite").write_bytes(b"")
+    assert "12 were packed" in verify(folder).damage[-1].what
+    repaired = repair(folder)
+    assert (repaired.kept, repaired.lost, repaired.lost_unnamed) == (0, (), 12)
+    assert main(["store", "verify", "--store", str(folder)]) == 0
+    assert "0 records are whole" in capsys.readouterr().out
+
+
+def test_a_damaged_copy_is_named_and_the_record_is_not_lost(folder: Path):
+    path = with_copies(folder)[0]
+    path.write_bytes(path.read_bytes()[:-40])
+    (found,) = verify(folder).damage
+    assert (found.where, found.run_id, found.saved) == (str(path), path.parent.name, True)
+    repaired = repair(folder)
+    assert (repaired.kept, repaired.lost, len(repaired.aside)) == (12, (), 1)
+    assert verify(folder).damage == ()
+
+
+@pytest.mark.parametrize("has_copy", [True, False])
+def test_what_was_set_aside_is_told_until_it_is_removed(
+    folder: Path, has_copy: bool, capsys: pytest.CaptureFixture[str]
+):
+    record = stored_form(make_record(make_cell(20), attempt=1))
+    if has_copy:
+        copy = folder / "runs" / record.run_id / "record.json.gz"
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(b"".join(sealed_and_gzipped(record)))
+    (folder / "inbox" / f"{record.run_id}.json").write_text("{}")
+    FolderStore(folder).close()  # any command that reads
+    aside = folder / "inbox" / f"{record.run_id}.json.damaged"
+    found = verify(folder)
+    assert (found.aside, found.unrecorded) == ((str(aside),), (record.run_id,) if has_copy else ())
+    assert found.lost == (() if has_copy else (record.run_id,))
+    for command in ("verify", "repair", "verify"):
+        assert main(["store", command, "--store", str(folder)]) == (3 if command == "verify" else 0)
+        told = capsys.readouterr().out
+        assert f"rm {aside}" in told
+        assert "nothing is damaged" not in told
+    aside.unlink()
+    assert main(["store", "verify", "--store", str(folder)]) == 0
+
+
+def test_a_key_of_another_store_is_told_and_a_repair_says_what_it_means(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    with FolderStore(folder) as store:
+        store.finish(make_record(replace(make_cell(9), withheld="0123456789abcdef")))
+    right = (folder / "key").read_bytes()
+    (folder / "key").write_bytes(bytes(range(32)))
+    with pytest.raises(StoreDamaged, match="key"):
+        FolderStore(folder)
+    assert [item.where for item in verify(folder).damage] == [str(folder / "key")]
+    (folder / "key").write_bytes(right)
+    FolderStore(folder).close()
+    (folder / "key").write_bytes(bytes(range(32)))
+    assert main(["store", "repair", "--store", str(folder)]) == 0
+    assert "runs whose commands hold secrets are made again" in capsys.readouterr().out
+    with FolderStore(folder) as store:
+        assert store.key not in (right, bytes(range(32)))
+
+
+def test_a_store_that_knows_no_key_yet_gets_to_know_it_when_it_packs(folder: Path):
+    cell = replace(make_cell(9), withheld="0123456789abcdef")
+    with FolderStore(folder) as store:
+        store.finish(make_record(cell, attempt=1, state=RunState.FAILED))
+    with closing(sqlite3.connect(folder / "store.sqlite")) as connection, connection:
+        assert connection.execute("DELETE FROM documents WHERE content GLOB '*isorun.store.key*'").rowcount == 1
+    with FolderStore(folder) as store:  # as an older isorun left it
+        store.finish(make_record(cell, attempt=2))
+    (folder / "key").write_bytes(bytes(range(32)))
+    with pytest.raises(StoreDamaged, match="key"):
+        FolderStore(folder)
+
+
+def test_a_store_is_shared_through_a_link_to_it(folder: Path):
+    link = folder.with_name("link")
+    link.symlink_to(folder)
+    assert main(["store", "share", "--store", str(link)]) == 0
+    assert folder.stat().st_mode & 0o7777 == 0o2770
+    assert (folder / "store.sqlite").stat().st_mode & 0o777 == 0o660
