@@ -10,6 +10,7 @@ import pytest
 from store_children import Nursery, completed, kill, python
 
 from isorun.errors import StoreError
+from isorun.store.checking import repair, verify
 from isorun.store.folder import FolderStore
 
 CLAIMING = """
@@ -139,3 +140,50 @@ def test_a_writer_waits_for_its_turn_without_blocking_claims(tmp_path: Path):
             assert waiting.is_alive()
         waiting.join(timeout=30)
         assert not waiting.is_alive()
+
+
+WRONG_CLAIMS = [
+    '{"attempt": 99999999999999999999}',
+    '{"attempt": true}',
+    '{"attempt": -1}',
+    '{"attempt": 1, "host": "h", "pid": 7, "since": 5}',
+    '{"attempt": 1, "host": "h", "pid": 7, "since": "zz"}',
+    '{"attempt": 1, "host": "h", "pid": {}, "since": "2026-01-01T00:00:00+00:00"}',
+    '{"attempt": 1, "host": [1], "pid": 7, "since": "2026-01-01T00:00:00+00:00"}',
+    '{"attempt": 1, "since": "2026-01-01T00:00:00"}',
+    '{"attempt": 1, "host": "h", "pid": 7}',
+    "[" * 100_000,
+    "{}",
+    "5",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", WRONG_CLAIMS)
+def test_a_claim_that_anybody_may_have_written_stops_no_study(tmp_path: Path, text: str):
+    with FolderStore(tmp_path) as store:
+        (tmp_path / "claims").mkdir(exist_ok=True)
+        (tmp_path / "runs" / "cell-3").mkdir(parents=True)
+        (tmp_path / "claims" / "cell").write_text(text)
+        assert list(store.holders()) == []
+        claim = store.claim("cell")
+        assert claim is not None
+        assert claim.attempt == 4
+        assert [note.code for note in store.notes()] == ["store-claim-unreadable"]
+        (tmp_path / "claims" / "cell").write_text(text)
+        assert list(store.holders()) == [], "it is held, and nobody can say by whom"
+
+
+def test_an_unreadable_claim_is_named_and_set_aside_and_attempts_still_grow(tmp_path: Path):
+    FolderStore(tmp_path).close()
+    (tmp_path / "claims").mkdir(exist_ok=True)
+    (tmp_path / "runs" / "cell-3").mkdir(parents=True)
+    (tmp_path / "claims" / "cell").write_text(WRONG_CLAIMS[0])
+    assert [item.where for item in verify(tmp_path).damage] == [str(tmp_path / "claims" / "cell")]
+    assert len(repair(tmp_path).aside) == 1
+    assert verify(tmp_path).damage == ()
+    with FolderStore(tmp_path) as store:
+        claim = store.claim("cell")
+        assert claim is not None
+        assert claim.attempt == 4
+        assert store.notes() == ()

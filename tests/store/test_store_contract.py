@@ -28,7 +28,7 @@ class TestFolderStore(StoreContract):
         with FolderStore(tmp_path) as store:
             store.finish(make_record(make_cell(1), attempt=1))
             store.finish(make_record(make_cell(2), attempt=2, state=RunState.FAILED))
-            with pytest.raises(StoreConflict, match="second, different record") as raised:
+            with pytest.raises(StoreConflict, match="contradicts what is known of its cell") as raised:
                 store.finish(make_record(make_cell(1), attempt=1, accuracy=0.1))
             assert "another record of the same run" in raised.value.found
             with pytest.raises(StoreConflict, match="finished by attempt 1"):

@@ -80,7 +80,7 @@ def test_a_conflicting_file_is_kept_and_the_others_are_packed(store: FolderStore
         other = make_record(make_cell(1), accuracy=0.8)
         store._inbox.put(other)
         store.finish(make_record(make_cell(2)))
-        with pytest.raises(StoreConflict, match="second, different record"):
+        with pytest.raises(StoreConflict, match="contradicts what is known of its cell"):
             store.pack()
         assert any(file.name.endswith(expected) for file in (store.folder / "inbox").iterdir())
     assert store.finished() == {make_cell(1).id, make_cell(2).id}

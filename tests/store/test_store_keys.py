@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from isorun.store.content import stored_form
 from isorun.store.files import Files
 from isorun.store.folder import FolderStore
 from isorun.store.inbox import Inbox
+from isorun.study.records import RunState
 from isorun.testing.made_records import make_cell, make_record
 
 WITHHELD = replace(make_cell(1), withheld="0123456789abcdef")
@@ -80,4 +83,36 @@ def test_a_key_that_is_no_file_is_named_and_not_waited_for(folder: Path):
     (folder / "key").unlink()
     os.mkfifo(folder / "key")
     with pytest.raises(StoreError, match="no key"):
+        FolderStore(folder)
+
+
+def test_a_key_of_another_store_is_told_and_a_repair_says_what_it_means(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    with FolderStore(folder) as store:
+        store.finish(make_record(replace(make_cell(9), withheld="0123456789abcdef")))
+    right = (folder / "key").read_bytes()
+    (folder / "key").write_bytes(bytes(range(32)))
+    with pytest.raises(StoreDamaged, match="key"):
+        FolderStore(folder)
+    assert [item.where for item in verify(folder).damage] == [str(folder / "key")]
+    (folder / "key").write_bytes(right)
+    FolderStore(folder).close()
+    (folder / "key").write_bytes(bytes(range(32)))
+    assert main(["store", "repair", "--store", str(folder)]) == 0
+    assert "runs whose commands hold secrets are made again" in capsys.readouterr().out
+    with FolderStore(folder) as store:
+        assert store.key not in (right, bytes(range(32)))
+
+
+def test_a_store_that_knows_no_key_yet_gets_to_know_it_when_it_packs(folder: Path):
+    cell = replace(make_cell(9), withheld="0123456789abcdef")
+    with FolderStore(folder) as store:
+        store.finish(make_record(cell, attempt=1, state=RunState.FAILED))
+    with closing(sqlite3.connect(folder / "store.sqlite")) as connection, connection:
+        assert connection.execute("DELETE FROM documents WHERE content GLOB '*isorun.store.key*'").rowcount == 1
+    with FolderStore(folder) as store:  # as an older isorun left it
+        store.finish(make_record(cell, attempt=2))
+    (folder / "key").write_bytes(bytes(range(32)))
+    with pytest.raises(StoreDamaged, match="key"):
         FolderStore(folder)

@@ -15,6 +15,7 @@ from store_faults import alter, change_a_value, keep_run_folders
 from isorun.cli.main import main
 from isorun.errors import StoreDamaged, StoreError
 from isorun.store.checking import Verified, repair, verify
+from isorun.store.content import stored_form
 from isorun.store.files import Files
 from isorun.store.folder import FolderStore
 from isorun.store.inbox import Inbox
@@ -146,3 +147,76 @@ def test_a_record_that_cannot_be_written_does_not_stop_a_repair_either(folder: P
     alter(folder, change_a_value)
     assert repair(folder).kept == 12
     assert verify(folder).damage == ()
+
+
+def with_copies(folder: Path) -> list[Path]:
+    """The copies of the records, in the folders of the runs, as execution leaves them."""
+    with FolderStore(folder) as store:
+        records = store.records()
+    paths = [folder / "runs" / record.run_id / "record.json.gz" for record in records]
+    for path, record in zip(paths, records, strict=True):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"".join(sealed_and_gzipped(record)))
+    return paths
+
+
+def test_a_repair_names_the_runs_whose_record_is_nowhere_whole(folder: Path, capsys: pytest.CaptureFixture[str]):
+    copies = with_copies(folder)
+    for path in copies[:4]:
+        path.write_bytes(b"x")
+    (folder / "store.sqlite").write_bytes(b"")
+    lost = tuple(sorted(path.parent.name for path in copies[:4]))
+    assert verify(folder).lost == lost
+    assert main(["store", "repair", "--store", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert "8 records kept" in told
+    assert all(run_id in told for run_id in lost)
+    assert verify(folder).lost == () == verify(folder).damage
+    with FolderStore(folder) as store:
+        attempts = {run_id.rpartition("-")[0]: int(run_id.rpartition("-")[2]) for run_id in lost}
+        free = {cell: claim for cell in attempts if (claim := store.claim(cell)) is not None}
+        assert free
+        assert all(claim.attempt > attempts[cell] for cell, claim in free.items())
+
+
+def test_a_repair_says_how_many_were_lost_where_nothing_names_them(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "store.sqlite").write_bytes(b"")
+    assert "12 were packed" in verify(folder).damage[-1].what
+    repaired = repair(folder)
+    assert (repaired.kept, repaired.lost, repaired.lost_unnamed) == (0, (), 12)
+    assert main(["store", "verify", "--store", str(folder)]) == 0
+    assert "0 records are whole" in capsys.readouterr().out
+
+
+def test_a_damaged_copy_is_named_and_the_record_is_not_lost(folder: Path):
+    path = with_copies(folder)[0]
+    path.write_bytes(path.read_bytes()[:-40])
+    (found,) = verify(folder).damage
+    assert (found.where, found.run_id, found.saved) == (str(path), path.parent.name, True)
+    repaired = repair(folder)
+    assert (repaired.kept, repaired.lost, len(repaired.aside)) == (12, (), 1)
+    assert verify(folder).damage == ()
+
+
+@pytest.mark.parametrize("has_copy", [True, False])
+def test_what_was_set_aside_is_told_until_it_is_removed(
+    folder: Path, has_copy: bool, capsys: pytest.CaptureFixture[str]
+):
+    record = stored_form(make_record(make_cell(20), attempt=1))
+    if has_copy:
+        copy = folder / "runs" / record.run_id / "record.json.gz"
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(b"".join(sealed_and_gzipped(record)))
+    (folder / "inbox" / f"{record.run_id}.json").write_text("{}")
+    FolderStore(folder).close()  # any command that reads
+    aside = folder / "inbox" / f"{record.run_id}.json.damaged"
+    found = verify(folder)
+    assert (found.aside, found.unrecorded) == ((str(aside),), (record.run_id,) if has_copy else ())
+    assert found.lost == (() if has_copy else (record.run_id,))
+    for command in ("verify", "repair", "verify"):
+        assert main(["store", command, "--store", str(folder)]) == (3 if command == "verify" else 0)
+        told = capsys.readouterr().out
+        assert f"rm {aside}" in told
+        assert "nothing is damaged" not in told
+    aside.unlink()
+    assert main(["store", "verify", "--store", str(folder)]) == 0

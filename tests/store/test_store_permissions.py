@@ -66,3 +66,11 @@ def test_a_folder_that_everybody_may_write_to_is_told_and_what_is_made_inside_is
     for path in (tmp_path / "open").rglob("*"):
         assert path.stat().st_mode & 0o077 == 0, path
     assert (tmp_path / "open").stat().st_mode & 0o777 == 0o777, "a folder of the user's own stays as it is"
+
+
+def test_a_store_is_shared_through_a_link_to_it(folder: Path):
+    link = folder.with_name("link")
+    link.symlink_to(folder)
+    assert main(["store", "share", "--store", str(link)]) == 0
+    assert folder.stat().st_mode & 0o7777 == 0o2770
+    assert (folder / "store.sqlite").stat().st_mode & 0o777 == 0o660

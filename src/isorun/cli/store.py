@@ -1,6 +1,6 @@
 """Is a store whole, and what can be saved of one that is not? Nothing is ever deleted.
 
-isorun store verify                looks at every record; exit code 3 when something is damaged
+isorun store verify                looks at every record; exit code 3 when something is damaged or was set aside
 isorun store repair                a new database of all that is sound; what is damaged is kept beside it
 isorun store share --group lab     the group may read and write the store, too (mode 2770)
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,43 +71,64 @@ def _folder(action: str, store: str | None) -> Path:
 
 
 def _tell_findings(findings: Verified, options: argparse.Namespace) -> int:
-    code = 3 if findings.damage or findings.unrecorded else 0
+    to_repair = bool(findings.damage or findings.unrecorded)
+    code = 3 if to_repair or findings.aside else 0
     if options.json:
         cli.print_json(findings.to_json())
         return code
     whole = f"{findings.sound:,} {'record is' if findings.sound == 1 else 'records are'} whole"
     if not findings.damage:
-        print(f"{findings.store}: {whole}, and nothing is damaged")
+        print(f"{findings.store}: {whole}, and {'nothing is damaged' if not findings.aside else 'some was set aside'}")
     else:
         print(f"{findings.store} is damaged; {whole}")
     for item in findings.damage[:_SHOWN]:
-        saved = "; its run's folder still has the record" if item.saved else ""
+        saved = "; its record is whole elsewhere" if item.saved else ""
         print(f"  {item.where}{f' (run {item.run_id})' if item.run_id else ''}: {item.what}{saved}")
     if len(findings.damage) > _SHOWN:
         print(f"  and {len(findings.damage) - _SHOWN:,} more (all of them with --json)")
     if findings.unrecorded:
         many = f"{len(findings.unrecorded):,} runs have" if len(findings.unrecorded) > 1 else "1 run has"
         print(f"  {many} ended and left a record in the run's folder that the store does not hold")
-    if code:
+    _tell_lost(findings.lost)
+    _tell_aside(findings.aside)
+    if to_repair:
         print(f"next: isorun store repair{f' --store {shlex.quote(options.store)}' if options.store else ''}")
     return code
+
+
+def _tell_lost(run_ids: Sequence[str], unnamed: int = 0) -> None:
+    """The runs whose record is nowhere whole, and how many there are of which not even that is known."""
+    if run_ids:
+        print(f"  lost: {', '.join(run_ids[:_SHOWN])}{' …' if len(run_ids) > _SHOWN else ''}")
+    if unnamed:
+        more = " more" if run_ids else ""
+        print(f"  lost: {unnamed:,}{more} of the runs that were packed; nothing is left that names them")
+    if run_ids or unnamed:
+        print("  isorun run makes these runs again")
+
+
+def _tell_aside(paths: Sequence[str]) -> None:
+    """What was set aside is told until the user removes it."""
+    for path in paths[:_SHOWN]:
+        print(f"  kept aside: {path}")
+    if len(paths) > _SHOWN:
+        print(f"  and {len(paths) - _SHOWN:,} more (all of them with --json)")
+    if paths:
+        print(f"  rm removes what is kept aside and of no use any more: rm {shlex.quote(paths[0])}")
 
 
 def _tell_repaired(repaired: Repaired, options: argparse.Namespace) -> int:
     if options.json:
         cli.print_json(repaired.to_json())
         return 0
-    if not repaired.aside and not repaired.saved and not repaired.new_key:
+    if not repaired.aside and not repaired.saved and not repaired.new_key and not repaired.lost:
         print(f"{repaired.store}: nothing is damaged, and nothing was done")
         return 0
     print(f"{repaired.store}: {repaired.kept:,} records kept, {repaired.saved:,} of them from their runs' folders")
-    if repaired.lost:
-        print(f"  lost: {', '.join(repaired.lost[:_SHOWN])}{' …' if len(repaired.lost) > _SHOWN else ''}")
-        print("  isorun run makes these runs again")
+    _tell_lost(repaired.lost, repaired.lost_unnamed)
     if repaired.new_key:
         print("  the store has another key now: runs whose commands hold secrets are made again")
-    for path in repaired.aside:
-        print(f"  kept aside: {path}")
+    _tell_aside(repaired.aside)
     return 0
 
 

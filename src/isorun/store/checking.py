@@ -11,22 +11,23 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import StoreBusy, StoreConflict, StoreDamaged, StoreError
 from isorun.store import PLANS, STUDIES
-from isorun.store.claims import ByteLocks, Claims, cell_of
+from isorun.store.claims import ByteLocks, Claims, cell_of, claim_names, read_claim
 from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, writing
-from isorun.store.files import Files, FolderDocuments, reported
+from isorun.store.files import Files, FolderDocuments, NotAFile, reported
 from isorun.store.folder import Catalogue, make_key, packed_count, read_key, remember_count
 from isorun.store.inbox import DamagedFile, Inbox, write_batch
-from isorun.store.rows import RecordReader, RecordWriter, Unwritable
+from isorun.store.rows import RecordReader, RecordWriter, Unwritable, is_another_key, remember_key
 from isorun.study.cells import Cell
 from isorun.study.records import RunRecord, RunState, open_envelope, record_digest
 
@@ -40,7 +41,7 @@ _WAIT_SECONDS: Final = 60.0
 class Damage:
     """Something that is not as isorun wrote it. run_id: whose record it is, empty where it is no single one's.
 
-    saved: whether the run's folder still has the record.
+    saved: whether its record is whole elsewhere, in the run's folder or in the store itself.
     """
 
     where: str
@@ -58,7 +59,8 @@ class Verified:
     """What `verify` found. sound: how many records are whole; waiting: how many of them are still in the inbox.
 
     unrecorded: runs that ended and whose record is in their folder only: the process was killed just then, or another
-    database was put in place of the one that had it.
+    database was put in place of the one that had it. lost: runs whose record is nowhere whole. aside: files that were
+    set aside earlier and are still there.
     """
 
     store: str
@@ -66,6 +68,8 @@ class Verified:
     waiting: int
     damage: tuple[Damage, ...]
     unrecorded: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -76,6 +80,8 @@ class Verified:
             "waiting": self.waiting,
             "damage": damage,
             "unrecorded": list(self.unrecorded),
+            "lost": list(self.lost),
+            "set_aside": list(self.aside),
         }
 
 
@@ -83,8 +89,9 @@ class Verified:
 class Repaired:
     """What `repair` did. kept: how many records the new database has, saved: those of them from the folders of runs.
 
-    lost: runs whose record is nowhere whole; aside: where what was damaged or contradicts now lies. new_key: whether
-    another key was made, so that cells of which something is withheld have other ids from now on.
+    lost: runs whose record is nowhere whole; lost_unnamed: how many more were packed once, and nothing is left that
+    tells which they were. aside: where what was damaged or contradicts now lies, what was set aside earlier included.
+    new_key: whether another key was made, so that cells of which something is withheld have other ids from now on.
     """
 
     store: str
@@ -93,6 +100,7 @@ class Repaired:
     lost: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
     new_key: bool = False
+    lost_unnamed: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -101,6 +109,7 @@ class Repaired:
             "kept_records": self.kept,
             "saved_from_run_folders": self.saved,
             "lost": list(self.lost),
+            "lost_unnamed": self.lost_unnamed,
             "set_aside": list(self.aside),
             "new_key": self.new_key,
         }
@@ -124,10 +133,33 @@ def verify(folder: Path) -> Verified:
             else:
                 damage.append(_with_copy(folder, found))
         damage += _lost_rows(folder, packed, copy.connection)
-        damage += _lost_key(folder, needed=recorded.withheld)
+        damage += _lost_key(folder, copy.connection, needed=recorded.withheld)
+        unreadable = {item.run_id for item in damage if item.run_id}
         damage += () if damage else _refused(inbox, copy.connection)
-    unrecorded = [record.run_id for record in _left_in_folders(folder, recorded.run_ids) if recorded.allows(record)]
-    return Verified(str(folder), len(recorded.run_ids), waiting, tuple(damage), tuple(unrecorded))
+    arrived = _waiting_now(inbox) - unreadable
+    unrecorded, whole = [], recorded.run_ids | arrived
+    for run_id, found in _in_run_folders(folder):
+        if isinstance(found, Damage):
+            damage.append(replace(found, saved=run_id in whole))
+            unreadable.add(run_id)
+            continue
+        unrecorded += [run_id] if run_id not in whole and recorded.allows(found) else []
+        unreadable.discard(run_id)
+    aside = inbox.names_aside() if inbox.folder.is_dir() else []
+    unreadable |= {name.partition(".json.damaged")[0] for name in aside if ".json.damaged" in name}
+    return Verified(
+        str(folder),
+        sound=len(recorded.run_ids),
+        waiting=waiting,
+        damage=tuple(damage),
+        unrecorded=tuple(unrecorded),
+        lost=tuple(sorted(unreadable - whole - set(unrecorded))),
+        aside=tuple(str(inbox.folder / name) for name in aside),
+    )
+
+
+def _waiting_now(inbox: Inbox) -> set[str]:
+    return set(inbox.run_ids()) if inbox.folder.is_dir() else set()
 
 
 class _Recorded:
@@ -165,14 +197,14 @@ def _lost_rows(folder: Path, packed: int, connection: sqlite3.Connection) -> Ite
     """Rows are numbered from 1 on; those that were taken out leave a gap, or are fewer than were packed."""
     try:
         rows, latest = connection.execute("SELECT COUNT(*), MAX(id) FROM runs NOT INDEXED").fetchone()
-    except sqlite3.Error:
-        return  # that much is told already
+    except sqlite3.Error:  # that much is told already, but not how many there were
+        rows, latest = 0, 0
     if rows != max(packed, latest or 0):
         found = f"it has {rows:,} runs, and {max(packed, latest or 0):,} were packed into it"
         yield Damage(str(folder / "store.sqlite"), found)
 
 
-def _lost_key(folder: Path, *, needed: bool) -> Iterator[Damage]:
+def _lost_key(folder: Path, connection: sqlite3.Connection, *, needed: bool) -> Iterator[Damage]:
     try:
         key = read_key(folder, Files())
     except StoreError as error:
@@ -180,6 +212,9 @@ def _lost_key(folder: Path, *, needed: bool) -> Iterator[Damage]:
         return
     if key is None and needed:
         yield Damage(str(folder / "key"), "it is gone, and something is withheld from the commands of recorded runs")
+    with suppress(sqlite3.Error, ValueError):  # a database that cannot be read is told already
+        if key is not None and needed and is_another_key(connection, key):
+            yield Damage(str(folder / "key"), "it is another one than that of the recorded runs")
 
 
 def _refused(inbox: Inbox, connection: sqlite3.Connection) -> Iterator[Damage]:
@@ -206,17 +241,23 @@ def repair(folder: Path) -> Repaired:
     files = Files()
     with _only_writer(folder):
         findings = verify(folder)
-        aside = [*_set_damaged_files_aside(folder, findings.damage, files)]
+        packed = _packed_count(folder, [])
+        aside = [*findings.aside, *_set_damaged_files_aside(folder, findings.damage, files)]
         new_key = _renewed_key(folder, findings.damage, files)
         if all(_is_small_file(folder, item) for item in findings.damage):
             saved = _put_into_inbox(folder, findings.unrecorded, files)
-            return Repaired(str(folder), findings.sound + saved, saved, aside=tuple(aside), new_key=new_key)
+            if new_key:
+                _remember_the_new_key(folder, files)
+            _remember_attempts(folder, files, {*findings.lost, *_runs_of_damaged_claims(folder, findings.damage)})
+            return Repaired(str(folder), findings.sound + saved, saved, findings.lost, tuple(aside), new_key)
         rebuilt = _Rebuilding(folder, files)
         rebuilt.fill()
-        lost = sorted({item.run_id for item in findings.damage if item.run_id} - rebuilt.run_ids)
-        _remember_attempts(folder, files, lost)
+        lost = sorted(set(findings.lost) - rebuilt.run_ids)
+        _remember_attempts(folder, files, {*lost, *_names_in(folder / "runs")} - rebuilt.run_ids)
         aside += [*rebuilt.aside, str(rebuilt.put_in_place())]
-    return Repaired(str(folder), len(rebuilt.run_ids), rebuilt.saved, tuple(lost), tuple(aside), new_key)
+    kept = len(rebuilt.run_ids)
+    unnamed = max(packed - kept - len(lost), 0)
+    return Repaired(str(folder), kept, rebuilt.saved, tuple(lost), tuple(aside), new_key, unnamed)
 
 
 def _is_small_file(folder: Path, damage: Damage) -> bool:
@@ -233,21 +274,36 @@ def _renewed_key(folder: Path, damage: Iterable[Damage], files: Files) -> bool:
     return True
 
 
+def _remember_the_new_key(folder: Path, files: Files) -> None:
+    database = folder / "store.sqlite"
+    key = read_key(folder, files)
+    with closing(connect(database)) as connection, writing(connection, database):
+        if key is not None:
+            remember_key(connection, key)
+
+
 def _put_into_inbox(folder: Path, run_ids: Iterable[str], files: Files) -> int:
     """Records that only the folders of runs have; the store packs them when it is opened next."""
     inbox = Inbox(folder / "inbox", files)
-    records = [record for run_id in run_ids if (record := _from_run_folder(folder, run_id))]
+    found = [_from_run_folder(folder, run_id) for run_id in run_ids]
+    records = [record for record in found if isinstance(record, RunRecord)]
     for record in records:
         files.ensure_inner_folder(inbox.folder)
         inbox.put(record)
     return len(records)
 
 
-def _remember_attempts(folder: Path, files: Files, lost: Iterable[str]) -> None:
-    """A run whose record is lost is made again as a later attempt: its folder is still there."""
+def _runs_of_damaged_claims(folder: Path, damage: Iterable[Damage]) -> Iterator[str]:
+    """The runs of those cells that have a folder: nothing else tells any more which attempt was the last."""
+    claims = {path.name for item in damage if (path := Path(item.where)).parent == folder / "claims"}
+    return (name for name in _names_in(folder / "runs") if name.rpartition("-")[0] in claims)
+
+
+def _remember_attempts(folder: Path, files: Files, run_ids: Iterable[str]) -> None:
+    """A run that is made again is a later attempt than these: their folders are still there."""
     claims = Claims(folder, files)
     try:
-        for cell_id, attempt in filter(None, map(cell_of, lost)):
+        for cell_id, attempt in filter(None, map(cell_of, run_ids)):
             claims.remember(cell_id, attempt)
     finally:
         claims.close()
@@ -258,7 +314,7 @@ def share(folder: Path, group: int | None = None) -> int:
 
     group: its number; None for the group that the folder has.
     """
-    folder = _existing(folder)
+    folder = _existing(folder).resolve()  # links within the store lead elsewhere; the one to it is the store
     changed = 0
     with reported("sharing the store", folder):
         for path in (folder, *folder.rglob("*")):
@@ -399,6 +455,10 @@ def _damaged_files(folder: Path) -> Iterator[Damage]:
     inbox = Inbox(folder / "inbox", Files())
     for file in _damaged_in(inbox) if inbox.folder.is_dir() else ():
         yield _with_copy(folder, Damage(str(file.path), file.found, file.path.name.removesuffix(".json")))
+    for name in claim_names(_names_in(folder / "claims")):
+        found = read_claim(folder / "claims" / name, Files())
+        if isinstance(found, str):
+            yield Damage(str(folder / "claims" / name), found)
     for kind in (STUDIES, PLANS):
         documents = FolderDocuments(folder, kind)
         for name in documents.names():
@@ -424,33 +484,37 @@ def _set_damaged_files_aside(folder: Path, damaged: Iterable[Damage], files: Fil
 
 
 def _with_copy(folder: Path, damage: Damage) -> Damage:
-    saved = bool(damage.run_id) and _from_run_folder(folder, damage.run_id) is not None
-    return Damage(damage.where, damage.what, damage.run_id, saved)
+    saved = bool(damage.run_id) and isinstance(_from_run_folder(folder, damage.run_id), RunRecord)
+    return replace(damage, saved=saved)
 
 
-def _from_run_folder(folder: Path, run_id: str) -> RunRecord | None:
-    """The record that the run's folder keeps, if it is whole and this run's."""
+def _from_run_folder(folder: Path, run_id: str) -> RunRecord | Damage | None:
+    """The record that the run's folder keeps; what is wrong with it, or None where it keeps none that we may read."""
     path = folder / "runs" / run_id / RECORD_FILE
     try:
-        if path.is_symlink() or not path.is_file():
-            return None
-        record = stored_form(open_envelope(path.read_bytes()).record)
-    except (OSError, TypeError, ValueError, StoreError, gzip.BadGzipFile):
+        record = stored_form(open_envelope(Files().read(path)).record)
+    except (NotAFile, IsADirectoryError):
+        return Damage(str(path), "it is no regular file", run_id)
+    except (TypeError, ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        return Damage(str(path), f"the copy of the record is damaged: {error}", run_id)
+    except (OSError, StoreError):
         return None
-    return record if record.run_id == run_id else None
+    if record.run_id != run_id:
+        return Damage(str(path), f"the record of run {record.run_id}", run_id)
+    return record
 
 
-def _left_in_folders(folder: Path, recorded: Collection[str]) -> Iterator[RunRecord]:
-    """The records in the folders of runs that are neither among those recorded nor wait in the inbox."""
-    runs, inbox = folder / "runs", Inbox(folder / "inbox", Files())
-    names = [path.name for path in runs.iterdir()] if runs.is_dir() else []
-    waiting = set(inbox.run_ids()) if inbox.folder.is_dir() else set()
-    places = {name: place for name in names if (place := cell_of(name))}
+def _in_run_folders(folder: Path) -> Iterator[tuple[str, RunRecord | Damage]]:
+    """What the folders of runs keep of their records, in the order of cells and attempts."""
+    places = {name: place for name in _names_in(folder / "runs") if (place := cell_of(name))}
     for name in sorted(places, key=places.__getitem__):
-        if name not in recorded and name not in waiting:
-            record = _from_run_folder(folder, name)
-            if record is not None:
-                yield record
+        found = _from_run_folder(folder, name)
+        if found is not None:
+            yield name, found
+
+
+def _names_in(folder: Path) -> list[str]:
+    return Files().names(folder) if folder.is_dir() else []
 
 
 class _Rebuilding:
@@ -476,8 +540,13 @@ class _Rebuilding:
                 for found in _salvaged(copy.connection):
                     if isinstance(found, RunRecord):
                         self._write(writer, found)
-                for record in _left_in_folders(self._folder, self.run_ids):
-                    self.saved += self._write(writer, record)
+                waiting = _waiting_now(Inbox(self._folder / "inbox", self._files))
+                for run_id, kept in _in_run_folders(self._folder):
+                    if isinstance(kept, RunRecord) and run_id not in self.run_ids and run_id not in waiting:
+                        self.saved += self._write(writer, kept)
+                key = read_key(self._folder, self._files)
+                if key is not None:
+                    remember_key(connection, key)
         finally:
             connection.close()
 

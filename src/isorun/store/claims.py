@@ -26,17 +26,21 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from isorun.errors import StoreError
 from isorun.store import Claim, Holder
 from isorun.store.files import Files, reported
 from isorun.worker.runfolder import open_own
 
-__all__ = ["ByteLocks", "Claims", "FolderClaim", "cell_of"]
+__all__ = ["ByteLocks", "Claims", "FolderClaim", "cell_of", "claim_names", "read_claim"]
 
 _FLOCK: Final = struct.Struct("@hhqqi")
 """struct flock of Linux: type, whence, start, length, process."""
+
+
+_LARGEST_NUMBER: Final = 2**31 - 1
+"""No cell is tried so often, and no process has a higher number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class FolderClaim(Claim):
 
 
 class Claims:
-    """Hands out claims of one store."""
+    """Hands out claims of one store. unreadable: by cell, what was found in place of a claim."""
 
     def __init__(self, store: Path, files: Files) -> None:
         self._folder = store / "claims"
@@ -61,6 +65,7 @@ class Claims:
         self._guard = threading.Lock()
         self._held: dict[str, int] = {}
         self._recorded: set[str] = set()
+        self.unreadable: dict[str, str] = {}
         with reported("opening the claims", store):
             files.ensure_inner_folder(self._folder)
             self._locks = ByteLocks(store / "claims.lock")
@@ -107,7 +112,7 @@ class Claims:
     def holders(self) -> list[Holder]:
         """Who holds a claim now."""
         with reported("looking at the claims", self._folder):
-            names = sorted(name for name in self._files.names(self._folder) if "." not in name)
+            names = claim_names(self._files.names(self._folder))
             held = [name for name in names if self._locks.is_held(_byte_of(name))]
             return [holder for name in held if (holder := self._holder(name))]
 
@@ -124,14 +129,14 @@ class Claims:
 
     def remember(self, cell_id: str, attempt: int) -> None:
         """Let the next attempt be a later one than this."""
-        if self.latest(cell_id) < attempt:
+        if self.latest(cell_id) < attempt < _LARGEST_NUMBER:
             with reported(f"remembering the attempts at cell {cell_id}", self._folder):
                 self._replace(cell_id, json.dumps({"attempt": attempt}).encode())
 
     def latest(self, cell_id: str) -> int:
         """The latest attempt that a claim was given out for, by whomever; 0 where none is remembered."""
-        attempt = self._read(cell_id).get("attempt", 0)
-        return attempt if isinstance(attempt, int) else 0
+        found = self._read(cell_id)
+        return found.attempt if found else 0
 
     def close(self) -> None:
         """Give back all claims taken here."""
@@ -140,7 +145,10 @@ class Claims:
         self._locks.close()
 
     def _next_attempt(self, cell_id: str, recorded: Iterable[int]) -> FolderClaim:
-        attempt = max([self.latest(cell_id), *recorded]) + 1
+        known = [self.latest(cell_id), *recorded]
+        if cell_id in self.unreadable:
+            known += self._attempts_with_a_folder(cell_id)
+        attempt = max(known) + 1
         since = datetime.now(UTC).isoformat(timespec="seconds")
         content = {"attempt": attempt, "host": socket.gethostname(), "pid": os.getpid(), "since": since}
         with reported(f"claiming cell {cell_id}", self._folder):
@@ -150,19 +158,23 @@ class Claims:
         return FolderClaim(cell_id, attempt, self)
 
     def _holder(self, cell_id: str) -> Holder | None:
-        content = self._read(cell_id)
-        try:
-            return Holder(cell_id, content["attempt"], content["host"], content["pid"], content["since"])
-        except KeyError:
-            return None
+        found = self._read(cell_id)
+        return found if found and found.pid else None
 
-    def _read(self, cell_id: str) -> dict[str, Any]:
-        """What is remembered of the cell's last attempt; nothing where it cannot be read."""
-        try:
-            content = json.loads(self._files.read(self._folder / cell_id))
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return content if isinstance(content, dict) else {}
+    def _read(self, cell_id: str) -> Holder | None:
+        """What is remembered of the cell's last attempt; None where nothing is, or where it cannot be read."""
+        found = read_claim(self._folder / cell_id, self._files)
+        if isinstance(found, str):
+            self.unreadable[cell_id] = f"{self._folder / cell_id} is no claim: {found}"
+            return None
+        return found
+
+    def _attempts_with_a_folder(self, cell_id: str) -> list[int]:
+        """The attempts that left a folder of a run: where the claim is damaged, nothing else may tell of them."""
+        runs = self._folder.with_name("runs")
+        with reported("looking at the folders of runs", runs):
+            places = map(cell_of, self._files.names(runs) if runs.is_dir() else ())
+            return [place[1] for place in places if place and place[0] == cell_id and place[1] < _LARGEST_NUMBER]
 
     def _replace(self, cell_id: str, data: bytes) -> None:
         temporary = self._folder / f"{cell_id}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
@@ -183,6 +195,41 @@ class Claims:
             self._files.unlink(self._folder / cell_id)
         except OSError:
             return
+
+
+def claim_names(names: Iterable[str]) -> list[str]:
+    """Those of the names in the folder of claims that are claims', and neither half-written nor set aside."""
+    return sorted(name for name in names if "." not in name)
+
+
+def read_claim(path: Path, files: Files) -> Holder | str | None:
+    """The claim in a file, which anybody may have written; what is wrong with it, or None where there is none.
+
+    What was remembered without a holder has the process number 0.
+    """
+    try:
+        content = json.loads(files.read(path))
+        attempt = content["attempt"]
+        host, pid, since = content.get("host", ""), content.get("pid", 0), content.get("since", "")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        return f"it cannot be read ({type(error).__name__})"
+    is_right = _is_number(attempt, 1) and _is_number(pid, 0) and isinstance(host, str) and _is_time(since)
+    if not is_right or bool(pid) != bool(since):
+        return "it does not say which attempt was made by whom and since when"
+    return Holder(path.name, attempt, host, pid, since)
+
+
+def _is_number(value: object, least: int) -> bool:
+    return type(value) is int and least <= value <= _LARGEST_NUMBER
+
+
+def _is_time(text: object) -> bool:
+    try:
+        return text == "" or (isinstance(text, str) and datetime.fromisoformat(text).tzinfo is not None)
+    except ValueError:
+        return False
 
 
 def cell_of(run_id: str) -> tuple[str, int] | None:

@@ -16,10 +16,10 @@ from isorun.errors import StoreBusy, StoreDamaged, StoreError, StoreMissing
 from isorun.store import AbstractDocuments, AbstractStore, Claim, Holder
 from isorun.store.claims import ByteLocks, Claims
 from isorun.store.content import KnownAttempt, is_known, stored_form
-from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, reading
+from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, reading, writing
 from isorun.store.files import Files, FolderDocuments, NotAFile, reported
 from isorun.store.inbox import Inbox, pack_inbox
-from isorun.store.rows import RecordReader, RunRow, has_withheld, read_run_rows
+from isorun.store.rows import RecordReader, RunRow, has_withheld, is_another_key, read_run_rows, remember_key
 from isorun.study.records import Note, RunRecord, RunState, sealed
 from isorun.worker.runfolder import is_shared
 
@@ -194,10 +194,12 @@ class FolderStore(AbstractStore):
         return FolderDocuments(self.folder, kind, self._files)
 
     def notes(self) -> tuple[Note, ...]:
-        """One for each file of the inbox that is, or should be, set aside; when packing failed; for an open folder."""
+        """What is, or should be, set aside, of the inbox and of the claims; when packing failed; an open folder."""
         aside = [Note("store-record-set-aside", problem) for problem in self._inbox.problems()]
+        claims = self._claims.unreadable.values() if self._claims else ()
         return (
             *aside,
+            *(Note("store-claim-unreadable", f"{found}; attempts follow the records and folders") for found in claims),
             *([Note("store-not-packed", self._not_packed)] if self._not_packed else ()),
             *self._open_doors(),
         )
@@ -219,6 +221,8 @@ class FolderStore(AbstractStore):
             self._unpacked = 0
             self._look_over_once(connection)
             try:
+                with writing(connection, self._database):
+                    remember_key(connection, self.key)
                 return pack_inbox(self._inbox, connection, self._database, self._attempts_known_now)
             except BaseException:
                 self._catalogue = self._new_catalogue()  # it may have seen rows that were rolled back
@@ -255,7 +259,7 @@ class FolderStore(AbstractStore):
         except StoreDamaged:
             raise
         except StoreError as error:
-            self._not_packed = "" if self._inbox.has_aside() else error.what
+            self._not_packed = "" if self._inbox.names_aside() else error.what
 
     def _forget_old_claims(self) -> None:
         with self._guard:
@@ -276,12 +280,14 @@ class FolderStore(AbstractStore):
         One that cannot be kept serves until the store is closed.
         """
         key = read_key(self.folder, self._files)
-        if key is not None:
-            return key
         with reading(self._connection, self._database):
+            if key is not None and not is_another_key(self._connection, key):
+                return key
             needed = has_withheld(self._connection) or any(item.record.cell.withheld for item in self._inbox.read_all())
         if needed:
-            raise _no_key(self.folder / "key", "no such file")
+            raise _no_key(self.folder / "key", "no such file" if key is None else "another key")
+        if key is not None:
+            return key
         made = secrets.token_bytes(_KEY_BYTES)
         try:
             with self._writing():

@@ -88,15 +88,14 @@ class Inbox:
 
     def problems(self) -> list[str]:
         """One sentence for each file that was set aside or should be."""
-        with reported("listing the inbox", self.folder):
-            names = sorted(self._files.names(self.folder))
-        aside = [f"{self.folder / name} was set aside" for name in names if _is_aside(name)]
+        aside = [f"{self.folder / name} was set aside; rm it when it is of no use" for name in self.names_aside()]
         found = map(self.read, self.run_ids())
         return [*aside, *(f"{file.path} is damaged: {file.found}" for file in found if isinstance(file, DamagedFile))]
 
-    def has_aside(self) -> bool:
-        """Whether files were set aside."""
-        return any(map(_is_aside, self._files.names(self.folder)))
+    def names_aside(self) -> list[str]:
+        """The files that were set aside and that nobody removed since."""
+        with reported("listing the inbox", self.folder):
+            return sorted(filter(_is_aside, self._files.names(self.folder)))
 
     def remove(self, run_id: str) -> None:
         """Remove a file whose record is safe elsewhere."""

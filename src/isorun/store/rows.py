@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import gc
 import hashlib
+import hmac
 import json
 import math
 import sqlite3
@@ -33,9 +34,21 @@ from isorun.study.records import (
     record_digest,
 )
 
-__all__ = ["RecordReader", "RecordWriter", "RunRow", "Unwritable", "add_checksums", "has_withheld", "read_run_rows"]
+__all__ = [
+    "RecordReader",
+    "RecordWriter",
+    "RunRow",
+    "Unwritable",
+    "add_checksums",
+    "has_withheld",
+    "is_another_key",
+    "read_run_rows",
+    "remember_key",
+]
 
 _SHARED_FROM_CHARACTERS: Final = 120
+_KEY_MEMBER: Final = "isorun.store.key"
+_KEY_DOCUMENTS: Final = f'{{"{_KEY_MEMBER}":"*'
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 
@@ -148,6 +161,32 @@ def has_withheld(connection: sqlite3.Connection) -> bool:
         WHERE json_extract(documents.content, '$.withheld') IS NOT NULL)
     """
     return bool(connection.execute(asked).fetchone()[0])
+
+
+def is_another_key(connection: sqlite3.Connection, key: bytes) -> bool:
+    """Whether the database knows a key, and this is not it; an older isorun left none."""
+    if _knows(connection, key):
+        return False
+    return connection.execute("SELECT 1 FROM documents WHERE content GLOB ?", (_KEY_DOCUMENTS,)).fetchone() is not None
+
+
+def remember_key(connection: sqlite3.Connection, key: bytes) -> None:
+    """Let the database know which key the store has, by a hash that tells nothing of it; within a transaction."""
+    if not _knows(connection, key):
+        connection.execute("DELETE FROM documents WHERE content GLOB ?", (_KEY_DOCUMENTS,))
+        connection.execute("INSERT INTO documents (hash, content) VALUES (?, ?)", _key_document(key))
+
+
+def _knows(connection: sqlite3.Connection, key: bytes) -> bool:
+    found = connection.execute("SELECT content FROM documents WHERE hash = ?", _key_document(key)[:1]).fetchone()
+    return bool(found == _key_document(key)[1:])
+
+
+def _key_document(key: bytes) -> tuple[bytes, str]:
+    """A document of the database's own, which no run refers to, and its hash."""
+    hashed = hmac.new(key, b"the key of this store", hashlib.sha256).hexdigest()[:32]
+    text = canonical_json({_KEY_MEMBER: hashed})
+    return content_digest(text.encode("ascii")), text
 
 
 class Unwritable(ValueError):
