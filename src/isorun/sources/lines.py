@@ -21,7 +21,18 @@ from typing import TYPE_CHECKING, Any
 from isorun.sources import AbstractSource, Found
 from isorun.sources.freeform import may_be_a_sentence, read_sentence, read_text
 from isorun.sources.objects import Objects, may_begin_an_object, pieces_of_an_object, read_structured, unwrapped
-from isorun.sources.rows import EPOCH, MOST_POINTS, Row, SeenPoints, Template, Value, has_split, shape_of, split_in
+from isorun.sources.rows import (
+    EPOCH,
+    MOST_POINTS,
+    UNCLEAR_COMMA,
+    Row,
+    SeenPoints,
+    Template,
+    Value,
+    has_split,
+    shape_of,
+    split_in,
+)
 from isorun.sources.tables import Tables, may_head_a_table, read_catboost
 from isorun.study.design import Sources
 from isorun.study.records import Note
@@ -349,6 +360,7 @@ class Timeline:
         self._not_taken: dict[str, str] = {}
         self._left_out: dict[str, dict[str, str]] = {}
         self._mixed: set[str] = set()
+        self._unclear: set[str] = set()  # some of its values are not known: the last may be one of them
         self._too_many_names = False
         self._told_rows = 0
 
@@ -358,6 +370,8 @@ class Timeline:
         for value in row.doubtful:
             self._remember_not_taken(value, line)
         for item in row.left_out:
+            if item.why == UNCLEAR_COMMA and len(self._unclear) < MOST_METRICS:
+                self._unclear.add(item.name)
             names = self._left_out.setdefault(item.why, {})
             if len(names) < MOST_NAMES_IN_NOTE:
                 names.setdefault(item.name, " ".join(line.split())[:80])
@@ -386,6 +400,8 @@ class Timeline:
         """All that was gathered."""
         for item in self._points.values():
             item.put_in_order()
+        for name in [name for name in self._unclear if name in self._points and not self._points[name].by_user]:
+            del self._points[name]
         points = {name: item for name, item in self._points.items() if item.values}
         return Found(
             series={name: item.series() for name, item in points.items()},

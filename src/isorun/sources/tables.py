@@ -16,7 +16,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from isorun.sources.rows import SPLITS, LeftOut, Row, Value, is_metric, is_never, name_of, read_number, word_set
+from isorun.sources.rows import (
+    SPLITS,
+    UNCLEAR_COMMA,
+    LeftOut,
+    Row,
+    Value,
+    has_unclear_comma,
+    is_metric,
+    is_never,
+    name_of,
+    read_number,
+    word_set,
+)
 
 __all__ = ["Tables", "may_head_a_table", "read_catboost"]
 
@@ -227,9 +239,13 @@ def _row_under(heading: _Heading, line: str, table: int) -> Row | None:
     if heading.split >= 0 and not prefix:
         return None
     for place, name in enumerate(heading.names):
-        value = read_number(texts[place].rstrip(":")) if place not in (heading.clock, heading.split) else None
+        if place in (heading.clock, heading.split):
+            continue
+        value = read_number(texts[place].rstrip(":"))
         if value is not None and name and (is_metric(name) or not is_never(name)):
             row.values.append(Value(f"{prefix}_{name}" if prefix else name, value, "table column"))
+        elif has_unclear_comma(texts[place]):
+            row.left_out.append(LeftOut(f"{prefix}_{name}" if prefix else name, UNCLEAR_COMMA))
     return row
 
 
