@@ -224,3 +224,42 @@ def test_without_epochs_the_latest_row_has_no_step():
     reading = LineMetrics(Sources())
     reading.feed("loss: 0.5", 0.5)
     assert reading.latest() == {"t": 0.5, "step": None, "values": {"loss": 0.5}}
+
+
+TRAINING = "Epoch 1 loss: 0.5\nEpoch 2 loss: 0.25"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        'config: {"lr": 0.1, "target_accuracy": 0.9}',
+        "Hyperparameters: target_accuracy: 0.95, dropout: 0.5, lr: 0.1",
+        "Loading checkpoint with val_acc: 0.91 from best.pt",
+        "2024-01-02 10:00:00 - train - INFO - Resuming from ckpt.pt, val_loss: 0.3",
+        "{'max_steps': 100, 'seed': 3407, 'top_k': -1, 'batch_size': 32}",
+        "{'lr': 0.1, 'target_acc': 0.99}",
+        '{\n  "batch_size": 32,\n  "epochs": 10,\n  "accuracy": 0.9\n}',
+        "args: lr=0.1 accuracy=0.99",
+    ],
+)
+def test_settings_printed_before_the_training_are_no_metrics(settings):
+    assert set(scan_text(f"{settings}\n{TRAINING}").series) == {"loss"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"lr": 0.1, "seed": 3, "test_acc": 0.93}', {"test_acc": [0.93]}),
+        ("Loaded model: test accuracy: 0.93", {"test_accuracy": [0.93]}),
+        ("Loading checkpoint, val_acc: 0.91\nval_acc: 0.5", {"val_acc": [0.5]}),
+        ("val_acc: 0.5\nLoading checkpoint, val_acc: 0.91", {"val_acc": [0.5, 0.91]}),
+        ("Epoch 1 target acc: 0.8", {"target_acc": [0.8]}),
+        (
+            '{"lr": 0.1, "train_loss": 0.9}\n{"lr": 0.1, "train_loss": 0.8}',
+            {"train_loss": [0.9, 0.8], "lr": [0.1, 0.1]},
+        ),
+        ('{"lr": 0.1, "seed": 1, "step": 1, "loss": 0.9}', {"lr": [0.1], "loss": [0.9]}),
+    ],
+)
+def test_results_beside_settings_are_metrics(text, expected):
+    assert {name: list(series.values) for name, series in scan_text(text).series.items()} == expected

@@ -25,11 +25,13 @@ from isorun.sources.rows import (
     EPOCH,
     MOST_POINTS,
     UNCLEAR_COMMA,
+    LeftOut,
     Row,
     SeenPoints,
     Template,
     Value,
     has_split,
+    is_metric,
     shape_of,
     split_in,
 )
@@ -63,6 +65,22 @@ _WORDS = (
     "recall", "precision", "perplex", "dice",
 )  # fmt: skip
 _SETTINGS = re.compile(r"\s*(?:\w*Namespace|\w*Config|\w*Arguments|args|hparams|params|parameters)\b\s*[:=]?\s*[({]")
+# What was set, or what a training starts from; before it has begun this is no result of it.
+_ABOUT_SETTINGS = re.compile(
+    r"""\s*(?:the\s+|using\s+|run\s+|training\s+|model\s+)?
+        (?:(?:config(?:uration)?|args|arguments|hyper-?\s?param(?:eter)?s|hparams|settings|options|flags)\s*[:=]
+          |(?:loading|loaded|resuming|resumed|restoring|restored)\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_SETTING_KEY = re.compile(
+    r"""['"](?:lr|learning_rate|batch_size|seed|(?:num_|max_|n_)?(?:epochs|steps|iters)|weight_decay|momentum|optimizer
+        |num_workers|dropout|device|hidden_(?:size|dim)|warmup_steps)['"]\s*:""",
+    re.VERBOSE,
+)
+_KEYS_AT_LEAST = 2
+_AIM = re.compile(r"(?:target|goal|desired|required)[_\- ]", re.IGNORECASE)
+_BESIDE_SETTINGS = "printed among settings before the training began"
+MOST_HELD = 20
 _SET = re.compile(r"=(?:True|False|None)\b")
 _SETTINGS_AT_LEAST = 3
 
@@ -85,6 +103,7 @@ class LineMetrics(AbstractSource):
         self._last_split = ""
         self._cut_lines = 0
         self._epochs_are_named = False
+        self._held: list[tuple[Row, float, str]] = []
         self._shapes: dict[bytes, Template | None] = {}
         self._shapes_hold = True
         self._shapes_hold_for: tuple[bool, int] = (False, 0)
@@ -151,6 +170,9 @@ class LineMetrics(AbstractSource):
     def finish(self, working_folder: Path | None = None, since_unix: float = 0.0) -> Found:  # noqa: ARG002 - no files
         """All metrics of the run."""
         said = () if self._patterns is None else self._patterns.notes()
+        if not self._timeline.has_begun:  # a line of settings and results may be all that is printed
+            for row, seconds, line in self._held:
+                self._timeline.add(row, seconds, line, "stdout")
         return self._timeline.found((*said, *self._notes()))
 
     def latest(self) -> Mapping[str, Any]:
@@ -165,7 +187,8 @@ class LineMetrics(AbstractSource):
             self._timeline.add(self._objects.close(), seconds, shown, "stdout")
             return False
         for row in rows:
-            self._timeline.add(row, seconds, shown, "stdout")
+            if not self._holds_back(row, seconds, shown):
+                self._timeline.add(row, seconds, shown, "stdout")
         if rows:
             self._objects.clear()
         return True
@@ -180,11 +203,25 @@ class LineMetrics(AbstractSource):
     def _read(self, line: str, seconds: float) -> Row | None:
         if (row := self._row_of(line)) is None:
             return None
+        if self._holds_back(row, seconds, line):
+            return row
         self._epochs_are_named = self._epochs_are_named or (row.epoch is not None and "poch" in line)
         self._timeline.add(row, seconds, row.lines or line, "stdout")
         self._heading = self._heading_after(line, row)
         self._last_split = row.split if row.values else self._last_split
         return row
+
+    def _holds_back(self, row: Row, seconds: float, line: str) -> bool:
+        """Whether a row is one of settings: it counts only if the output has nothing else, what is aimed at never."""
+        if not row.values or row.has_clock or self._timeline.has_begun or not _is_about_settings(line, row):
+            return False
+        row.values = [value for value in row.values if is_metric(value.name) and not _AIM.match(value.name)]
+        row.by_value = True  # the same line within the training says what came out
+        if len(self._held) < MOST_HELD:
+            self._held.append((row, seconds, line))
+        left_out = [LeftOut(value.name, _BESIDE_SETTINGS) for value in row.values]
+        self._timeline.add(Row(left_out=left_out), seconds, line, "stdout")
+        return True
 
     def _heading_after(self, line: str, row: Row) -> str:
         """A heading holds for the line below it, and on while lines are indented."""
@@ -289,6 +326,14 @@ def _lists_settings(line: str) -> bool:
     return "=" in line and len(_SET.findall(line)) >= _SETTINGS_AT_LEAST
 
 
+def _is_about_settings(line: str, row: Row) -> bool:
+    """Whether a line tells what was set or loaded; an object does by two keys that only settings have, or by an aim."""
+    if _ABOUT_SETTINGS.match(message_of(line)):
+        return True
+    keys = len(_SETTING_KEY.findall(line)) if "{" in line else 0
+    return keys >= _KEYS_AT_LEAST or (keys > 0 and any(_AIM.match(value.name) for value in row.values))
+
+
 def _is_promising(line: str) -> bool:
     if _DIGIT.search(line) is None:
         lowered = line.lower()
@@ -381,6 +426,11 @@ class Timeline:
                 self._last_clock_row = self._rows
         if row.values:
             self._put_all(row, seconds, line, source)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the output has told anything of the training: a metric, an epoch or a step."""
+        return bool(self._points) or self._clock.now is not None
 
     def latest(self) -> Mapping[str, Any]:
         """See `LineMetrics.latest`. Nothing is kept for it while lines come in: they come by the million."""
