@@ -107,7 +107,7 @@ def test_names_that_count_only_in_company_are_noted_when_alone() -> None:
 
 
 def test_a_metric_printed_on_two_scales_is_noted() -> None:
-    assert codes(scan_text("acc: 97.4%\nacc: 0.974")) == ["stdout.scale"]
+    assert codes(scan_text("acc: 97.4%\nacc: 0.974")) == ["stdout.scale", "stdout.no-epoch"]
 
 
 def test_a_long_line_is_read_at_its_start_and_noted() -> None:
@@ -125,7 +125,7 @@ def test_points_and_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found.series) == 3
     assert len(found.series["loss"].values) == 10
     assert found.series["loss"].values[-1] == 99
-    assert codes(found) == ["stdout.limit", "stdout.names"]
+    assert codes(found) == ["stdout.limit", "stdout.names", "stdout.no-epoch"]
 
 
 def test_describe_shows_what_was_found_and_in_which_line() -> None:
@@ -263,3 +263,34 @@ def test_settings_printed_before_the_training_are_no_metrics(settings):
 )
 def test_results_beside_settings_are_metrics(text, expected):
     assert {name: list(series.values) for name, series in scan_text(text).series.items()} == expected
+
+
+REPORT = """              precision    recall  f1-score   support
+
+           0       0.67      0.65      0.66       100
+           1       0.65      0.67      0.66       100
+
+    accuracy                           0.66       200
+   macro avg       0.66      0.66      0.66       200
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "accuracy"),
+    [
+        (f"Epoch 1 accuracy: 0.7\nEpoch 2 accuracy: 0.8\n{REPORT}", [0.7, 0.8]),
+        (f"Accuracy: 0.6625\n{REPORT}", [0.6625]),
+        (f"{REPORT}\nAccuracy: 0.6625", [0.6625]),
+    ],
+)
+def test_a_classification_report_does_not_go_on_with_the_accuracy_of_the_training(text, accuracy):
+    found = scan_text(text)
+    assert list(found.series["accuracy"].values) == accuracy
+    assert found.results["report_accuracy"] == 0.66
+
+
+def test_values_without_an_epoch_are_noted_with_their_number():
+    found = scan_text("first model\nAccuracy: 0.91\nsecond model\nAccuracy: 0.81")
+    assert codes(found) == ["stdout.no-epoch"]
+    assert "'accuracy' was printed 2 times" in found.notes[0].message
+    assert codes(scan_text("Epoch 1 acc: 0.5\nEpoch 2 acc: 0.6\nTest accuracy: 0.7")) == []

@@ -35,7 +35,7 @@ from isorun.sources.rows import (
     shape_of,
     split_in,
 )
-from isorun.sources.tables import Tables, may_head_a_table, read_catboost
+from isorun.sources.tables import CLASS_REPORT, Tables, may_head_a_table, read_catboost
 from isorun.study.design import Sources
 from isorun.study.records import Note
 
@@ -475,6 +475,9 @@ class Timeline:
             if is_evaluation:
                 name = self._evaluation_name(name)
             points = all_points.get(name)
+            if points is not None and (value.form == CLASS_REPORT) != points.of_report:
+                name = self._name_beside_report(name, points)
+                points = all_points.get(name)
             if points is None or points.by_user != by_user:
                 points = self._points_of(name, value, row, line, source)
             if points is None:
@@ -490,6 +493,14 @@ class Timeline:
     def _evaluation_name(self, name: str) -> str:
         number = "" if self._clock.passes == 1 else str(self._clock.passes)
         return name if has_split(name) else f"eval{number}_{name}"
+
+    def _name_beside_report(self, name: str, points: SeenPoints) -> str:
+        """The name of a value where a classification report has the same one: the report's, rounded, is another."""
+        beside = f"report_{name}"
+        if not points.of_report:
+            return beside
+        self._points[beside] = self._points.pop(name)
+        return name
 
     def _moment_of(self, row: Row) -> tuple[int, float | None]:
         """Moments of tables are negative, so that they never meet those of the clock; -1 stands for "none yet"."""
@@ -511,6 +522,7 @@ class Timeline:
             return None
         self._count -= len(known.values) if known else 0
         points = SeenPoints(f"{source}: {value.form}", line.strip()[:LONGEST_EXAMPLE], value.fraction, row.by_user)
+        points.of_report = value.form == CLASS_REPORT
         self._points[name] = points
         return points
 
@@ -535,6 +547,15 @@ class Timeline:
         notes += [
             Note("stdout.scale", f"metric {name!r} was printed both as a percentage or count and as a plain number")
             for name in sorted(self._mixed)
+        ]
+        notes += [
+            Note(
+                "stdout.no-epoch",
+                f"metric {name!r} was printed {item.without_step} times without an epoch or step: "
+                "taken for one training",
+            )
+            for name, item in self._points.items()
+            if item.without_step > 1
         ]
         if self._clock.restarts:
             message = (

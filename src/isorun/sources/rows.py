@@ -437,6 +437,7 @@ class SeenPoints:
     final: whether that row said that its values are final. cut: whether points were given up at the limit.
     table: the table of epochs that the last point is a row of (0 for none), table_from: where its points begin,
     mixed_up: whether its epochs went back. unclear: whether points of a table were left out for that.
+    of_report: whether the points are from a classification report. without_step: how many points had no step.
     """
 
     origin: str
@@ -454,6 +455,8 @@ class SeenPoints:
     table_from: int = 0
     mixed_up: bool = False
     unclear: bool = False
+    of_report: bool = False
+    without_step: int = 0
 
     def follow_table(self, table: int, step: float | None) -> int:
         """Note which table the next point is from, and whether its epochs go back; how many points were left out."""
@@ -498,6 +501,7 @@ class SeenPoints:
             self.moment = moment
             return False
         self.steps.append(count if step is None else step)
+        self.without_step += step is None
         self.seconds.append(seconds)
         self.values.append(value)
         self.moment = moment

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
 from isorun.sources.rows import (
     SPLITS,
@@ -30,8 +31,9 @@ from isorun.sources.rows import (
     word_set,
 )
 
-__all__ = ["Tables", "may_head_a_table", "read_catboost"]
+__all__ = ["CLASS_REPORT", "Tables", "may_head_a_table", "read_catboost"]
 
+CLASS_REPORT: Final = "classification report"
 _RULE = re.compile(r"^[\s\-=+|:─━═┄┈┆┏┓┡┩┳╇┃│┗┛┴└┘├┤┼┬╰╯╭╮╒╤╕╞╪╡╘╧╛┌┐]*$")
 _BORDER = re.compile(r"[│┃┆|]")
 _PHRASE = re.compile(r"\S+(?: \S+)*")
@@ -345,13 +347,13 @@ class _MetricLists:
             return Row(table=True)
         numbers = [number for number in map(read_number, cells) if number is not None]
         if cells[0] == "accuracy" and len(cells) == 3 and len(numbers) == 2:
-            return Row([Value("accuracy", numbers[0], "classification report")])
+            return Row([Value("accuracy", numbers[0], CLASS_REPORT)])
         if len(numbers) < len(self._columns):
             self._columns = []
             return None
         if cells[1:2] == ["avg"] and len(cells) == len(self._columns) + 2:
             pairs = zip(self._columns[:-1], numbers, strict=False)
-            return Row([Value(f"{name}_{cells[0]}", value, "classification report") for name, value in pairs])
+            return Row([Value(f"{name}_{cells[0]}", value, CLASS_REPORT) for name, value in pairs])
         return Row(table=True)
 
 

@@ -299,3 +299,15 @@ def test_runs_without_a_worker_are_not_said_to_differ_though_all_is_fixed(study,
     told = warnings_of(study, silent)
     assert "hook-never-started" in told
     assert "deterministic-differs" not in told
+
+
+def test_values_printed_without_an_epoch_are_told(study, records):
+    note = Note(
+        "stdout.no-epoch", "metric 'test_acc' was printed 2 times without an epoch or step: taken for one training"
+    )
+    other = Note(
+        "stdout.no-epoch", "metric 'loss' was printed 9 times without an epoch or step: taken for one training"
+    )
+    told = warnings_of(study, changed(records, Level.DEFAULT, notes=(note, other)))
+    assert set(told) == {"printed-without-epoch"}
+    assert "'test_acc' was printed 2 times" in told["printed-without-epoch"].message

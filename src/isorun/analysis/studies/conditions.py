@@ -517,6 +517,20 @@ def _epochs_restart(evidence: StudyFacts) -> Iterator[Condition]:
     yield from _restarts(records, {*picking, *(metric.name for metric in evidence.metrics)})
 
 
+def _without_epoch(evidence: StudyFacts) -> Iterator[Condition]:
+    """Values that stand in no order but that of the lines: epochs of a training, or results of several models."""
+    picking = {one.selection.metric for group in evidence.groups for one in group.selections}
+    for metric in sorted({*picking, *(metric.name for metric in evidence.metrics)}):
+        notes = [note for group in evidence.records.values() for record in group for note in record.notes]
+        noted = [note.message for note in notes if note.code == "stdout.no-epoch" and f"{metric!r}" in note.message]
+        if noted:
+            yield Condition(
+                "printed-without-epoch",
+                f"{noted[0]}, whose last value counts unless a selection picks another ({some(len(noted), 'run')})",
+                "print the epoch on the same line; of several models, print each under a name of its own",
+            )
+
+
 def _restarts(records: Sequence[RunRecord], metrics: Collection[str]) -> Iterator[Condition]:
     """Runs that are several trainings by their steps: the best of all their epochs is that of one of them."""
     again = {
@@ -611,6 +625,7 @@ STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _few_runs,
     _weak_runs,
     _epochs_restart,
+    _without_epoch,
     _unjudged,
     _selected_on_itself,
     _judged_at_end,
