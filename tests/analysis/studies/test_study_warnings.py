@@ -311,3 +311,18 @@ def test_values_printed_without_an_epoch_are_told(study, records):
     told = warnings_of(study, changed(records, Level.DEFAULT, notes=(note, other)))
     assert set(told) == {"printed-without-epoch"}
     assert "'test_acc' was printed 2 times" in told["printed-without-epoch"].message
+
+
+def test_a_seed_that_differs_between_identical_runs_is_named_as_seen_open(study, records):
+    clocked = [
+        replace(
+            record,
+            digests={"weights.final": str(place)},
+            seeded=(Seeded("random.seed", str(place), "t.py:3"), Seeded("numpy.random.seed", "7", "t.py:4")),
+        )
+        if record.cell.level is Level.DETERMINISTIC
+        else record
+        for place, record in enumerate(records)
+    ]
+    told = warnings_of(study, clocked)["deterministic-differs"].message
+    assert told.endswith("; seen open: random.seed at t.py:3 was given different seeds")
