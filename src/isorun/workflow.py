@@ -234,7 +234,9 @@ def _seen_in_runs(study: Study, outcome: Outcome) -> tuple[Condition, ...]:
         for note in record.notes
     )
     restarts = (series.begins_again for record in outcome.records for series in record.series.values())
-    if not any(noted) and not any(restarts):
+    logged = {name for record in outcome.records for name in (*record.results, *record.series)}
+    as_declared = not outcome.records or logged.issuperset(study.metrics)
+    if as_declared and not any(noted) and not any(restarts):
         return ()
     from isorun.analysis.studies.conditions import told_at_once
 

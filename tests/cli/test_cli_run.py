@@ -264,3 +264,11 @@ def test_what_runs_say_of_themselves_is_told_when_they_end(shell):
     assert (
         "[hook-never-started]" in shell("run", "-n", 2, "--level", "deterministic", "--", "python", "-I", "t.py").stdout
     )
+
+
+def test_a_metric_that_no_run_logged_is_told_with_those_that_were(shell):
+    shell.write("t.py", "print('test_acc: 0.5')")
+    done = shell("run", "-n", 2, "--metric", "tset_acc", "--", "python", "t.py")
+    assert "[metric-not-logged]" in done.stdout
+    assert "test_acc" in done.stdout.split("[metric-not-logged]")[1]
+    assert "no tset_acc" in done.stderr

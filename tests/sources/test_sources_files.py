@@ -95,6 +95,13 @@ def test_a_csv_of_one_row_without_a_clock_holds_final_values(tmp_path: Path) -> 
     assert read(tmp_path, "r.csv").results == {"acc": 0.5, "loss": 0.25}
 
 
+def test_a_column_in_which_a_comma_may_be_decimal_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "r.csv", "epoch;acc;loss\n1;0.5;0,912\n2;0.6;3\n")
+    found = read(tmp_path, "r.csv")
+    assert set(found.series) == {"acc"}
+    assert codes(found)[0] == "files.left-out"
+
+
 def test_text_uneven_rows_and_nan_in_a_csv_are_noted_with_their_line(tmp_path: Path) -> None:
     write(tmp_path, "m.csv", "epoch,acc,name\n1,0.5,a\n2,oops,b\n3,0.7\n4,nan,c\n")
     found = read(tmp_path, "m.csv")

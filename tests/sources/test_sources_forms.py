@@ -13,6 +13,8 @@ FORMS = [
     ("loss=0.1", {"loss": 0.1}),
     ("loss = 1e-05, mae = -0.5", {"loss": 1e-05, "mae": -0.5}),
     ("loss: 1,234.5", {"loss": 1234.5}),
+    ("score: 12,345,678", {"score": 12345678.0}),
+    ("step 1,234 loss 0.5", {"loss": 0.5}),
     ("Accuracy: 9908/10000 (99%)", {"accuracy": 0.9908}),
     ("Test set: Average loss: 0.0292, Accuracy: 9908/10000 (99%)", {"test_loss": 0.0292, "test_accuracy": 0.9908}),
     ("Epoch: 12 | train loss 0.31 | val acc 97.4%", {"train_loss": 0.31, "val_acc": 0.974}),
@@ -107,6 +109,17 @@ NO_METRICS = [
     "EarlyStopping counter: 3 out of 10",
     "loss_scale: 65536.0",
     "Total params: 1,234",
+    "loss: 0,845",
+    "loss=0,912 acc=0,500",
+    "loss: 0,25 acc: 0,5",
+    "loss: 1.234,5",
+    "accuracy: 97,4 %",
+    "loss: 1,234",
+    '{"loss": "0,912"}',
+    "{'loss': 0,912}",
+    "epoch  loss\n1  0,512\n2  0,400",
+    "epoch 1 reward: 999\nepoch 2 reward: 1,234\nepoch 3 reward: 998",
+    "1,234.5 perplexity estimate based on a held-out corpus",
     "loss: 0.5ms",
     "{'not': 'a number', 'nested': [1, 2]}",
     "[LightGBM] [Info] Start training from score -1.098612",
@@ -157,3 +170,9 @@ def test_values_that_are_not_finite_are_kept(written: str) -> None:
 )
 def test_the_epoch_or_step_on_a_line_becomes_the_step(line: str, step: float) -> None:
     assert [series.steps for series in scan_text(line).series.values()] == [(float(step),)]
+
+
+@pytest.mark.parametrize("text", ["loss: 0,845", '{"loss": "0,912"}', "epoch  loss\n1  0,512", "loss: 5\nloss: 1,234"])
+def test_a_number_whose_comma_is_unclear_is_named_in_a_note(text):
+    assert [note.code for note in scan_text(text).notes] == ["stdout.left-out"]
+    assert "left out: loss: the comma in its number" in scan_text(text).notes[0].message

@@ -107,7 +107,7 @@ def test_names_that_count_only_in_company_are_noted_when_alone() -> None:
 
 
 def test_a_metric_printed_on_two_scales_is_noted() -> None:
-    assert codes(scan_text("acc: 97.4%\nacc: 0.974")) == ["stdout.scale"]
+    assert codes(scan_text("acc: 97.4%\nacc: 0.974")) == ["stdout.scale", "stdout.no-epoch"]
 
 
 def test_a_long_line_is_read_at_its_start_and_noted() -> None:
@@ -125,7 +125,7 @@ def test_points_and_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(found.series) == 3
     assert len(found.series["loss"].values) == 10
     assert found.series["loss"].values[-1] == 99
-    assert codes(found) == ["stdout.limit", "stdout.names"]
+    assert codes(found) == ["stdout.limit", "stdout.names", "stdout.no-epoch"]
 
 
 def test_describe_shows_what_was_found_and_in_which_line() -> None:
@@ -224,3 +224,73 @@ def test_without_epochs_the_latest_row_has_no_step():
     reading = LineMetrics(Sources())
     reading.feed("loss: 0.5", 0.5)
     assert reading.latest() == {"t": 0.5, "step": None, "values": {"loss": 0.5}}
+
+
+TRAINING = "Epoch 1 loss: 0.5\nEpoch 2 loss: 0.25"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        'config: {"lr": 0.1, "target_accuracy": 0.9}',
+        "Hyperparameters: target_accuracy: 0.95, dropout: 0.5, lr: 0.1",
+        "Loading checkpoint with val_acc: 0.91 from best.pt",
+        "2024-01-02 10:00:00 - train - INFO - Resuming from ckpt.pt, val_loss: 0.3",
+        "{'max_steps': 100, 'seed': 3407, 'top_k': -1, 'batch_size': 32}",
+        "{'lr': 0.1, 'target_acc': 0.99}",
+        '{\n  "batch_size": 32,\n  "epochs": 10,\n  "accuracy": 0.9\n}',
+        "args: lr=0.1 accuracy=0.99",
+    ],
+)
+def test_settings_printed_before_the_training_are_no_metrics(settings):
+    assert set(scan_text(f"{settings}\n{TRAINING}").series) == {"loss"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"lr": 0.1, "seed": 3, "test_acc": 0.93}', {"test_acc": [0.93]}),
+        ("Loaded model: test accuracy: 0.93", {"test_accuracy": [0.93]}),
+        ("Loading checkpoint, val_acc: 0.91\nval_acc: 0.5", {"val_acc": [0.5]}),
+        ("val_acc: 0.5\nLoading checkpoint, val_acc: 0.91", {"val_acc": [0.5, 0.91]}),
+        ("Epoch 1 target acc: 0.8", {"target_acc": [0.8]}),
+        (
+            '{"lr": 0.1, "train_loss": 0.9}\n{"lr": 0.1, "train_loss": 0.8}',
+            {"train_loss": [0.9, 0.8], "lr": [0.1, 0.1]},
+        ),
+        ('{"lr": 0.1, "seed": 1, "step": 1, "loss": 0.9}', {"lr": [0.1], "loss": [0.9]}),
+    ],
+)
+def test_results_beside_settings_are_metrics(text, expected):
+    assert {name: list(series.values) for name, series in scan_text(text).series.items()} == expected
+
+
+REPORT = """              precision    recall  f1-score   support
+
+           0       0.67      0.65      0.66       100
+           1       0.65      0.67      0.66       100
+
+    accuracy                           0.66       200
+   macro avg       0.66      0.66      0.66       200
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "accuracy"),
+    [
+        (f"Epoch 1 accuracy: 0.7\nEpoch 2 accuracy: 0.8\n{REPORT}", [0.7, 0.8]),
+        (f"Accuracy: 0.6625\n{REPORT}", [0.6625]),
+        (f"{REPORT}\nAccuracy: 0.6625", [0.6625]),
+    ],
+)
+def test_a_classification_report_does_not_go_on_with_the_accuracy_of_the_training(text, accuracy):
+    found = scan_text(text)
+    assert list(found.series["accuracy"].values) == accuracy
+    assert found.results["report_accuracy"] == 0.66
+
+
+def test_values_without_an_epoch_are_noted_with_their_number():
+    found = scan_text("first model\nAccuracy: 0.91\nsecond model\nAccuracy: 0.81")
+    assert codes(found) == ["stdout.no-epoch"]
+    assert "'accuracy' was printed 2 times" in found.notes[0].message
+    assert codes(scan_text("Epoch 1 acc: 0.5\nEpoch 2 acc: 0.6\nTest accuracy: 0.7")) == []

@@ -130,7 +130,7 @@ class Progress(Observer):
             return f"{record.state} ({record.reason})"
         value = self._value(record)
         if value is None:
-            return f"{duration(record.wall_seconds)}, no metric found"
+            return f"{duration(record.wall_seconds)}, no {next(iter(self._study.metrics), 'metric')} found"
         values = self._values[(*record.cell.group,)]
         values.append(value)
         return f"{self._metric} {value:.4g} ({_spread(values)})"
@@ -168,7 +168,9 @@ class Progress(Observer):
         if not self._sources:
             return []
         names = ", ".join(sorted(self._sources)[:12])
-        return [f"  metrics read from output or files: {harmless(names)}; isorun report shows the lines they came from"]
+        return [
+            f"  metrics read from output or files: {harmless(names)}; isorun report says how those judged were read"
+        ]
 
     def _rewrite(self, line: str) -> None:
         columns = shutil.get_terminal_size((80, 24)).columns

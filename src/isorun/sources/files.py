@@ -18,7 +18,7 @@ from typing import Any
 
 from isorun.sources import AbstractSource, Found, merged
 from isorun.sources.objects import EPOCH_KEYS, STEP_KEYS, flattened, number_in
-from isorun.sources.rows import read_number
+from isorun.sources.rows import UNCLEAR_COMMA, has_unclear_comma, read_number
 from isorun.study.records import Note, Series
 
 __all__ = ["LARGEST_FILE", "MOST_ROWS", "Columns", "DataFiles", "EventFiles", "FileTimes", "read_data_file"]
@@ -292,7 +292,10 @@ class _Moment:
 
 @dataclass(slots=True)
 class _Column:
-    """A column's numbers with their moments, and the first lines at which it held something else."""
+    """A column's numbers with their moments, and the first lines at which it held something else.
+
+    unclear: a number has a comma in it that may be decimal, so that some values are not known.
+    """
 
     moments: list[_Moment] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
@@ -300,6 +303,7 @@ class _Column:
     texts: int = 0
     first_text: tuple[int, str] = (0, "")
     first_not_finite: int = 0
+    unclear: bool = False
 
 
 class Columns:
@@ -331,7 +335,7 @@ class Columns:
 
     def found(self, *, always_results: bool = False) -> Found:
         """The metrics of the file. always_results: single values are final ones, whatever clock stands beside them."""
-        columns = {name: column for name, column in self._columns.items() if column.values}
+        columns = {name: column for name, column in self._columns.items() if column.values and not column.unclear}
         is_final = always_results or (self._rows == 1 and not self._has_clock)
         return Found(
             series={name: _series(column) for name, column in columns.items()},
@@ -346,6 +350,7 @@ class Columns:
         number = number_in(cell)
         if number is None:
             column.texts += 1
+            column.unclear = column.unclear or (isinstance(cell, str) and has_unclear_comma(cell.strip()))
             column.first_text = column.first_text if column.first_text[0] else (moment.line, str(cell)[:40])
             return
         if not math.isfinite(number) and not column.first_not_finite:
@@ -366,7 +371,7 @@ class Columns:
 
     def _notes(self) -> list[Note]:
         notes = [note for name, column in self._columns.items() for note in self._column_notes(name, column)]
-        texts = [name for name, column in self._columns.items() if not column.values]
+        texts = [name for name, column in self._columns.items() if not column.values and not column.unclear]
         if texts:
             notes.append(Note("files.text", f"{self._shown}: not read, no numbers: {', '.join(texts)}"))
         if self._rows > 1 and not self._has_times and len(texts) < len(self._columns):
@@ -376,6 +381,9 @@ class Columns:
 
     def _column_notes(self, name: str, column: _Column) -> list[Note]:
         notes = []
+        if column.unclear:
+            message = f"left out: {name}: {UNCLEAR_COMMA} ({self._shown}, line {column.first_text[0]})"
+            return [Note("files.left-out", message)]
         if column.values and column.texts:
             line, text = column.first_text
             message = f"{self._shown}, line {line}: {name!r} is {text!r}, no number; {column.texts} such cells left out"

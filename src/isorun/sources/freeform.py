@@ -32,6 +32,7 @@ from isorun.sources.rows import (
     STEP,
     TOKEN,
     TOTAL,
+    UNCLEAR_COMMA,
     VOCABULARY,
     LeftOut,
     Row,
@@ -40,6 +41,7 @@ from isorun.sources.rows import (
     count_of,
     fraction_of,
     has_split,
+    has_unclear_comma,
     is_metric,
     is_never,
     keeps_no_prefix,
@@ -172,11 +174,12 @@ _LEADING_PAIR = re.compile(r"\s*\[\s*(\d+)\s*,\s+(\d+)\s*\]")
 _LEADING_STEP = re.compile(r"\s*\[(\d{1,3}(?:,\d{3})+|\d+)\]")
 _FINAL = re.compile(r"\b(?:final|test|best)")
 _DIGITS = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?%?"
-# What may follow a number that is not the whole value: further numbers ("0.9, 0.8", "0.9 0.8", "0.5 / 0.6", also "0,25"
-# with a decimal comma) or an arrow to the next one.
+# What may follow a number that is not the whole value: further numbers ("0.9, 0.8", "0.9 0.8", "0.5 / 0.6") or an
+# arrow to the next one.
 _GOES_ON = re.compile(
     rf"\s*,\s*{_DIGITS}\s*(?:$|[,;\])|])|\s+[-+]?\d*\.\d+(?:[eE][-+]?\d+)?%?(?:\s|$)|\s*/\s*{_DIGITS}|\s*(?:-+>|=>|→)"
 )
+_DECIMAL_COMMA = re.compile(r",\d+(?![\d.,])")
 _RANGE_IN_NAME = re.compile(r"(?P<start>@\s?\[?[\d.]+):(?=[\d.]+\]?)")
 
 
@@ -287,6 +290,10 @@ class _Reader:
         whole = written.lstrip("+-").isdigit() and not is_percent
         if whole and (label.name.endswith("error") or (label.tight and label.role is Role.DOUBTFUL)):
             return
+        if has_unclear_comma(token[0]) or _DECIMAL_COMMA.match(self._line, token.end()):
+            self._row.by_value = True
+            self._row.left_out.append(LeftOut(self._prefixed(label.name), UNCLEAR_COMMA))
+            return
         if _GOES_ON.match(self._line, token.end()):
             self._row.left_out.append(LeftOut(self._prefixed(label.name), "several numbers follow its name"))
             return
@@ -342,7 +349,7 @@ _ABOUT = re.compile(
     rf"^\s*(?P<before>[\w ]{{0,40}}?)\b{_METRIC} (?:of|on|for|over)\b(?P<about>[^:=]*)(?:[:=]|\bis\b)\s*{_VALUE}",
     re.IGNORECASE,
 )
-_ESTIMATE = re.compile(rf"(?P<value>[-+]?[\d.]+) {_METRIC} estimate based on ", re.IGNORECASE)
+_ESTIMATE = re.compile(rf"(?<![\d.,])(?P<value>[-+]?[\d.]+) {_METRIC} estimate based on ", re.IGNORECASE)
 
 
 def may_be_a_sentence(line: str) -> bool:

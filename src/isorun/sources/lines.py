@@ -21,8 +21,21 @@ from typing import TYPE_CHECKING, Any
 from isorun.sources import AbstractSource, Found
 from isorun.sources.freeform import may_be_a_sentence, read_sentence, read_text
 from isorun.sources.objects import Objects, may_begin_an_object, pieces_of_an_object, read_structured, unwrapped
-from isorun.sources.rows import EPOCH, MOST_POINTS, Row, SeenPoints, Template, Value, has_split, line_shape, split_in
-from isorun.sources.tables import Tables, may_head_a_table, read_catboost
+from isorun.sources.rows import (
+    EPOCH,
+    MOST_POINTS,
+    UNCLEAR_COMMA,
+    LeftOut,
+    Row,
+    SeenPoints,
+    Template,
+    Value,
+    has_split,
+    is_metric,
+    line_shape,
+    split_in,
+)
+from isorun.sources.tables import CLASS_REPORT, Tables, may_head_a_table, read_catboost
 from isorun.study.design import Sources
 from isorun.study.records import Note
 
@@ -52,6 +65,22 @@ _WORDS = (
     "recall", "precision", "perplex", "dice",
 )  # fmt: skip
 _SETTINGS = re.compile(r"\s*(?:\w*Namespace|\w*Config|\w*Arguments|args|hparams|params|parameters)\b\s*[:=]?\s*[({]")
+# What was set, or what a training starts from; before it has begun this is no result of it.
+_ABOUT_SETTINGS = re.compile(
+    r"""\s*(?:the\s+|using\s+|run\s+|training\s+|model\s+)?
+        (?:(?:config(?:uration)?|args|arguments|hyper-?\s?param(?:eter)?s|hparams|settings|options|flags)\s*[:=]
+          |(?:loading|loaded|resuming|resumed|restoring|restored)\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_SETTING_KEY = re.compile(
+    r"""['"](?:lr|learning_rate|batch_size|seed|(?:num_|max_|n_)?(?:epochs|steps|iters)|weight_decay|momentum|optimizer
+        |num_workers|dropout|device|hidden_(?:size|dim)|warmup_steps)['"]\s*:""",
+    re.VERBOSE,
+)
+_KEYS_AT_LEAST = 2
+_AIM = re.compile(r"(?:target|goal|desired|required)[_\- ]", re.IGNORECASE)
+_BESIDE_SETTINGS = "printed among settings before the training began"
+MOST_HELD = 20
 _SET = re.compile(r"=(?:True|False|None)\b")
 _SETTINGS_AT_LEAST = 3
 
@@ -74,6 +103,7 @@ class LineMetrics(AbstractSource):
         self._last_split = ""
         self._cut_lines = 0
         self._epochs_are_named = False
+        self._held: list[tuple[Row, float, str]] = []
         self._shapes: dict[bytes, Template | None] = {}
         self._shapes_hold = True
         self._shapes_hold_for: tuple[bool, int] = (False, 0)
@@ -140,6 +170,9 @@ class LineMetrics(AbstractSource):
     def finish(self, working_folder: Path | None = None, since_unix: float = 0.0) -> Found:  # noqa: ARG002 - no files
         """All metrics of the run."""
         said = () if self._patterns is None else self._patterns.notes()
+        if not self._timeline.has_begun:  # a line of settings and results may be all that is printed
+            for row, seconds, line in self._held:
+                self._timeline.add(row, seconds, line, "stdout")
         return self._timeline.found((*said, *self._notes()))
 
     def latest(self) -> Mapping[str, Any]:
@@ -154,7 +187,8 @@ class LineMetrics(AbstractSource):
             self._timeline.add(self._objects.close(), seconds, shown, "stdout")
             return False
         for row in rows:
-            self._timeline.add(row, seconds, shown, "stdout")
+            if not self._holds_back(row, seconds, shown):
+                self._timeline.add(row, seconds, shown, "stdout")
         if rows:
             self._objects.clear()
         return True
@@ -169,11 +203,25 @@ class LineMetrics(AbstractSource):
     def _read(self, line: str, seconds: float) -> Row | None:
         if (row := self._row_of(line)) is None:
             return None
+        if self._holds_back(row, seconds, line):
+            return row
         self._epochs_are_named = self._epochs_are_named or (row.epoch is not None and "poch" in line)
         self._timeline.add(row, seconds, row.lines or line, "stdout")
         self._heading = self._heading_after(line, row)
         self._last_split = row.split if row.values else self._last_split
         return row
+
+    def _holds_back(self, row: Row, seconds: float, line: str) -> bool:
+        """Whether a row is one of settings: it counts only if the output has nothing else, what is aimed at never."""
+        if not row.values or row.has_clock or self._timeline.has_begun or not _is_about_settings(line, row):
+            return False
+        row.values = [value for value in row.values if is_metric(value.name) and not _AIM.match(value.name)]
+        row.by_value = True  # the same line within the training says what came out
+        if len(self._held) < MOST_HELD:
+            self._held.append((row, seconds, line))
+        left_out = [LeftOut(value.name, _BESIDE_SETTINGS) for value in row.values]
+        self._timeline.add(Row(left_out=left_out), seconds, line, "stdout")
+        return True
 
     def _heading_after(self, line: str, row: Row) -> str:
         """A heading holds for the line below it, and on while lines are indented."""
@@ -278,6 +326,14 @@ def _lists_settings(line: str) -> bool:
     return "=" in line and len(_SET.findall(line)) >= _SETTINGS_AT_LEAST
 
 
+def _is_about_settings(line: str, row: Row) -> bool:
+    """Whether a line tells what was set or loaded; an object does by two keys that only settings have, or by an aim."""
+    if _ABOUT_SETTINGS.match(message_of(line)):
+        return True
+    keys = len(_SETTING_KEY.findall(line)) if "{" in line else 0
+    return keys >= _KEYS_AT_LEAST or (keys > 0 and any(_AIM.match(value.name) for value in row.values))
+
+
 def _is_promising(line: str) -> bool:
     if _DIGIT.search(line) is None:
         lowered = line.lower()
@@ -349,6 +405,7 @@ class Timeline:
         self._not_taken: dict[str, str] = {}
         self._left_out: dict[str, dict[str, str]] = {}
         self._mixed: set[str] = set()
+        self._unclear: set[str] = set()  # some of its values are not known: the last may be one of them
         self._too_many_names = False
         self._told_rows = 0
 
@@ -358,6 +415,8 @@ class Timeline:
         for value in row.doubtful:
             self._remember_not_taken(value, line)
         for item in row.left_out:
+            if item.why == UNCLEAR_COMMA and len(self._unclear) < MOST_METRICS:
+                self._unclear.add(item.name)
             names = self._left_out.setdefault(item.why, {})
             if len(names) < MOST_NAMES_IN_NOTE:
                 names.setdefault(item.name, " ".join(line.split())[:80])
@@ -367,6 +426,11 @@ class Timeline:
                 self._last_clock_row = self._rows
         if row.values:
             self._put_all(row, seconds, line, source)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the output has told anything of the training: a metric, an epoch or a step."""
+        return bool(self._points) or self._clock.now is not None
 
     def latest(self) -> Mapping[str, Any]:
         """See `LineMetrics.latest`. Nothing is kept for it while lines come in: they come by the million."""
@@ -386,6 +450,8 @@ class Timeline:
         """All that was gathered."""
         for item in self._points.values():
             item.put_in_order()
+        for name in [name for name in self._unclear if name in self._points and not self._points[name].by_user]:
+            del self._points[name]
         points = {name: item for name, item in self._points.items() if item.values}
         return Found(
             series={name: item.series() for name, item in points.items()},
@@ -409,6 +475,9 @@ class Timeline:
             if is_evaluation:
                 name = self._evaluation_name(name)
             points = all_points.get(name)
+            if points is not None and (value.form == CLASS_REPORT) != points.of_report:
+                name = self._name_beside_report(name, points)
+                points = all_points.get(name)
             if points is None or points.by_user != by_user:
                 points = self._points_of(name, value, row, line, source)
             if points is None:
@@ -424,6 +493,14 @@ class Timeline:
     def _evaluation_name(self, name: str) -> str:
         number = "" if self._clock.passes == 1 else str(self._clock.passes)
         return name if has_split(name) else f"eval{number}_{name}"
+
+    def _name_beside_report(self, name: str, points: SeenPoints) -> str:
+        """The name of a value where a classification report has the same one: the report's, rounded, is another."""
+        beside = f"report_{name}"
+        if not points.of_report:
+            return beside
+        self._points[beside] = self._points.pop(name)
+        return name
 
     def _moment_of(self, row: Row) -> tuple[int, float | None]:
         """Moments of tables are negative, so that they never meet those of the clock; -1 stands for "none yet"."""
@@ -445,6 +522,7 @@ class Timeline:
             return None
         self._count -= len(known.values) if known else 0
         points = SeenPoints(f"{source}: {value.form}", line.strip()[:LONGEST_EXAMPLE], value.fraction, row.by_user)
+        points.of_report = value.form == CLASS_REPORT
         self._points[name] = points
         return points
 
@@ -469,6 +547,15 @@ class Timeline:
         notes += [
             Note("stdout.scale", f"metric {name!r} was printed both as a percentage or count and as a plain number")
             for name in sorted(self._mixed)
+        ]
+        notes += [
+            Note(
+                "stdout.no-epoch",
+                f"metric {name!r} was printed {item.without_step} times without an epoch or step: "
+                "taken for one training",
+            )
+            for name, item in self._points.items()
+            if item.without_step > 1
         ]
         if self._clock.restarts:
             message = (

@@ -13,7 +13,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from isorun.sources.rows import EPOCH, STEP, LeftOut, Row, Value, is_metric, is_never, read_number
+from isorun.sources.rows import (
+    EPOCH,
+    STEP,
+    UNCLEAR_COMMA,
+    LeftOut,
+    Row,
+    Value,
+    has_unclear_comma,
+    is_metric,
+    is_never,
+    read_number,
+)
 
 __all__ = [
     "EPOCH_KEYS",
@@ -33,7 +44,7 @@ STEP_KEYS = frozenset(["step", "global_step", "iteration", "iter", "steps", "_st
 _NUMBER = r"[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)"
 _PAIR = re.compile(
     rf"""(?P<quote>['"])(?P<key>[^'"]{{1,200}})(?P=quote)\s*:\s*
-        (?:(?P<mark>['"])(?P<text>[^'"]{{1,40}})(?P=mark)|(?P<number>{_NUMBER}))(?=\s*[,}}])""",
+        (?:(?P<mark>['"])(?P<text>[^'"]{{1,40}})(?P=mark)|(?P<number>{_NUMBER}))(?=\s*(?:,(?!\d)|}}))""",
     re.VERBOSE,
 )
 # A number as numpy, torch, TensorFlow and JAX show it; what else stands in the brackets says nothing about its value.
@@ -227,6 +238,13 @@ def _as_float(value: int | float) -> float | None:
         return None
 
 
+def _why_not(raw: Any) -> str:
+    """Why a value that was surely meant to be one is not read; "" for any other text."""
+    if isinstance(raw, list) and raw:
+        return "a list in an object"
+    return UNCLEAR_COMMA if isinstance(raw, str) and has_unclear_comma(raw.strip()) else ""
+
+
 def _row(pairs: Iterable[tuple[str, Any]], form: str) -> Row:
     row = Row()
     holds_text = False
@@ -234,8 +252,8 @@ def _row(pairs: Iterable[tuple[str, Any]], form: str) -> Row:
         number = number_in(raw)
         if number is None:
             holds_text = True
-            if isinstance(raw, list) and raw and is_metric(key):
-                row.left_out.append(LeftOut(key, "a list in an object"))
+            if is_metric(key) and (why := _why_not(raw)):
+                row.left_out.append(LeftOut(key, why))
             continue
         last_part = key.rsplit("/", 1)[-1].lower()
         if last_part in EPOCH_KEYS:

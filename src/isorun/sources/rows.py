@@ -8,7 +8,9 @@ Names: a name counts by itself when one of its words is a metric word. Any other
 that also has an epoch, a step or a metric. Words for time, memory and settings never count.
 
 Numbers: times, dates, versions, addresses and numbers with a unit are recognised first, so that no part of them can be
-taken for a value. A percent sign makes a fraction: "97.4%" is 0.974, and "9908/10000" is 0.9908.
+taken for a value. A percent sign makes a fraction: "97.4%" is 0.974, and "9908/10000" is 0.9908. Commas part thousands
+where nothing else is possible, as in "12,345,678" and "1,234.5"; "0,845" and "1,234" are not read, since the same
+output may write a loss of 0.845 and one of 1.234 that way.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ __all__ = [
     "STEP",
     "TOKEN",
     "TOTAL",
+    "UNCLEAR_COMMA",
     "VOCABULARY",
     "LeftOut",
     "Row",
@@ -41,6 +44,7 @@ __all__ = [
     "count_of",
     "fraction_of",
     "has_split",
+    "has_unclear_comma",
     "is_metric",
     "is_never",
     "keeps_no_prefix",
@@ -205,12 +209,20 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _MOST_DIGITS = 300
+_SURELY_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:(?:,\d{3}){2,}|,\d{3}\.)")
+_WITH_COMMA = re.compile(r"[-+]?\d+(?:[.,]\d+)*,\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?\s*%?$")
+UNCLEAR_COMMA: Final = "the comma in its number may be decimal or part thousands"
 
 
 def written_number(token: re.Match[str]) -> str:
     """The number of a token as `float` reads it, without its percent sign."""
     end = token.end("word") if token["number"] is None else token.end("number")
     return token.string[token.start() : end].replace(",", "")
+
+
+def has_unclear_comma(written: str) -> bool:
+    """Whether a text is a number with a comma in it that may be decimal."""
+    return "," in written and _WITH_COMMA.match(written) is not None and _SURELY_THOUSANDS.match(written) is None
 
 
 def count_of(token: re.Match[str]) -> tuple[int, int]:
@@ -223,7 +235,7 @@ def count_of(token: re.Match[str]) -> tuple[int, int]:
 def read_number(text: str) -> float | None:
     """The value of a written number, percentage or fraction; None when it is none of them."""
     match = TOKEN.fullmatch(text.strip())
-    if match is None or match["junk"] is not None:
+    if match is None or match["junk"] is not None or has_unclear_comma(match[0]):
         return None
     if match["total"] is not None:
         count, total = count_of(match)
@@ -425,6 +437,7 @@ class SeenPoints:
     final: whether that row said that its values are final. cut: whether points were given up at the limit.
     table: the table of epochs that the last point is a row of (0 for none), table_from: where its points begin,
     mixed_up: whether its epochs went back. unclear: whether points of a table were left out for that.
+    of_report: whether the points are from a classification report. without_step: how many points had no step.
     """
 
     origin: str
@@ -442,6 +455,8 @@ class SeenPoints:
     table_from: int = 0
     mixed_up: bool = False
     unclear: bool = False
+    of_report: bool = False
+    without_step: int = 0
 
     def follow_table(self, table: int, step: float | None) -> int:
         """Note which table the next point is from, and whether its epochs go back; how many points were left out."""
@@ -486,6 +501,7 @@ class SeenPoints:
             self.moment = moment
             return False
         self.steps.append(count if step is None else step)
+        self.without_step += step is None
         self.seconds.append(seconds)
         self.values.append(value)
         self.moment = moment

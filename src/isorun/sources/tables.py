@@ -15,11 +15,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
-from isorun.sources.rows import SPLITS, LeftOut, Row, Value, is_metric, is_never, name_of, read_number, word_set
+from isorun.sources.rows import (
+    SPLITS,
+    UNCLEAR_COMMA,
+    LeftOut,
+    Row,
+    Value,
+    has_unclear_comma,
+    is_metric,
+    is_never,
+    name_of,
+    read_number,
+    word_set,
+)
 
-__all__ = ["Tables", "may_head_a_table", "read_catboost"]
+__all__ = ["CLASS_REPORT", "Tables", "may_head_a_table", "read_catboost"]
 
+CLASS_REPORT: Final = "classification report"
 _RULE = re.compile(r"^[\s\-=+|:─━═┄┈┆┏┓┡┩┳╇┃│┗┛┴└┘├┤┼┬╰╯╭╮╒╤╕╞╪╡╘╧╛┌┐]*$")
 _BORDER = re.compile(r"[│┃┆|]")
 _PHRASE = re.compile(r"\S+(?: \S+)*")
@@ -227,9 +241,13 @@ def _row_under(heading: _Heading, line: str, table: int) -> Row | None:
     if heading.split >= 0 and not prefix:
         return None
     for place, name in enumerate(heading.names):
-        value = read_number(texts[place].rstrip(":")) if place not in (heading.clock, heading.split) else None
+        if place in (heading.clock, heading.split):
+            continue
+        value = read_number(texts[place].rstrip(":"))
         if value is not None and name and (is_metric(name) or not is_never(name)):
             row.values.append(Value(f"{prefix}_{name}" if prefix else name, value, "table column"))
+        elif has_unclear_comma(texts[place]):
+            row.left_out.append(LeftOut(f"{prefix}_{name}" if prefix else name, UNCLEAR_COMMA))
     return row
 
 
@@ -329,13 +347,13 @@ class _MetricLists:
             return Row(table=True)
         numbers = [number for number in map(read_number, cells) if number is not None]
         if cells[0] == "accuracy" and len(cells) == 3 and len(numbers) == 2:
-            return Row([Value("accuracy", numbers[0], "classification report")])
+            return Row([Value("accuracy", numbers[0], CLASS_REPORT)])
         if len(numbers) < len(self._columns):
             self._columns = []
             return None
         if cells[1:2] == ["avg"] and len(cells) == len(self._columns) + 2:
             pairs = zip(self._columns[:-1], numbers, strict=False)
-            return Row([Value(f"{name}_{cells[0]}", value, "classification report") for name, value in pairs])
+            return Row([Value(f"{name}_{cells[0]}", value, CLASS_REPORT) for name, value in pairs])
         return Row(table=True)
 
 

@@ -299,3 +299,30 @@ def test_runs_without_a_worker_are_not_said_to_differ_though_all_is_fixed(study,
     told = warnings_of(study, silent)
     assert "hook-never-started" in told
     assert "deterministic-differs" not in told
+
+
+def test_values_printed_without_an_epoch_are_told(study, records):
+    note = Note(
+        "stdout.no-epoch", "metric 'test_acc' was printed 2 times without an epoch or step: taken for one training"
+    )
+    other = Note(
+        "stdout.no-epoch", "metric 'loss' was printed 9 times without an epoch or step: taken for one training"
+    )
+    told = warnings_of(study, changed(records, Level.DEFAULT, notes=(note, other)))
+    assert set(told) == {"printed-without-epoch"}
+    assert "'test_acc' was printed 2 times" in told["printed-without-epoch"].message
+
+
+def test_a_seed_that_differs_between_identical_runs_is_named_as_seen_open(study, records):
+    clocked = [
+        replace(
+            record,
+            digests={"weights.final": str(place)},
+            seeded=(Seeded("random.seed", str(place), "t.py:3"), Seeded("numpy.random.seed", "7", "t.py:4")),
+        )
+        if record.cell.level is Level.DETERMINISTIC
+        else record
+        for place, record in enumerate(records)
+    ]
+    told = warnings_of(study, clocked)["deterministic-differs"].message
+    assert told.endswith("; seen open: random.seed at t.py:3 was given different seeds")

@@ -37,8 +37,9 @@ from isorun.analysis.evidence.run_units import (
 )
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult
 from isorun.analysis.studies.selection import FINAL, selections_of
-from isorun.analysis.studies.study_metrics import judged_metrics
+from isorun.analysis.studies.study_metrics import judged_metrics, logged_metrics
 from isorun.errors import known_names
+from isorun.sources.lines import plain
 from isorun.study.cells import Level
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
@@ -52,6 +53,7 @@ _GENERATOR, _SETTING = "generator-seeded", "setting-answered"
 _NOT_READ: Final = (".left-out", ".not-taken", ".no-metrics", "source-failed")
 _NOT_READ_TOLD: Final = 2
 _VALUES: Final = "values of "
+_EXAMPLE_BEFORE, _EXAMPLE_LENGTH = 40, 100
 
 
 def _hook_never_started(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
@@ -155,9 +157,26 @@ def _deterministic_differs(key: GroupKey, records: Sequence[RunRecord], _units: 
 def _seen_open(records: Sequence[RunRecord]) -> str:
     """What the workers saw that the level does not hold."""
     seen = dict.fromkeys(str(item) for record in records for item in effective(record).get("open") or ())
+    seen |= dict.fromkeys(_changing_seeds(records))
     if not seen:
         return " although every known factor is fixed"
     return f"; seen open: {first_of(seen, _OPEN_ENDS_TOLD)}"
+
+
+def _changing_seeds(records: Sequence[RunRecord]) -> Iterator[str]:
+    """Calls that fixed a seed, but not the same in runs that were to be identical: the time, or a process number."""
+    values: dict[tuple[str, str], set[tuple[str, ...]]] = {}
+    for record in records:
+        of_run: dict[tuple[str, str], tuple[str, ...]] = {}
+        for seeded in record.seeded:
+            if not seeded.replaced:
+                place = (seeded.call, seeded.where)
+                of_run[place] = (*of_run.get(place, ()), seeded.value)
+        for place, given in of_run.items():
+            values.setdefault(place, set()).add(given)
+    for (call, where), given_in_runs in values.items():
+        if len(given_in_runs) > 1:
+            yield f"{call}{f' at {where}' if where else ''} was given different seeds"
 
 
 def _first_differing(same: IdenticalRuns) -> DigestCount | None:
@@ -383,7 +402,8 @@ def told_at_once(study: Study, records: Sequence[RunRecord]) -> tuple[Condition,
     )
     metrics = judged_metrics(study.metrics, records)
     picking = {selection.metric for selection in selections_of(study.selections, records, metrics)}
-    return (*_merged(noted), *_restarts(records, {*picking, *(metric.name for metric in metrics)}))
+    restarts = _restarts(records, {*picking, *(metric.name for metric in metrics)})
+    return (*_merged(noted), *(_not_logged(metrics, logged_metrics(records)) if records else ()), *restarts)
 
 
 def _runs_failed(evidence: StudyFacts) -> Iterator[Condition]:
@@ -428,19 +448,23 @@ def _launch_differs(evidence: StudyFacts) -> Iterator[Condition]:
 
 def _metric_not_logged(evidence: StudyFacts) -> Iterator[Condition]:
     finished = any(evidence.records.values())
-    for metric in evidence.metrics if finished else ():
-        if metric.name not in evidence.logged:
-            yield Condition(
-                "metric-not-logged",
-                f"no run logged the metric {metric.name!r}; logged were: {known_names(metric.name, evidence.logged)}",
-                f"rename [metrics.{metric.name}] in the study, or log it: isorun.result({metric.name}=...)",
-            )
+    yield from _not_logged(evidence.metrics if finished else (), evidence.logged)
     if finished and not evidence.metrics:
         yield Condition(
             "no-metric",
             f"no run logged a metric, so there is nothing to judge by{_what_was_not_read(evidence)}",
             "isorun.result(test_acc=...) in the training, or print lines such as 'test_acc: 0.98'",
         )
+
+
+def _not_logged(metrics: Sequence[JudgedMetric], logged: Sequence[str]) -> Iterator[Condition]:
+    for metric in metrics:
+        if metric.name not in logged:
+            yield Condition(
+                "metric-not-logged",
+                f"no run logged the metric {metric.name!r}; logged were: {known_names(metric.name, logged)}",
+                f"rename [metrics.{metric.name}] in the study, or log it: isorun.result({metric.name}=...)",
+            )
 
 
 def _what_was_not_read(evidence: StudyFacts) -> str:
@@ -515,6 +539,20 @@ def _epochs_restart(evidence: StudyFacts) -> Iterator[Condition]:
     picking = {one.selection.metric for group in evidence.groups for one in group.selections}
     records = [record for records in evidence.records.values() for record in records]
     yield from _restarts(records, {*picking, *(metric.name for metric in evidence.metrics)})
+
+
+def _without_epoch(evidence: StudyFacts) -> Iterator[Condition]:
+    """Values that stand in no order but that of the lines: epochs of a training, or results of several models."""
+    picking = {one.selection.metric for group in evidence.groups for one in group.selections}
+    for metric in sorted({*picking, *(metric.name for metric in evidence.metrics)}):
+        notes = [note for group in evidence.records.values() for record in group for note in record.notes]
+        noted = [note.message for note in notes if note.code == "stdout.no-epoch" and f"{metric!r}" in note.message]
+        if noted:
+            yield Condition(
+                "printed-without-epoch",
+                f"{noted[0]}, whose last value counts unless a selection picks another ({some(len(noted), 'run')})",
+                "print the epoch on the same line; of several models, print each under a name of its own",
+            )
 
 
 def _restarts(records: Sequence[RunRecord], metrics: Collection[str]) -> Iterator[Condition]:
@@ -597,9 +635,11 @@ def _from_output(evidence: StudyFacts) -> Iterator[Condition]:
 
 def _example(records: Sequence[RunRecord], metric: str) -> str:
     """The first line of the log that names the metric, where the kept end of the log still has one."""
-    lines = (line.strip() for record in records for line in record.log_tail.splitlines())
-    line = next((line for line in lines if metric in line), "")
-    return f', as in "{line[:100]}"' if line else ""
+    lines = (line for record in records for line in record.log_tail.splitlines() if metric in line)
+    line = plain(next(lines, "")).strip()
+    start = max(line.find(metric) - _EXAMPLE_BEFORE, 0)
+    shown = f"{'…' if start else ''}{line[start : start + _EXAMPLE_LENGTH]}"
+    return f', as in "{shown}"' if line else ""
 
 
 STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
@@ -611,6 +651,7 @@ STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _few_runs,
     _weak_runs,
     _epochs_restart,
+    _without_epoch,
     _unjudged,
     _selected_on_itself,
     _judged_at_end,
