@@ -11,6 +11,7 @@ import pytest
 
 from isorun import plugins, session, workflow
 from isorun.errors import NothingRecorded, PluginError, StoreError, StudyError
+from isorun.in_progress import status
 from isorun.session import (
     ExecutorOptions,
     is_there,
@@ -198,7 +199,7 @@ def test_only_a_store_that_is_a_folder_has_run_folders_inside(tmp_path):
         assert runs_folder(store) == tmp_path / "box" / "runs"
 
 
-@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, workflow.status])
+@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, status])
 def test_what_a_store_of_others_raises_while_it_is_read_names_it(ask):
     class Torn(MemoryStore):
         def records(self, cell_ids=None):
@@ -210,7 +211,7 @@ def test_what_a_store_of_others_raises_while_it_is_read_names_it(ask):
         ask(Study("s", approaches={"a": "true"}), store=Torn())
 
 
-@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, workflow.status])
+@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, status])
 def test_a_store_that_cannot_be_reached_is_not_taken_for_one_that_is_not_there(ask, monkeypatch):
     def down(place, *, create):
         raise StoreError(f"{place} does not answer", found="connection refused")

@@ -7,58 +7,25 @@ import json
 import os
 import random
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from store_faults import alter, change_a_value, filled, time_limit
 
 from isorun.cli.main import main
 from isorun.errors import StoreDamaged, StoreError
 from isorun.store import STUDIES
-from isorun.store.checking import Verified, repair, verify
+from isorun.store.checking import repair, verify
 from isorun.store.content import stored_form
 from isorun.store.files import Files
 from isorun.store.folder import FolderStore
 from isorun.store.inbox import Inbox
-from isorun.study.records import RunRecord, RunState, sealed_and_gzipped
+from isorun.study.records import sealed_and_gzipped
 from isorun.testing.made_records import content, make_cell, make_record
 
 PAGE = 16_384
-
-
-def filled(folder: Path, runs: int = 6) -> dict[str, str]:
-    """A store with finished and failed runs; the content of each."""
-    truth = {}
-    with FolderStore(folder) as store:
-        for number in range(runs):
-            for attempt, state in ((1, RunState.FAILED), (2, RunState.FINISHED)):
-                record = make_record(make_cell(number), attempt=attempt, state=state, accuracy=number / 8, points=40)
-                store.finish(record)
-                truth[record.run_id] = content(stored_form(record))
-    return truth
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    filled(tmp_path / "store")
-    return tmp_path / "store"
-
-
-def alter(folder: Path, change: Callable[[bytearray], bytearray | None]) -> None:
-    path = folder / "store.sqlite"
-    data = bytearray(path.read_bytes())
-    path.write_bytes(change(data) or data)
-
-
-def change_a_value(data: bytearray) -> bytearray:
-    assert data.count(b'"accuracy":0.375') == 2
-    return data.replace(b'"accuracy":0.375', b'"accuracy":0.975')
 
 
 def empty_index(folder: Path, index: str) -> None:
@@ -259,77 +226,6 @@ class TestCommands:
         assert "12 records are whole" in capsys.readouterr().out
 
 
-class TestWhoMayRead:
-    MAKING = """
-import os, sys
-os.umask(int(sys.argv[2], 8))
-from pathlib import Path
-from isorun.store.folder import FolderStore
-from isorun.testing.made_records import make_record
-with FolderStore(Path(sys.argv[1])) as store:
-    claim = store.claim("a")
-    store.documents("studies").write("mine", {})
-    store.finish(make_record())
-    if len(sys.argv) > 3:
-        os.kill(os.getpid(), 9)
-"""
-
-    def made(self, folder: Path, umask: str, *more: str) -> dict[str, int]:
-        subprocess.run([sys.executable, "-c", self.MAKING, folder, umask, *more], check=not more)
-        paths = [folder, *folder.rglob("*")]
-        return {str(path.relative_to(folder)): path.stat().st_mode & 0o7777 for path in paths}
-
-    @pytest.mark.parametrize("umask", ["0", "022", "077"])
-    @pytest.mark.parametrize("more", [(), ("killed",)])
-    def test_only_the_owner_whatever_the_umask(self, tmp_path: Path, umask: str, more: tuple[str, ...]):
-        modes = self.made(tmp_path / "store", umask, *more)
-        assert len(modes) > 8
-        for name, mode in modes.items():
-            assert mode == (0o700 if (tmp_path / "store" / name).is_dir() else 0o600), name
-
-    def test_an_older_store_that_others_could_read_is_closed_to_them(self, folder: Path):
-        for path in folder.rglob("*"):
-            path.chmod(0o777 if path.is_dir() else 0o666)
-        FolderStore(folder).close()
-        for name in ("inbox", "store.sqlite", "key"):
-            assert (folder / name).stat().st_mode & 0o077 == 0
-
-    @pytest.mark.parametrize("umask", ["0", "077"])
-    def test_the_group_too_where_the_store_is_shared(self, folder: Path, umask: str):
-        assert main(["store", "share", "--store", str(folder)]) == 0
-        for name, mode in self.made(folder, umask, "killed").items():
-            assert mode == (0o2770 if (folder / name).is_dir() else 0o660), name
-
-
-def test_a_folder_that_everybody_may_write_to_is_told_and_what_is_made_inside_is_closed(tmp_path: Path):
-    (tmp_path / "open").mkdir()
-    (tmp_path / "open").chmod(0o777)
-    with FolderStore(tmp_path / "open") as store:
-        store.finish(make_record())
-        (note,) = store.notes()
-        assert note.code == "store-open-to-all"
-        assert str(tmp_path / "open") in note.message
-    for path in (tmp_path / "open").rglob("*"):
-        assert path.stat().st_mode & 0o077 == 0, path
-    assert (tmp_path / "open").stat().st_mode & 0o777 == 0o777, "a folder of the user's own stays as it is"
-
-
-@contextmanager
-def time_limit(seconds: int) -> Iterator[None]:
-    """A hang is a failure, not a wait."""
-
-    def ring(*_: object) -> None:
-        raise AssertionError(f"no answer in {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def corrupted(data: bytes, chance: random.Random) -> bytes:
     """One of the ways in which a file comes back wrong; bits are flipped mostly where something is written."""
     changed = bytearray(data)
@@ -432,199 +328,3 @@ def test_what_is_no_record_in_the_inbox_is_neither_opened_nor_waited_for(folder:
     with FolderStore(folder) as store:
         assert len(store.finished()) == 6
         assert any("bbbbbbbbbbbbbbbb-1" in note.message for note in store.notes())
-
-
-WITHHELD = replace(make_cell(1), withheld="0123456789abcdef")
-
-
-@pytest.fixture(params=["packed", "waiting"])
-def withholding(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A store with a run from whose command something is withheld, in the database or in the inbox."""
-    record = make_record(WITHHELD)
-    with FolderStore(tmp_path / "store") as store:
-        store.finish(record)
-    if request.param == "waiting":
-        shutil.rmtree(tmp_path / "store")
-        FolderStore(tmp_path / "store").close()
-        Inbox(tmp_path / "store" / "inbox", Files()).put(stored_form(record))
-    return tmp_path / "store"
-
-
-@pytest.mark.parametrize(
-    "put",
-    [
-        None,
-        os.mkfifo,
-        lambda path: path.symlink_to("/dev/zero"),
-        lambda path: path.symlink_to("nowhere"),
-        Path.mkdir,
-        lambda path: path.write_bytes(b"short"),
-    ],
-    ids=["gone", "pipe", "link", "dangling link", "folder", "short"],
-)
-def test_a_key_that_is_lost_is_told_and_no_other_is_made_in_its_place(
-    withholding: Path, put: Callable[[Path], object] | None, capsys: pytest.CaptureFixture[str]
-):
-    (withholding / "key").unlink()
-    if put is not None:
-        put(withholding / "key")
-    with time_limit(20):
-        for _ in range(2):
-            with pytest.raises(StoreDamaged, match="no key") as raised:
-                FolderStore(withholding)
-        assert "made again" in raised.value.hint
-        (damage,) = verify(withholding).damage
-        assert damage.where == str(withholding / "key")
-        assert main(["store", "repair", "--store", str(withholding)]) == 0
-    assert "another key" in capsys.readouterr().out
-    with FolderStore(withholding) as store:
-        assert len(store.key) == 32
-        assert store.finished() == {WITHHELD.id}
-    assert verify(withholding).damage == ()
-
-
-def test_a_key_that_never_told_anything_apart_is_made_again(folder: Path):
-    (folder / "key").unlink()
-    assert verify(folder).damage == ()
-    with FolderStore(folder) as store:
-        assert (folder / "key").read_bytes() == store.key
-
-
-def keep_run_folders(folder: Path) -> None:
-    with FolderStore(folder) as store:
-        for record in store.records():
-            (folder / "runs" / record.run_id).mkdir(parents=True)
-            (folder / "runs" / record.run_id / "record.json.gz").write_bytes(b"".join(sealed_and_gzipped(record)))
-
-
-def delete_runs(which: str) -> Callable[[Path], None]:
-    def delete(folder: Path) -> None:
-        with closing(sqlite3.connect(folder / "store.sqlite")) as connection:
-            for table, column in (("series", "run"), ("predictions", "run"), ("runs", "id")):
-                connection.execute(f"DELETE FROM {table} WHERE {column} {which}")
-            connection.commit()
-
-    return delete
-
-
-def claim_in(folder: Path, *, create: bool) -> None:
-    with FolderStore(folder, create=create) as store:
-        store.claim(make_cell(1).id)
-
-
-def swap_for_an_empty_one(folder: Path) -> None:
-    FolderStore(folder.parent / "other").close()
-    shutil.copyfile(folder.parent / "other" / "store.sqlite", folder / "store.sqlite")
-
-
-@pytest.mark.parametrize(
-    "take_away",
-    [
-        delete_runs("> 0"),
-        delete_runs("> 9"),
-        delete_runs("= 5"),
-        swap_for_an_empty_one,
-        lambda folder: (folder / "store.sqlite").unlink(),
-    ],
-    ids=["all", "the last", "one", "swapped", "gone"],
-)
-def test_runs_that_were_taken_out_of_the_database_are_told_and_come_back_from_their_folders(
-    folder: Path, take_away: Callable[[Path], None]
-):
-    with FolderStore(folder) as store:
-        truth = {record.run_id: content(record) for record in store.records()}
-    keep_run_folders(folder)
-    take_away(folder)
-    for create in (True, False):
-        with pytest.raises(StoreDamaged) as raised:
-            claim_in(folder, create=create)
-        assert f"--store {folder}" in raised.value.hint
-    assert verify(folder).damage
-    assert repair(folder).kept == len(truth)
-    assert verify(folder) == Verified(str(folder), len(truth), 0, ())
-    with FolderStore(folder) as store:
-        assert {record.run_id: content(record) for record in store.records()} == truth
-
-
-def test_a_run_that_ended_and_was_never_acknowledged_is_told_and_can_be_taken_in(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-):
-    """Its process was killed between the record in the folder and that of the store: no damage, and no loss."""
-    keep_run_folders(folder)
-    for number in (77, 1):  # one of a new cell, and one of a cell that was made meanwhile
-        record = make_record(make_cell(number), attempt=7)
-        (folder / "runs" / record.run_id).mkdir()
-        (folder / "runs" / record.run_id / "record.json.gz").write_bytes(b"".join(sealed_and_gzipped(record)))
-    findings = verify(folder)
-    assert (findings.damage, findings.unrecorded) == ((), (f"{make_cell(77).id}-7",))
-    assert main(["store", "verify", "--store", str(folder)]) == 3
-    assert "1 run has ended and left a record" in capsys.readouterr().out
-    assert repair(folder).saved == 1
-    with FolderStore(folder) as store:
-        assert make_cell(77).id in store.finished()
-    assert verify(folder).unrecorded == ()
-
-
-@pytest.mark.parametrize("text", [b"", b"many", b"-1", b"9" * 40])
-def test_a_count_that_is_none_is_told_and_made_anew(folder: Path, text: bytes):
-    (folder / "packed").write_bytes(text)
-    with pytest.raises(StoreDamaged, match="packed"):
-        FolderStore(folder)
-    assert [item.where for item in verify(folder).damage] == [str(folder / "packed")]
-    repair(folder)
-    with FolderStore(folder) as store:
-        assert len(store.finished()) == 6
-
-
-def unwritable(number: int) -> RunRecord:
-    """A record that is whole and that no database of ours can hold: a part of another distribution made it."""
-    return replace(make_record(make_cell(number)), signal=9)
-
-
-def test_a_record_that_cannot_be_written_stops_no_other_and_is_kept_as_a_file(folder: Path):
-    with FolderStore(folder) as store:
-        store._inbox.put(unwritable(60))
-        for number in (50, 51, 70, 71):
-            store.finish(make_record(make_cell(number)))
-        with pytest.raises(StoreError, match="cannot be written into the database; it was kept as"):
-            store.pack()
-        assert {make_cell(number).id for number in (50, 51, 70, 71)} <= store.finished()
-        assert [note.code for note in store.notes()] == ["store-record-set-aside"]
-        assert make_cell(60).id in store.notes()[0].message
-        store.finish(make_record(make_cell(60)))
-        assert store.pack() == 1
-        assert verify(folder).damage == ()
-    assert [path.name for path in (folder / "inbox").iterdir()] == [f"{make_cell(60).id}-1.json.unwritable"]
-
-
-def test_what_waits_and_could_not_be_written_is_told_before_it_is_tried(folder: Path):
-    inbox = Inbox(folder / "inbox", Files())
-    inbox.put(unwritable(60))
-    inbox.put(make_record(make_cell(61)))
-    inbox.put(make_record(make_cell(1), attempt=9, accuracy=0.1))
-    before = (folder / "store.sqlite").read_bytes()
-    found = {item.run_id: item.what for item in verify(folder).damage}
-    assert set(found) == {f"{make_cell(60).id}-1", f"{make_cell(1).id}-9"}
-    assert "cannot be written into the database" in found[f"{make_cell(60).id}-1"]
-    assert (folder / "store.sqlite").read_bytes() == before
-    assert len(repair(folder).aside) == 2
-    assert verify(folder).damage == ()
-    with FolderStore(folder) as store:
-        assert make_cell(61).id in store.finished()
-
-
-def test_a_record_that_cannot_be_written_does_not_stop_a_repair_either(folder: Path):
-    keep_run_folders(folder)
-    record = unwritable(60)
-    (folder / "runs" / record.run_id).mkdir()
-    (folder / "runs" / record.run_id / "record.json.gz").write_bytes(b"".join(sealed_and_gzipped(record)))
-    alter(folder, change_a_value)
-    assert repair(folder).kept == 12
-    assert verify(folder).damage == ()
-
-
-def test_a_key_that_is_no_file_is_named_and_not_waited_for(folder: Path):
-    (folder / "key").unlink()
-    os.mkfifo(folder / "key")
-    with pytest.raises(StoreError, match="no key"):
-        FolderStore(folder)

@@ -37,6 +37,7 @@ __all__ = [
     "config_placeholders",
     "drawn_configs",
     "fill_placeholders",
+    "recorded_command",
     "withheld_hash",
     "withheld_hashes",
 ]
@@ -202,16 +203,23 @@ def withheld_hashes(study: Study, key: bytes | None) -> dict[str, dict[str, str]
     return {approach: {name: found for name, found in items.items() if found} for approach, items in hashes.items()}
 
 
+def recorded_command(study: Study, approach: Approach) -> tuple[str, ...]:
+    """The command without what is withheld, as records show it; a study that was kept has it so, and it stays."""
+    return approach.command if study.kept else tuple(redacted_argv(approach.command, {}))
+
+
 def withheld_hash(study: Study, approach: Approach, environment: Environment, key: bytes | None) -> str:
     """The keyed hash of the whole command and all variables, where something of them is not recorded; else nothing.
 
     A variable that is recorded as a hash of its own is told apart by that. A study that was kept without its values
     knows the hashes it had.
     """
+    known = study.withheld.get(approach.name, {}).get(environment.name, "")
+    if study.kept:
+        return known
     recorded = environment.content()["env"]
     hidden = any(REDACTED in recorded[name] and recorded[name] != value for name, value in environment.env.items())
-    known = study.withheld.get(approach.name, {}).get(environment.name, "")
-    if not hidden and redacted_argv(approach.command, {}) == list(approach.command):
+    if not hidden and recorded_command(study, approach) == approach.command:
         return known
     if key is None:
         return known or UNKEYED
@@ -232,7 +240,7 @@ def drawn_configs(config: Config) -> Iterator[tuple[str, dict[str, ConfigValue]]
 
 def _all_cells(study: Study, key: bytes | None) -> Iterator[Cell]:
     for approach in study.approaches.values():
-        command = tuple(redacted_argv(approach.command, {}))
+        command = recorded_command(study, approach)
         for config in approach.configs or study.configs:
             for setting in drawn_configs(study.configs[config]):
                 for environment in study.environments.values():

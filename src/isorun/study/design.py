@@ -30,7 +30,7 @@ from isorun.study import (
     parsing,
     recordable,
 )
-from isorun.study.cells import Level, withheld_hashes
+from isorun.study.cells import Level, recorded_command, withheld_hashes
 from isorun.study.parsing import as_boolean, shown
 from isorun.worker.redaction import redacted_argv
 
@@ -74,7 +74,7 @@ KEYS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedRuns:
     """What one call asked of a command: runs at a level, with these seeds, so often each."""
 
     level: Level
@@ -97,6 +97,7 @@ class Study:
 
     An approach may also be a module-level Python function. folder: where relative paths start and where the default
     store lies. withheld: by approach and environment, the keyed hashes of what is in no record (`with_key`).
+    kept: whether commands and variables are those that a store kept, without what is withheld (`kept_study`).
     asked: of a command that was run in several ways (`together`), the runs of each way; otherwise every level has all.
     take_seeds: whether constants that the training seeds with follow the run's seed instead.
     """
@@ -114,7 +115,8 @@ class Study:
     policy: Policy
     folder: str = field(compare=False)
     withheld: Mapping[str, Mapping[str, str]] = field(compare=False, repr=False)
-    asked: tuple[Asked, ...] = field(compare=False, repr=False)
+    kept: bool = field(compare=False, repr=False)
+    asked: tuple[AskedRuns, ...] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -150,6 +152,7 @@ class Study:
             "policy": parsing.policy(policy),
             "folder": str(folder),
             "withheld": {},
+            "kept": False,
             "asked": (),
         }
         for key, value in parsed.items():
@@ -258,7 +261,7 @@ def _made_name(study: Study) -> str:
 def _shared(study: Study) -> dict[str, Any]:
     """What all cells of an ad hoc study have in common."""
     return {
-        "commands": {name: redacted_argv(item.command, {}) for name, item in study.approaches.items()},
+        "commands": {name: list(recorded_command(study, item)) for name, item in study.approaches.items()},
         "configs": {name: _config(item) for name, item in study.configs.items()},
         "environments": {name: item.content() for name, item in study.environments.items()},
         "take_seeds": study.take_seeds,
@@ -283,8 +286,8 @@ def together(study: Study, kept: Study) -> Study:
     return _with(both, asked=tuple(dict.fromkeys((*_asked_of(kept), *_asked_of(study)))))
 
 
-def _asked_of(study: Study) -> tuple[Asked, ...]:
-    return study.asked or tuple(Asked(level, study.seeds, study.repeats) for level in study.levels)
+def _asked_of(study: Study) -> tuple[AskedRuns, ...]:
+    return study.asked or tuple(AskedRuns(level, study.seeds, study.repeats) for level in study.levels)
 
 
 def _approach_names(commands: Sequence[Sequence[str]]) -> list[str]:
@@ -375,9 +378,9 @@ def without_secrets(study: Study) -> dict[str, Any]:
     It has the hashes of what was withheld, if the study was given a key, so that its cells have the same ids.
     """
     document = document_of(study)
-    for approach in document["approaches"].values():
+    for name, approach in document["approaches"].items():
         if "command" in approach:
-            approach["command"] = redacted_argv(approach["command"], {})
+            approach["command"] = list(recorded_command(study, study.approaches[name]))
     for environment in document["environments"].values():
         environment["env"] = {name: recordable(name, value) for name, value in environment["env"].items()}
     hashes, asked = _hashes(study), [item.to_json() for item in study.asked]
@@ -395,7 +398,7 @@ def kept_study(document: dict[str, Any], folder: Path, name: str) -> Study:
     if not isinstance(hashes, dict) or not all(isinstance(items, dict) for items in hashes.values()):
         raise StudyError("withheld: it is no table of hashes", found=repr(hashes))
     declared = {key: value for key, value in document.items() if key not in {"withheld", "asked"}}
-    study = study_from_document(declared, folder, name)
+    study = _with(study_from_document(declared, folder, name), kept=True)
     items = parsing.as_list(document.get("asked", []), "asked", "a list of what was asked")
     parts = [changed(study, **parsing.as_table(item, "asked", ("levels", "seeds", "repeats"))) for item in items]
     return _with(study, withheld=hashes, asked=tuple(asked for part in parts for asked in _asked_of(part)))
@@ -416,7 +419,8 @@ def extended(study: Study, level: Level, units: int, *, of_one_seed: bool = Fals
 def changed(study: Study, **changes: object) -> Study:
     """The study with some keys of its document changed; everything is checked as in a study file."""
     made = study_from_document({**document_of(study), **changes}, Path(study.folder), study.name)
-    return made if {"approaches", "environments"} & set(changes) else _with(made, withheld=study.withheld)
+    same = not {"approaches", "environments"} & set(changes)
+    return _with(made, withheld=study.withheld, kept=study.kept) if same else made
 
 
 def _with(study: Study, **checked: Any) -> Study:

@@ -117,6 +117,7 @@ _HARMLESS = frozenset(("PWD", "OLDPWD"))
 _SHORTEST_SECRET = 6
 _SHORTEST_PRINTED = 8
 _SHORTEST_SHAPE = 12
+_MOST_PASSES = 4
 
 _ORDINARY_VALUE = _Lazy(
     r"(?i)true|false|none|null|yes|no|on|off|auto|default|disabled|enabled|anonymous|required|missing|invalid|unset",
@@ -282,10 +283,16 @@ def holds_secret(name: str, value: str) -> bool:
 def redacted_argv(argv: Sequence[str], environ: Mapping[str, str]) -> list[str]:
     """The command line without values that look secret.
 
-    They do so by their option's name, by their shape, or by being the value of a secret-looking variable.
+    They do so by their option's name, by their shape, or by being the value of a secret-looking variable. What is
+    redacted already stays as it is: the same command read back is the same command.
     """
     secrets = sorted(secret_values(environ), key=len, reverse=True)
-    return _redacted_words(list(map(str, argv)), lambda argument: _redacted_argument(argument, secrets))
+    words = list(map(str, argv))
+    for _ in range(_MOST_PASSES):  # what is taken out of a word may leave a name before what stands behind it
+        before, words = words, _redacted_words(words, lambda argument: _redacted_argument(argument, secrets))
+        if words == before:
+            break
+    return words
 
 
 def secret_values(environ: Mapping[str, str]) -> Set[str]:
@@ -346,7 +353,7 @@ def _token_replacement(found: Match[str]) -> str:
 def _has_secret_shape(value: str) -> bool:
     """Whether a value begins with a secret: none is as short as a word, or begins as a path does."""
     may_have = len(value) >= _SHORTEST_SHAPE and value[0] not in "/.~$"
-    return may_have and without_secrets(value).startswith(REDACTED)
+    return may_have and not value.startswith(REDACTED) and without_secrets(value).startswith(REDACTED)
 
 
 def _replacement(found: Match[str]) -> str:
@@ -486,7 +493,9 @@ def _redacted_words(words: Sequence[str], redacted_word: Callable[[str], str]) -
             option = ""
             continue
         redacted.append(redacted_word(word))
-        option = word if word.startswith("-") and len(word) > 1 and "=" not in word and _may_take(word) else ""
+        # A word that holds its value already ("--password:…") takes no other, before it is redacted or after.
+        is_option = word.startswith("-") and len(word) > 1 and "=" not in word and REDACTED not in redacted[-1]
+        option = word if is_option and _may_take(word) else ""
     return redacted
 
 
@@ -554,7 +563,7 @@ def _redacted_value(argument: str) -> str:
 
 
 def _is_secret_pair(name: str, value: str) -> bool:
-    return value.startswith(REDACTED) or holds_secret(name, value) or _is_short_secret(name, value)
+    return value == REDACTED or holds_secret(name, value) or _is_short_secret(name, value)
 
 
 def _attached_password(argument: str) -> str:
