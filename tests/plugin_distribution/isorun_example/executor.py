@@ -23,7 +23,7 @@ from isorun.testing.instant_executor import Computed, InstantExecutor
 
 def open_apart(options):
     """The executor, with as many runs at a time as was asked for."""
-    return Apart(options.runs, options.jobs)
+    return Apart(options.run_folders, options.jobs)
 
 
 class Apart(AbstractExecutor):
