@@ -5,7 +5,10 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from isorun import plugins
 
 settings.register_profile("isorun", deadline=None, print_blob=True)
 settings.load_profile("isorun")
@@ -16,3 +19,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # A command's `python` is the one in PATH: here the one that has what the tests need, as in an activated environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """`installed(entry_points, module=text)`: an installed distribution named shelf that brings these modules."""
+    made = []
+
+    def install(entry_points, **modules):
+        for name, text in modules.items():
+            (tmp_path / f"{name}.py").write_text(text)
+            made.append(name)
+        info = tmp_path / "shelf-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shelf\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(entry_points)
+        monkeypatch.syspath_prepend(tmp_path)
+        plugins.brought.cache_clear()
+
+    yield install
+    plugins.brought.cache_clear()
+    for name in made:
+        sys.modules.pop(name, None)

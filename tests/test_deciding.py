@@ -14,6 +14,7 @@ from isorun.study.design import Study, adhoc_study, changed
 from isorun.study.records import RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
+from record_builder import make_record
 
 isorun.showing.install()
 
@@ -237,6 +238,61 @@ def test_a_report_says_that_a_decision_made_runs_beyond_the_study(store):
     told = {condition.code: condition for condition in workflow.analyse(study, store=store).conditions}
     assert result.to_keep in told["beyond-the-study"].message
     assert "beyond-the-study" not in {one.code for one in workflow.analyse(result.study, store=store).conditions}
+
+
+def test_runs_beyond_the_study_are_told_with_the_decision_in_text_and_json(store):
+    result = decided(two(), store)
+    told = result.to_json()
+    assert told["to_keep"] == result.to_keep == f"repeats = {result.study.repeats}"
+    (warning,) = (item for item in told["warnings"] if item["code"] == "beyond-the-study")
+    assert result.to_keep in warning["next"]
+    assert str(result).count("[beyond-the-study]") == 1
+    reported = next(one for one in workflow.analyse(two(), store=store).conditions if one.code == "beyond-the-study")
+    assert reported.to_json() == warning
+
+
+@pytest.mark.parametrize("given", [{}, {"seeds": [3, 4], "levels": ["fixed-seed"]}])
+def test_a_decision_that_is_kept_has_nothing_beyond_it(store, given):
+    study = adhoc_study(
+        [("python", "two.py", "0"), ("python", "two.py", "0.1")], metrics={"acc": "higher"}, folder=".", **given
+    )
+    result = decided(study, store, keep_study=True)
+    assert result.runs_made > 4
+    assert (result.to_keep, [one.code for one in result.conditions if one.code == "beyond-the-study"]) == ("", [])
+    reported = workflow.analyse(study.name, store=store)
+    assert reported.states[RunState.FINISHED] == result.runs_made
+    assert "beyond-the-study" not in {one.code for one in reported.conditions}
+
+
+def test_an_edited_script_is_told_before_a_decision_makes_more_runs(tmp_path, store):
+    class Listening(Observer):
+        def __init__(self):
+            self.told = []
+
+        def warned(self, condition):
+            self.told.append(condition.code)
+
+        def run_started(self, cell):
+            self.told.append("a run")
+
+    (tmp_path / "two.py").write_text("print(1)")
+    study, observer = two(folder=tmp_path), Listening()
+    for cell in workflow.cells(study):
+        store.finish(make_record(cell, results={"acc": 0.9}, code={"script_sha256": "another version"}))
+    result = decided(study, store, observer=observer)
+    assert observer.told[:2] == ["code-changed", "a run"]
+    assert [one.code for one in result.conditions].count("code-changed") == 1
+
+
+def test_what_is_asked_for_later_is_checked_together_with_the_kept_plan(tmp_path, store):
+    decided(two(0.0), store, max_runs=60, min_runs=50, looks=5)
+    again = decided(two(0.0), store, min_runs=50)
+    assert (again.decision.n_a, again.runs_made) == (50, 0)
+    with pytest.raises(InputError, match="declared before the first look"):
+        decided(two(0.0), store, min_runs=40)
+    with pytest.raises(InputError, match="from 50 to 30 runs a side"):
+        decide(two(0.0, folder=tmp_path), min_runs=50)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_decision_tells_itself_in_a_few_lines(store):

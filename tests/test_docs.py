@@ -62,3 +62,10 @@ def test_decisions_are_numbered_one_by_one():
     assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
     for number, page in enumerate(pages, start=1):
         assert page.read_text().startswith(f"# {number}. "), page.name
+
+
+@pytest.mark.parametrize("paper", [path.parent for path in sorted((SOURCES / "zoo" / "studies").glob("*/paper.py"))])
+def test_every_file_of_a_paper_has_its_place_in_the_design(paper):
+    page = (DOCS / "design" / "zoo.md").read_text()
+    files = {path.name for path in paper.glob("*.py")} - {"__init__.py"}
+    assert [name for name in sorted(files) if not re.search(rf"[`/]{re.escape(name)}`", page)] == []

@@ -1,7 +1,5 @@
 """Parts of other distributions: found by name, loaded when asked for, and no trouble to anybody else when broken."""
 
-import sys
-
 import pytest
 
 from isorun import plugins
@@ -16,18 +14,9 @@ absent = no_such_package:anything
 
 
 @pytest.fixture
-def shelf(tmp_path, monkeypatch):
-    """An installed distribution that brings one part that works and two that do not."""
-    (tmp_path / "shelf.py").write_text("good = 'the part'\n")
-    info = tmp_path / "shelf-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shelf\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(POINTS)
-    monkeypatch.syspath_prepend(tmp_path)
-    plugins.brought.cache_clear()
-    yield tmp_path
-    plugins.brought.cache_clear()
-    sys.modules.pop("shelf", None)
+def shelf(installed):
+    """One part that works and two that do not."""
+    installed(POINTS, shelf="good = 'the part'\n")
 
 
 @pytest.mark.usefixtures("shelf")

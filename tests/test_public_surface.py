@@ -14,6 +14,9 @@ import isorun
 from isorun import showing, stats
 from isorun.analysis import Told
 from isorun.errors import InputError, IsorunError
+from isorun.repair.diagnosis import diagnose
+from isorun.repair.searches import Parameter, Search, Trial
+from isorun.study.records import Series
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 
@@ -38,6 +41,7 @@ def answers():
     yield isorun.mixed_model(TABLE, "acc ~ model + (1|seed)")
     yield stats.decide(TABLE["acc"][:8], TABLE["acc"][8:], direction="higher")
     yield from of_a_study()
+    yield of_a_search()
 
 
 def of_a_study():
@@ -47,7 +51,51 @@ def of_a_study():
     isorun.run(study, store=store, executor=executor)
     yield isorun.records(study, store=store)
     yield isorun.analyse(study, store=store)
+    yield isorun.doctor(study, store=store)
     yield isorun.decide(study, store=store, executor=executor, max_runs=8)
+
+
+def of_a_search():
+    rates = (0.3, 0.1, 0.03, 0.01)
+    trials = [Trial(number, "finished", 0.9 - rate, {"lr": rate}) for number, rate in enumerate(rates)]
+    return diagnose(Search("made", "search", "higher", (Parameter("lr", "float", low=1e-3, high=1.0),), tuple(trials)))
+
+
+def test_a_study_is_asked_about_in_the_store_and_by_the_selection_that_one_names():
+    def series(*values):
+        return Series((0.0, 1.0), (0.0, 1.0), values)
+
+    def trained(job):
+        mean, turn = {"a": (0.9, 1), "b": (0.7, 3)}[job.cell.approach]
+        first = mean + job.cell.repeat * turn % 4 / 100
+        return Computed({}, series={"acc": series(first, first - 0.2), "val_loss": series(0.1, 0.9)})
+
+    judged = {
+        name: {"metric": "val_loss", "direction": better} for name, better in (("low", "lower"), ("high", "higher"))
+    }
+    study = isorun.Study("toy", approaches={"a": "python a.py", "b": "python b.py"}, repeats=4, selections=judged)
+    store = MemoryStore()
+    isorun.run(study, store=store, executor=InstantExecutor(trained))
+    kept = {"store": store, "value": "acc"}
+    means = {name: isorun.compare(study, selection=name, **kept).mean_a for name in judged}
+    assert means == {"low": pytest.approx(0.915), "high": pytest.approx(0.715)}
+    assert isorun.summarize(study, selection="high", **kept)[0].mean == pytest.approx(0.715)
+    assert isorun.rank(study, selection="high", repetitions=50, **kept).standings[0].approach == "a"
+    assert isorun.power(study, a="a", difference=0.1, selection="high", **kept).runs > 1
+    model = isorun.mixed_model(study, "acc ~ approach + (1|repeat)", store=store, selection="high")
+    assert model.fixed[0].estimate == pytest.approx(0.715)
+    with pytest.raises(InputError, match="nonsense"):
+        isorun.compare(study, selection="nonsense", **kept)
+
+
+def test_how_a_study_stands_can_be_asked(tmp_path):
+    study, store = isorun.Study("toy", approaches={"a": "python a.py"}, repeats=4), MemoryStore()
+    isorun.run(study, store=store, executor=InstantExecutor(lambda _: Computed()), only=lambda cell: cell.repeat < 3)
+    store.claim(isorun.cells(study)[3].id)
+    told = isorun.status(study, store=store)
+    assert isinstance(told, isorun.Status)
+    assert str(told).startswith("toy: 3 of 4 finished, 1 running\n  a default #3, for 0:00:0")
+    assert told._repr_html_().startswith("<p>toy: 3 of 4 finished, 1 running</p>")
 
 
 ANSWERS = {type(answer).__name__: answer for answer in answers()}
@@ -190,9 +238,10 @@ def test_two_lists_are_compared_and_text_is_refused(name):
 
 
 def test_what_one_asks_of_python_is_what_questions_share():
-    shared = {"value", "where", "unit", "drop_missing"}
+    shared = {"value", "where", "unit", "drop_missing", "store", "selection"}
     for name in ("summarize", "compare", "power", "rank", "agree"):
         assert shared <= set(inspect.signature(getattr(isorun, name)).parameters)
+    assert {"store", "selection"} <= set(inspect.signature(isorun.mixed_model).parameters)
 
 
 STUDY = isorun.Study("s", approaches={"a": "true", "b": "false"})
@@ -201,7 +250,8 @@ WRONG = {
     "run": [{"study": 3}, {"study": None}, {"study": ["w.toml"]}, {"study": "nope.toml"}, {"study": ""}]
     + [{"study": STUDY, name: 3} for name in ("executor", "store", "launch", "devices", "observer", "only")]
     + [{"study": STUDY, "jobs": wrong} for wrong in ("x", 1.5, True, None)]
-    + [{"study": STUDY, "executor": wrong} for wrong in (None, "", "nope", "nope://x")],
+    + [{"study": STUDY, "executor": wrong} for wrong in (None, "", "nope", "nope://x")]
+    + [{"study": STUDY, "store": ""}],
     "cells": [{"study": 3}, {"study": None}, {"study": "nope.toml"}, {"study": STUDY, "store": 3}],
     "records": [{"study": 3}, {"study": STUDY, "store": []}, {"study": STUDY, "beyond": 3}],
     "analyse": [{"study": 3}, {"study": STUDY, "beyond": ["x"]}],
@@ -211,8 +261,12 @@ WRONG = {
     "power": [{name: "x"} for name in ("runs", "difference", "power", "alpha", "sd", "min_runs", "step", "futility")]
     + [{"test": 3}, {"spending": 3, "test": "sequential"}],
     "rank": [{name: "x"} for name in ("best_of", "repetitions", "drop_missing")]
-    + [{name: 3} for name in ("statistic", "adjust", "task", "post_hoc")],
-    "agree": [{"value": 3}, {"pair": 3}, {"sides": 3}, {"sides": "ab"}, {"decimals": "x"}],
+    + [{name: 3} for name in ("statistic", "adjust", "task", "post_hoc", "store", "selection")]
+    + [{name: wrong} for name in ("best_of", "repetitions") for wrong in (0, -1)],
+    "Records": [{"records": wrong} for wrong in (3, [3], "x", [None], {"a": 1})],
+    "status": [{"study": 3}, {"study": STUDY}, {"study": "nope.toml"}, {"store": 3}, {"store": ""}],
+    "agree": [{"value": 3}, {"pair": 3}, {"sides": 3}, {"sides": "ab"}, {"decimals": "x"}]
+    + [{"pair": "seed", "decimals": wrong} for wrong in (301, -301, 10**6)],
     "mixed_model": [{"formula": wrong} for wrong in (None, 3, "acc ~", "")]
     + [{"formula": "acc ~ model", name: 3} for name in ("ddf", "adjust", "reml", "where")],
     "decide": [{name: 3} for name in ("by", "where", "value", "selection", "unit", "pair", "store", "executor")]

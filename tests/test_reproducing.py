@@ -82,6 +82,13 @@ def _counted(opened, name, original):
     return counted
 
 
+def test_what_there_is_to_know_about_the_runs_is_told_with_the_paper(tmp_path):
+    reproducing.reproduce("tiny", folder=tmp_path)
+    (tmp_path / ".isorun" / "inbox" / "bbbbbbbbbbbbbbbb-1.json").write_text("{")
+    done = reproducing.reproduce("tiny", folder=tmp_path)
+    assert [warning["code"] for warning in done.to_json()["warnings"]] == ["store-record-set-aside"]
+
+
 def test_failed_runs_are_counted_and_warned_of(tmp_path):
     done = reproducing.reproduce("tiny", folder=tmp_path, only=("works", "fails"))
     assert (done.finished, done.failed) == (2, 2)

@@ -19,7 +19,7 @@ from isorun.scheduling import AbstractAgenda, CellList, Observer, carry_out
 from isorun.session import ExecutorOptions, Session
 from isorun.store.folder import FolderStore
 from isorun.study.cells import cells_of
-from isorun.study.design import Study, adhoc_study, kept_study, without_secrets
+from isorun.study.design import Study, adhoc_study, document_without_secrets, kept_study
 from isorun.study.records import RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
@@ -91,7 +91,7 @@ class Listening(CellList):
 
 
 def session_of(executor, store):
-    return Session(store, executor, ExecutorOptions(runs=None))
+    return Session(store, executor, ExecutorOptions(run_folders=None))
 
 
 def carried(study=None, executor=None, store=None, observer=None, agenda=None):
@@ -215,8 +215,8 @@ def test_a_cell_that_somebody_else_finished_while_we_ran_it_is_theirs_and_stops_
     agenda = Listening(cells_of(study))
     outcome, _, _ = carried(study, StubExecutor(state_of=overtaken), store, agenda=agenda)
     assert (len(outcome.records), outcome.elsewhere, outcome.stopped) == (2, 1, "")
-    assert [note.code for note in outcome.notes] == ["made-elsewhere"]
-    assert lost.label in outcome.notes[0].message
+    assert [condition.code for condition in outcome.conditions] == ["made-elsewhere"]
+    assert lost.label in outcome.conditions[0].message
     assert [record.results["acc"] for record in store.records([lost.id])] == [0.125]
     assert sorted(cell for cell, _, final in agenda.heard if final) == sorted(cell.id for cell in cells_of(study))
     assert not store.holders()
@@ -244,14 +244,14 @@ def test_a_cell_whose_claim_somebody_else_took_over_is_waited_for_and_stops_nobo
     outcome, _, _ = carried(study, StubExecutor(state_of=overtaken), store, waits)
     assert waits.seen == [(lost.id, os.getpid())]
     assert (len(outcome.records), outcome.elsewhere, outcome.stopped) == (1, 1, "")
-    assert [note.code for note in outcome.notes] == ["made-elsewhere"]
+    assert [condition.code for condition in outcome.conditions] == ["made-elsewhere"]
     assert [record.results["acc"] for record in store.records([lost.id])] == [0.125]
 
 
 def test_what_python_stands_for_goes_with_every_job():
     study, seen = Study("s", approaches={"a": "python t.py"}), []
     executor = InstantExecutor(lambda job: seen.append(job.environment.python) or Computed())
-    opened = Session(MemoryStore(), executor, ExecutorOptions(runs=None, python="/opt/python"))
+    opened = Session(MemoryStore(), executor, ExecutorOptions(run_folders=None, python="/opt/python"))
     carry_out(CellList(cells_of(study)), opened, study)
     assert seen == ["/opt/python"]
 
@@ -354,7 +354,7 @@ def test_an_agenda_that_was_told_of_no_room_is_asked_again():
 
 
 def test_where_nothing_is_proposed_no_executor_is_opened():
-    opened = Session(MemoryStore(), "no-such-executor", ExecutorOptions(runs=None))
+    opened = Session(MemoryStore(), "no-such-executor", ExecutorOptions(run_folders=None))
     assert carry_out(CellList(()), opened, study_of()).proposed == 0
 
 
@@ -567,7 +567,7 @@ def test_what_prevents_any_run_reaches_the_caller_and_frees_all_cells():
 
 def test_a_study_kept_without_a_secret_is_refused_and_its_cell_is_free_again(tmp_path):
     study = adhoc_study([("python", "t.py")], environment={"env": {"HF_TOKEN": "hidden-value"}}, folder=tmp_path)
-    kept = kept_study(without_secrets(study), tmp_path, study.name)
+    kept = kept_study(document_without_secrets(study), tmp_path, study.name)
     store = MemoryStore()
     with pytest.raises(StudyError, match="not kept"):
         carried(kept, store=store)
@@ -623,7 +623,7 @@ class Stubborn(StubExecutor):
 
 def opened_by_the_session(monkeypatch, executor, store):
     monkeypatch.setattr(session, "open_executor", lambda *_: executor)
-    return Session(store, "any", ExecutorOptions(runs=None))
+    return Session(store, "any", ExecutorOptions(run_folders=None))
 
 
 TWICE = (signal.SIGINT, signal.SIGTERM)

@@ -11,6 +11,7 @@ import pytest
 
 from isorun import plugins, session, workflow
 from isorun.errors import NothingRecorded, PluginError, StoreError, StudyError
+from isorun.in_progress import status
 from isorun.session import (
     ExecutorOptions,
     is_there,
@@ -71,7 +72,7 @@ def test_an_executor_and_a_store_of_another_distribution_work_through_the_comman
     told = json.loads(done.stdout)
     assert (told["finished"], {run["launch"] for run in told["runs"]}) == (4, {"instant"})
     assert [warning["code"] for warning in told["warnings"]] == ["on-a-shelf"]
-    assert (tmp_path / "box" / "store.sqlite").is_file()
+    assert len(list((tmp_path / "box" / "records").iterdir())) == 4
     again = isorun(*words, "--", "python", "no_such_file.py")
     assert json.loads(again.stdout)["reused"] == 4
     report = isorun("report", "tosses", "--store", "shelf://box")
@@ -79,6 +80,13 @@ def test_an_executor_and_a_store_of_another_distribution_work_through_the_comman
     assert "these records lie on a shelf" in report.stdout
     status = json.loads(isorun("status", "tosses", "--store", "shelf://box", "--json").stdout)
     assert (status["finished"], status["missing"], status["running"]) == (4, 0, [])
+
+
+def test_an_executor_that_carries_out_jobs_elsewhere_works_through_the_command_line(isorun, tmp_path):
+    (tmp_path / "train.py").write_text("print('acc: 0.75')")
+    done = isorun("run", "-n", 2, "-j", 2, "--executor", "apart", "--json", "--", "python", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert [run["values"] for run in json.loads(done.stdout)["runs"]] == [{"acc": 0.75}] * 2
 
 
 def test_an_executor_is_named_by_the_scheme_of_a_url_and_gets_all_of_it(isorun, monkeypatch, tmp_path):
@@ -145,7 +153,7 @@ def test_a_paper_of_another_distribution_is_listed_and_reproduced(isorun):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--executor", "coin"), ["no executor 'coin'", "local, coins, torn", "did you mean 'coins'"]),
+        (("--executor", "coin"), ["no executor 'coin'", "local, apart, coins, torn", "did you mean 'coins'"]),
         (("--executor", "torn"), ["executor 'torn' of the distribution isorun-example cannot be loaded", "nowhere"]),
         (("--store", "box://here"), ["no store 'box'", "folder, shelf"]),
         (("--executor", "coin://fair"), ["no executor 'coin'", "did you mean 'coins'"]),
@@ -191,7 +199,7 @@ def test_only_a_store_that_is_a_folder_has_run_folders_inside(tmp_path):
         assert runs_folder(store) == tmp_path / "box" / "runs"
 
 
-@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, workflow.status])
+@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, status])
 def test_what_a_store_of_others_raises_while_it_is_read_names_it(ask):
     class Torn(MemoryStore):
         def records(self, cell_ids=None):
@@ -203,7 +211,7 @@ def test_what_a_store_of_others_raises_while_it_is_read_names_it(ask):
         ask(Study("s", approaches={"a": "true"}), store=Torn())
 
 
-@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, workflow.status])
+@pytest.mark.parametrize("ask", [workflow.records, workflow.missing, workflow.analyse, status])
 def test_a_store_that_cannot_be_reached_is_not_taken_for_one_that_is_not_there(ask, monkeypatch):
     def down(place, *, create):
         raise StoreError(f"{place} does not answer", found="connection refused")

@@ -1,6 +1,7 @@
-"""A word has one meaning: no two public classes share a name, and no module of the product looks like a test."""
+"""A word has one meaning: no two public classes share a name, nor two functions that are called from other files."""
 
 import ast
+import functools
 import inspect
 from collections import defaultdict
 from pathlib import Path
@@ -27,6 +28,36 @@ def test_no_two_public_classes_share_a_name():
         if len(paths) > 1 and not all((ROOT / path).is_relative_to(PAPERS) for path in paths)
     }
     assert shared == {}
+
+
+# A question is asked of anything (isorun's) or of ready samples (the statistics'), and is the same question.
+ASKED_TWICE = {"compare", "decide", "mixed_model", "power", "summarize"}
+# An agenda is carried out, and so is each of its jobs.
+SAID_OF_TWO = {"carry_out"}
+
+
+def functions_taken_from(path):
+    """The functions that a module takes from others by their names alone, each with the module that defines it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and str(node.module).startswith("isorun."):
+            yield from ((alias.name, node.module) for alias in node.names if alias.name in functions_of(node.module))
+
+
+@functools.cache
+def functions_of(module):
+    path = ROOT.parent / module.replace(".", "/")
+    text = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
+    return {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+
+
+def test_no_two_functions_that_are_taken_into_other_files_share_a_name():
+    """Functions that are called by their module's name (`terminal.render`) may: there the module says which."""
+    homes = defaultdict(set)
+    for path in MODULES:
+        for name, module in functions_taken_from(path):
+            homes[name].add(module)
+    shared = {name: sorted(modules) for name, modules in homes.items() if len(modules) > 1}
+    assert set(shared) == ASKED_TWICE | SAID_OF_TWO, shared
 
 
 def test_no_module_looks_like_a_test():

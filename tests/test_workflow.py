@@ -1,15 +1,13 @@
 """The pipeline without processes: a store in memory, an executor that runs nothing."""
 
-import json
-
 import pytest
 
 from isorun import workflow
 from isorun.errors import InputError, NothingRecorded, StudyError
-from isorun.scheduling import Outcome
+from isorun.in_progress import status
+from isorun.scheduling import Observer
 from isorun.store.folder import FolderStore
-from isorun.study.cells import cells_of
-from isorun.study.design import Study, adhoc_study, changed, with_key
+from isorun.study.design import Study, adhoc_study, with_key
 from isorun.study.records import Note, RunState
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
@@ -70,7 +68,7 @@ def test_nothing_is_opened_or_made_to_say_that_nothing_was_recorded(tmp_path):
     with pytest.raises(NothingRecorded, match="no store"):
         workflow.records(study)
     with pytest.raises(NothingRecorded, match="no store"):
-        workflow.status(study)
+        status(study)
     assert not list(tmp_path.iterdir())
 
 
@@ -140,7 +138,7 @@ def test_levels_of_one_command_are_kept_side_by_side(tmp_path, store, instant):
     first = typed(tmp_path, levels=["fixed-seed"], repeats=3)
     second = typed(tmp_path, levels=["deterministic"], repeats=3, metrics={"acc": "higher"})
     for study in (first, second):
-        assert not workflow.reuse_conditions(study, store, adhoc=True)
+        assert not workflow.reuse_conditions(study, store, by_name=True)
         workflow.remember(study, store=store)
         workflow.run(study, store=store, executor=instant)
     assert first.name == second.name
@@ -168,17 +166,6 @@ def test_what_nobody_asked_for_is_not_missing_from_a_command_that_was_run_in_sev
     assert [cell.seed for cell in workflow.missing(again, store=store)] == [9]
 
 
-@pytest.mark.parametrize(
-    "other", [{"environment": {"env": {"EPOCHS": "3"}}}, {"environment": {"python": "python3"}}, {"take_seeds": True}]
-)
-def test_a_command_in_another_environment_is_another_study_and_a_name_for_both_is_told(tmp_path, store, other):
-    assert typed(tmp_path).name != typed(tmp_path, **other).name
-    workflow.remember(typed(tmp_path, name="mine"), store=store)
-    (told,) = workflow.reuse_conditions(typed(tmp_path, name="mine", **other), store, adhoc=True)
-    assert told.code == "name-taken"
-    assert "this command with another environment" in told.message
-
-
 def test_the_name_of_a_study_tells_nothing_of_a_secret(tmp_path):
     words = ("python", "t.py", "--password")
     names = set()
@@ -194,15 +181,6 @@ def test_the_name_of_a_study_tells_nothing_of_a_secret(tmp_path):
 
 def test_thousands_of_commands_have_as_many_names(tmp_path):
     assert len({typed(tmp_path, "python", "t.py", str(number)).name for number in range(2_000)}) == 2_000
-
-
-def test_a_study_kept_under_an_older_name_is_found_and_its_runs_count(tmp_path, store):
-    old = typed(tmp_path, name="t-0e54f0")
-    store.finish(make_record(workflow.cells(old)[0], code={}))
-    workflow.remember(old, store=store)
-    assert workflow.analyse("t-0e54f0", store=store).groups[0].finished == 1
-    (told,) = workflow.reuse_conditions(typed(tmp_path), store, adhoc=True)
-    assert "made before by the study t-0e54f0" in told.message
 
 
 def test_a_folder_that_was_moved_still_has_its_studies(tmp_path, monkeypatch, instant):
@@ -246,17 +224,6 @@ def test_cells_beyond_the_study_are_shown_where_they_are_asked_for(store, instan
     assert workflow.analyse(study, store=store, beyond=more).states[RunState.FINISHED] == 5
 
 
-def test_a_run_that_was_not_kept_is_a_warning():
-    outcome = Outcome((), 1, proposed=1, notes=(Note("made-elsewhere", "a was run here too"),))
-    (told,) = workflow.outcome_conditions(outcome)
-    assert (told.code, told.message) == ("made-elsewhere", "a was run here too")
-
-
-def test_a_whole_store_that_is_not_there_is_told_without_a_study(tmp_path):
-    with pytest.raises(NothingRecorded, match="nothing has been recorded for any study"):
-        workflow.status(store=tmp_path / "none")
-
-
 def test_what_the_store_has_to_say_is_a_warning_of_the_report(instant):
     class Telling(MemoryStore):
         def notes(self):
@@ -267,60 +234,48 @@ def test_what_the_store_has_to_say_is_a_warning_of_the_report(instant):
     assert workflow.analyse(study_of(), store=store).conditions[-1].code == "store-record-set-aside"
 
 
-def test_status_counts_what_is_finished_failed_running_and_missing(store):
-    study = study_of(repeats=6)
-    cells = workflow.cells(study)
-    for cell in cells[:2]:
-        store.finish(make_record(cell))
-    store.finish(make_record(cells[2], state=RunState.FAILED))
-    claim = store.claim(cells[3].id)
-    told = workflow.status(study, store=store)
-    assert (told.total, told.finished, told.failed, told.missing) == (6, 2, 1, 3)
-    (running,) = told.running
-    assert (running.label, running.holder.attempt) == (cells[3].label, claim.attempt)
-    whole = workflow.status(store=store)
-    assert (whole.total, whole.finished, whole.failed, whole.missing) == (None, 2, 1, None)
-    assert json.loads(json.dumps(told.to_json()))["running"][0]["run"] == f"{cells[3].id}-1"
+class Listening(Observer):
+    def __init__(self):
+        self.told = []
+
+    def warned(self, condition):
+        self.told.append(condition.code)
+
+    def run_started(self, cell):
+        self.told.append("a run")
 
 
-@pytest.mark.parametrize(("changed", "codes"), [(False, []), (True, ["code-changed"])])
-def test_an_edited_script_is_told_before_its_runs_serve_again(tmp_path, changed, codes):
+def test_what_there_is_to_know_about_runs_is_in_their_outcome_and_told_before_the_first(tmp_path, store, instant):
     (tmp_path / "a.py").write_text("print(1)")
-    study = study_of(tmp_path)
-    from isorun.worker.usercode import hash_of_file
-
-    store = MemoryStore()
-    store.finish(make_record(workflow.cells(study)[0], code={"script_sha256": hash_of_file(tmp_path / "a.py")}))
-    if changed:
-        (tmp_path / "a.py").write_text("print(2)")
-    told = workflow.reuse_conditions(study, store, adhoc=False)
-    assert [condition.code for condition in told] == codes
-
-
-def test_runs_of_another_study_and_a_taken_name_are_told(tmp_path, store):
-    first = adhoc_study([("python", "a.py")], name="one", folder=tmp_path)
-    store.finish(make_record(workflow.cells(first)[0], code={}))
-    workflow.remember(first, store=store)
-    same = adhoc_study([("python", "a.py")], name="two", folder=tmp_path)
-    told = workflow.reuse_conditions(same, store, adhoc=True)
-    assert [condition.code for condition in told] == ["runs-reused"]
-    assert "the study one" in told[0].message
-    other = adhoc_study([("python", "b.py")], name="one", folder=tmp_path)
-    assert [condition.code for condition in workflow.reuse_conditions(other, store, adhoc=True)] == ["name-taken"]
+    study = study_of(tmp_path, repeats=1)
+    (cell,) = workflow.cells(study)
+    store.finish(make_record(cell, code={"script_sha256": "another version"}))
+    observer = Listening()
+    outcome = workflow.run(study_of(tmp_path, repeats=2), store=store, executor=instant, observer=observer)
+    assert observer.told == ["code-changed", "a run"]
+    assert [condition.code for condition in outcome.conditions] == ["code-changed"]
+    first, second, *_ = str(outcome).splitlines()
+    assert (first, second.startswith("[code-changed] a.py changed since")) == ("1 finished", True)
+    assert "<p>[code-changed] a.py changed" in outcome._repr_html_()
+    assert repr(outcome) == "<Outcome: 1 finished>"
 
 
-def test_status_shows_runs_that_a_decision_makes_beyond_those_declared(tmp_path):
-    study = Study("s", approaches={"t": "python t.py"}, folder=tmp_path)
-    other = Study("o", approaches={"u": "python u.py"}, folder=tmp_path)
-    with FolderStore(tmp_path / ".isorun") as store:
-        for cell in (cells_of(changed(study, repeats=3))[2], *cells_of(other)):
-            claim = store.claim(cell.id)
-            folder = tmp_path / ".isorun" / "runs" / f"{cell.id}-{claim.attempt}"
-            folder.mkdir(parents=True)
-            (folder / "job.json").write_text(json.dumps({"cell": cell.to_json()}))
-        told = workflow.status(study, store=tmp_path / ".isorun")
-    assert [run.label for run in told.running] == ["t default #2"]
-    assert (told.finished, told.missing) == (0, 1)
+def test_what_the_store_has_to_say_is_in_the_outcome(tmp_path, instant):
+    store = tmp_path / "box"
+    workflow.run(study_of(tmp_path), store=store, executor=instant)
+    (store / "inbox" / "bbbbbbbbbbbbbbbb-1.json").write_text("{")
+    outcome = workflow.run(study_of(tmp_path), store=store, executor=instant)
+    assert [condition.code for condition in outcome.conditions] == ["store-record-set-aside"]
+    assert str(outcome).startswith("nothing was missing\n[store-record-set-aside]")
+
+
+def test_a_study_is_kept_by_its_name_where_that_is_asked_for(tmp_path, store, instant):
+    workflow.run(typed(tmp_path, name="one"), store=store, executor=instant)
+    assert workflow.recent(store) == ()
+    workflow.run(typed(tmp_path, name="one"), store=store, executor=instant, keep_study=True)
+    outcome = workflow.run(typed(tmp_path, name="two"), store=store, executor=instant, keep_study=True)
+    assert set(workflow.recent(store)) == {"one", "two"}
+    assert [condition.code for condition in outcome.conditions] == ["runs-reused"]
 
 
 def test_what_is_asked_about_decides_which_factor_is_compared(tmp_path, store, instant):

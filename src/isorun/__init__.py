@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from isorun.deciding import StudyDecision, decide
     from isorun.diagnose import Diagnosis
     from isorun.errors import IsorunError
+    from isorun.in_progress import Status, status
     from isorun.questions import agree, compare, mixed_model, power, rank, summarize
     from isorun.reproducing import reproduce
     from isorun.scheduling import Outcome
@@ -48,6 +49,7 @@ __all__ = [
     "PowerResult",
     "Records",
     "RunRecord",
+    "Status",
     "Study",
     "StudyDecision",
     "StudyResult",
@@ -70,6 +72,7 @@ __all__ = [
     "result",
     "run",
     "stats",
+    "status",
     "summarize",
     "watch",
 ]
@@ -88,6 +91,7 @@ _LAZY = {
     "PowerResult": "isorun.analysis.planning.power",
     "Records": "isorun.analysis.studies.record_table",
     "RunRecord": "isorun.study.records",
+    "Status": "isorun.in_progress",
     "Study": "isorun.study.design",
     "StudyDecision": "isorun.deciding",
     "StudyResult": "isorun.analysis.studies.study_result",
@@ -105,6 +109,7 @@ _LAZY = {
     "records": "isorun.workflow",
     "reproduce": "isorun.reproducing",
     "run": "isorun.workflow",
+    "status": "isorun.in_progress",
     "summarize": "isorun.questions",
 }
 """A name to the module it is in."""

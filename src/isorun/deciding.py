@@ -36,7 +36,7 @@ from isorun.analysis.studies.study_result import StudyResult
 from isorun.errors import InputError, IsorunError, NothingRecorded, known_names
 from isorun.execution import AbstractExecutor
 from isorun.questions import Results, refuse_pooling, study_results
-from isorun.scheduling import AbstractAgenda, Observer, carry_out
+from isorun.scheduling import AbstractAgenda, Observer, Outcome
 from isorun.session import Session
 from isorun.showing import VIEWS
 from isorun.store import PLANS, AbstractDocuments, AbstractStore
@@ -116,6 +116,8 @@ def decide(
     with workflow.opened(data, store) as (study, place):
         question = _Question(sides_of(study, by, a, b, where), value, direction, unit, pair, selection, declared)
         question.check(study)
+        if not workflow.has_store(study, place):  # so no plan is kept, and what is refused leaves none behind
+            question.plan()
         session = workflow.session_of(study, store=place, executor=executor, jobs=jobs, launch=launch, devices=devices)
         with session as opened:
             return _decide_in(opened, study, question, observer, on_look, keep_study=keep_study)
@@ -180,6 +182,7 @@ class StudyDecision(Told):
             "units_b": second.count,
             "unit": first.noun,
             "stopped": self.stopped,
+            "to_keep": self.to_keep,
             "warnings": [warning.to_json() for warning in warnings],
         }
 
@@ -187,14 +190,7 @@ class StudyDecision(Told):
 def _view(result: StudyDecision) -> View:
     from isorun.report.comparisons import decision_view  # noqa: PLC0415 - loads when one is shown
 
-    return decision_view(
-        result.decision,
-        result.a,
-        result.b,
-        units=result.units,
-        warnings=result.conditions,
-        to_keep=result.to_keep,
-    )
+    return decision_view(result.decision, result.a, result.b, units=result.units, warnings=result.conditions)
 
 
 VIEWS["study-decision"] = _view
@@ -270,15 +266,14 @@ def _decide_in(
     """Make runs of the two sides until the rule says to stop."""
     study = with_key(study, session.store.key)
     kept = KeptPlan.of(session.store.documents(PLANS), question.sides.first_cells(study))
-    agenda = _Rule(study, question, kept.allows(question.declared), session.store, kept=kept, on_look=on_look)
-    if keep_study:  # now that nothing is refused any more, and before hours of runs, which somebody may end
-        workflow.remember(study, store=session.store)
-    outcome = carry_out(agenda, session, study, observer)
+    agenda = _Rule(study, question, question.plan(kept), session.store, kept=kept, on_look=on_look)
+    # The study is kept now that nothing is refused any more, and before hours of runs, which somebody may end.
+    outcome = workflow.carry_out_agenda(agenda, session, study, observer, keep_study=keep_study)
     if not agenda.over:
         agenda.look(stopped=outcome.stopped)
     if keep_study:
         workflow.remember(agenda.larger, store=session.store)
-    return agenda.decision(len(outcome.records))
+    return agenda.decision(outcome, "" if keep_study else workflow.more_than(study, workflow.runs_of(agenda.larger)))
 
 
 class _Rule(AbstractAgenda):
@@ -379,20 +374,23 @@ class _Rule(AbstractAgenda):
             return "the last runs were copies of earlier ones"
         return ""
 
-    def decision(self, runs_made: int) -> StudyDecision:
-        """What came of it."""
+    def decision(self, outcome: Outcome, to_keep: str) -> StudyDecision:
+        """What came of it. to_keep: what to write into the study for the runs beyond it."""
         assert self._last is not None
         sides = self._question.sides
+        # What was known before the runs, and what the last look did not find in them itself.
+        told = {condition.code for condition in self._last.conditions}
+        others = [condition for condition in outcome.conditions if condition.code not in told]
         return StudyDecision(
             decision=replace(self._last.decision, stop=True),
             a=sides.a,
             b=sides.b,
             units=dict(zip((sides.a, sides.b), self._last.units, strict=True)),
-            runs_made=runs_made,
+            runs_made=len(outcome.records),
             study=self.larger,
-            conditions=self._last.conditions,
+            conditions=(*self._last.conditions, *others, *workflow.beyond_the_study(to_keep)),
             stopped=self._stopped,
-            to_keep=workflow.more_than(self._study, workflow.runs_of(self.larger)),
+            to_keep=to_keep,
         )
 
 
@@ -481,7 +479,12 @@ class _Question:
                 "at level default every run draws its own seed, so that no two runs share one",
                 hint="pair at level fixed-seed or deterministic (--where level=fixed-seed, or --level fixed-seed)",
             )
-        planned_rule(plan_of(**self.declared), np.empty(0), np.empty(0))
+
+    def plan(self, kept: KeptPlan | None = None) -> Plan:
+        """The plan as declared, together with the kept one where there is one; refused where no looks follow it."""
+        plan = plan_of(**self.declared) if kept is None else kept.allows(self.declared)
+        planned_rule(plan, np.empty(0), np.empty(0))
+        return plan
 
     def look(self, plan: Plan, analysed: StudyResult) -> _Look:
         """The decision under the plan on the runs made so far, with the conditions it stands under."""

@@ -20,10 +20,11 @@ from isorun.errors import PluginError, known_names
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["DETECTORS", "EXECUTORS", "PAPERS", "SOURCES", "STORES", "brought", "load"]
+__all__ = ["DETECTORS", "ENVIRONMENTS", "EXECUTORS", "PAPERS", "SOURCES", "STORES", "brought", "load"]
 
 STORES: Final = "isorun.stores"
 EXECUTORS: Final = "isorun.executors"
+ENVIRONMENTS: Final = "isorun.environments"
 SOURCES: Final = "isorun.sources"
 PAPERS: Final = "isorun.papers"
 DETECTORS: Final = "isorun.detectors"

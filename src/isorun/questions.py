@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from isorun.analysis.samples import FloatArray
     from isorun.analysis.spreads import Summaries
     from isorun.analysis.studies.study_result import StudyResult, StudySides
+    from isorun.store import AbstractStore
 
 __all__ = [
     "Asked",
@@ -136,7 +137,7 @@ class Results:
         return (*(direction_conditions(metric) if metric else ()), *others)
 
 
-def results(data: Any, *, store: str | Path | None = None, selection: str | None = None) -> Results:
+def results(data: Any, *, store: str | Path | AbstractStore | None = None, selection: str | None = None) -> Results:
     """Whatever holds results: a table file or frame, a study, its file or its name (selection: by name)."""
     if isinstance(data, Results):
         return data
@@ -144,7 +145,7 @@ def results(data: Any, *, store: str | Path | None = None, selection: str | None
     return Results(read_table(data)) if analysed is None else study_results(analysed, selection)
 
 
-def _analysed(data: Any, store: str | Path | None) -> StudyResult | None:
+def _analysed(data: Any, store: str | Path | AbstractStore | None) -> StudyResult | None:
     """What the runs of a study say; None for what is none, as a table."""
     is_text = isinstance(data, (str, Path))
     is_name = is_text and Path(data).suffix != ".toml"
@@ -177,7 +178,8 @@ class Asked:
     value: the column with the results. by: the column that tells the sides apart. where: only runs with these labels.
     unit: the column that says what was drawn independently. drop_missing: leave out values that are not finite, and
     say so. pair: the column whose labels say which runs belong together. task: that of the tasks, where there are many.
-    direction: "higher" or "lower" is better.
+    direction: "higher" or "lower" is better. Of a study, store: where its records are kept; selection: which epoch its
+    runs are judged at, by default the first that it declares.
     """
 
     value: str | None = None
@@ -188,6 +190,12 @@ class Asked:
     pair: str | None = None
     task: str | None = None
     direction: str | None = None
+    store: str | Path | AbstractStore | None = None
+    selection: str | None = None
+
+    def of(self, data: Any) -> Results:
+        """The results that are asked about."""
+        return results(data, store=self.store, selection=self.selection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +232,7 @@ class _Part:
 
 def _part(data: Any, asked: Asked, factor: str = "", labels: Sequence[str | None] = ()) -> _Part:
     """factor: what tells the sides apart, "" where all runs are one. labels: the sides asked about; all without any."""
-    found = results(data)
+    found = asked.of(data)
     sides = found.sides(factor, [label for label in labels if label], asked.where)
     table = found.table.where(asked.where or {})
     return _Part(found, asked, table, factor, sides, found.counting(asked.unit, sides))
@@ -238,11 +246,15 @@ def summarize(
     where: Mapping[str, str] | None = None,
     drop_missing: bool = False,
     unit: str | None = None,
+    store: str | Path | AbstractStore | None = None,
+    selection: str | None = None,
 ) -> Summaries:
     """How the runs of each group look: runs and units, mean, sd with its interval, median, IQM, extremes."""
     from isorun.analysis.spreads import summarize as summarize_table
 
-    part = _part(data, Asked(value, where=where, drop_missing=drop_missing, unit=unit))
+    part = _part(
+        data, Asked(value, where=where, drop_missing=drop_missing, unit=unit, store=store, selection=selection)
+    )
     return summarize_table(
         part.table,
         value=part.found.value(value),
@@ -290,6 +302,8 @@ def compare(
     also: Sequence[str] = (),
     rope: float = 0.0,
     correlation: float = 0.0,
+    store: str | Path | AbstractStore | None = None,
+    selection: str | None = None,
 ) -> Comparison:
     """Is A better than B? Two lists of results, a table, or a study.
 
@@ -319,8 +333,8 @@ def compare(
             conditions=() if direction else (ASSUMED,),
             extras=extras,
         )
-    found = results(data)
-    asked = Asked(value, by, where, unit, drop_missing, pair, direction=direction)
+    asked = Asked(value, by, where, unit, drop_missing, pair, direction=direction, store=store, selection=selection)
+    found = asked.of(data)
     part = _part(found, asked, found.factor(by, where), (a, b))
     if found.study is not None:
         refuse_pooling({name: part.table.labels(name) for name in _group_factors()}, part.factor)
@@ -369,17 +383,19 @@ def mixed_model(
     adjust: str = "holm",
     control: str | None = None,
     drop_missing: bool = False,
+    store: str | Path | AbstractStore | None = None,
+    selection: str | None = None,
 ) -> MixedResult:
     """Where the variance comes from: a linear mixed model, tested as R's lmerTest does, and what speaks against it.
 
     adjust: of the differences between means, "tukey", "dunnett", "holm", "bonferroni", "bh" or "none". control: the
     level that all others are compared with. The result's `conditions` say when its tests do not hold.
     """
-    from isorun.analysis.mixed.checks import checked
+    from isorun.analysis.mixed.checks import with_checks
     from isorun.analysis.mixed.model import mixed_model as fit_model
 
-    table = results(data).table.where(where or {})
-    return checked(
+    table = results(data, store=store, selection=selection).table.where(where or {})
+    return with_checks(
         fit_model(
             table.typed(),
             formula,
@@ -416,6 +432,8 @@ def power(
     where: Mapping[str, str] | None = None,
     drop_missing: bool = False,
     unit: str | None = None,
+    store: str | Path | AbstractStore | None = None,
+    selection: str | None = None,
 ) -> PowerResult:
     """How many runs for a difference of this size, or what these runs could see: whichever of the two is not given.
 
@@ -441,8 +459,8 @@ def power(
     ask = partial(power_from_runs, runs=runs, difference=difference, effect_size=effect_size, power=power, **options)
     if data is None or second is not None or _is_list_of_numbers(data):
         return ask(data, second)
-    found = results(data)
-    asked = Asked(value, by, where, unit, drop_missing, pair)
+    asked = Asked(value, by, where, unit, drop_missing, pair, store=store, selection=selection)
+    found = asked.of(data)
     part = _part(found, asked, found.factor(by, where) if a or b else "", (a, b))
     sides = _sides_to_simulate(part, [name for name in (a, b) if name])
     units = {group.name: units_of(part.table, group.values, part.counting) for group in sides}
@@ -476,7 +494,7 @@ def _simulated(part: _Part, sides: Sequence[Group], test: str, units: Sequence[F
 
 def board_of(data: Any, asked: Asked) -> BoardScores:
     """The scores of many approaches, by task where there are several; for figures."""
-    found = results(data)
+    found = asked.of(data)
     return _board(_part(found, asked, found.factor(asked.by, asked.where)))
 
 
@@ -511,6 +529,8 @@ def rank(
     statistic: str = "iqm",
     best_of: int = 5,
     repetitions: int = 5_000,
+    store: str | Path | AbstractStore | None = None,
+    selection: str | None = None,
 ) -> Leaderboard:
     """Which of many approaches is best, over one task or many.
 
@@ -518,8 +538,9 @@ def rank(
     """
     from isorun.analysis.leaderboards.leaderboard import BoardOptions, leaderboard
 
-    found = results(data)
-    part = _part(found, Asked(value, by, where, unit, drop_missing, pair, task, direction), found.factor(by, where))
+    asked = Asked(value, by, where, unit, drop_missing, pair, task, direction, store, selection)
+    found = asked.of(data)
+    part = _part(found, asked, found.factor(by, where))
     metric = part.metric
     better = metric.direction or "higher"
     board = _board(part)
@@ -552,6 +573,8 @@ def agree(
     where: Mapping[str, str] | None = None,
     drop_missing: bool = False,
     unit: str | None = None,
+    store: str | Path | AbstractStore | None = None,
+    selection: str | None = None,
 ) -> AgreementTable:
     """Do devices or environments put the same seeds in the same order, or metrics the same runs?
 
@@ -562,7 +585,7 @@ def agree(
     from isorun.analysis.agreements.shared_runs import agreement_table, metrics_of, sides_of
     from isorun.analysis.spreads import column_names
 
-    found = results(data)
+    found = results(data, store=store, selection=selection)
     columns = column_names(value or found.value(None), tuple(found.table.columns))
     asked = Asked(columns[0], by, where, unit, drop_missing, pair, direction=direction)
     if by is None and len(columns) > 1:

@@ -97,10 +97,10 @@ def reproduce(
     if run and studies and device == "cuda" and executor == "local" and not gpu_is_visible():
         raise UsageError("--device cuda needs a GPU", found="the driver shows none", allowed="auto, cpu")
     with ExitStack() as stack:
-        stopped = ""
+        stopped, told = "", list[Condition]()
         if run and studies:
             stopped, store = _carry_out(
-                studies, store, watch, stack, executor=executor, jobs=jobs, launch=launch, devices=devices
+                studies, store, watch, stack, told, executor=executor, jobs=jobs, launch=launch, devices=devices
             )
         found = {study.name: _records(study, store) for study in studies}
     if studies and not any(found.values()):
@@ -109,6 +109,7 @@ def reproduce(
     ended = _last_records(found)
     failed = [record for record in ended if record.state is not RunState.FINISHED]
     shown = _with_failures(chosen.present(request, found), failed, name)
+    shown = replace(shown, warnings=(*shown.warnings, *dict.fromkeys(told)))
     made_on = tuple(machines(record for records in found.values() for record in records))
     return Reproduction(chosen, request, shown, len(ended) - len(failed), len(failed), made_on, stopped)
 
@@ -118,13 +119,17 @@ def _carry_out(
     store: workflow.Store,
     watch: DownloadWatcher | None,
     stack: ExitStack,
+    told: list[Condition],
     *,
     executor: str,
     jobs: int,
     launch: str,
     devices: str,
 ) -> tuple[str, workflow.Store]:
-    """Why it ended before all was run, empty if it did not; and the store, which stays open as long as the stack."""
+    """Why it ended before all was run, empty if it did not; and the store, which stays open as long as the stack.
+
+    told: takes what there is to know about the runs.
+    """
     sessions: dict[int, Session] = {}
     for study in studies:
         # Only this executor runs on this machine; others know their own.
@@ -145,6 +150,7 @@ def _carry_out(
         workflow.remember(study, store=store)
         with watch(study) if watch else nullcontext(Observer()) as observer:
             outcome = workflow.run_missing(study, sessions[at_once], observer)
+        told += outcome.conditions
         if outcome.stopped:
             return outcome.stopped, store
         if outcome.records and not outcome.count(RunState.FINISHED):

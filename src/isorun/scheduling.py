@@ -22,7 +22,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import IsorunError, StoreConflict
 from isorun.execution import Event, ExecutorFailed, Job, Preparing, RowsLogged, RunEnded, RunStarted, job_of
@@ -32,7 +32,10 @@ from isorun.study.cells import Cell
 from isorun.study.design import Study
 from isorun.study.records import Note, RunRecord, RunState
 
-__all__ = ["INTERRUPTED", "AbstractAgenda", "CellList", "Observer", "Outcome", "carry_out"]
+if TYPE_CHECKING:
+    from isorun.analysis.evidence import Condition
+
+__all__ = ["INTERRUPTED", "AbstractAgenda", "CellList", "Observer", "Outcome", "carry_out", "row_text"]
 
 INTERRUPTED: Final = "interrupted"
 _LOOK_AGAIN_SECONDS: Final = 0.5
@@ -84,6 +87,9 @@ class CellList(AbstractAgenda):
 class Observer:
     """Told what happens, from the thread that carries out the work; the base does nothing."""
 
+    def warned(self, condition: Condition) -> None:
+        """Something to know before the first run: whoever hears it may want to stop."""
+
     def work_planned(self, runs: int) -> None:
         """So many more runs are to come."""
 
@@ -106,26 +112,43 @@ class Observer:
         """Nothing runs, and the executor has no room for a run; told once until it has."""
 
 
+def row_text(row: Mapping[str, Any]) -> str:
+    """One logged row in a few words: its step and its first values."""
+    values = row.get("values", {})
+    step = row.get("step")
+    shown = ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float | int) else f"{name} {value}"
+        for name, value in list(values.items())[:4]
+    )
+    return f"{f'at {step:g}: ' if isinstance(step, float | int) else ''}{shown}"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
     """What one call carried out.
 
     elsewhere: cells whose record was there when their turn came, or when our run of them ended: made by another isorun,
     or earlier. proposed: how many cells there were to do. stopped: why it ended before all of them were done, empty if
-    it did not. notes: what became of runs whose record the store did not take.
+    it did not. conditions: what there is to know about the runs, those that were used again included.
     """
 
     records: tuple[RunRecord, ...]
     elsewhere: int = 0
     stopped: str = ""
     proposed: int = 0
-    notes: tuple[Note, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     def count(self, state: RunState) -> int:
         """How many of the records ended in this state."""
         return sum(record.state == state for record in self.records)
 
     def __str__(self) -> str:
+        """How many runs ended how in the first line, then what there is to know about them."""
+        told = (f"[{item.code}] {item.message}\n  next: {item.next_step}" for item in self.conditions)
+        return "\n".join((self.counted, *told))
+
+    @property
+    def counted(self) -> str:
         """How many runs ended how, in one line."""
         finished = self.count(RunState.FINISHED)
         failed = len(self.records) - finished
@@ -135,11 +158,11 @@ class Outcome:
         return ", ".join(parts) + (f"; stopped: {self.stopped}" if self.stopped else "")
 
     def __repr__(self) -> str:
-        """The same; the records are in `records`."""
-        return f"<Outcome: {self}>"
+        """How many ended how; the records are in `records`."""
+        return f"<Outcome: {self.counted}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(str(self))}</p>"
+        return "".join(f"<p>{html.escape(line)}</p>" for line in str(self).splitlines())
 
 
 def carry_out(agenda: AbstractAgenda, session: Session, study: Study, observer: Observer | None = None) -> Outcome:
@@ -183,7 +206,7 @@ class _Loop:
         self._latest_attempts: dict[str, int] = {}
         self._known_holders: dict[str, Holder | None] = {}
         self._records: list[RunRecord] = []
-        self._notes: list[Note] = []
+        self._conditions: list[Condition] = []
         self._elsewhere = self._proposed = self._signals = 0
         # The agenda wanted to know how much room there is, and there was none for it.
         self._turned_away = False
@@ -203,7 +226,7 @@ class _Loop:
             except BaseException:
                 self._give_up()
                 raise
-        return Outcome(tuple(self._records), self._elsewhere, self._stopped, self._proposed, tuple(self._notes))
+        return Outcome(tuple(self._records), self._elsewhere, self._stopped, self._proposed, tuple(self._conditions))
 
     def _is_something_left(self) -> bool:
         return bool(self._ready or self._held or self._turned_away)
@@ -419,7 +442,9 @@ class _Loop:
         if kept is None and held.get(record.cell.id, 0) <= record.attempt:
             raise conflict
         message = f"{record.cell.label} was run here too, as {record.run_id}, which is not kept: {conflict.what}"
-        self._notes.append(Note("made-elsewhere", message))
+        from isorun.analysis.evidence import Condition  # noqa: PLC0415  hardly ever needed
+
+        self._conditions.append(Condition("made-elsewhere", message, "isorun report shows the record that counts"))
         return kept
 
     def _tries_again(self, cell: Cell, record: RunRecord) -> bool:

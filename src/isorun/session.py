@@ -48,13 +48,13 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 class ExecutorOptions:
     """What every executor is opened with; one that has no use for an option leaves it alone.
 
-    runs: where the folders of runs lie. jobs: runs at a time. launch: "auto", "warm" or "fresh". devices: "auto",
+    run_folders: where those of runs lie. jobs: runs at a time. launch: "auto", "warm" or "fresh". devices: "auto",
     "none", or those that may be used ("0,1"). python: what a leading `python` stands for where the study does not say;
     without it, what the PATH says. It goes with every job, so that an executor need not look at it. url: the executor
     as it was asked for, where that was by a URL.
     """
 
-    runs: Path
+    run_folders: Path
     jobs: int = 1
     launch: str = "auto"
     devices: str = "auto"
@@ -118,8 +118,8 @@ def blaming(kind: str, part: object, *, but: tuple[type[Exception], ...] = ()) -
 
 def store_place(store: str | Path | None, folder: str | Path = ".") -> str:
     """Where records are kept: as said, else as ISORUN_STORE says, else `.isorun` in the folder."""
-    chosen = store or os.environ.get("ISORUN_STORE")
-    return str(folder_of(str(chosen)) or chosen) if chosen else str(Path(folder) / STORE_NAME)
+    chosen = (os.environ.get("ISORUN_STORE") or None) if store is None else str(store)
+    return str(Path(folder) / STORE_NAME) if chosen is None else str(folder_of(chosen) or chosen)
 
 
 def folder_of(place: str) -> Path | None:
@@ -174,7 +174,7 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
     if name == _LOCAL:
         from isorun.execution.local import LocalExecutor
 
-        return LocalExecutor(options.runs, options.jobs, launch=options.launch, devices=options.devices)
+        return LocalExecutor(options.run_folders, options.jobs, launch=options.launch, devices=options.devices)
     from isorun import plugins
     from isorun.execution import AbstractExecutor
 

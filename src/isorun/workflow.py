@@ -1,7 +1,7 @@
-"""The pipeline: declare, run, record, analyse. The only module that knows all stages.
+"""The pipeline: declare, run, record, analyse. Here the stages meet; what is asked of their results lies above.
 
 study = load("study.toml")          declare
-outcome = run(study)                run and record what is missing
+outcome = run(study)                run and record what is missing, with what there is to know about it
 result = analyse(study)             from records to a result object, which report/ renders
 
 Wherever a store is asked for, it may be a folder, a URL, or a store that is open already.
@@ -9,38 +9,29 @@ Wherever a store is asked for, it may be a folder, a URL, or a store that is ope
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from isorun.errors import IsorunError, NothingRecorded, StoreMissing, StudyError, known_names
-from isorun.scheduling import CellList, Observer, Outcome, carry_out
+from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out
 from isorun.session import (
     ExecutorOptions,
     Session,
     blaming,
+    is_there,
     open_existing_store,
     open_session,
     open_store,
     runs_folder,
     store_place,
 )
-from isorun.store import PLANS, STUDIES, AbstractStore, Holder
-from isorun.study.cells import Cell, cells_of, recorded_command, withheld_hashes
-from isorun.study.design import (
-    Study,
-    extends,
-    kept_study,
-    load_study,
-    together,
-    with_key,
-    without_secrets,
-)
+from isorun.store import PLANS, STUDIES, AbstractStore
+from isorun.study.cells import Cell, cells_of, withheld_hashes
+from isorun.study.design import Study, document_without_secrets, extends, load_study, together, with_key
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
@@ -51,16 +42,18 @@ if TYPE_CHECKING:
     from isorun.execution import AbstractExecutor
 
 __all__ = [
-    "Status",
     "analyse",
     "analyse_records",
+    "beyond_the_study",
+    "carry_out_agenda",
     "cells",
     "doctor",
+    "has_store",
     "load",
     "missing",
     "more_than",
-    "outcome_conditions",
     "recent",
+    "recorded",
     "records",
     "remember",
     "reuse_conditions",
@@ -68,16 +61,13 @@ __all__ = [
     "run_missing",
     "runs_of",
     "session_of",
-    "status",
     "store_conditions",
 ]
 
 Store = str | Path | AbstractStore | None
 
-_MOST_RECORDS: Final = 200
-"""Enough to notice an edit; a study of ten thousand runs should not wait for all of them to be read."""
-_MOST_STUDIES: Final = 50
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
+_TOLD_AT_ONCE: Final = frozenset(["shared-device", "bad-return"])
 
 
 class Watches(Protocol):
@@ -114,7 +104,9 @@ def opened(source: str | Path | Study | None, store: Store = None) -> Iterator[t
     with _found(_place(None, store)) as kept:
         names = () if kept is None else kept.documents(STUDIES).names()
         if kept is not None and (str(source) in names or (source is None and names)):
-            yield _recalled(names[0] if source is None else str(source), kept), kept
+            from isorun.reuse import recalled
+
+            yield recalled(names[0] if source is None else str(source), kept), kept
             return
     yield _not_kept(source, path, names), store
 
@@ -165,26 +157,88 @@ def run(
     executor: str | AbstractExecutor = "local",
     observer: Observer | None = None,
     only: Callable[[Cell], bool] | None = None,
+    keep_study: bool = False,
 ) -> Outcome:
-    """Carry out what is missing of the study and keep its records.
+    """Carry out what is missing of the study and keep its records; what there is to know is in its `conditions`.
 
     store: where records are kept, a folder or a URL; `.isorun` beside the study when not given. executor: what carries
     out the runs, `local` or a name that an installed distribution brings. jobs: runs at a time. launch: "auto", "warm"
     (forked from a server that imported the frameworks) or "fresh" (the reference). devices: "auto", "none" or those
-    that may be used ("0,1"). only: which cells; all when not given.
+    that may be used ("0,1"). only: which cells; all when not given. keep_study: keep the study in its store, so that it
+    can be reported on by its name.
     """
     with opened(study, store) as (declared, place):
         options = session_of(declared, store=place, executor=executor, jobs=jobs, launch=launch, devices=devices)
         with options as session:
-            return run_missing(declared, session, observer, only)
+            return run_missing(declared, session, observer, only, keep_study=keep_study)
 
 
 def run_missing(
-    study: Study, session: Session, observer: Observer | None = None, only: Callable[[Cell], bool] | None = None
+    study: Study,
+    session: Session,
+    observer: Observer | None = None,
+    only: Callable[[Cell], bool] | None = None,
+    *,
+    keep_study: bool = False,
 ) -> Outcome:
     """Carry out what is missing of the study in an open session."""
     cells = [cell for cell in missing(study, store=session.store) if only is None or only(cell)]
-    return carry_out(CellList(cells), session, study, observer)
+    return carry_out_agenda(CellList(cells), session, study, observer, keep_study=keep_study)
+
+
+def carry_out_agenda(
+    agenda: AbstractAgenda,
+    session: Session,
+    study: Study,
+    observer: Observer | None = None,
+    *,
+    keep_study: bool = False,
+) -> Outcome:
+    """Carry out an agenda on a study, with everything there is to know about its runs in the outcome.
+
+    What is known before the first run is told the observer at once: who hears it may want to stop before hours of runs.
+    """
+    store, observer = session.store, observer or Observer()
+    with blaming("store", store):
+        study = with_key(study, store.key)
+        before = reuse_conditions(study, store, by_name=keep_study)
+    for condition in before:
+        observer.warned(condition)
+    if keep_study:
+        remember(study, store=store)
+    outcome = carry_out(agenda, session, study, observer)
+    with blaming("store", store):
+        after = (*outcome.conditions, *_seen_in_runs(study, outcome), *store_conditions(store))
+    return replace(outcome, conditions=(*before, *after))
+
+
+def reuse_conditions(study: Study, store: AbstractStore, *, by_name: bool = False) -> tuple[Condition, ...]:
+    """What to know before finished runs of the study are used again. by_name: the study will be kept by its name."""
+    declared = cells_of(study, store.key)
+    finished = store.finished(cell.id for cell in declared)
+    if not finished and not (by_name and recent(store)):
+        return ()
+    from isorun.reuse import reuse_conditions as conditions_of
+
+    return conditions_of(study, store, declared, finished, by_name=by_name)
+
+
+def _seen_in_runs(study: Study, outcome: Outcome) -> tuple[Condition, ...]:
+    """What the runs say of themselves, told at once: whoever started them can still change it.
+
+    Most say nothing, and then nothing is loaded.
+    """
+    noted = (
+        note.code in _TOLD_AT_ONCE or (note.code == "no-worker" and record.cell.level.fixes_seed)
+        for record in outcome.records
+        for note in record.notes
+    )
+    restarts = (series.begins_again for record in outcome.records for series in record.series.values())
+    if not any(noted) and not any(restarts):
+        return ()
+    from isorun.analysis.studies.conditions import told_at_once
+
+    return told_at_once(study, [record for record in outcome.records if record.state is RunState.FINISHED])
 
 
 def session_of(
@@ -219,7 +273,7 @@ def records(study: Study | str | Path, *, store: Store = None, beyond: Iterable[
     """
     from isorun.analysis.studies.record_table import Records
 
-    with opened(study, store) as (declared, place), _recorded(place, declared) as records_kept:
+    with opened(study, store) as (declared, place), recorded(place, declared) as records_kept:
         return Records(records_kept.records(_ids(cells_of(declared, records_kept.key), beyond)))
 
 
@@ -230,7 +284,7 @@ def analyse(
 
     study: the latest ad hoc study of this folder when not given.
     """
-    with opened(study, store) as (declared, place), _recorded(place, declared) as records_kept:
+    with opened(study, store) as (declared, place), recorded(place, declared) as records_kept:
         keyed = with_key(declared, records_kept.key)
         found = records_kept.records(_ids(cells_of(keyed), beyond))
         told = (*_runs_beyond(keyed, records_kept), *store_conditions(records_kept))
@@ -266,7 +320,7 @@ def _run_of(what: Study | str | Path, store: Store) -> list[RunRecord]:
     cell, _, attempt = str(what).partition("-")
     if isinstance(what, Study) or not _CELL_ID.fullmatch(cell) or not (attempt.isdigit() or not attempt):
         return []
-    with _recorded(_place(None, store), None) as kept:
+    with recorded(_place(None, store), None) as kept:
         found = _latest_attempts(record for record in kept.records([cell]) if attempt in {"", str(record.attempt)})
         if not found:
             known = known_names(str(what), kept.run_ids())
@@ -314,21 +368,13 @@ def remember(study: Study, *, store: Store = None) -> None:
         blaming("store", opened),
     ):
         study = with_key(study, opened.key)
-        before = _kept_before(study, opened)
-        if before is not None and extends(study, before):
-            study = together(study, before)
-        document = {"folder": str(Path(study.folder).resolve()), **without_secrets(study)}
+        if study.name in recent(opened):
+            from isorun.reuse import kept_before
+
+            before = kept_before(study, opened)
+            study = together(study, before) if before is not None and extends(study, before) else study
+        document = {"folder": str(Path(study.folder).resolve()), **document_without_secrets(study)}
         opened.documents(STUDIES).write(study.name, document)
-
-
-def _kept_before(study: Study, store: AbstractStore) -> Study | None:
-    """What is kept under the study's name; None where that is nothing, or cannot be read."""
-    if study.name not in recent(store):
-        return None
-    try:
-        return _recalled(study.name, store)
-    except IsorunError:
-        return None
 
 
 def recent(store: Store = None) -> tuple[str, ...]:
@@ -337,20 +383,15 @@ def recent(store: Store = None) -> tuple[str, ...]:
         return () if kept is None else kept.documents(STUDIES).names()
 
 
-def _recalled(name: str, store: AbstractStore) -> Study:
-    kept = store.documents(STUDIES)
-    try:
-        document = kept.read(name) or {}
-        folder = Path(document.pop("folder"))
-    except (IsorunError, KeyError, TypeError) as error:
-        what = f"the kept study {kept.place(name)} cannot be read: {error}"
-        raise StudyError(what, hint="type the command again: its finished runs are kept") from None
-    return kept_study(document, folder, name)
-
-
 def _place(study: Study | None, store: Store) -> str | AbstractStore:
     """Where records are kept: as said, else beside the study, else in this folder."""
     return store if isinstance(store, AbstractStore) else store_place(store, study.folder if study else ".")
+
+
+def has_store(study: Study, store: Store = None) -> bool:
+    """Whether there is a store of the study's records already, so that opening it makes none."""
+    place = _place(study, store)
+    return not isinstance(place, str) or is_there(place)
 
 
 @contextmanager
@@ -373,7 +414,7 @@ def _found(place: str | AbstractStore) -> Iterator[AbstractStore | None]:
 
 
 @contextmanager
-def _recorded(store: Store, study: Study | None) -> Iterator[AbstractStore]:
+def recorded(store: Store, study: Study | None) -> Iterator[AbstractStore]:
     """The store to read runs from."""
     place = _place(study, store)
     with _found(place) as found:
@@ -398,24 +439,23 @@ def store_conditions(store: AbstractStore) -> tuple[Condition, ...]:
     return tuple(Condition(note.code, note.message, next_step) for note in notes)
 
 
-def outcome_conditions(outcome: Outcome) -> tuple[Condition, ...]:
-    """What became of runs whose record the store did not take."""
-    if not outcome.notes:
-        return ()
-    from isorun.analysis.evidence import Condition
-
-    next_step = "isorun report shows the record that counts"
-    return tuple(Condition(note.code, note.message, next_step) for note in outcome.notes)
-
-
-def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
+def beyond_the_study(more: str) -> tuple[Condition, ...]:
     """Runs that a decision made and the study does not declare: its report and its comparisons do not show them.
 
     They are not taken in silently: how many there are depended on their results, and only `isorun decide` holds its
-    error rate then.
+    error rate then. more: what to write into the study for them, see `more_than`; empty where there are none.
     """
+    if not more:
+        return ()
     from isorun.analysis.evidence import Condition
 
+    message = f"isorun decide made runs beyond those the study declares ({more}); reports leave them out until it does"
+    next_step = f"write {more} into the study to see them; isorun decide judges them"
+    return (Condition("beyond-the-study", message, next_step),)
+
+
+def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
+    """What decisions on this study made beyond it, as far as their kept plans say."""
     kept = store.documents(PLANS)
     names = kept.names()
     own = {cell.id for cell in cells_of(study, store.key)} if names else set()
@@ -424,12 +464,8 @@ def _runs_beyond(study: Study, store: AbstractStore) -> Iterator[Condition]:
             document = kept.read(name) or {}
         except IsorunError:
             continue  # whoever goes on with that decision is told
-        more = more_than(study, document.get("made"))
-        if more and own.issuperset(document.get("cells", ())):
-            message = f"isorun decide made runs beyond those the study declares, which are not shown here ({more})"
-            yield Condition(
-                "beyond-the-study", message, f"write {more} into the study to see them; isorun decide judges them"
-            )
+        if own.issuperset(document.get("cells", ())):
+            yield from beyond_the_study(more_than(study, document.get("made")))
 
 
 def runs_of(study: Study) -> dict[str, Any]:
@@ -445,207 +481,3 @@ def more_than(study: Study, made: Any) -> str:
         case {"seeds": [*seeds]} if not set(map(str, seeds)) <= set(map(str, study.seeds)):
             return f"seeds = {seeds}"
     return ""
-
-
-@dataclass(frozen=True, slots=True)
-class RunInProgress:
-    """A run that somebody carries out now. row: what it logged last, if that can be read from here."""
-
-    holder: Holder
-    label: str
-    row: Mapping[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        holder = self.holder
-        return {
-            "run": f"{holder.cell_id}-{holder.attempt}",
-            "label": self.label,
-            "since": holder.since,
-            "host": holder.host,
-            "pid": holder.pid,
-            "row": dict(self.row),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """How far a study is, or with no study a whole store. missing: cells that are neither finished nor running.
-
-    failed: of the missing ones, those that were tried. total and missing are None for a whole store.
-    """
-
-    study: str
-    total: int | None
-    finished: int
-    failed: int
-    missing: int | None
-    running: tuple[RunInProgress, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {
-            "study": self.study or None,
-            "runs": self.total,
-            "finished": self.finished,
-            "failed": self.failed,
-            "missing": self.missing,
-            "running": [run.to_json() for run in self.running],
-        }
-
-
-def status(study: Study | str | Path | None = None, *, store: Store = None) -> Status:
-    """What is finished, what runs now and who runs it; from any process, while others are at work."""
-    with ExitStack() as stack:
-        declared, place = (None, store) if study is None else stack.enter_context(opened(study, store))
-        found = stack.enter_context(_recorded(place, declared))
-        holders = found.holders()
-        cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared, found.key)}
-        asked = None if declared is None else tuple(cells)
-        finished, tried = found.finished(asked), {run_id.rpartition("-")[0] for run_id in found.run_ids(asked)}
-        runs = runs_folder(found, declared.folder if declared else ".")
-    if declared is None:
-        running = tuple(_in_progress(holder, runs) for holder in holders)
-        held = {holder.cell_id for holder in holders}
-        return Status("", None, len(finished), len(tried - finished - held), None, running)
-    known = {**_beyond(holders, runs, cells.values()), **cells}
-    running = tuple(_in_progress(holder, runs, known[holder.cell_id]) for holder in holders if holder.cell_id in known)
-    held = {run.holder.cell_id for run in running}
-    left = cells.keys() - finished - held
-    return Status(declared.name, len(cells), len(cells.keys() & finished), len(left & tried), len(left), running)
-
-
-def _in_progress(holder: Holder, runs: Path, cell: Cell | None = None) -> RunInProgress:
-    from isorun.execution.output import last_row
-
-    folder = runs / f"{holder.cell_id}-{holder.attempt}"
-    label = cell.label if cell else _label_in(folder) or holder.cell_id
-    return RunInProgress(holder, label, last_row(folder))
-
-
-def _beyond(holders: Iterable[Holder], runs: Path, declared: Iterable[Cell]) -> dict[str, Cell]:
-    """Cells in progress that differ from declared ones in seed and repeat alone: a decision makes more than those."""
-    alike = {_without_seed(cell) for cell in declared}
-    found = ((holder.cell_id, _cell_in(runs / f"{holder.cell_id}-{holder.attempt}")) for holder in holders)
-    return {cell_id: cell for cell_id, cell in found if cell is not None and _without_seed(cell) in alike}
-
-
-def _without_seed(cell: Cell) -> str:
-    return replace(cell, seed=None, repeat=0).id
-
-
-def _label_in(folder: Path) -> str:
-    cell = _cell_in(folder)
-    return cell.label if cell else ""
-
-
-def _cell_in(folder: Path) -> Cell | None:
-    """The cell of a run, from the job that was kept in its folder; None where that cannot be read from here."""
-    try:
-        return Cell.from_json(json.loads((folder / "job.json").read_text(encoding="utf-8"))["cell"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-
-
-def reuse_conditions(study: Study, store: AbstractStore, *, adhoc: bool) -> tuple[Condition, ...]:
-    """What to know before finished runs are used again. adhoc: a command typed now, which has no file of its own."""
-    renamed = tuple(_renamed(study, store)) if adhoc else ()
-    left = {cell.id for cell in missing(study, store=store)}
-    finished = [cell.id for cell in cells_of(study, store.key) if cell.id not in left]
-    if not finished:
-        return renamed
-    kept = store.records(finished[:_MOST_RECORDS])
-    made = [record for record in kept if record.state is RunState.FINISHED]
-    found = [*renamed, *_edited(study, made, len(finished), len(left)), *_other_input(made)]
-    return (*found, *_of_others(study, store, set(finished))) if adhoc else tuple(found)
-
-
-def _other_input(made: Sequence[RunRecord]) -> Iterator[Condition]:
-    """Runs are known by their command; what they read from standard input is recorded, and compared here."""
-    from isorun.analysis.evidence import Condition, some
-    from isorun.execution.resources import read_another_input
-
-    number = read_another_input(made)
-    if number:
-        message = f"{some(number, 'finished run')} read another standard input than the one given now"
-        hint = "a new --store FOLDER makes all runs with this input; the finished ones stay where they are"
-        yield Condition("input-changed", message, hint)
-
-
-def _renamed(study: Study, store: AbstractStore) -> Iterator[Condition]:
-    """A name that another command had, or this one with other settings: its runs stay, but no longer under it."""
-    before = _kept_before(study, store)
-    if before is None or extends(with_key(study, store.key), before):
-        return
-    from isorun.analysis.evidence import Condition
-
-    kept = {approach.command for approach in before.approaches.values()}
-    if kept.isdisjoint(recorded_command(study, item) for item in study.approaches.values()):
-        was = f"of another command ({shlex.join(next(iter(kept)))})"
-    else:
-        was = "of this command with another environment, interpreter or secret, or with its own seeds"
-    message = f"the name {study.name} was that {was}, whose runs stay in the store without it"
-    yield Condition("name-taken", message, "another --name keeps both")
-
-
-def _edited(study: Study, made: Sequence[RunRecord], finished: int, left: int) -> Iterator[Condition]:
-    versions = {json.dumps(dict(record.code), sort_keys=True, default=str): record for record in made}
-    changed = _changes(study, list(versions.values()))
-    if not changed:
-        return
-    from isorun.analysis.evidence import Condition, some
-
-    mixed = f"; the {some(left, 'run')} still to make would mix both versions" if left else ""
-    yield Condition(
-        "code-changed",
-        f"{' and '.join(changed)} changed since runs of this study were made ({finished} finished){mixed}",
-        "a new --store FOLDER makes all runs with the code as it is now; the finished ones stay where they are",
-    )
-
-
-def _changes(study: Study, made: Sequence[RunRecord]) -> list[str]:
-    """What of the code that made these runs is not as it was then: scripts, else the repository around them."""
-    from isorun.worker.usercode import code_version
-
-    folder = Path(study.folder)
-    scripts = {script for record in made if (script := _edited_script(folder, record))}
-    if scripts:
-        return sorted(scripts)
-    now = code_version(folder)
-    then = [{name: record.code.get(name) for name in ("commit", "diff_sha256")} for record in made if record.code]
-    moved = any(now.get(name) != value for version in then for name, value in version.items() if value is not None)
-    return ["the code around it"] if moved and now else []
-
-
-def _edited_script(folder: Path, record: RunRecord) -> str:
-    """The run's script, where its file is not what was run."""
-    from isorun.worker.usercode import hash_of_file
-
-    script = next((word for word in record.cell.command if word.endswith(".py")), "")
-    path = folder / script
-    recorded = record.code.get("script_sha256")
-    return script if script and recorded and path.is_file() and hash_of_file(path) != recorded else ""
-
-
-def _of_others(study: Study, store: AbstractStore, finished: set[str]) -> Iterator[Condition]:
-    """Cells are known by their content, so that another study's runs of the same content are this one's, too."""
-    names = recent(store)
-    if study.name in names:
-        return
-    from isorun.analysis.evidence import Condition, some
-
-    sharing = [name for name in names[:_MOST_STUDIES] if finished & _cells(name, store)]
-    whose = f"the study {sharing[0]}" if sharing else "another study"
-    yield Condition(
-        "runs-reused",
-        f"{some(len(finished), 'finished run')} of the same content {'was' if len(finished) == 1 else 'were'} made "
-        f"before by {whose}, and {'counts' if len(finished) == 1 else 'count'} for {study.name} too",
-        f"a new --store FOLDER makes runs of its own: isorun run --store FOLDER --name {shlex.quote(study.name)} …",
-    )
-
-
-def _cells(name: str, store: AbstractStore) -> set[str]:
-    try:
-        return {cell.id for cell in cells_of(_recalled(name, store), store.key)}
-    except IsorunError:
-        return set()

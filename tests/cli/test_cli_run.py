@@ -255,3 +255,12 @@ def test_a_kept_study_that_is_damaged_is_named(content, toy):
     assert done.returncode == 1
     assert "kept.json cannot be read" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_runs_say_of_themselves_is_told_when_they_end(shell):
+    shell.write("folds.py", "import isorun\nfor e in (1, 2, 1, 2): isorun.log(epoch=e, val_acc=0.5)")
+    assert "[epochs-restart]" in shell("run", "-n", 2, "--", "python", "folds.py").stdout
+    shell.write("t.py", "print('val_acc: 0.5')")
+    assert (
+        "[hook-never-started]" in shell("run", "-n", 2, "--level", "deterministic", "--", "python", "-I", "t.py").stdout
+    )

@@ -3,10 +3,13 @@
 import fcntl
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +17,11 @@ import pytest
 
 import isorun
 from isorun import plugins
-from isorun.environments import Environments
 from isorun.environments.interpreter import InterpreterEnvironment
 from isorun.errors import ExecutionError, PluginError, StudyError
 from isorun.execution import Job
+from isorun.execution.carrying import Workshop
+from isorun.execution.keeper import descendants, processes
 from isorun.execution.local import LocalExecutor
 from isorun.scheduling import Observer
 from isorun.study import Environment
@@ -48,7 +52,7 @@ def installed(tmp_path_factory, monkeypatch):
     monkeypatch.syspath_prepend(DISTRIBUTION)
     monkeypatch.setenv("ISORUN_CACHE", str(folder / "cache"))
     plugins.brought.cache_clear()
-    yield
+    yield folder
     plugins.brought.cache_clear()
 
 
@@ -56,14 +60,27 @@ def untold(_message):
     """Nobody listens."""
 
 
+@contextmanager
+def needed(declared, folder):
+    """The workshop and a job in which such an environment is needed."""
+    with closing(Workshop(launch="fresh")) as workshop:
+        yield workshop, job_for(LOGS, folder, environment=declared)
+
+
+def ready(declared, folder, tell=untold):
+    """The environment, with all made that takes long, as runs of one process get it."""
+    with needed(declared, folder) as (workshop, job):
+        return workshop.environment(job, tell)
+
+
 class TestTheInterpreter(EnvironmentContract):
-    def open_environment(self, declared):
-        return InterpreterEnvironment(declared)
+    kind = "interpreter"
 
 
 class TestABox(EnvironmentContract):
-    def open_environment(self, declared):
-        return Environments().ready(replace(declared, kind="box"), untold)
+    kind = "box"
+    entry_point = "isorun_example.environment:Box"
+    settings = {"colour": "green"}  # noqa: RUF012 - as a subclass of others writes it
 
 
 class TestABoxAskedForWarmRuns(TestABox):
@@ -77,12 +94,16 @@ class TestABoxAskedForWarmRuns(TestABox):
         assert "around the command" in note.message
 
 
-def test_an_environment_is_opened_once_for_all_its_runs():
-    known = Environments()
+def test_an_environment_is_opened_once_for_all_its_runs(tmp_path):
     declared = Environment("e", env={"A": "1"}, kind="box")
-    assert known.ready(declared, untold) is known.ready(replace(declared), untold)
-    assert known.ready(declared, untold) is not known.ready(replace(declared, env={"A": "2"}), untold)
-    assert isinstance(known.ready(Environment("e"), untold), InterpreterEnvironment)
+    with needed(declared, tmp_path) as (workshop, job):
+
+        def opened(environment):
+            return workshop.environment(replace(job, environment=environment), untold)
+
+        assert opened(declared) is opened(replace(declared))
+        assert opened(declared) is not opened(replace(declared, env={"A": "2"}))
+        assert isinstance(opened(Environment("e")), InterpreterEnvironment)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +166,7 @@ def test_what_cannot_be_made_ends_the_work_before_any_run_and_is_tried_again(tmp
     declared = Environment("e", kind="box", settings={"colour": "invisible"})
     for _ in range(2):
         with pytest.raises(ExecutionError, match="cannot be painted"):
-            Environments().ready(declared, untold)
+            ready(declared, tmp_path)
     study = Study("s", approaches={"a": "python t.py"}, environments={"e": declared}, folder=tmp_path)
     with pytest.raises(ExecutionError, match="cannot be painted"):
         isorun.run(study)
@@ -153,9 +174,13 @@ def test_what_cannot_be_made_ends_the_work_before_any_run_and_is_tried_again(tmp
 
 def test_two_processes_make_it_once(tmp_path):
     code = (
-        "import sys; from isorun.environments import Environments; from isorun.study import Environment\n"
-        "box = Environments().ready(Environment('e', kind='box', settings={'colour': 'blue'}), lambda text: None)\n"
-        "print((box.folder / 'coats').read_text().split())"
+        "import sys, pathlib; from isorun.execution.carrying import Workshop; from isorun.study import Environment\n"
+        "from isorun.testing.executor_contract import job_for\n"
+        "declared = Environment('e', kind='box', settings={'colour': 'blue'})\n"
+        f"job = job_for('', pathlib.Path({str(tmp_path)!r}), environment=declared)\n"
+        "workshop = Workshop(launch='fresh')\n"
+        "print((workshop.environment(job, lambda _: None).folder / 'coats').read_text().split())\n"
+        "workshop.close()"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env) for _ in "12"]
@@ -164,16 +189,123 @@ def test_two_processes_make_it_once(tmp_path):
 
 def test_who_waits_for_another_process_is_told(tmp_path):
     declared = Environment("e", kind="box", settings={"colour": "blue"})
-    box, told = Environments().ready(declared, untold), []
+    box, told = ready(declared, tmp_path), []
     with box.folder.with_name(f"{box.folder.name}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        waits = threading.Thread(target=Environments().ready, args=(declared, told.append))
+        waits = threading.Thread(target=ready, args=(declared, tmp_path, told.append))
         waits.start()
         while not told:
             time.sleep(0.01)
     waits.join(timeout=30)
     assert not waits.is_alive()
-    assert told == ["waiting for another isorun, which makes the environment e"]
+    assert [event.message for event in told] == ["waiting for another isorun, which makes the environment e"]
+
+
+def test_who_waits_for_another_process_can_be_stopped(tmp_path):
+    declared = Environment("e", kind="box", settings={"colour": "blue"})
+    box = ready(declared, tmp_path)
+    with (
+        box.folder.with_name(f"{box.folder.name}.lock").open("a") as lock,
+        needed(declared, tmp_path) as (workshop, job),
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert workshop.environment(job, lambda _: workshop.stop(job.run_id)) is None
+
+
+def test_a_run_that_is_stopped_while_another_one_makes_does_not_wait(tmp_path):
+    declared = Environment("e", kind="box", settings={"dries": 60})
+    with needed(declared, tmp_path) as (workshop, job):
+        other = replace(job, attempt=2)
+        told, answers = threading.Event(), []
+        makes = threading.Thread(target=lambda: answers.append(workshop.environment(job, lambda _: told.set())))
+        waits = threading.Thread(target=lambda: answers.append(workshop.environment(other, untold)))
+        makes.start()
+        assert told.wait(30)
+        waits.start()
+        workshop.stop(other.run_id)
+        waits.join(timeout=10)
+        assert (answers, makes.is_alive()) == ([None], True)
+        workshop.kill()
+        makes.join(timeout=10)
+        assert answers == [None, None]
+
+
+BREAKS = {
+    "raise ValueError('no such wheel')": r"cannot be made[\s\S]*exit code 1:[\s\S]*ValueError: no such wheel",
+    "import os; print('one last word', flush=True); os.kill(os.getpid(), 9)": "SIGKILL: one last word",
+    "import sys; sys.exit('nobody is home')": "exit code 1: nobody is home",
+    "print('the token is', self.declared.env['API_TOKEN']); import os; os._exit(3)": r"exit code 3: the token is \W",
+}
+
+
+@pytest.mark.parametrize("code", BREAKS)
+def test_whatever_ends_the_making_names_the_kind_and_what_it_printed(code, tmp_path, installed):
+    lines = ["from isorun_example.environment import Box", "class Breaking(Box):", "    def make(self, folder, tell):"]
+    (installed / "breaking.py").write_text("\n".join([*lines, f"        {code}"]))
+    with (installed / "example-1.0.dist-info" / "entry_points.txt").open("a") as points:
+        points.write("breaking = breaking:Breaking\n")
+    declared = Environment("e", kind="breaking", env={"API_TOKEN": "hunter2-hunter2"})
+    with pytest.raises(PluginError, match="the environment 'breaking' cannot be made") as caught:
+        ready(declared, tmp_path)
+    assert re.search(BREAKS[code], str(caught.value))
+    assert "hunter2" not in str(caught.value)
+    assert not list((installed / "cache" / "environments").glob("*.made"))
+
+
+WRAPS = """
+from isorun_example.environment import Box, Boxed
+
+class InNothing(Boxed):
+    def wrap(self, argv, variables, folders):
+        return ("no-such-podman", *argv)
+
+class Nothing(Box):
+    def make(self, folder, tell):
+        (folder / "coats").touch()
+
+    def prepare(self, command, working_folder):
+        found = super().prepare(command, working_folder)
+        return InNothing(found.program, found.interpreter, found.variables, found.identity)
+"""
+
+
+def test_what_is_put_around_a_command_and_is_not_there_is_named(tmp_path, installed):
+    (installed / "nothing_around.py").write_text(WRAPS)
+    with (installed / "example-1.0.dist-info" / "entry_points.txt").open("a") as points:
+        points.write("nothing = nothing_around:Nothing\n")
+    executor = LocalExecutor(tmp_path / "runs")
+    with (
+        closing(executor),
+        pytest.raises(ExecutionError, match="what runs the command 'no-such-podman' does not exist"),
+    ):
+        execute(executor, job_for(LOGS, tmp_path, environment=Environment("e", kind="nothing")))
+
+
+DRIES = """
+repeats = 3
+[approaches.a]
+command = "python t.py"
+[environments.slow]
+kind = "box"
+settings.dries = 7654
+"""
+
+
+def test_a_signal_ends_what_is_being_made_and_all_that_it_started(tmp_path, installed):
+    (tmp_path / "t.py").write_text("print('acc:', 0.5)")
+    (tmp_path / "study.toml").write_text(DRIES)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "isorun", "run", "study.toml"]
+    run = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    until = time.monotonic() + 60
+    while not (dries := [one for one in descendants(run.pid) if one.name == "sleep"]):
+        assert time.monotonic() < until
+        assert run.poll() is None, run.stdout.read()
+        time.sleep(0.05)
+    run.send_signal(signal.SIGTERM)
+    said, _ = run.communicate(timeout=20)
+    assert "1 did not finish; stopped: interrupted" in said
+    assert not {one.pid for one in dries} & set(processes())
 
 
 def test_a_kind_that_is_not_set_is_in_no_identity():

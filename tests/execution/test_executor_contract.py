@@ -9,7 +9,7 @@ from isorun.testing.instant_executor import Computed, InstantExecutor
 
 
 def compute(job):
-    """The three trainings of the contract without a process."""
+    """The trainings of the contract without a process."""
     text = (job.working_folder / job.command[1]).read_text()
     if text == FAILS:
         raise ValueError("no data")
@@ -20,6 +20,8 @@ def compute(job):
 
 
 class TestTheInstantExecutor(ExecutorContract):
+    processes_here = False  # it starts none
+
     def make_executor(self, runs):
         return InstantExecutor(compute)
 

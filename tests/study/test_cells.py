@@ -8,7 +8,7 @@ import pytest
 
 from isorun.errors import StudyError
 from isorun.study.cells import UNKEYED, Cell, Level, cells_of
-from isorun.study.design import Study, adhoc_study, changed, document_of, kept_study, with_key, without_secrets
+from isorun.study.design import Study, adhoc_study, changed, document_of, document_without_secrets, kept_study, with_key
 
 KEY = bytes(range(32))
 CELL = Cell("a", ("python", "t.py"), "default", {}, "default", {}, Level.FIXED_SEED, 1, 0)
@@ -143,13 +143,13 @@ def test_without_a_key_a_cell_with_secrets_says_that_its_id_is_not_final():
 
 def test_a_kept_study_has_the_same_cells_without_the_values(tmp_path):
     study = with_key(with_secret("--salt", "hidden-5", HASH_SALT="hidden-6", EPOCHS="3"), KEY)
-    document = json.loads(json.dumps(without_secrets(study)))
+    document = json.loads(json.dumps(document_without_secrets(study)))
     assert "hidden" not in json.dumps(document)
     kept = kept_study(document, tmp_path, "s")
     ids = [cell.id for cell in cells_of(study)]
     assert [cell.id for cell in cells_of(kept)] == ids == [cell.id for cell in cells_of(kept, b"x" * 32)]
     assert [cell.id for cell in cells_of(changed(kept, repeats=2))][:1] == ids
-    assert [cell.id for cell in cells_of(kept_study(without_secrets(kept), tmp_path, "s"))] == ids
+    assert [cell.id for cell in cells_of(kept_study(document_without_secrets(kept), tmp_path, "s"))] == ids
 
 
 @pytest.mark.parametrize("name", ["sig", "auth", "code"])

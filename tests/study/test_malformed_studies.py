@@ -9,41 +9,13 @@ import time
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from whole_study import FULL
 
 from isorun.errors import StudyError
 from isorun.study.cells import cells_of
 from isorun.study.design import KEYS, document_of, load_study, study_from_document
 
-GOOD = """\
-name = "digits"
-repeats = 3
-seeds = [1, 7]
-levels = ["default", "fixed-seed"]
-[approaches.lenet]
-command = "python train.py --lr {config.lr} --seed {seed} --out {run_dir}"
-[approaches.deep]
-command = ["python", "train.py", "--deep", "--lr", "{config.lr}"]
-configs = ["fast"]
-[configs.fast]
-lr = 0.1
-[configs.drawn]
-draws = 4
-lr = { log-uniform = [1e-4, 1e-1] }
-[environments.one-thread]
-threads = 1
-env = { OMP_NUM_THREADS = 1, MODE = "a" }
-[metrics.test_acc]
-direction = "higher"
-chance = 0.1
-[selections.best-loss]
-metric = "val_loss"
-direction = "lower"
-[sources]
-files = ["metrics.csv"]
-[policy]
-time_limit = "10m"
-retries = 2
-"""
+GOOD = "".join(line for line in FULL.splitlines(keepends=True) if line.strip())
 HOSTILE = (
     *("inf", "-inf", "nan", "-1", "0", "1e400", "9" * 400, "1" + "0" * 5000, "0x10", "1_000", "true", "[]", "{}", "''"),
     *('"\\u0000"', '"\\u001b[31m"', '"\\u202e"', '"a|b"', '"{seed"', '"{{seed}}"', '"{config.nope}"', '"<script>"'),

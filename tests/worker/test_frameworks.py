@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,17 +15,24 @@ from isorun.worker import frameworks, levels
 
 ROOT = Path(isorun.__file__).parent
 NAMED = re.compile(
-    r"\b(torch|tensorflow|keras|jax|sklearn|xgboost|lightgbm|catboost)\b|libtorch|TORCH|\bTF_|\bXLA_FLAGS|torchinductor"
+    r"\b(torch|tensorflow|keras|jax|numpy|sklearn|xgboost|lightgbm|catboost)\b|libtorch|TORCH|\bTF_|\bXLA_FLAGS"
+    r"|torchinductor|cudnn|cublas|nccl"
 )
 # The papers train with frameworks, formats of printed lines are known by who prints them, and made records are made.
 MAY_NAME = (ROOT / "worker" / "frameworks", ROOT / "zoo", ROOT / "sources", ROOT / "testing")
 # Names of variables that may be recorded are a list of names, whoever reads them.
 LISTS_OF_VARIABLES = {ROOT / "worker" / "redaction.py"}
+# isorun computes with NumPy itself, so that imports of it are no naming; the worker imports only the standard library
+# (a test below). MKL, BLAS and OpenMP, whose variables and files levels and fingerprints name, are no frameworks.
 MODULES = [
     path
     for path in sorted(ROOT.rglob("*.py"))
     if path not in LISTS_OF_VARIABLES and not any(folder in path.parents for folder in MAY_NAME)
 ]
+
+
+def origin(node):
+    return node.module if isinstance(node, ast.ImportFrom) else node.name
 
 
 def words_of(path: Path) -> list[str]:
@@ -38,6 +46,8 @@ def words_of(path: Path) -> list[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
             words.append(node.value)
+        elif isinstance(node, (ast.alias, ast.ImportFrom)) and str(origin(node)).partition(".")[0] == "numpy":
+            continue
         elif isinstance(node, (ast.Name, ast.Attribute, ast.alias, ast.ImportFrom, ast.keyword)):
             words += [str(value) for _, value in ast.iter_fields(node) if isinstance(value, str)]
     return words
@@ -49,23 +59,28 @@ def test_nothing_else_names_a_framework(path):
 
 
 def test_the_test_would_see_one(tmp_path):
-    (tmp_path / "x.py").write_text('"""torch"""\nimport torch.nn\nx = sys.modules.get("keras")\n# jax\n')
-    assert [word for word in words_of(tmp_path / "x.py") if NAMED.search(word)] == ["torch.nn", "keras"]
+    (tmp_path / "x.py").write_text(
+        '"""torch"""\nimport torch.nn\nx = sys.modules.get("keras")\n# jax\nimport numpy as np\nx.numpy()\n'
+    )
+    assert [word for word in words_of(tmp_path / "x.py") if NAMED.search(word)] == ["torch.nn", "keras", "numpy"]
 
 
 def test_every_framework_is_in_the_registry_with_what_it_watches():
     every = frameworks.every()
     files = {path.stem for path in (ROOT / "worker" / "frameworks").glob("*.py")} - {"__init__", "base"}
     assert {type(framework).__module__.rpartition(".")[2] for framework in every} == files
-    watched = [name for framework in every for name in framework.watched]
-    assert sorted(watched) == sorted(frameworks.WATCHED)
-    assert all(frameworks.of_module(name).name for name in watched)
-    assert {package for framework in every for package in framework.packages} == frameworks.PACKAGES
+    said = [framework for file in files for framework in import_module(f"isorun.worker.frameworks.{file}").FRAMEWORKS]
+    assert sorted(framework.name for framework in said) == sorted(framework.name for framework in every)
     assert len({framework.name for framework in every}) == len(every)
+    for name, owner in frameworks.WATCHED.items():
+        assert frameworks.of_module(name).name == owner
+        assert name.partition(".")[0] in {*frameworks.PACKAGES, "random"}
+    assert {framework.name for framework in every} == {*frameworks.PACKAGES.values(), "random"}
+    assert all(package == owner for package, owner in frameworks.PACKAGES.items() if package in frameworks.WATCHED)
 
 
 def test_what_may_be_preloaded_belongs_to_a_framework():
-    assert frameworks.safe_to_preload() <= frameworks.PACKAGES
+    assert frameworks.safe_to_preload() <= set(frameworks.PACKAGES)
     assert not frameworks.safe_to_preload() & {"tensorflow", "jax", "keras"}
     assert frameworks.preload_with("torch")[2:4] == ("torch", "torch.optim")
     assert frameworks.preload_with("no-such-package") == ()

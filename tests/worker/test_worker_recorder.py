@@ -31,6 +31,13 @@ def events(started: recorder.Recorder, kind: str) -> list[dict]:
     return [event for event in read_run(started.folder).main if event["kind"] == kind]
 
 
+class OnlyAnArray:
+    """As TensorFlow's scalars are: no `item`, but a way to become an array."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(0.75)
+
+
 @pytest.mark.parametrize(
     ("given_value", "recorded"),
     [
@@ -45,6 +52,7 @@ def events(started: recorder.Recorder, kind: str) -> list[dict]:
         (torch.tensor(0.5, requires_grad=True), 0.5),
         (torch.tensor(3), 3),
         (torch.tensor(0.5, dtype=torch.bfloat16), 0.5),
+        (OnlyAnArray(), 0.75),
         (float("nan"), "NaN"),
         (torch.tensor(float("-inf")), "-Infinity"),
     ],

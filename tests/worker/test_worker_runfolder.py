@@ -232,10 +232,10 @@ def test_what_is_kept_between_runs_is_for_the_owner_alone(tmp_path, monkeypatch)
     before = os.umask(0)
     try:
         kept = Cache("hashes")
-        kept.put(str(tmp_path), "now", 1)
+        kept.put(str(tmp_path), "as it is", 1)
         kept.save()
     finally:
         os.umask(before)
-    assert Cache("hashes").get(str(tmp_path), "now") == 1
+    assert Cache("hashes").get(str(tmp_path), "as it is") == 1
     for path in (tmp_path / "cache", *(tmp_path / "cache").rglob("*")):
         assert path.stat().st_mode & 0o077 == 0, path

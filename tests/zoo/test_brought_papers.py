@@ -1,11 +1,9 @@
 """Papers that other distributions bring: found by entry point, listed, run, and no trouble to anybody when broken."""
 
 import json
-import sys
 
 import pytest
 
-from isorun import plugins
 from isorun.cli.main import main
 from isorun.errors import InputError, PluginError
 from isorun.testing.paper_contract import PaperContract
@@ -96,19 +94,9 @@ BROKEN = ("absent", "dream", "other-name", "refusing", "silent", "text")
 
 
 @pytest.fixture(autouse=True)
-def shelf(tmp_path, monkeypatch):
-    """An installed distribution that brings three papers that work, and six that do not."""
-    (tmp_path / "shelf_papers.py").write_text(MODULE)
-    (tmp_path / "shelf_train.py").write_text("import isorun\n\nisorun.result(acc=0.5)\n")
-    info = tmp_path / "shelf-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shelf\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(POINTS)
-    monkeypatch.syspath_prepend(tmp_path)
-    plugins.brought.cache_clear()
-    yield tmp_path
-    plugins.brought.cache_clear()
-    sys.modules.pop("shelf_papers", None)
+def shelf(installed):
+    """Three papers that work, and six that do not."""
+    installed(POINTS, shelf_papers=MODULE, shelf_train="import isorun\n\nisorun.result(acc=0.5)\n")
 
 
 class TestBrought(PaperContract):

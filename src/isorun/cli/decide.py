@@ -120,15 +120,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         cli.print_json(result.to_json())
     else:
-        view = decision_view(
-            result.decision,
-            result.a,
-            result.b,
-            units=result.units,
-            warnings=result.conditions,
-            to_keep="" if options.command and not options.seeds else result.to_keep,
-        )
-        cli.show(view)
+        cli.show(decision_view(result.decision, result.a, result.b, units=result.units, warnings=result.conditions))
     if result.stopped == INTERRUPTED:
         return 130
     return 3 if options.exit_code and str(result.decision.verdict).endswith("better") else 0

@@ -63,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
     shares = variance_shares(result) if result.random else ()
     judged = _hypotheses(result, options) if options.hypotheses else None
     if options.figure and shares:
-        from isorun.report.figures.effects import variance_shares as shares_figure
+        from isorun.report.figures.effects import shares_figure
         from isorun.report.figures.files import save_figure
 
         save_figure(shares_figure(shares), options.figure)

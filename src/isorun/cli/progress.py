@@ -15,29 +15,19 @@ from typing import TYPE_CHECKING, Self, TextIO
 from isorun.cli import duration
 from isorun.environments.interpreter import interpreters_of
 from isorun.errors import harmless
-from isorun.scheduling import Observer
+from isorun.scheduling import Observer, row_text
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from isorun.analysis.evidence import Condition
     from isorun.store import Holder
     from isorun.study.cells import Cell
     from isorun.study.design import Study
 
-__all__ = ["Progress", "row_text"]
-
-
-def row_text(row: Mapping[str, Any]) -> str:
-    """One logged row in a few words: its step and its first values."""
-    values = row.get("values", {})
-    step = row.get("step")
-    shown = ", ".join(
-        f"{name} {value:.4g}" if isinstance(value, float | int) else f"{name} {value}"
-        for name, value in list(values.items())[:4]
-    )
-    return f"{f'at {step:g}: ' if isinstance(step, float | int) else ''}{shown}"
+__all__ = ["Progress"]
 
 
 def _spread(values: list[float]) -> str:
@@ -75,6 +65,11 @@ class Progress(Observer):
     ) -> None:
         if self._live and self._total:
             self._write("\r\x1b[K")
+
+    def warned(self, condition: Condition) -> None:
+        """At once, since whoever reads it may want to stop before hours of runs."""
+        self._say(f"isorun: warning: {condition.message}")
+        self._say(f"  next:    {condition.next_step}")
 
     def work_planned(self, runs: int) -> None:
         """How many more runs are to come; a decision plans more of them after each look."""

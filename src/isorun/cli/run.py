@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun import cli
@@ -21,7 +20,6 @@ from isorun.study.records import RunState
 
 if TYPE_CHECKING:
     from isorun import workflow
-    from isorun.analysis.evidence import Condition
     from isorun.scheduling import Outcome
     from isorun.store import AbstractStore
     from isorun.study.design import Study
@@ -65,17 +63,10 @@ def _carry_out(study: Study, options: argparse.Namespace, store: workflow.Store)
     from isorun.study.design import with_key
 
     with workflow.session_of(study, **{**cli.session_options(options), "store": store}) as session:
-        study = with_key(study, session.store.key)
-        conditions = workflow.reuse_conditions(study, session.store, adhoc=not options.study)
-        for condition in conditions:  # also at once, since whoever reads this may want to stop before hours of runs
-            print(f"isorun: warning: {condition.message}\n  next:    {condition.next_step}", file=sys.stderr)
-        if not options.study:
-            workflow.remember(study, store=session.store)
+        study = with_key(study, session.store.key)  # which may be part of its name
         with Progress(study, sys.stderr) as progress:
-            outcome = workflow.run_missing(study, session, progress)
-        told = (*workflow.outcome_conditions(outcome), *_sharing(outcome), *workflow.store_conditions(session.store))
-        conditions = (*conditions, *told)
-        _print(study, outcome, progress, options, conditions=conditions, store=session.store)
+            outcome = workflow.run_missing(study, session, progress, keep_study=not options.study)
+        _print(study, outcome, progress, options, session.store)
     return _exit_code(outcome)
 
 
@@ -111,19 +102,10 @@ def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -
     return 0
 
 
-def _print(
-    study: Study,
-    outcome: Outcome,
-    progress: Any,
-    options: argparse.Namespace,
-    *,
-    conditions: Sequence[Condition],
-    store: AbstractStore,
-) -> None:
-
+def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Namespace, store: AbstractStore) -> None:
     name = options.study or study.name
     if options.json:
-        cli.print_json(_summary(study, outcome, name, store, conditions))
+        cli.print_json(_summary(study, outcome, name, store))
         return
     print(_headline(study, outcome))
     for line in progress.metrics_found():
@@ -132,23 +114,14 @@ def _print(
         print(f"  {record.state}: {record.cell.label}: {harmless(record.reason)}")
         for line in record.log_tail.rstrip().splitlines()[-3:]:
             print(f"    | {harmless(line)}")
-    if conditions:
+    if outcome.conditions:
         from isorun.report import View
 
-        cli.show(View((), (), tuple(conditions)))
+        cli.show(View((), (), outcome.conditions))
     if not outcome.proposed:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
     if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:
         print(f"next: isorun report {name}{f' --store {options.store}' if options.store else ''}")
-
-
-def _sharing(outcome: Outcome) -> list[Condition]:
-    """Runs that had a device together, told at once: whoever started them can still change that."""
-    if not any(note.code == "shared-device" for record in outcome.records for note in record.notes):
-        return []
-    from isorun.analysis.studies.conditions import shared_device
-
-    return list(shared_device(outcome.records))
 
 
 def _headline(study: Study, outcome: Outcome) -> str:
@@ -156,12 +129,10 @@ def _headline(study: Study, outcome: Outcome) -> str:
     from isorun.study.cells import cells_of
 
     before = "" if outcome.proposed else f", all {len(cells_of(study))} runs were made before"
-    return f"{study.name}: {outcome}{before}"
+    return f"{study.name}: {outcome.counted}{before}"
 
 
-def _summary(
-    study: Study, outcome: Outcome, name: str, store: AbstractStore, conditions: Sequence[Condition]
-) -> dict[str, Any]:
+def _summary(study: Study, outcome: Outcome, name: str, store: AbstractStore) -> dict[str, Any]:
     from isorun import workflow
 
     made = {record.run_id for record in outcome.records}
@@ -179,7 +150,7 @@ def _summary(
             *(_run(record, reused=False) for record in outcome.records),
             *(_run(record, reused=True) for record in earlier),
         ],
-        "warnings": [condition.to_json() for condition in conditions],
+        "warnings": [condition.to_json() for condition in outcome.conditions],
         "next": f"isorun report {name}",
     }
 

@@ -11,16 +11,12 @@ import argparse
 import json
 import sys
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from isorun import cli
-from isorun.cli import duration
-from isorun.cli.progress import row_text
-from isorun.errors import harmless
 
 if TYPE_CHECKING:
-    from isorun.workflow import RunInProgress, Status
+    from isorun.in_progress import Status
 
 __all__ = ["declare", "execute"]
 
@@ -38,12 +34,12 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Say how things stand, once or until nothing runs."""
-    from isorun import workflow
+    from isorun.in_progress import status
 
     shown = ""
     while True:
-        told = workflow.status(options.study, store=options.store)
-        text = _json(told, options) if options.json else "\n".join(_lines(told))
+        told = status(options.study, store=options.store)
+        text = _json(told, options) if options.json else str(told)
         if text != shown:
             print(f"\x1b[H\x1b[J{text}" if options.watch and sys.stdout.isatty() else text, flush=True)
         shown = text
@@ -55,19 +51,3 @@ def execute(options: argparse.Namespace) -> int:
 def _json(told: Status, options: argparse.Namespace) -> str:
     """One document, or with --watch a line each time."""
     return json.dumps(told.to_json(), indent=None if options.watch else 2, ensure_ascii=False)
-
-
-def _lines(told: Status) -> list[str]:
-    total = f" of {told.total}" if told.total is not None else ""
-    counts = [f"{told.finished}{total} finished", f"{len(told.running)} running"]
-    counts += [f"{told.missing} missing"] if told.missing else []
-    counts += [f"{told.failed} of them failed" if told.missing else f"{told.failed} failed"] if told.failed else []
-    head = f"{told.study or 'this store'}: {', '.join(counts)}"
-    return [harmless(line) for line in (head, *(f"  {_line(run)}" for run in told.running))]
-
-
-def _line(run: RunInProgress) -> str:
-    since = datetime.fromisoformat(run.holder.since)
-    for_seconds = max((datetime.now(UTC) - since).total_seconds(), 0.0)
-    row = f": {row_text(run.row)}" if run.row else ""
-    return f"{run.label}, for {duration(for_seconds)}, by process {run.holder.pid} on {run.holder.host}{row}"

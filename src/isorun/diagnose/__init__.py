@@ -363,7 +363,8 @@ def _architecture(trace: Trace) -> str:
 class Diagnosis(Told):
     """What was found in the runs of a study, or in one run. `print` tells it."""
 
-    told_as = "diagnosis"
+    told_as: ClassVar[str] = "diagnosis"
+
     subject: str
     examinations: tuple[Examination, ...]
 

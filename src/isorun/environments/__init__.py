@@ -14,19 +14,23 @@ import hashlib
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from isorun.errors import IsorunError, PluginError
+from isorun.errors import ExecutionError, IsorunError, PluginError
 from isorun.study import Environment
 from isorun.study.parsing import INTERPRETER
 
-__all__ = ["ENVIRONMENTS", "AbstractEnvironment", "Environments", "Folders", "Prepared", "opened_environment"]
+__all__ = ["AbstractEnvironment", "Environments", "Folders", "Prepared", "opened_environment"]
 
-ENVIRONMENTS: Final = "isorun.environments"
+Make = Callable[[Path], None]
+"""Calls `AbstractEnvironment.make` for one folder, in a process that can be ended."""
+
+_LOOK_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,9 @@ class Prepared:
     def wrap(self, argv: Sequence[str], variables: Mapping[str, str], folders: Folders) -> tuple[str, ...]:
         """What is executed here, so that argv runs inside; argv itself where nothing is around it.
 
-        variables: those that isorun, the devices and the study set for this run: they must reach it, whatever else
-        does. A run whose argv is wrapped is never forked from a warm server.
+        The program that it begins with is looked for by the PATH of `self.variables`. variables: those that isorun, the
+        devices and the study set for this run: they must reach it, whatever else does. A run whose argv is wrapped is
+        never forked from a warm server.
         """
         del variables, folders
         return tuple(argv)
@@ -85,6 +90,9 @@ class AbstractEnvironment(abc.ABC):
         comes later finds there what this one left, and `make` is not called again. Others wait meanwhile. When it
         raises (ExecutionError says why) no run starts, nothing counts as made, and the next one begins with an empty
         folder. tell: a line for those who wait.
+
+        It is called in a process of its own, on an object that is opened there: only what lies in the folder is left of
+        it. When the run is stopped, that process and all that it has started are asked to end (SIGTERM), then killed.
         """
         del folder, tell
 
@@ -104,23 +112,35 @@ class Environments:
         self._opened: dict[str, AbstractEnvironment] = {}
         self._locks: dict[str, threading.Lock] = {}
 
-    def ready(self, declared: Environment, tell: Callable[[str], None]) -> AbstractEnvironment:
+    def ready(
+        self, declared: Environment, make: Make, tell: Callable[[str], None], is_stopped: Callable[[], bool]
+    ) -> AbstractEnvironment | None:
         """The environment that was declared, with all made that takes long; PluginError when there is no such kind.
 
-        tell: hears how far the making is.
+        make: how it is made, once. tell: hears how far that is. None as soon as whoever needs it is stopped, also
+        while it is made, or waited for.
         """
         key = json.dumps([declared.name, declared.to_json()], sort_keys=True)
         # While one is made, runs in others go on: setdefault is one step, and so needs no lock of its own.
-        with self._locks.setdefault(key, threading.Lock()):
-            if key not in self._opened:
-                made = opened_environment(declared)
-                if type(made).make is not AbstractEnvironment.make:
-                    made.folder = _made_once(made, declared, tell)
-                self._opened[key] = made
-            return self._opened[key]
+        lock = self._locks.setdefault(key, threading.Lock())
+        while not lock.acquire(timeout=_LOOK_SECONDS):
+            if is_stopped():
+                return None
+        try:
+            if key not in self._opened and not is_stopped():
+                opened = opened_environment(declared)
+                if type(opened).make is not AbstractEnvironment.make:
+                    opened.folder = _made_once(declared, make, tell, is_stopped)
+                self._opened[key] = opened
+        except IsorunError:  # what was ended in the middle may say anything
+            if not is_stopped():
+                raise
+        finally:
+            lock.release()
+        return None if is_stopped() else self._opened[key]
 
 
-def _made_once(environment: AbstractEnvironment, declared: Environment, tell: Callable[[str], None]) -> Path:
+def _made_once(declared: Environment, make: Make, tell: Callable[[str], None], is_stopped: Callable[[], bool]) -> Path:
     """The folder of what the environment makes, whichever process made it."""
     from isorun.worker.fingerprint import cache_folder  # noqa: PLC0415 - only where something is made
 
@@ -130,34 +150,28 @@ def _made_once(environment: AbstractEnvironment, declared: Environment, tell: Ca
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     done = folder.with_name(f"{name}.made")
     with folder.with_name(f"{name}.lock").open("a") as lock:
-        _wait_for(lock, declared, tell)
+        _wait_for(lock, declared, tell, is_stopped)
         if not done.exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
-            with _blamed(f"the environment {declared.kind!r} cannot be made"):
-                environment.make(folder, tell)
+            make(folder)
             done.touch()
     return folder
 
 
-def _wait_for(lock: IO[str], declared: Environment, tell: Callable[[str], None]) -> None:
-    """Hold the lock, which the kernel takes back from a process that dies."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        tell(f"waiting for another isorun, which makes the environment {declared.name}")
-        fcntl.flock(lock, fcntl.LOCK_EX)
-
-
-@contextmanager
-def _blamed(what: str) -> Iterator[None]:
-    """Whatever another distribution raises names it; isorun's own errors say it themselves."""
-    try:
-        yield
-    except IsorunError:
-        raise
-    except Exception as error:
-        raise PluginError(what, found=f"{type(error).__name__}: {error}") from error
+def _wait_for(
+    lock: IO[str], declared: Environment, tell: Callable[[str], None], is_stopped: Callable[[], bool]
+) -> None:
+    """Hold the lock, which the kernel takes back from a process that dies; ExecutionError when stopped meanwhile."""
+    told = False
+    while not is_stopped():
+        with suppress(BlockingIOError):
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not told:
+            tell(f"waiting for another isorun, which makes the environment {declared.name}")
+            told = True
+        time.sleep(_LOOK_SECONDS)
+    raise ExecutionError(f"the environment {declared.name} was not waited for")
 
 
 def opened_environment(declared: Environment) -> AbstractEnvironment:
@@ -168,9 +182,14 @@ def opened_environment(declared: Environment) -> AbstractEnvironment:
         return InterpreterEnvironment(declared)
     from isorun import plugins  # noqa: PLC0415  only where a study names a kind of another distribution
 
-    factory = plugins.load(ENVIRONMENTS, declared.kind, own=(INTERPRETER,))
-    with _blamed(f"the environment {declared.kind!r} cannot be opened"):
+    factory = plugins.load(plugins.ENVIRONMENTS, declared.kind, own=(INTERPRETER,))
+    try:
         made = factory(declared)
+    except IsorunError:
+        raise
+    except Exception as error:  # whatever another distribution raises names it
+        found = f"{type(error).__name__}: {error}"
+        raise PluginError(f"the environment {declared.kind!r} cannot be opened", found=found) from error
     if not isinstance(made, AbstractEnvironment):
         what = f"the environment {declared.kind!r} cannot be used"
         raise PluginError(what, found=type(made).__name__, allowed="a subclass of AbstractEnvironment")

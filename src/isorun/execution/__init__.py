@@ -6,7 +6,7 @@ import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import ExecutionError, IsorunError, StudyError
 from isorun.study import Environment, Sources, is_withheld
@@ -14,6 +14,9 @@ from isorun.study.cells import Cell, fill_placeholders
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 from isorun.worker.redaction import redacted_argv
+
+if TYPE_CHECKING:
+    from isorun.execution.assemble import lost_record, read_record
 
 __all__ = [
     "AbstractExecutor",
@@ -29,9 +32,20 @@ __all__ = [
     "event_from_json",
     "event_to_json",
     "job_of",
+    "lost_record",
+    "read_record",
 ]
 
 _VERSION: Final = 1
+
+
+def __getattr__(name: str) -> Any:
+    """What executors of others need of records, from where they are made: that is built on this file."""
+    if name in {"lost_record", "read_record"}:
+        from isorun.execution import assemble  # noqa: PLC0415
+
+        return getattr(assemble, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +260,7 @@ def event_from_json(data: Mapping[str, Any], read_record: Callable[[], RunRecord
     """The event that `event_to_json` wrote; ExecutionError for what is none.
 
     read_record: called for the end of a run, whose record lies in the run's folder
-    (`lambda: isorun.execution.assemble.read_record(folder)`).
+    (`lambda: read_record(folder)`).
     """
     try:
         match data["event"]:
@@ -297,6 +311,6 @@ class AbstractExecutor(abc.ABC):
         """Kill what still runs, and wait until everything this executor started has gone. Closing twice is nothing.
 
         Every job that was submitted and had not ended is told as RunEnded, interrupted, before this returns: whoever
-        waits for it would wait for ever (`isorun.execution.assemble.lost_record` makes the record of one that is out of
-        reach). Nothing may be submitted afterwards.
+        waits for it would wait for ever (`lost_record` makes the record of one that is out of reach). Nothing may be
+        submitted afterwards.
         """

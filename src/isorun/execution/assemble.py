@@ -42,6 +42,7 @@ RECORD_NAME: Final = "record.json.gz"
 _MAX_AGE_SECONDS: Final = 10.0
 
 
+STOPPED: Final = "stopped on request"
 NEVER_STARTED: Final = Exit(None, "", 0.0, 0.0, 0)
 _LAST_WORDS: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|\S*python\S*: ).*")
 _LAST_WORDS_LENGTH: Final = 200
@@ -177,7 +178,7 @@ def _without(found: Found, names: set[str]) -> Found:
 def state_and_reason(ended: Ended) -> tuple[RunState, str]:
     """How the run ended, and why in words; a finished run needs no reason."""
     if ended.asked_to_stop:
-        return RunState.INTERRUPTED, "stopped on request"
+        return RunState.INTERRUPTED, STOPPED
     if ended.timed_out:
         limit = ended.job.time_limit_seconds
         return RunState.TIMED_OUT, f"still running after the time limit of {limit:g} s"

@@ -22,10 +22,11 @@ if __name__ == "__main__":
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.environments import Environments
+from isorun.environments import AbstractEnvironment, Environments
 from isorun.errors import ExecutionError, IsorunError, known_names
 from isorun.execution import (
     Event,
@@ -39,12 +40,13 @@ from isorun.execution import (
     event_to_json,
 )
 from isorun.execution.assemble import (
-    NEVER_STARTED,
+    STOPPED,
     CodeVersions,
     Ended,
     assemble,
     failed_to_read,
     keep_record,
+    lost_record,
     with_script,
 )
 from isorun.execution.launching import LAUNCH_MODES, Launched, Launcher, ReadyRun, make_ready, refuse_missing_program
@@ -62,7 +64,7 @@ from isorun.execution.output import (
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays
 from isorun.execution.resources import STDIN, Devices, Lent, StandardInput, check_memory, lent_cpus, own_input
 from isorun.sources import Found, Reading
-from isorun.study.records import Note, RunRecord
+from isorun.study.records import Note, RunRecord, RunState
 from isorun.worker.runfolder import make_own_folder, write_own
 
 if TYPE_CHECKING:
@@ -107,14 +109,32 @@ class Workshop:
         self._all_stopped = False
         self._lock = threading.Lock()
 
-    def ready(self, job: Job, folder: Path, place: Place, tell: Tell) -> ReadyRun:
-        """The job, ready to be started; ExecutionError when its interpreter or program does not exist."""
+    def ready(self, job: Job, folder: Path, place: Place, tell: Tell) -> ReadyRun | None:
+        """The job, ready to be started; None when it was stopped, also while its environment was made.
+
+        ExecutionError when its interpreter or program does not exist.
+        """
+        environment = self.environment(job, tell)
+        if environment is None:
+            return None
         filled = job.filled(folder)
-        environment = self._environments.ready(job.environment, lambda message: tell(Preparing(job.run_id, message)))
         prepared = environment.prepare(filled.command, job.working_folder)
         if prepared.interpreter:
             refuse_missing_program(filled, self.standard_input)
         return make_ready(filled, folder, place.cpus, place.devices, prepared)
+
+    def environment(self, job: Job, tell: Tell) -> AbstractEnvironment | None:
+        """The environment of the job, with all made that takes long; None when the run was stopped by then."""
+
+        def heard(message: str) -> None:
+            tell(Preparing(job.run_id, message))
+
+        def make(folder: Path) -> None:
+            from isorun.execution.making import make_apart  # noqa: PLC0415  only where something is made
+
+            make_apart(job.environment, folder, heard, self.launcher.keepers, partial(self.registered, job.run_id))
+
+        return self._environments.ready(job.environment, make, heard, partial(self.is_stopped, job.run_id))
 
     @contextmanager
     def started(self, ready: ReadyRun) -> Iterator[Launched]:
@@ -201,7 +221,11 @@ def carry_out(job: Job, folder: Path, place: Place, tell: Tell) -> RunRecord:
     with suppress(OSError):  # what a full disk loses here is said by what follows
         write_own(folder / "job.json", json.dumps(job.to_json_without_secrets()) + "\n")
     ready = place.workshop.ready(job, folder, place, tell)
-    ended = _not_started(ready) if place.workshop.is_stopped(job.run_id) else _run(ready, place.workshop, tell)
+    if ready is None or place.workshop.is_stopped(job.run_id):
+        record = lost_record(job, STOPPED, state=RunState.INTERRUPTED)
+        keep_record(record, folder)
+        return record
+    ended = _run(ready, place.workshop, tell)
     try:
         record = assemble(ended)
         keep_record(record, folder)
@@ -306,23 +330,6 @@ def _rows_teller(live: LiveRows, run_id: str, tell: Tell) -> Callable[[], None]:
             tell(RowsLogged(run_id, rows))
 
     return tell_rows
-
-
-def _not_started(ready: ReadyRun) -> Ended:
-    return Ended(
-        job=ready.job,
-        launch="none",
-        began_unix=time.time(),
-        exit=NEVER_STARTED,
-        timed_out=False,
-        asked_to_stop=True,
-        events=EventLog(),
-        lines=Found(),
-        files=Found(),
-        log_tail="",
-        requested=ready.requested(),
-        where=_where(ready),
-    )
 
 
 def _output_notes(log: BoundedLog, lines: LineSplitter) -> list[Note]:

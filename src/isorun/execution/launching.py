@@ -78,14 +78,14 @@ def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, pre
     argv = _argv(job, prepared, program)
     folders = Folders(job.working_folder.absolute(), folder.absolute(), site_folder().parent)
     own = {**job.environment.env, **devices.variables, **added, **hooked}
-    wrapped = prepared.wrap(argv, own, folders)
+    wrapped = tuple(prepared.wrap(argv, own, folders))
     return ReadyRun(
         job=job,
         folder=folder,
         cpus=cpus,
         threads=threads,
         devices=devices,
-        argv=wrapped,
+        argv=wrapped if wrapped == argv else _found_here(wrapped, prepared, job),
         wrapped=wrapped != argv,
         env={**base, **added, **hooked},
         interpreter=prepared.interpreter,
@@ -129,6 +129,14 @@ def _argv(job: Job, prepared: Prepared, program: Program | None) -> tuple[str, .
     return (prepared.program, *job.command[1:])
 
 
+def _found_here(wrapped: tuple[str, ...], prepared: Prepared, job: Job) -> tuple[str, ...]:
+    """What is put around a command is a program of this machine, perhaps by its name alone (`podman`)."""
+    from isorun.environments.interpreter import find_program  # noqa: PLC0415  only where something is around a command
+
+    program = find_program(wrapped[0], prepared.variables, job.working_folder, what="what runs the command")
+    return (program, *wrapped[1:])
+
+
 def _write_request(ready: ReadyRun, launch: str) -> None:
     """Tell the worker what it is part of."""
     job = ready.job
@@ -167,13 +175,16 @@ class Launched:
 
 
 class Launcher:
-    """Starts runs in one mode: "fresh", "warm" where possible, or "auto": warm where that changes nothing."""
+    """Starts runs in one mode: "fresh", "warm" where possible, or "auto": warm where that changes nothing.
+
+    keepers: what everything that runs here is started under.
+    """
 
     def __init__(self, mode: str, grace_seconds: float, standard_input: StandardInput) -> None:
         self._mode = mode
         self._grace_seconds = grace_seconds
         self._input = standard_input
-        self._keepers = Keepers()
+        self.keepers = Keepers()
         self._servers: WarmServers | None = None
         self._lock = threading.Lock()
 
@@ -204,13 +215,13 @@ class Launcher:
             if self._servers is None:
                 from isorun.execution.warm import WarmServers  # noqa: PLC0415  most runs are fresh
 
-                self._servers = WarmServers(self._keepers, self._grace_seconds)
+                self._servers = WarmServers(self.keepers, self._grace_seconds)
             return self._servers
 
     def _fresh(self, ready: ReadyRun, stdin: int | None, *notes: Note) -> Launched:
         _write_request(ready, "fresh")
         running = KeptProcess(
-            self._keepers,
+            self.keepers,
             ready.argv,
             env=ready.env,
             working_folder=ready.job.working_folder,
@@ -224,7 +235,7 @@ class Launcher:
         """End all fork servers and what runs on them."""
         if self._servers is not None:
             self._servers.close()
-        self._keepers.close()
+        self.keepers.close()
 
 
 def _has_fixed_hashes(ready: ReadyRun) -> bool:

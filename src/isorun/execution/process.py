@@ -20,7 +20,17 @@ from isorun.errors import ExecutionError
 from isorun.execution import keeper
 from isorun.execution.keeper import Process, processes, send
 
-__all__ = ["Exit", "Keepers", "KeptProcess", "Marks", "end_processes", "end_strays", "find_strays", "signal_name"]
+__all__ = [
+    "Exit",
+    "Keepers",
+    "KeptProcess",
+    "Marks",
+    "end_processes",
+    "end_strays",
+    "find_strays",
+    "signal_name",
+    "unnamed_file",
+]
 
 GRACE_SECONDS: Final = 5.0
 # Helpers such as Python's resource tracker end by themselves just after the program; only what stays is a stray.
@@ -172,7 +182,7 @@ class KeptProcess:
         orders, self._orders_fd = os.pipe()
         self.status_fd, status = os.pipe()
         self.output_fd, output = os.pipe()
-        asked = _file_with(json.dumps(request).encode())
+        asked = unnamed_file(json.dumps(request).encode())
         stdin = os.open(os.devnull, os.O_RDONLY) if input_fd is None else os.dup(input_fd)
         try:
             files = [asked, orders, status, stdin, output, *([] if passed is None else [passed])]
@@ -247,7 +257,7 @@ class KeptProcess:
                 setattr(self, name, -1)
 
 
-def _file_with(content: bytes) -> int:
+def unnamed_file(content: bytes) -> int:
     """An open file without a name: a request may be too large for a socket, and holds variables that are secret."""
     fd = os.memfd_create("request")
     with os.fdopen(fd, "wb", closefd=False) as file:

@@ -44,6 +44,7 @@ MEANINGS: Final = (
     ("activation", r"act(ivation)?(_?fn|_function)?|non_?linearity"),
     ("initialiser", r"((kernel|weight|bias)_)?init(iali[sz](er|ation))?|init_(scale|std|gain)|gain"),
     ("normalisation", r"(use_)?(batch_?norm|layer_?norm|norm(ali[sz](e|ation|er))?|bn)"),
+    ("inputs", r"standardi[sz](e|ation)|(input_)?(scaler|scaling|rescaling)|normali[sz]e_(inputs?|data)"),
     ("clipping", r"(grad(ient)?_)?clip(ping)?(_?(norm|value))?|max_grad_norm"),
     ("dropout", r"(.*_)?drop_?(out|path)?(_(rate|prob|p))?"),
     ("augmentation", r"augment(ation)?|mixup|cutout|translation|rotation|zoom|contrast|(horizontal_|vertical_)?flip"),
@@ -126,7 +127,7 @@ class Action:
 
 def edit(parameter: Parameter, before: Value, after: Value) -> Edit:
     """The edit between two values of a parameter."""
-    rises = None if parameter.kind == "category" else float(after) > float(before)  # type: ignore[arg-type]
+    rises = float(after) > float(before) if parameter.is_numeric else None  # type: ignore[arg-type]
     return Edit(parameter.name, meaning_of(parameter), parameter.label(before), parameter.label(after), after, rises)
 
 

@@ -6,10 +6,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from isorun import showing
+from isorun.analysis import Told
 from isorun.repair.actions import unknown_parameters
 from isorun.repair.bugs import Bug, Limits, find_bugs
 from isorun.repair.priorities import Prior, RankedAction, ranked, trust_in
@@ -23,8 +25,10 @@ _SHOWN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class SearchDiagnosis:
+class SearchDiagnosis(Told):
     """trust: the probability that the prior speaks of this search; None without a prior. actions: the best first."""
+
+    told_as: ClassVar[str] = "search-diagnosis"
 
     search: Search
     bugs: tuple[Bug, ...]
@@ -86,6 +90,10 @@ class SearchDiagnosis:
     def _bugs(self) -> list[str]:
         said = [f"{bug.kind}, since trial {bug.since_trial}: {bug.evidence}." for bug in self.bugs]
         return said or ["No bug is found."]
+
+
+showing.VIEWS[SearchDiagnosis.told_as] = SearchDiagnosis.view
+showing.install()
 
 
 def diagnose(

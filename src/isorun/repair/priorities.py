@@ -29,7 +29,10 @@ Level = tuple[str, ...]
 _ANY: Final = "*"
 _BASE: Final = 0.25
 """How often an edit helps where nothing is known: three of four changes to a good configuration make it worse."""
-_BACK_OFF: Final = 4.0
+_BACK_OFF: Final = 32.0
+"""Tries that a coarser level is worth. Of 4 to 64 it foretold changes on data sets held out best (build_priors.py)."""
+_OWN_BACK_OFF: Final = 4.0
+"""The same for tries of this very search, which speak of it better than those of others."""
 _WEIGHT: Final = 8.0
 _WEIGHT_WITHOUT: Final = 2.0
 _TRUST_BEFORE: Final = 3.0
@@ -89,9 +92,12 @@ class Prior:
         if levels[0] not in known:
             tries, improved = self.counts(())
             chance = (improved + _BASE) / (tries + 1)
+            coarser = (tries, improved)
             for level in reversed(levels[:-1]):
                 tries, improved = self.counts(level)
-                chance = (improved + _BACK_OFF * chance) / (tries + _BACK_OFF)
+                if (tries, improved) != coarser:  # the very same tries count once, however finely they are told
+                    chance = (improved + _BACK_OFF * chance) / (tries + _BACK_OFF)
+                    coarser = (tries, improved)
             known[levels[0]] = chance
         return known[levels[0]]
 
@@ -163,7 +169,7 @@ class Beliefs:
             for one, key, chance in zip(seen, keys, chances, strict=True):
                 groups[key][0] += chance
                 groups[key][1] += one.improved
-            ratios = {key: (k + _BACK_OFF) / (e + _BACK_OFF) for key, (e, k) in groups.items()}
+            ratios = {key: (k + _OWN_BACK_OFF) / (e + _OWN_BACK_OFF) for key, (e, k) in groups.items()}
             chances = [min(chance * ratios[key], 0.99) for key, chance in zip(keys, chances, strict=True)]
             self._ratios.append(ratios)
         for one in seen:

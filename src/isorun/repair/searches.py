@@ -33,6 +33,7 @@ SYMPTOMS: Final = Symptoms._fields
 """What a trial shows, in the order in which conditions are written: A, C, G, W."""
 UNKNOWN_SYMPTOMS: Final = Symptoms()
 _FEW: Final = 12
+_LOG_SPAN: Final = 8.0
 
 
 def configuration_of(parameters: Mapping[str, Value]) -> Configuration:
@@ -62,6 +63,18 @@ class Parameter:
             return 1
         return math.inf if step is None else math.floor((self.high - self.low) / step + 1e-9) + 1
 
+    @property
+    def is_numeric(self) -> bool:
+        """Whether its values are numbers, so that one is more or less than another."""
+        return self.kind != "category" or all(map(_is_number, self.choices))
+
+    @property
+    def _is_log(self) -> bool:
+        if self.kind != "category":
+            return self.log
+        positive = [float(choice) for choice in self.choices if float(choice) > 0]  # type: ignore[arg-type]
+        return bool(positive) and max(positive) >= _LOG_SPAN * min(positive)
+
     def holds(self, value: Value) -> bool:
         """Whether the value lies within the space."""
         if self.kind == "category":
@@ -72,14 +85,16 @@ class Parameter:
         """The value as counts know it, so that what is told of one search speaks to another.
 
         On a log scale the nearest half power of ten, of few whole numbers the number, of shares the tenth; otherwise
-        the fifth of the range it lies in.
+        the fifth of the range it lies in. Choices that are numbers are on a log scale where they span a factor of 8.
         """
-        if self.kind == "category" or not _is_number(value):
+        if not self.is_numeric or not _is_number(value):
             return str(value).strip().casefold()
         number = float(value)  # type: ignore[arg-type]
-        if self.log and number > 0:
+        if number > 0 and self._is_log:
             halves = round(2 * math.log10(number))
             return f"{10 ** (halves / 2):.0e}".replace("e-0", "e-").replace("e+0", "e")
+        if self.kind == "category":
+            return f"{number:g}"
         if self.kind == "int" and self.size <= _FEW:
             return f"{number:g}"
         if self.low >= 0 and self.high <= 1:

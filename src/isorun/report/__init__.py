@@ -92,7 +92,7 @@ class NumberStyle:
 
 
 def style_for(scale: str) -> NumberStyle:
-    """The style of a metric's scale: "fraction", "percent" or "" (see `isorun.analysis.studies.judged`)."""
+    """The style of a metric's scale: "fraction", "percent" or "" (see `isorun.analysis.studies.study_metrics`)."""
     if scale in {"fraction", "percent"}:
         return NumberStyle(100.0 if scale == "fraction" else 1.0, "%", "points", "pts")
     return NumberStyle()

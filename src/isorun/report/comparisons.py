@@ -51,13 +51,12 @@ def decision_view(
     *,
     units: Mapping[str, Units] | None = None,
     warnings: Sequence[Condition] = (),
-    to_keep: str = "",
 ) -> View:
     """The verdict, what it rests on, its error rate, and the path that led there."""
     evidence = evidence_sentences(units) if units else []
     # A claim that is not made has no error rate.
     error = [] if voided(warnings) else [decision.error_statement]
-    shown = (*warnings, *decision.conditions, *_beyond_the_study(to_keep))
+    shown = (*warnings, *decision.conditions)
     looked = any(not point.planned for point in decision.path)
     tables = (_path(decision, a, b),) if looked and not voided(warnings) else ()
     pairing = [decision.pairing.sentence] if decision.pairing is not None else []
@@ -103,13 +102,6 @@ def _look(point: PathPoint) -> tuple[str, ...]:
         p_value(point.p_value),
         significant(point.level, 2),
     )
-
-
-def _beyond_the_study(to_keep: str) -> list[Condition]:
-    if not to_keep:
-        return []
-    message = "runs were made beyond what the study declares; reports leave them out until the study declares them"
-    return [Condition("beyond-the-study", message, f"write {to_keep} into the study")]
 
 
 def power_view(result: PowerResult) -> View:

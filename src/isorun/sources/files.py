@@ -218,7 +218,9 @@ def _bad_lines_note(bad: list[tuple[int, str]], shown: str) -> list[Note]:
 
 
 def _read_table(text: str, shown: str, times: FileTimes) -> Found:
-    rows = csv.reader(text.replace("\0", "").splitlines(), delimiter=_delimiter(text))
+    lines = text.replace("\0", "").splitlines(keepends=True)
+    torn = [] if len(lines) == 1 or lines[-1].endswith(("\n", "\r")) else [lines.pop()]
+    rows = csv.reader(lines, delimiter=_delimiter(text))
     columns = Columns(shown, times)
     notes: list[Note] = []
     try:
@@ -230,7 +232,12 @@ def _read_table(text: str, shown: str, times: FileTimes) -> Found:
         notes.append(
             Note("files.bad-line", f"{shown}, line {rows.line_num}: {str(error) or 'no line'}; the rest is not read")
         )
-    return _with_notes(columns.found(), notes)
+    return _with_notes(columns.found(), notes + [_torn_note(line, shown) for line in torn])
+
+
+def _torn_note(line: str, shown: str) -> Note:
+    """Whoever was killed while it wrote 0.25 has left 0.2: only the end of a line says that it is whole."""
+    return Note("files.torn", f"{shown} ends in the middle of a line ({line[:40]!r}), which is not read: end it")
 
 
 def _add_table_rows(columns: Columns, header: list[str], rows: Iterator[list[str]], shown: str) -> list[Note]:

@@ -38,12 +38,12 @@ from isorun.sources.rows import (
     Span,
     Value,
     count_of,
+    fraction_of,
     has_split,
     is_metric,
     is_never,
     keeps_no_prefix,
     name_of,
-    percentage,
     read_number,
     split_in,
     word_set,
@@ -290,7 +290,7 @@ class _Reader:
         if _GOES_ON.match(self._line, token.end()):
             self._row.left_out.append(LeftOut(self._prefixed(label.name), "several numbers follow its name"))
             return
-        value = percentage(written) if is_percent else float(written)
+        value = fraction_of(written) if is_percent else float(written)
         self._row.places[self._prefixed(label.name)] = (token.start(), token.start() + len(written))
         self._add(label, value, label.form + ("%" if is_percent else ""), fraction=is_percent)
 

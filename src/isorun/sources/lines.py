@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from isorun.sources import AbstractSource, Found
 from isorun.sources.freeform import may_be_a_sentence, read_sentence, read_text
 from isorun.sources.objects import Objects, may_begin_an_object, pieces_of_an_object, read_structured, unwrapped
-from isorun.sources.rows import EPOCH, MOST_POINTS, Row, SeenPoints, Template, Value, has_split, shape_of, split_in
+from isorun.sources.rows import EPOCH, MOST_POINTS, Row, SeenPoints, Template, Value, has_split, line_shape, split_in
 from isorun.sources.tables import Tables, may_head_a_table, read_catboost
 from isorun.study.design import Sources
 from isorun.study.records import Note
@@ -84,7 +84,7 @@ class LineMetrics(AbstractSource):
             self._feed_patterns(self._patterns, line, seconds)
         if not self._finds_by_itself:
             return
-        shape = shape_of(line) if self._shapes_hold else b""
+        shape = line_shape(line) if self._shapes_hold else b""
         if shape and self._is_of_a_known_shape(line, shape, seconds):
             return
         self._feed_itself(line, seconds, shape)

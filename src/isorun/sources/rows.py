@@ -39,14 +39,14 @@ __all__ = [
     "Template",
     "Value",
     "count_of",
+    "fraction_of",
     "has_split",
     "is_metric",
     "is_never",
     "keeps_no_prefix",
+    "line_shape",
     "name_of",
-    "percentage",
     "read_number",
-    "shape_of",
     "split_in",
     "word_set",
     "written_number",
@@ -228,10 +228,10 @@ def read_number(text: str) -> float | None:
     if match["total"] is not None:
         count, total = count_of(match)
         return count / total if total else None
-    return percentage(written_number(match)) if match["percent"] else float(written_number(match))
+    return fraction_of(written_number(match)) if match["percent"] else float(written_number(match))
 
 
-def percentage(written: str) -> float:
+def fraction_of(written: str) -> float:
     """The fraction that a percentage stands for, rounded once: "97.4" is 0.974, not 0.9740000000000001."""
     takes_exponent = written[-1] in "0123456789." and "e" not in written.lower()
     return float(f"{written}e-2") if takes_exponent else float(written) / 100
@@ -338,7 +338,7 @@ _DIGITS: Final = re.compile(r"[0-9]+")
 _LONGEST_NUMBER: Final = 40
 
 
-def shape_of(line: str) -> bytes:
+def line_shape(line: str) -> bytes:
     """The line with every digit written as 0: lines of one shape are read alike. Bytes, which are translated faster."""
     return line.encode("utf-8", "surrogatepass").translate(_ANY_DIGIT_IS_ZERO)
 
@@ -389,7 +389,7 @@ class Template:
             else:
                 row.total = int(number)
         row.values = [
-            Value(name, percentage(line[start:end]) if fraction else float(line[start:end]), form, fraction)
+            Value(name, fraction_of(line[start:end]) if fraction else float(line[start:end]), form, fraction)
             for (name, _, form, fraction), (start, end) in self.values
         ]
         return row

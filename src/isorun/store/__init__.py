@@ -6,14 +6,38 @@ import abc
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from isorun.study.records import Note, RunRecord
+from isorun.study.records import Note, RunRecord, open_envelope, sealed
 
-__all__ = ["PLANS", "STUDIES", "AbstractDocuments", "AbstractStore", "Claim", "Holder"]
+if TYPE_CHECKING:
+    from isorun.store.content import KnownAttempt, is_known, stored_form
+
+__all__ = [
+    "PLANS",
+    "STUDIES",
+    "AbstractDocuments",
+    "AbstractStore",
+    "Claim",
+    "Holder",
+    "KnownAttempt",
+    "is_known",
+    "open_envelope",
+    "sealed",
+    "stored_form",
+]
 
 STUDIES: Final = "studies"
 PLANS: Final = "plans"
+
+
+def __getattr__(name: str) -> Any:
+    """What stores call to know what to keep; it needs NumPy, and most who come here do not."""
+    if name in {"KnownAttempt", "is_known", "stored_form"}:
+        from isorun.store import content  # noqa: PLC0415
+
+        return getattr(content, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Claim(abc.ABC):
@@ -69,11 +93,11 @@ class AbstractStore(abc.ABC):
     none that was never given, and an unacknowledged one appears once or not at all. What is read is what was kept: a
     store that finds its content changed says so (StoreDamaged) instead of handing it out.
 
-    What is kept of a record is `isorun.store.content.stored_form(record)`: floats where the record says float, one
+    What is kept of a record is `stored_form(record)`: floats where the record says float, one
     zero instead of two, and each time of a series to within 1/65,000 of the longest gap between its points. Records
-    are the same one when their stored forms have the same digest (`isorun.study.records.sealed`).
+    are the same one when their stored forms have the same digest (`sealed`).
 
-    Which records contradict each other is what `isorun.store.content.is_known` says; a store asks it with the attempts
+    Which records contradict each other is what `is_known` says; a store asks it with the attempts
     that it knows of the cell, and keeps nothing when it raises StoreConflict:
     - two different records of one run, and two finished records of one cell;
     - any record of an attempt later than the one that finished the cell;

@@ -46,6 +46,7 @@ __all__ = [
     "adhoc_study",
     "changed",
     "document_of",
+    "document_without_secrets",
     "extended",
     "extends",
     "kept_study",
@@ -53,7 +54,6 @@ __all__ = [
     "study_from_document",
     "together",
     "with_key",
-    "without_secrets",
 ]
 
 _UNNAMED: Final = "unnamed"
@@ -372,7 +372,7 @@ def with_key(study: Study, key: bytes) -> Study:
     return _with(keyed, name=_made_name(keyed)) if study.name == _made_name(study) else keyed
 
 
-def without_secrets(study: Study) -> dict[str, Any]:
+def document_without_secrets(study: Study) -> dict[str, Any]:
     """The same document to be kept, without values that look secret and with variables as a record shows them.
 
     It has the hashes of what was withheld, if the study was given a key, so that its cells have the same ids.
@@ -393,7 +393,7 @@ def _hashes(study: Study) -> dict[str, dict[str, str]]:
 
 
 def kept_study(document: dict[str, Any], folder: Path, name: str) -> Study:
-    """The study that `without_secrets` was made of, as far as it was kept."""
+    """The study that `document_without_secrets` was made of, as far as it was kept."""
     hashes = document.get("withheld", {})
     if not isinstance(hashes, dict) or not all(isinstance(items, dict) for items in hashes.values()):
         raise StudyError("withheld: it is no table of hashes", found=repr(hashes))

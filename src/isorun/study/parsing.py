@@ -510,7 +510,7 @@ def _module_names(value: Any, where: str) -> tuple[str, ...]:
     modules = as_texts(value, where)
     for name in modules:
         if not all(part.isidentifier() for part in name.split(".")):
-            raise StudyError(f"{where}: {name!r} is not the name of a module", allowed='such as "numpy"')
+            raise StudyError(f"{where}: {name!r} is not the name of a module", allowed='such as "package.module"')
     return modules
 
 

@@ -20,8 +20,10 @@ import dataclasses
 import enum
 import functools
 import hashlib
+import itertools
 import json
 import math
+import operator
 import os
 import re
 import sys
@@ -151,6 +153,11 @@ class Series:
             given = getattr(self, name)
             if not isinstance(given, Numbers):
                 object.__setattr__(self, name, Numbers(given))
+
+    @property
+    def begins_again(self) -> bool:
+        """Whether the steps go back: folds, stages, or several trainings in one run."""
+        return any(map(operator.gt, self.steps, itertools.islice(self.steps, 1, None)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, RunEnded, RunStarted
+from isorun.execution.keeper import processes
 from isorun.study.cells import Cell, Level
 from isorun.study.records import RunRecord, RunState
 
-__all__ = ["FAILS", "HANGS", "LOGS", "ExecutorContract", "carried_out", "execute", "job_for"]
+__all__ = ["FAILS", "HANGS", "LOGS", "STUBBORN", "ExecutorContract", "carried_out", "execute", "job_for"]
 
 LOGS: Final = "import isorun; isorun.log(epoch=1, acc=0.25); isorun.log(epoch=2, acc=0.5); isorun.result(test_acc=0.5)"
 FAILS: Final = "raise ValueError('no data')"
-HANGS: Final = "import time; time.sleep(30)"
+HANGS: Final = """
+import os, subprocess, sys, time
+child = subprocess.Popen(["sleep", "30"], start_new_session=True)
+with open(sys.argv[0] + ".new", "w") as file:
+    file.write(f"{os.getpid()} {child.pid}")
+os.rename(sys.argv[0] + ".new", sys.argv[0] + ".pids")
+time.sleep(30)
+"""
+STUBBORN: Final = f"""
+import signal, sys
+signal.signal(signal.SIGTERM, lambda number, frame: open(sys.argv[0] + ".asked", "w").close())
+{HANGS}
+time.sleep(30)
+"""
 
 
 def job_for(script: str, folder: Path, number: int = 0, *, level: str = "default", seed: int = 1, **fields: Any) -> Job:
@@ -53,8 +67,35 @@ def execute(executor: AbstractExecutor, job: Job, seconds: float = 120.0) -> Run
     return last.record
 
 
+def _end(told: queue.Queue[Event], seconds: float = 60.0) -> RunRecord:
+    """The record of the only run that is told of."""
+    while not isinstance(event := told.get(timeout=seconds), RunEnded):
+        continue
+    return event.record
+
+
+def _until(found: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < until, what
+        time.sleep(0.02)
+
+
+def _alive(pids: Iterable[int]) -> list[str]:
+    running = processes()
+    return [running[pid].name for pid in pids if pid in running]
+
+
 class ExecutorContract:
-    """The promises of `AbstractExecutor`. The trainings are the three scripts above."""
+    """The promises of `AbstractExecutor`. The trainings are the four scripts above.
+
+    processes_here: whether the trainings are processes that can be seen from here; False where they run on other
+    machines, or nowhere. tells_rows: False where rows come with the record only, which the base allows; then nothing
+    that `isorun status` shows and no agenda that stops runs works with it. Say in a comment why.
+    """
+
+    processes_here = True
+    tells_rows = True
 
     def make_executor(self, runs: Path) -> AbstractExecutor:
         """An executor of the kind, whose run folders lie in `runs`. Subclasses say how."""
@@ -136,8 +177,7 @@ class ExecutorContract:
         told: queue.Queue[Event] = queue.Queue()
         executor.submit(hangs := job_for(HANGS, tmp_path), told.put)
         executor.stop(hangs.run_id)
-        while not isinstance(told.get(timeout=60), RunEnded):
-            continue
+        _end(told)
         again = job_for(LOGS, tmp_path)
         assert again.run_id == hangs.run_id
         assert execute(executor, again).state is RunState.FINISHED
@@ -155,6 +195,64 @@ class ExecutorContract:
         assert states == {job.run_id: RunState.INTERRUPTED for job in jobs}
         assert sum(isinstance(event, RunEnded) for event in events) == len(jobs)
 
+    @pytest.mark.parametrize("how", ["stop one", "stop all", "close"])
+    def test_what_was_ended_has_gone_with_all_its_children_when_its_end_is_told(
+        self, executor: AbstractExecutor, tmp_path: Path, how: str
+    ) -> None:
+        told: queue.Queue[Event] = queue.Queue()
+        pids = self.hanging(executor, job := job_for(HANGS, tmp_path), told)
+        if how == "close":
+            executor.close()
+        else:
+            executor.stop(job.run_id if how == "stop one" else None)
+        record = _end(told)
+        assert _alive(pids) == []
+        assert record.state is RunState.INTERRUPTED
+
+    def test_a_run_that_is_stopped_is_asked_first_and_then_killed(
+        self, executor: AbstractExecutor, tmp_path: Path
+    ) -> None:
+        told: queue.Queue[Event] = queue.Queue()
+        pids = self.hanging(executor, job := job_for(STUBBORN, tmp_path), told)
+        executor.stop(job.run_id)
+        assert _end(told).state is RunState.INTERRUPTED
+        assert _alive(pids) == []
+        assert (tmp_path / "train0.py.asked").is_file(), "it was killed and not asked"
+
+    def hanging(self, executor: AbstractExecutor, job: Job, told: queue.Queue[Event]) -> list[int]:
+        """The processes of the job when all of them are there; the test is skipped where nobody can see them."""
+        if not self.processes_here:
+            pytest.skip("no process of this executor can be seen from here")
+        executor.submit(job, told.put)
+        written = job.working_folder / f"{job.command[1]}.pids"
+        _until(written.is_file, "the training did not start")
+        pids = [int(pid) for pid in written.read_text(encoding="utf-8").split()]
+        assert len(_alive(pids)) == len(pids) == 2
+        return pids
+
+    def test_nothing_is_told_after_closing_returned(self, executor: AbstractExecutor, tmp_path: Path) -> None:
+        told: queue.Queue[Event] = queue.Queue()
+        for number in range(2):
+            executor.submit(job_for(LOGS, tmp_path, number), told.put)
+        executor.close()
+        heard = told.qsize()
+        time.sleep(0.5)
+        assert told.qsize() == heard
+
+    def test_what_a_training_logs_is_told_while_it_runs(self, executor: AbstractExecutor, tmp_path: Path) -> None:
+        if not self.tells_rows:
+            pytest.skip("this executor tells no rows")
+        told: queue.Queue[Event] = queue.Queue()
+        executor.submit(job := job_for(f"{LOGS}\n{HANGS}", tmp_path), told.put)
+        rows: list[Any] = []
+        while len(rows) < 2:
+            event = told.get(timeout=60)
+            assert not isinstance(event, RunEnded), "the run ended before its rows were told"
+            rows += [(row["step"], row["values"]) for row in getattr(event, "rows", ())]
+        executor.stop(job.run_id)
+        _end(told)
+        assert rows == [(1, {"acc": 0.25}), (2, {"acc": 0.5})]
+
     def test_every_record_survives_its_way_through_json(self, executor: AbstractExecutor, tmp_path: Path) -> None:
         for number, script in enumerate((LOGS, FAILS)):
             record = execute(executor, job_for(script, tmp_path, number))
@@ -166,8 +264,7 @@ class ExecutorContract:
         began = time.monotonic()
         executor.submit(job, told.put)
         assert time.monotonic() - began < 0.9
-        while not isinstance(told.get(timeout=60), RunEnded):
-            continue
+        _end(told)
 
     def test_closing_twice_is_fine(self, executor: AbstractExecutor) -> None:
         executor.close()

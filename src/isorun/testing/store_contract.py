@@ -5,7 +5,7 @@ class TestMyStore(StoreContract):
         return MyStore(place, create=create)
 
 The rules are those of `isorun.store.AbstractStore`; what a store keeps of a record and which records contradict each
-other is in `isorun.store.content`, for stores to call. Errors are known by their type: messages are the store's own.
+other is in `isorun.store`, for stores to call. Errors are known by their type: messages are the store's own.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 
 from isorun.errors import StoreConflict, StoreMissing
-from isorun.store import PLANS, STUDIES, AbstractStore
-from isorun.store.content import stored_form
+from isorun.store import PLANS, STUDIES, AbstractStore, stored_form
 from isorun.study.records import RunState, Series
 from isorun.testing.made_records import content, make_cell, make_record
 

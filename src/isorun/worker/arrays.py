@@ -88,8 +88,7 @@ def by_name(predictions: Any) -> dict[str, Any]:
 
 def pack(values: Any) -> Packed:
     """Pack an array or a (nested) sequence of numbers. Raises TypeError or ValueError for anything else."""
-    converted = (framework.array(values) for framework in frameworks.every())
-    values = next((made for made in converted if made is not None), values)
+    values = frameworks.as_array(values)
     return _pack_array(values) if hasattr(values, "dtype") else _pack_sequence(values)
 
 
@@ -100,9 +99,8 @@ def _pack_array(values: Any) -> Packed:
     if kind not in "bui":
         raise TypeError(f"found an array of {values.dtype}; integers (classes) or floats (scores) are allowed")
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
-    name, _ = _smallest_integer(low, high)
-    little_endian = values.astype(sys.modules["numpy"].dtype(name).newbyteorder("<"))
-    return _packed("class", name, values.shape, little_endian.tobytes())
+    name, code = _smallest_integer(low, high)
+    return _packed("class", name, values.shape, values.astype(f"<{code}").tobytes())
 
 
 def _pack_sequence(values: Any) -> Packed:

@@ -21,7 +21,7 @@ from .redaction import recorded_variables
 from .runfolder import write_own
 from .usercode import hash_of_file
 
-_MATH = r"mkl|openblas|gomp|iomp|libomp|blas|lapack|cudnn|cublas|cudart|libcuda\b|cusparse|cusolver|cufft|dnnl|tbb|nccl"
+_MATH = "mkl|openblas|gomp|iomp|libomp|blas|lapack|dnnl|tbb"
 _FOLDER = re.compile(r"^(?P<name>.+?)-(?P<version>[^-]+?)(-py[\d.]+)?\.(dist-info|egg-info)$")
 
 
@@ -32,7 +32,7 @@ def effective_environment(script: Path | None) -> dict[str, Any]:
         "python": _python,
         "platform": _platform,
         "cpu": _cpu,
-        "frameworks": lambda: [framework.name for framework, _ in imported if framework.packages],
+        "frameworks": lambda: [framework.name for framework, _ in imported if framework.name in frameworks.PACKAGES],
         **{framework.name: functools.partial(framework.effective, module) for framework, module in imported},
         "gpu": lambda: _gpu(imported),
         "libraries": loaded_math_libraries,

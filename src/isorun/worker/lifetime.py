@@ -72,7 +72,7 @@ def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> No
 
 
 def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> None:
-    watcher = ImportWatcher(frameworks.PACKAGES, recorder.imported)
+    watcher = ImportWatcher(frameworks.PACKAGES.keys(), recorder.imported)
     reached = levels.reaches_generators(os.environ)
     for name in frameworks.WATCHED:
         if reached:

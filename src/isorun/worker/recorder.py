@@ -378,8 +378,10 @@ def _bounded(value: int) -> int:
 
 
 def _scalar_of_array(value: Any) -> int | float:
-    if not hasattr(value, "item") and callable(getattr(value, "numpy", None)):
-        value = value.numpy()
+    if not hasattr(value, "item"):
+        from . import frameworks  # rarely needed: most scalars have it
+
+        value = frameworks.as_array(value)
     if not callable(getattr(value, "item", None)):
         # Not the value: whatever was passed by mistake, it may be a secret.
         size = f" of {len(value)} characters" if isinstance(value, str) else ""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from isorun.analysis.evidence import voided
-from isorun.analysis.mixed.checks import checked, drawn_in, interaction_tests, joint_test, model_that_fits
+from isorun.analysis.mixed.checks import drawn_in, interaction_tests, joint_test, model_that_fits, with_checks
 from isorun.analysis.mixed.formula import with_factor
 from isorun.analysis.mixed.hypotheses import hypotheses
 from isorun.analysis.mixed.model import mixed_model
@@ -30,7 +30,7 @@ def study(rng, *, experiments=4, seeds=5, repeats=5, own=1.0, shared=0.0, gap=0.
 
 
 def conditions(data, formula):
-    return checked(mixed_model(data, formula)).conditions
+    return with_checks(mixed_model(data, formula)).conditions
 
 
 def test_an_interaction_that_is_there_voids_the_model_and_names_the_formula_to_use():
@@ -112,14 +112,14 @@ def configs(means=(0.80, 0.95, 0.80), seed=0):
 
 
 def test_three_configs_that_lie_on_no_line_void_the_slope():
-    result = checked(mixed_model(configs(), "y ~ config + (1|seed)"))
+    result = with_checks(mixed_model(configs(), "y ~ config + (1|seed)"))
     condition = voided(result.conditions)
     assert condition.code == "number-or-factor"
     assert "3 values" in condition.message
     assert "lack of fit: p < 0.001" in condition.message
     assert condition.next_step == 'use "y ~ factor(config) + (1|seed)"'
     assert result.anova[0].p > 0.3
-    assert checked(mixed_model(configs(), "y ~ factor(config) + (1|seed)")).anova[0].p < 1e-6
+    assert with_checks(mixed_model(configs(), "y ~ factor(config) + (1|seed)")).anova[0].p < 1e-6
 
 
 def test_a_line_that_fits_is_asked_about_and_not_voided():

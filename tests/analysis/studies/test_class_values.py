@@ -1,17 +1,22 @@
 """Per-class values, wherever the run left them."""
 
-from isorun.analysis.studies.class_values import class_values
+from isorun.analysis.studies.class_values import PickedRow, class_values
+from isorun.study.records import Series
 from record_builder import make_record, make_series, packed
+
+
+def at_step(step):
+    return PickedRow(Series([step], [step], [0.0]), 0)
 
 
 def test_series_of_classes_are_read_at_the_epoch():
     run = make_record(series={"test_acc[0]": make_series([0.1, 0.2]), "test_acc[9]": make_series([0.8, 0.9])})
-    assert class_values(run, "test_acc", 2.0) == {"0": 0.2, "9": 0.9}
+    assert class_values(run, "test_acc", at_step(2.0)) == {"0": 0.2, "9": 0.9}
 
 
 def test_final_classes_stand_in_where_epochs_were_not_logged():
     run = make_record(per_class={"test_acc": {"cat": 0.5, "dog": 0.7}})
-    assert class_values(run, "test_acc", 3.0) == {"cat": 0.5, "dog": 0.7}
+    assert class_values(run, "test_acc", at_step(3.0)) == {"cat": 0.5, "dog": 0.7}
 
 
 def test_classes_under_the_only_other_accuracy_are_taken():
@@ -33,9 +38,15 @@ def test_predictions_and_labels_are_counted_the_last_class_too():
 def test_predictions_of_the_epoch_win_over_those_of_the_end():
     labels = packed([0, 1], name="test.labels")
     run = make_record(predictions=(packed([1, 1]), packed([0, 1], step=4.0), labels))
-    assert class_values(run, "test_acc", 4.0) == {"0": 1.0, "1": 1.0}
-    assert class_values(run, "test_acc", 5.0) == {"0": 0.0, "1": 1.0}
+    assert class_values(run, "test_acc", at_step(4.0)) == {"0": 1.0, "1": 1.0}
+    assert class_values(run, "test_acc", at_step(5.0)) == {"0": 0.0, "1": 1.0}
 
 
 def test_predictions_without_labels_say_nothing():
     assert class_values(make_record(predictions=(packed([0, 1]),)), "test_acc", None) == {}
+
+
+def test_predictions_of_epochs_that_began_again_are_not_guessed_between():
+    labels = packed([0, 1], name="test.labels")
+    run = make_record(predictions=(packed([1, 1], step=1.0), packed([0, 1], step=1.0), labels))
+    assert class_values(run, "test_acc", at_step(1.0)) == {}

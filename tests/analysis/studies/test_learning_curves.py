@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.analysis.studies.class_values import value_at
+from isorun.analysis.studies.class_values import PickedRow
 from isorun.analysis.studies.selection import BAND, best_place, learning_curves
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.study.cells import cells_of
@@ -70,8 +70,9 @@ def test_the_best_place_is_the_first_of_the_best(values, higher):
 
 
 def test_the_last_value_at_a_step_counts():
-    assert value_at(Series((0.0, 1.0, 1.0), (0.0, 1.0, 2.0), (5.0, 6.0, 7.0)), 1.0) == 7.0
-    assert value_at(Series((0.0,), (0.0,), (5.0,)), 3.0) is None
+    picked = PickedRow(Series((1.0, 2.0), (1.0, 2.0), (0.0, 0.0)), 0)
+    assert picked.value_in(Series((0.0, 1.0, 1.0), (0.0, 1.0, 2.0), (5.0, 6.0, 7.0))) == 7.0
+    assert picked.value_in(Series((0.0,), (0.0,), (5.0,))) is None
 
 
 @pytest.mark.alone

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.analysis.studies.judged import judged_metrics
 from isorun.analysis.studies.selection import FINAL, best_place, select, selections_of
+from isorun.analysis.studies.study_metrics import judged_metrics
 from isorun.study.design import Metric, Selection
 from isorun.study.records import Series
 from record_builder import make_record, make_series
@@ -125,3 +125,51 @@ def test_the_best_place_beats_or_ties_every_other(values, higher):
     else:
         assert values[place] == (max(usable) if higher else min(usable))
         assert values[place] not in values[:place]
+
+
+def stages(*rows, metrics=("val_acc", "test_acc")):
+    """A run of rows (step, seconds, value of each metric or None)."""
+    columns = {
+        name: [(*row[:2], row[place]) for row in rows if row[place] is not None]
+        for place, name in enumerate(metrics, 2)
+    }
+    return make_record(series={name: Series(*zip(*column, strict=True)) for name, column in columns.items()})
+
+
+def test_the_row_is_judged_where_epochs_begin_again():
+    run = stages((1, 1, 0.61, 0.60), (2, 2, 0.91, 0.90), (1, 3, 0.84, 0.83), (2, 4, 0.69, 0.68))
+    selected = select(run, BEST_ACCURACY, ["val_acc", "test_acc"])
+    assert (selected.step, selected.epochs, selected.seconds) == (2.0, 2, 2.0)
+    assert selected.values == {"val_acc": 0.91, "test_acc": 0.90}
+    later = stages((1, 1, 0.61, 0.60), (2, 2, 0.71, 0.70), (1, 3, 0.94, 0.93), (2, 4, 0.69, 0.68))
+    selected = select(later, BEST_ACCURACY, ["test_acc"])
+    assert (selected.step, selected.epochs, selected.values) == (1.0, 3, {"test_acc": 0.93})
+
+
+def test_a_metric_on_other_rows_is_judged_in_the_same_stage():
+    run = stages(
+        (1, 1, 0.6, None), (1, 2, None, 0.1), (2, 3, 0.9, None), (2, 4, None, 0.2), (3, 5, None, 0.3),
+        (1, 6, 0.7, None), (2, 7, 0.8, None), (1, 8, None, 0.4), (2, 9, None, 0.5),
+    )  # fmt: skip
+    assert select(run, BEST_ACCURACY, ["test_acc"]).values == {"test_acc": 0.2}
+
+
+def test_a_metric_logged_once_a_fold_is_judged_in_the_fold_of_the_epoch():
+    run = stages(
+        (1, 1, 0.5, None), (2, 2, 0.6, None), (2, 2.1, None, 0.1),
+        (1, 3, 0.5, None), (2, 4, 0.9, None), (2, 4.1, None, 0.2),
+        (1, 5, 0.5, None), (2, 6, 0.7, None), (2, 6.1, None, 0.3),
+    )  # fmt: skip
+    assert select(run, BEST_ACCURACY, ["test_acc"]).values == {"test_acc": 0.2}
+
+
+def test_a_metric_of_another_stage_alone_is_the_end_value_and_marked():
+    run = stages((1, 1, 0.5, None), (2, 2, 0.9, None), (1, 3, 0.5, 0.3), (2, 4, 0.6, 0.4))
+    selected = select(run, BEST_ACCURACY, ["test_acc"])
+    assert (selected.values, selected.at_end) == ({"test_acc": 0.4}, {"test_acc"})
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(0, 1)), min_size=1, max_size=20))
+def test_what_picks_the_row_has_its_best_value_there(rows):
+    run = make_record(series={"val_acc": Series(*zip(*[(s, n, v) for n, (s, v) in enumerate(rows)], strict=True))})
+    assert select(run, BEST_ACCURACY, ["val_acc"]).values == {"val_acc": max(value for _, value in rows)}

@@ -7,7 +7,7 @@ import pytest
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.study.cells import Level
 from isorun.study.design import Metric
-from isorun.study.records import Note, RunState, Seeded
+from isorun.study.records import Note, RunState, Seeded, Series
 from record_builder import ENVIRONMENT, make_cell, make_record, make_series, make_study, trained_records, with_results
 
 DECLARED = {"test_acc": Metric("test_acc", "higher")}
@@ -269,3 +269,33 @@ def test_every_warning_says_what_to_do_next(study, records):
     found = analyse_study(make_study(), silent).conditions
     assert len(found) >= 5
     assert all(warning.next_step and warning.message for warning in found)
+
+
+def test_epochs_that_begin_again_are_told(study, records):
+    again = Series((1.0, 2.0, 1.0, 2.0), (1.0, 2.0, 3.0, 4.0), (0.6, 0.9, 0.8, 0.7))
+    series = {**records[0].series, "test_acc": again}
+    warning = warnings_of(study, changed(records, Level.DEFAULT, series=series))["epochs-restart"]
+    assert warning.message.startswith("epochs begin again in 1 of 24 runs (test_acc)")
+
+
+def test_batches_that_begin_again_with_every_epoch_are_no_restart(study, records):
+    batches = Series((1.0, 2.0, 1.0, 2.0), (1.0, 2.0, 3.0, 4.0), (0.6, 0.9, 0.8, 0.7))
+    series = {**records[0].series, "batch_loss": batches}
+    assert warnings_of(study, changed(records, Level.DEFAULT, series=series)) == {}
+
+
+def test_what_a_function_returned_in_vain_is_told(study, records):
+    noted = changed(records, Level.DEFAULT, notes=(Note("bad-return", "train returned float; a mapping is allowed"),))
+    assert "train returned float" in warnings_of(study, noted)["bad-return"].message
+
+
+def test_runs_without_a_worker_are_not_said_to_differ_though_all_is_fixed(study, records):
+    silent = [
+        replace(record, digests={}, results={"test_acc": place / 100}, notes=(Note("no-worker", "none"),))
+        if record.cell.level is Level.DETERMINISTIC
+        else record
+        for place, record in enumerate(records)
+    ]
+    told = warnings_of(study, silent)
+    assert "hook-never-started" in told
+    assert "deterministic-differs" not in told

@@ -2,8 +2,8 @@
 
 from types import MappingProxyType
 
+from isorun import Study
 from isorun.report import Column, Table
-from isorun.study.design import Study
 from isorun.study.records import RunState
 from isorun.zoo.paper import SCALES, AbstractPaper, Exhibit, Omission, Presentation, Scale, smoke_verdict
 

@@ -13,7 +13,7 @@ from isorun.analysis.samples import Pairs
 from isorun.analysis.sequential.verdict import decide
 from isorun.report.figures.decision_paths import sequential_path
 from isorun.report.figures.distributions import ecdf, strip
-from isorun.report.figures.effects import ForestRow, forest, paired_change, variance_shares
+from isorun.report.figures.effects import ForestRow, forest, paired_change, shares_figure
 from isorun.report.figures.leaderboards import critical_difference, improvement_matrix, performance_profiles
 
 HOSTILE = "<script>alert('x')</script>&\"$x^2$ \x1b[31m]]>"
@@ -118,10 +118,10 @@ EXAMPLES = {
     "ranks-12-long": lambda: critical_difference(_compared(12, "long", paired=True)),
     "ranks-independent": lambda: critical_difference(_compared(6)),
     "ranks-hostile": lambda: critical_difference(_compared(3, "hostile", paired=True)),
-    "shares-1": lambda: variance_shares(shares(0)),
-    "shares-3": lambda: variance_shares(shares(2)),
-    "shares-12-long": lambda: variance_shares(shares(11, "long")),
-    "shares-hostile": lambda: variance_shares(shares(2, "hostile")),
+    "shares-1": lambda: shares_figure(shares(0)),
+    "shares-3": lambda: shares_figure(shares(2)),
+    "shares-12-long": lambda: shares_figure(shares(11, "long")),
+    "shares-hostile": lambda: shares_figure(shares(2, "hostile")),
     "paired-1": lambda: paired_change(pairs(1), "torch 2.2", "torch 2.3", "accuracy (%)"),
     "paired-10": lambda: paired_change(pairs(10), "torch 2.2", "torch 2.3", "accuracy (%)"),
     "paired-200-long": lambda: paired_change(pairs(200), f"{LONG[:-2]} A", f"{LONG[:-2]} B", "accuracy (%)"),

@@ -14,7 +14,7 @@ from isorun.analysis.pairwise.effects import Improvement
 from isorun.analysis.samples import Significance
 from isorun.errors import InputError
 from isorun.report.figures.description import Shape
-from isorun.report.figures.effects import ForestRow, forest, variance_shares
+from isorun.report.figures.effects import ForestRow, forest, shares_figure
 from isorun.report.figures.leaderboards import critical_difference, improvement_matrix, maximal_cliques
 
 
@@ -135,19 +135,19 @@ def test_cliques_are_exactly_the_sets_that_nothing_can_join(case):
 
 
 def test_shares_are_bars_from_zero_with_their_intervals():
-    figure = variance_shares([VarianceShare("seed", 0.7, 0.4, 0.9), VarianceShare("Residual", 0.3, 0.1, 0.6)])
+    figure = shares_figure([VarianceShare("seed", 0.7, 0.4, 0.9), VarianceShare("Residual", 0.3, 0.1, 0.6)])
     assert [tile.x for tile in figure.tiles] == [(0.0, 70.0), (0.0, pytest.approx(30.0))]
     assert figure.lines[0].points == ((40.0, 0.0), (90.0, 0.0))
     assert figure.sentence == "The largest share of the variance, 70.0 % (interval 40.0 to 90.0 %), comes from seed."
 
 
 def test_the_residual_has_a_colour_of_its_own():
-    series = [tile.series for tile in variance_shares(shares(3)).tiles]
+    series = [tile.series for tile in shares_figure(shares(3)).tiles]
     assert len(set(series[:-1])) == 1
     assert series[-1] not in series[:-1]
 
 
-@pytest.mark.parametrize("draw", [forest, variance_shares])
+@pytest.mark.parametrize("draw", [forest, shares_figure])
 def test_nothing_cannot_be_drawn(draw):
     with pytest.raises(InputError, match="nothing to draw"):
         draw([])

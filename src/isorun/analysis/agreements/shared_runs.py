@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,10 @@ __all__ = [
     "sides_of",
     "supported_digits",
 ]
+
+_MOST_DECIMALS: Final = 300
+_EXACT: Final = Context(prec=1_000)
+"""Room for every digit of a float before the point and those decimals after it; the usual 28 digits are too few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ def _same_rounded(error: float, decimals: int) -> float:
 
 def rounded(value: float, decimals: int) -> Decimal:
     """The value as people round it: halves away from zero, in decimal notation, where 0.7485 is a half."""
-    return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_HALF_UP)
+    return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP, _EXACT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +233,9 @@ def agreement_table(
     decimals: as published; by default as many as the noise of every mean supports. comparable: whether the sides are
     one metric, so that their means have an order.
     """
+    if decimals is not None and abs(decimals) > _MOST_DECIMALS:
+        allowed = f"-{_MOST_DECIMALS} to {_MOST_DECIMALS}; negative: tens, hundreds"
+        raise InputError("no mean is published to so many decimals", found=f"{decimals}", allowed=allowed)
     if len(sides) < 2:
         raise InputError("agreement needs two sides or more", found=", ".join(map(repr, sides)) or "none")
     digits = {name: supported_digits(units.values) for name, units in sides.items()}

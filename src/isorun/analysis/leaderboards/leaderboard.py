@@ -129,6 +129,13 @@ class BoardOptions:
     repetitions: int = 5_000
     interval: str = "few-runs"
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be computed, also where no bootstrap is needed."""
+        if self.best_of < 1:
+            raise InputError("the best of how many runs?", found=f"{self.best_of}", allowed="1 or more")
+        if self.repetitions < 1:
+            raise InputError("a bootstrap needs repetitions", found=f"{self.repetitions}", allowed="1 or more")
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -231,8 +238,6 @@ def leaderboard(
     the evidence.
     """
     chosen = options or BoardOptions()
-    if chosen.best_of < 1:
-        raise InputError("the best of how many runs?", found=f"{chosen.best_of}", allowed="1 or more")
     generator = np.random.default_rng(_SEED)
     places = rank_intervals(
         scores, generator, statistic=chosen.statistic, direction=direction, repetitions=chosen.repetitions

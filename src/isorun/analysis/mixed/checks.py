@@ -12,7 +12,7 @@ several runs of a seed in an experiment.
 
 What a reader must know before trusting a mixed model: effects it lacks, and numbers that may be labels.
 
-`checked` adds to a result the tests and conditions that need further fits. Where a condition voids the error rate, no
+`with_checks` adds to a result the tests and conditions that need further fits. Where one voids the error rate, no
 claim about the fixed effects may be made from the model as it is; the condition names the formula to use instead.
 
 How much evidence a model's rows are for its fixed effects: runs, and the seeds that they share.
@@ -42,13 +42,13 @@ from isorun.errors import InputError
 __all__ = [
     "Drawn",
     "as_levels",
-    "checked",
     "drawn_in",
     "few_values",
     "interaction_tests",
     "joint_test",
     "lack_of_fit",
     "model_that_fits",
+    "with_checks",
 ]
 
 _FEW = 6
@@ -197,7 +197,7 @@ def _ratio(wider: Fit, narrower: Fit) -> float:
 _ALPHA: Final = 0.05
 
 
-def checked(result: MixedResult) -> MixedResult:
+def with_checks(result: MixedResult) -> MixedResult:
     """The result with what was found about its model."""
     interactions = interaction_tests(result)
     numbers = (_number_or_factor(result.fit, *found) for found in few_values(result.fit))

@@ -30,7 +30,7 @@ __all__ = [
     "FixedDesign",
     "Random",
     "code_terms",
-    "column_names",
+    "coefficient_names",
     "design_of",
     "indicator",
     "multiply_out",
@@ -97,7 +97,7 @@ def design_of(formula: Formula, variables: Mapping[str, Column], rows: int) -> F
         return indicator(variables[variable.label], full)
 
     matrix = multiply_out(terms, block, rows)
-    names = column_names(terms, variables)
+    names = coefficient_names(terms, variables)
     owner = np.repeat(np.arange(len(terms)), [len(_term_names(coded, variables)) for coded in terms])
     kept, dropped, basis, upper = _independent(matrix)
     if not len(kept):
@@ -150,7 +150,7 @@ def multiply_out(terms: tuple[CodedTerm, ...], block: Block, rows: int) -> Float
     return np.hstack(parts)
 
 
-def column_names(terms: tuple[CodedTerm, ...], variables: Mapping[str, Column]) -> list[str]:
+def coefficient_names(terms: tuple[CodedTerm, ...], variables: Mapping[str, Column]) -> list[str]:
     """R's names of the columns that `multiply_out` makes."""
     return [name for coded in terms for name in _term_names(coded, variables)]
 
@@ -292,7 +292,7 @@ def random_term(term: RandomTerm, table: ModelColumns) -> Random:
     def block(variable: Variable, full: bool) -> Floats:
         return indicator(table.variables[variable.label], full)
 
-    names = column_names(coded, table.variables)
+    names = coefficient_names(coded, table.variables)
     matrix = multiply_out(coded, block, rows)
     basis, upper = np.linalg.qr(matrix)
     sizes = np.linalg.norm(matrix, axis=0)

@@ -32,7 +32,7 @@ from scipy import optimize, special
 
 from isorun.analysis.mixed.columns import Factor
 from isorun.analysis.mixed.degrees_of_freedom import Contrasts, FixedInference
-from isorun.analysis.mixed.design import CodedTerm, FixedDesign, column_names, indicator, multiply_out
+from isorun.analysis.mixed.design import CodedTerm, FixedDesign, coefficient_names, indicator, multiply_out
 from isorun.analysis.mixed.fit import Fit
 from isorun.analysis.mixed.formula import Variable
 from isorun.analysis.mixed.result import Difference, Mean
@@ -94,7 +94,7 @@ def _generating_rows(design: FixedDesign) -> tuple[Floats, NDArray[np.intp]]:
         return indicator(design.variables[variable.label], full)
 
     matrix = multiply_out(overfull, block, len(design.basis))
-    names = {name: place for place, name in enumerate(column_names(overfull, design.variables))}
+    names = {name: place for place, name in enumerate(coefficient_names(overfull, design.variables))}
     explained = (design.upper_inverse @ (design.basis.T @ matrix)).T
     return explained, np.array([names[name] for name in design.names], dtype=np.intp)
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 import base64
 import math
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,11 +25,68 @@ from isorun.analysis.spreads.class_gaps import ClassGap, class_gaps
 from isorun.analysis.spreads.noise import NoiseShares, correctness, noise_shares
 from isorun.study.records import Predictions, RunRecord, Series
 
-__all__ = ["class_values", "group_gaps", "group_noise", "predicted_and_labels", "value_at"]
+__all__ = ["PickedRow", "class_values", "group_gaps", "group_noise", "predicted_and_labels"]
 
 
-def class_values(record: RunRecord, metric: str, step: float | None) -> Mapping[str, float]:
-    """Class to value at `step` (None: the end of the run).
+@dataclass(frozen=True, slots=True)
+class PickedRow:
+    """The row of a series that a run is judged at.
+
+    A step number alone does not say where that is: epochs begin again with every fold, stage or fit of a run.
+    """
+
+    series: Series
+    row: int
+
+    @property
+    def step(self) -> float:
+        """The number of the step, which other rows may have too."""
+        return self.series.steps[self.row]
+
+    @property
+    def epochs(self) -> int:
+        """How much training led here: the different steps of every stage, in which they never go back."""
+        steps = np.asarray(self.series.steps[: self.row + 1], dtype=np.float64)
+        return int(np.count_nonzero(np.diff(steps))) + bool(steps.size)
+
+    def value_in(self, other: Series) -> float | None:
+        """The value that another metric has there; None when it was not logged there, or nothing says which it is.
+
+        Metrics that were logged together share rows. Else it is the one of the same step and stage, the last on ties;
+        where the other has not as many stages, of the rows between the one before and the one after the nearest.
+        """
+        if other.steps is self.series.steps or other.steps == self.series.steps:
+            return other.values[self.row]
+        rows = np.flatnonzero(np.asarray(other.steps, dtype=np.float64) == self.step)
+        mine, others = _stages(self.series.steps), _stages(other.steps)
+        if not rows.size:
+            return None
+        if mine[-1] != others[-1]:
+            return self._nearest(other, rows)
+        rows = rows[others[rows] == mine[self.row]]
+        return other.values[int(rows[-1])] if rows.size else None
+
+    def _nearest(self, other: Series, rows: NDArray[np.intp]) -> float | None:
+        seconds = np.asarray(other.seconds, dtype=np.float64)[rows]
+        around = self.series.seconds[max(self.row - 1, 0) : self.row + 2]
+        first = around[0] if self.row else -math.inf
+        last = around[-1] if self.row + 1 < len(self.series.seconds) else math.inf
+        between = (first <= seconds) & (seconds <= last)
+        if not between.any():
+            return None
+        distance = np.abs(seconds[between] - self.series.seconds[self.row])
+        found = {other.values[int(row)] for row in rows[between][distance == distance.min()]}
+        return found.pop() if len(found) == 1 else None
+
+
+def _stages(steps: Sequence[float]) -> NDArray[np.int64]:
+    """The stage of every row: a new one begins where the steps go back."""
+    numbers = np.asarray(steps, dtype=np.float64)
+    return np.cumsum(np.diff(numbers, prepend=numbers[:1]) < 0.0, dtype=np.int64)
+
+
+def class_values(record: RunRecord, metric: str, picked: PickedRow | None) -> Mapping[str, float]:
+    """Class to value at the row picked (None: the end of the run).
 
     Taken from the series "metric[class]"; else from the final per-class values; else, for an accuracy, counted from
     the predictions and labels of that epoch. A run that kept its classes under another accuracy's name (`accuracy`
@@ -35,15 +94,11 @@ def class_values(record: RunRecord, metric: str, step: float | None) -> Mapping[
     """
     name = _class_metric(record, metric)
     if name is not None:
-        logged = {} if step is None else _from_series(record, name, step)
+        logged = {} if picked is None else _from_series(record, name, picked)
         return logged or dict(record.per_class.get(name, {}))
-    return _from_predictions(record, step) if kind_of(metric) is MetricKind.ACCURACY else {}
-
-
-def value_at(series: Series, step: float) -> float | None:
-    """The value logged last at exactly `step`; None when nothing was logged there."""
-    places = np.flatnonzero(np.asarray(series.steps, dtype=np.float64) == step)
-    return float(series.values[places[-1]]) if places.size else None
+    if kind_of(metric) is not MetricKind.ACCURACY:
+        return {}
+    return _from_predictions(record, None if picked is None else picked.step)
 
 
 def _class_metric(record: RunRecord, metric: str) -> str | None:
@@ -55,10 +110,10 @@ def _class_metric(record: RunRecord, metric: str) -> str | None:
     return alike[0] if len(alike) == 1 and kind_of(metric) is MetricKind.ACCURACY else None
 
 
-def _from_series(record: RunRecord, metric: str, step: float) -> dict[str, float]:
+def _from_series(record: RunRecord, metric: str, picked: PickedRow) -> dict[str, float]:
     start = f"{metric}["
     found = {
-        name[len(start) : -1]: value_at(series, step)
+        name[len(start) : -1]: picked.value_in(series)
         for name, series in record.series.items()
         if name.startswith(start) and name.endswith("]")
     }
@@ -66,9 +121,14 @@ def _from_series(record: RunRecord, metric: str, step: float) -> dict[str, float
 
 
 def predicted_and_labels(record: RunRecord, step: float | None) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """The predicted and the true class of every example at `step` (None: the end of the run), if both were logged."""
-    for predicted in record.predictions:
-        if predicted.kind == "class" and not predicted.name.endswith(".labels") and predicted.step == step:
+    """The predicted and the true class of every example at `step` (None: the end of the run), if both were logged.
+
+    None, too, where one name has several at that step: epochs that begin again, of which a number names none.
+    """
+    at_step = [item for item in record.predictions if item.kind == "class" and item.step == step]
+    times = Counter(item.name for item in at_step)
+    for predicted in at_step:
+        if not predicted.name.endswith(".labels") and (step is None or times[predicted.name] == 1):
             labels = _labels(record, predicted)
             if labels is not None:
                 return _unpacked(predicted), labels

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -33,14 +33,17 @@ from isorun.analysis.evidence.run_units import (
     RunUnits,
     identical_runs,
     own_seeds,
+    run_units,
 )
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult
-from isorun.analysis.studies.selection import FINAL
+from isorun.analysis.studies.selection import FINAL, selections_of
+from isorun.analysis.studies.study_metrics import judged_metrics
 from isorun.errors import known_names
 from isorun.study.cells import Level
+from isorun.study.design import Study
 from isorun.study.records import RunRecord
 
-__all__ = ["FEWEST_RUNS", "GROUP_CHECKS", "StudyFacts", "shared_device", "study_conditions"]
+__all__ = ["FEWEST_RUNS", "GROUP_CHECKS", "StudyFacts", "study_conditions", "told_at_once"]
 
 _OPEN_ENDS_TOLD: Final = 3
 _ANSWERS_TOLD: Final = 3
@@ -136,8 +139,9 @@ def _same_start(key: GroupKey, records: Sequence[RunRecord], units: RunUnits) ->
 def _deterministic_differs(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     if not key.level.fixes_kernels:
         return
-    for same in identical_runs(records):
-        runs = [record for record in records if record.cell.seed == same.seed]
+    watched = [record for record in records if not any(note.code == "no-worker" for note in record.notes)]
+    for same in identical_runs(watched):  # where no worker was, nothing was fixed, and that is said
+        runs = [record for record in watched if record.cell.seed == same.seed]
         differing = _first_differing(same) or _differing_values(runs)
         if differing is not None:
             yield Condition(
@@ -266,12 +270,17 @@ def _launch_mixed(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits
         )
 
 
+def _bad_return(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    noted = [note.message for record in records for note in record.notes if note.code == "bad-return"]
+    if noted:
+        yield Condition(
+            "bad-return",
+            f"what {len(noted)} of {some(len(records), 'run')} returned was not taken ({noted[0]})",
+            "return the metrics by name, such as {'test_acc': 0.98}; then run again in a new --store",
+        )
+
+
 def _shared_device(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
-    yield from shared_device(records)
-
-
-def shared_device(records: Sequence[RunRecord]) -> Iterator[Condition]:
-    """Runs that had a device together: of a group, or of those just made, whose maker can still change that."""
     noted = [next((note for note in record.notes if note.code == "shared-device"), None) for record in records]
     sharing = [note.message for note in noted if note]
     if sharing:
@@ -321,6 +330,7 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _code_differs,
     _launch_mixed,
     _shared_device,
+    _bad_return,
     _training_altered,
 )
 
@@ -358,6 +368,22 @@ def _merged(warnings: Iterable[Condition]) -> Iterable[Condition]:
         same = merged.get((warning.code, warning.message), replace(warning, groups=()))
         merged[warning.code, warning.message] = replace(same, groups=(*same.groups, *warning.groups))
     return merged.values()
+
+
+def told_at_once(study: Study, records: Sequence[RunRecord]) -> tuple[Condition, ...]:
+    """What runs that were just made say of themselves, for whoever started them and can still change it."""
+    groups: dict[GroupKey, list[RunRecord]] = {}
+    for record in records:
+        groups.setdefault(GroupKey.of(record), []).append(record)
+    noted = (
+        replace(condition, groups=(key.label,))
+        for check in (_hook_never_started, _shared_device, _bad_return)
+        for key, made in groups.items()
+        for condition in check(key, made, run_units(made))
+    )
+    metrics = judged_metrics(study.metrics, records)
+    picking = {selection.metric for selection in selections_of(study.selections, records, metrics)}
+    return (*_merged(noted), *_restarts(records, {*picking, *(metric.name for metric in metrics)}))
 
 
 def _runs_failed(evidence: StudyFacts) -> Iterator[Condition]:
@@ -485,6 +511,30 @@ def _runs_with_gaps(group: GroupResult, metric: str) -> Iterator[JudgedRun]:
                 yield run
 
 
+def _epochs_restart(evidence: StudyFacts) -> Iterator[Condition]:
+    picking = {one.selection.metric for group in evidence.groups for one in group.selections}
+    records = [record for records in evidence.records.values() for record in records]
+    yield from _restarts(records, {*picking, *(metric.name for metric in evidence.metrics)})
+
+
+def _restarts(records: Sequence[RunRecord], metrics: Collection[str]) -> Iterator[Condition]:
+    """Runs that are several trainings by their steps: the best of all their epochs is that of one of them."""
+    again = {
+        record.run_id: name
+        for record in records
+        for name in sorted(metrics)
+        if name in record.series and record.series[name].begins_again
+    }
+    if again:
+        names = ", ".join(sorted(set(again.values())))
+        yield Condition(
+            "epochs-restart",
+            f"epochs begin again in {len(again)} of {some(len(records), 'run')} ({names}): "
+            "stages or folds are judged as one training, at the best or the last of all their epochs",
+            "make each fold or stage a run of its own, or log what stands for all: isorun.result(test_acc=...)",
+        )
+
+
 def _unjudged(evidence: StudyFacts) -> Iterator[Condition]:
     for number, judged in enumerate(evidence.groups[0].selections if evidence.groups else ()):
         problems = [problem for group in evidence.groups for problem in group.selections[number].unjudged.values()]
@@ -560,6 +610,7 @@ STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _launch_differs,
     _few_runs,
     _weak_runs,
+    _epochs_restart,
     _unjudged,
     _selected_on_itself,
     _judged_at_end,

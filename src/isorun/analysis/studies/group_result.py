@@ -16,7 +16,6 @@ from isorun.analysis.spreads import Spread, pooled_sd, spread
 from isorun.analysis.spreads.class_gaps import ClassGap
 from isorun.analysis.spreads.noise import NoiseShares
 from isorun.analysis.studies.class_values import group_gaps, group_noise
-from isorun.analysis.studies.judged import WeakRule
 from isorun.analysis.studies.selection import (
     LearningCurves,
     Selected,
@@ -25,6 +24,7 @@ from isorun.analysis.studies.selection import (
     select,
     training_seconds,
 )
+from isorun.analysis.studies.study_metrics import WeakRule
 from isorun.study.cells import Level
 from isorun.study.design import Selection
 from isorun.study.records import RunRecord, RunState, states

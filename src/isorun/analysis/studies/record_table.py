@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
 from isorun.analysis import Told
-from isorun.errors import MissingExtra
+from isorun.errors import InputError, MissingExtra
 from isorun.study.records import RunRecord
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Records(Told, Sequence[RunRecord]):
     told_as: ClassVar[str] = "records"
 
     def __init__(self, records: Iterable[RunRecord] = ()) -> None:
-        self._records = tuple(records)
+        self._records = _runs_among(records)
 
     def __len__(self) -> int:
         return len(self._records)
@@ -88,6 +88,19 @@ class Records(Told, Sequence[RunRecord]):
         except ImportError:
             raise MissingExtra("polars", "tables", "records.to_polars()") from None
         return pl.DataFrame(self.to_columns(), strict=False, infer_schema_length=None)
+
+
+def _runs_among(given: Any) -> tuple[RunRecord, ...]:
+    found = tuple(given) if isinstance(given, Iterable) else (given,)
+    for item in found:
+        if not isinstance(item, RunRecord):
+            raise InputError(
+                "records are made of runs",
+                found=f"{type(item).__name__} {item!r:.60}",
+                allowed="a list of isorun.RunRecord",
+                hint="isorun.records(study) reads those of a study",
+            )
+    return found
 
 
 def _row(record: RunRecord) -> dict[str, Any]:

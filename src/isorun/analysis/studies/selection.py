@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from isorun.analysis.evidence.judged import JudgedMetric, MetricKind, Split, direction_of, kind_of, split_of
 from isorun.analysis.samples import FloatArray
-from isorun.analysis.studies.class_values import class_values, value_at
+from isorun.analysis.studies.class_values import PickedRow, class_values
 from isorun.study.design import Selection
 from isorun.study.records import RunRecord, Series
 
@@ -92,7 +92,7 @@ def select(record: RunRecord, selection: Selection, metrics: Sequence[str]) -> S
     place = best_place(series.values, higher_is_better=selection.higher_is_better)
     if place is None:
         return Selected(None, None, None, problem=f"all {len(series.values)} values of {selection.metric} are NaN")
-    return _at_epoch(record, series, place, metrics)
+    return _at_row(record, PickedRow(series, place), metrics)
 
 
 def best_place(values: Sequence[float], *, higher_is_better: bool) -> int | None:
@@ -121,30 +121,24 @@ def _validation_series(kind: MetricKind, records: Sequence[RunRecord]) -> str:
     return min(counts, key=rank, default="")
 
 
-def _at_epoch(record: RunRecord, series: Series, place: int, metrics: Sequence[str]) -> Selected:
-    step = series.steps[place]
-    logged = {name: _logged_at(record, name, step) for name in metrics}
+def _at_row(record: RunRecord, picked: PickedRow, metrics: Sequence[str]) -> Selected:
+    logged = {name: picked.value_in(record.series[name]) for name in metrics if name in record.series}
     values = {name: value for name, value in logged.items() if value is not None}
     final = {name: _final_value(record, name) for name in metrics if name not in values}
     at_end = {name: value for name, value in final.items() if value is not None}
     return Selected(
-        step=step,
-        epochs=len(set(series.steps[: place + 1])),
-        seconds=series.seconds[place],
+        step=picked.step,
+        epochs=picked.epochs,
+        seconds=picked.series.seconds[picked.row],
         values={name: {**values, **at_end}[name] for name in metrics if name in values or name in at_end},
-        per_class={name: class_values(record, name, step) for name in metrics},
+        per_class={name: class_values(record, name, picked) for name in metrics},
         at_end=frozenset(at_end),
     )
 
 
-def _logged_at(record: RunRecord, metric: str, step: float) -> float | None:
-    series = record.series.get(metric)
-    return None if series is None else value_at(series, step)
-
-
 def _at_end(record: RunRecord, metrics: Sequence[str]) -> Selected:
     found = {name: _final_value(record, name) for name in metrics}
-    lengths = [len(set(record.series[name].steps)) for name in metrics if name in record.series]
+    lengths = [_last_row(record.series[name]).epochs for name in metrics if name in record.series]
     return Selected(
         step=None,
         epochs=max(lengths, default=None),
@@ -170,8 +164,13 @@ def _final_value(record: RunRecord, metric: str) -> float | None:
 def _final_classes(record: RunRecord, metric: str) -> Mapping[str, float]:
     """The classes at the end: the run's own final ones, else those of the last epoch that was logged."""
     final = class_values(record, metric, None)
-    last = [series.steps[-1] for series in record.series.values() if series.steps]
-    return final or (class_values(record, metric, max(last)) if last else {})
+    rows = [_last_row(series) for series in record.series.values() if series.steps]
+    last = max(rows, key=lambda picked: (picked.series.seconds[-1], picked.step), default=None)
+    return final or (class_values(record, metric, last) if last else {})
+
+
+def _last_row(series: Series) -> PickedRow:
+    return PickedRow(series, len(series.steps) - 1)
 
 
 BAND = (10.0, 90.0)

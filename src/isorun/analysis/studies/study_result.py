@@ -31,8 +31,8 @@ from isorun.analysis.pairwise import levene
 from isorun.analysis.samples import Significance
 from isorun.analysis.studies.conditions import StudyFacts, study_conditions
 from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRun, SelectionResult, analyse_group
-from isorun.analysis.studies.judged import WeakRule, judged_metrics, logged_metrics, weak_rule
 from isorun.analysis.studies.selection import selections_of
+from isorun.analysis.studies.study_metrics import WeakRule, judged_metrics, logged_metrics, weak_rule
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.study.cells import GROUP_FACTORS, Level, cells_of
 from isorun.study.design import Selection, Study

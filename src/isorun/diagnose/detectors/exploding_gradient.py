@@ -10,7 +10,7 @@ import math
 from typing import ClassVar, Final
 
 from isorun.diagnose import AbstractDetector, Problem, Trace, WatchedRow
-from isorun.diagnose.detectors.vanishing_gradient import ends
+from isorun.diagnose.detectors.vanishing_gradient import end_gradients
 
 RATIO: Final = 70.0
 LARGE: Final = 1.0
@@ -42,7 +42,7 @@ class ExplodingGradient(AbstractDetector):
         hit = [row for row in trace.samples if _explodes(row)]
         if 2 * len(hit) < len(trace.samples) or not hit:
             return None
-        first, last = ends(hit[-1])
+        first, last = end_gradients(hit[-1])
         told = f"the gradient of {hit[-1].layers[0]} is {first:.2g}, {first / last:.0f} times that of the last layer"
         return self.found(hit[0].epoch, f"{told}, in {len(hit)} of {len(trace.samples)} samples; it does not converge")
 
@@ -53,5 +53,5 @@ def _is_broken(row: WatchedRow) -> bool:
 
 
 def _explodes(row: WatchedRow) -> bool:
-    first, last = ends(row)
+    first, last = end_gradients(row)
     return last > 0 and first > LARGE and first > RATIO * last

@@ -35,17 +35,17 @@ class VanishingGradient(AbstractDetector):
         hit = [row for row in trace.samples if _vanishes(row)]
         if trace.learns or 2 * len(hit) < len(trace.samples) or not hit:
             return None
-        first, last = ends(hit[-1])
+        first, last = end_gradients(hit[-1])
         told = f"the gradient of {hit[-1].layers[0]} is {first:.2g}, that of {hit[-1].layers[-1]} {last:.2g}"
         return self.found(hit[0].epoch, f"{told}, in {len(hit)} of {len(trace.samples)} samples; it does not converge")
 
 
 def _vanishes(row: WatchedRow) -> bool:
-    first, last = ends(row)
+    first, last = end_gradients(row)
     return first < SMALL and first < RATIO * last
 
 
-def ends(row: WatchedRow) -> tuple[float, float]:
+def end_gradients(row: WatchedRow) -> tuple[float, float]:
     """The gradients of the first and the last layer that have one; NaN where fewer than two have."""
     known = [norm for norm in row.gradient if not math.isnan(norm)]
     return (known[0], known[-1]) if len(known) > 1 else (math.nan, math.nan)

@@ -20,6 +20,7 @@ from isorun.repair.searches import SYMPTOMS
 __all__ = ["prior_from_json", "prior_of", "prior_to_json", "read_prior", "shipped_prior"]
 
 _FORMAT: Final = 1
+_MOST_TRIES: Final = 5000.0
 _HERE: Final = Path(__file__).parent
 
 
@@ -32,11 +33,22 @@ def prior_of(given: Prior | str | Path | None) -> Prior | None:
 
 @cache
 def shipped_prior() -> Prior | None:
-    """All shipped files as one prior; none where none is shipped."""
+    """All shipped files as one prior; none where none is shipped.
+
+    A table of all configurations gives as many edits as one cares to draw from it, and they share its trainings: no
+    file counts for more tries than the trainings of a few weeks of searches would be.
+    """
     found = [read_prior(path) for path in sorted(_HERE.glob("*.json"))]
     if not found:
         return None
-    return Prior(tuple(row for one in found for row in one.rows), source="; ".join(one.source for one in found))
+    rows = tuple(row for one in found for row in _worth_at_most(_MOST_TRIES, one))
+    noise = max(one.noise for one in found)
+    return Prior(rows, source="; ".join(one.source for one in found), noise=noise)
+
+
+def _worth_at_most(most: float, prior: Prior) -> tuple[PriorRow, ...]:
+    share = min(1.0, most / max(sum(row.tries for row in prior.rows), 1.0))
+    return tuple(PriorRow(row.edit, row.symptoms, row.tries * share, row.improved * share) for row in prior.rows)
 
 
 def read_prior(path: Path) -> Prior:

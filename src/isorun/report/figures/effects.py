@@ -17,7 +17,7 @@ from isorun.report import UNKNOWN, Column, Table, count, p_value, percentage, si
 from isorun.report.figures.axes import row_axis, value_axis
 from isorun.report.figures.description import Axis, Dot, Figure, Legend, Line, Shape, Tick, Tile
 
-__all__ = ["ForestRow", "forest", "paired_change", "variance_shares"]
+__all__ = ["ForestRow", "forest", "paired_change", "shares_figure"]
 
 _CLEAR, _OPEN = 0, 5
 _RANDOM, _RESIDUAL = 0, 5
@@ -164,7 +164,7 @@ def _forest_ends(row: ForestRow) -> tuple[str, str]:
     return significant(low, 4), significant(high, 4)
 
 
-def variance_shares(
+def shares_figure(
     shares: Sequence[VarianceShare], *, name: str = "variance-shares", title: str = "Where the variance comes from"
 ) -> Figure:
     """A bar for each random effect and the residual, as `isorun.analysis.mixed.hypotheses` gives them."""

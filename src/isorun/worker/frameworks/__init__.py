@@ -9,49 +9,55 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from typing import TYPE_CHECKING, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from .base import Framework
 
-# Watched module to the file that says what to do; the order is that of the list of frameworks in a record.
-WATCHED = {
-    "random": "python",
-    "torch": "pytorch",
-    "tensorflow": "tensor_flow",
-    "keras": "tensor_flow",
-    "jax": "jax",
-    "jax.random": "jax",
-    "numpy.random": "numpy",
-}
-_FILES = ("python", "pytorch", "tensor_flow", "jax", "numpy", "estimators")
+_ON_TORCH = ("torch", "torchvision", "torchaudio", "lightning", "pytorch_lightning", "transformers")
 
-# Top-level modules whose import is start-up, not training: those of the files here, and what is imported with them.
-PACKAGES = frozenset(
-    (
-        *("torch", "torchvision", "torchaudio", "lightning", "pytorch_lightning", "transformers", "tensorflow"),
-        *("keras", "jax", "jaxlib", "flax", "optax", "numpy", "scipy", "pandas", "matplotlib", "sklearn"),
-        *("xgboost", "lightgbm", "catboost"),
-    )
+# A framework a line: its name, as it is told and imported; the file that says all else of it; the modules after whose
+# import it is prepared; the top-level modules that belong to it, whose import is start-up and not training. So much has
+# to be known before a file is loaded, and is said nowhere else. The order is that of the frameworks in a record.
+_LINES = (
+    ("random", "python", ("random",), ()),
+    ("torch", "pytorch", ("torch",), _ON_TORCH),
+    ("tensorflow", "tensor_flow", ("tensorflow",), ("tensorflow",)),
+    ("keras", "tensor_flow", ("keras",), ("keras",)),
+    ("jax", "jax", ("jax", "jax.random"), ("jax", "jaxlib", "flax", "optax")),
+    ("numpy", "numpy", ("numpy.random",), ("numpy", "scipy", "pandas", "matplotlib")),
+    ("sklearn", "estimators", (), ("sklearn",)),
+    ("xgboost", "estimators", (), ("xgboost",)),
+    ("lightgbm", "estimators", (), ("lightgbm",)),
+    ("catboost", "estimators", (), ("catboost",)),
 )
+WATCHED = {module: name for name, _, watched, _ in _LINES for module in watched}
+PACKAGES = {package: name for name, _, _, packages in _LINES for package in packages}
+_FILES = {name: file for name, file, _, _ in _LINES}
 
 
 def of_module(watched: str) -> Framework:
     """The framework that a watched module belongs to."""
-    return next(framework for framework in _in_file(WATCHED[watched]) if watched in framework.watched)
+    return _named(WATCHED[watched])
 
 
 @functools.lru_cache(maxsize=None)
 def every() -> tuple[Framework, ...]:
     """All frameworks."""
-    return tuple(framework for file in _FILES for framework in _in_file(file))
+    return tuple(_named(name) for name in _FILES)
 
 
-def _in_file(file: str) -> tuple[Framework, ...]:
-    found: tuple[Framework, ...] = importlib.import_module(f".{file}", __package__).FRAMEWORKS
-    return found
+def _named(name: str) -> Framework:
+    found: tuple[Framework, ...] = importlib.import_module(f".{_FILES[name]}", __package__).FRAMEWORKS
+    return next(framework for framework in found if framework.name == name)
+
+
+def as_array(value: Any) -> Any:
+    """A NumPy array of an array of any framework; what is none as it is."""
+    converted = (framework.array(value) for framework in every())
+    return next((made for made in converted if made is not None), value)
 
 
 def imported() -> Iterator[tuple[Framework, ModuleType]]:
@@ -76,4 +82,4 @@ def safe_to_preload() -> frozenset[str]:
 
 def preload_with(package: str) -> tuple[str, ...]:
     """What a fork server imports along with a package, because trainings would import it at their first step."""
-    return next((framework.preload for framework in every() if package in framework.packages), ())
+    return _named(PACKAGES[package]).preload if package in PACKAGES else ()

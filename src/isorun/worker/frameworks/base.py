@@ -1,8 +1,9 @@
 """What the worker knows of a framework, and how it learns that one was imported.
 
-A framework is a file in this folder and a line in `__init__`. Everything that is particular to it is said there, once:
-the variables it reads, how its seeds and levels are set, what took effect, what a fork server may import ahead, which
-calls seed it, which of its settings a level answers, and how weights are found and digested.
+A framework is a file in this folder, or a class in one of a family, and a line in `__init__`. The line says what has to
+be known before the file is loaded: its name and the modules that belong to it. All else is said in the file, once: the
+variables it reads, how its seeds and levels are set, what took effect, what a fork server may import ahead, which calls
+seed it, which of its settings a level answers, and how weights are found and digested.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import threading
 import time
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping, Sequence
+from typing import TYPE_CHECKING, AbstractSet, Any, Callable, ClassVar, FrozenSet, Mapping, Sequence
 
 if TYPE_CHECKING:
     from ..levels import Settings
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from ..watching import Watcher
 
 Hash = Callable[[bytes], None]
+
+# Libraries of NVIDIA's that frameworks compute with on its devices: a pattern, for `Framework.libraries`.
+NVIDIA = r"cudnn|cublas|cudart|libcuda\b|cusparse|cusolver|cufft|nccl"
 
 NOT_FOLLOWED = "its weights are digested only where the training calls isorun.digest or isorun.result(weights=…)"
 
@@ -38,13 +42,10 @@ class Watch:
 class Framework:
     """One framework. Every member may stay as it is here: then there is nothing of its kind to say.
 
-    name: as it is told and imported. packages: top-level modules that belong to it; the time their import takes is
-    start-up and not training. watched: modules after whose import `prepare` is called, each with its own name.
+    name: that of its line. `prepare` is called after the import of each of the modules that the line names as watched.
     """
 
     name = ""
-    packages: tuple[str, ...] = ()
-    watched: tuple[str, ...] = ()
 
     # Packages that survive a fork after their import (they start no threads and open no device), and modules that are
     # imported ahead with them because they would otherwise be imported at the first training step.
@@ -139,7 +140,7 @@ class ImportWatcher:
     another such import.
     """
 
-    def __init__(self, packages: FrozenSet[str] = frozenset(), spent: Callable[[float], None] | None = None) -> None:
+    def __init__(self, packages: AbstractSet[str] = frozenset(), spent: Callable[[float], None] | None = None) -> None:
         self._callbacks: dict[str, AfterImport] = {}
         self._searching: set[str] = set()
         self._packages = packages

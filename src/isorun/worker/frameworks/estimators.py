@@ -16,7 +16,6 @@ class ScikitLearn(Framework):
 
     name = "sklearn"
     undigested = NOT_FOLLOWED
-    packages = ("sklearn",)
     safe_to_preload = ("sklearn",)
 
     def children(self, value: Any) -> dict[Any, Any] | None:
@@ -59,7 +58,6 @@ class XGBoost(Booster):
     """XGBoost."""
 
     name = "xgboost"
-    packages = ("xgboost",)
     native = ("xgb",)
 
     def written(self, model: Any) -> Any:
@@ -72,7 +70,6 @@ class LightGBM(Booster):
     """LightGBM."""
 
     name = "lightgbm"
-    packages = ("lightgbm",)
     native = ("lgb", "lightgbm")
 
     def written(self, model: Any) -> Any:
@@ -85,7 +82,6 @@ class CatBoost(Booster):
     """CatBoost."""
 
     name = "catboost"
-    packages = ("catboost",)
     native = ("catboost",)
 
     def written(self, model: Any) -> Any:

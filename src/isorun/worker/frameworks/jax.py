@@ -8,7 +8,7 @@ from typing import ClassVar, Mapping
 from .. import seeding
 from ..levels import Settings
 from ..recorder import Recorder
-from .base import NOT_FOLLOWED, Framework
+from .base import NOT_FOLLOWED, NVIDIA, Framework
 
 _XLA_FLAG = "--xla_gpu_deterministic_ops=true"
 
@@ -18,10 +18,8 @@ class Jax(Framework):
 
     name = "jax"
     undigested = NOT_FOLLOWED
-    packages = ("jax", "jaxlib", "flax", "optax")
-    watched = ("jax", "jax.random")
     seeding_names: ClassVar[Mapping[str, str]] = {"PRNGKey": "jax.random.PRNGKey", "Rngs": "flax.nnx.Rngs"}
-    libraries = "xla"
+    libraries = f"xla|{NVIDIA}"
 
     def flags(self, base_env: Mapping[str, str]) -> dict[str, str]:
         """XLA's flags are one variable for all: ours joins the user's."""

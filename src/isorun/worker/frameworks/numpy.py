@@ -19,8 +19,6 @@ class NumPy(Framework):
     """The array library, and those that stand on it and survive a fork as it does."""
 
     name = "numpy"
-    packages = ("numpy", "scipy", "pandas", "matplotlib")
-    watched = ("numpy.random",)
     safe_to_preload = ("numpy", "scipy", "pandas", "matplotlib")
     global_seed_calls = ("numpy.random.seed",)
     seeding_names: ClassVar[Mapping[str, str]] = {

@@ -17,7 +17,6 @@ class Python(Framework):
     """The module `random`."""
 
     name = "random"
-    watched = ("random",)
     global_seed_calls = ("random.seed",)
     seeding_names: ClassVar[Mapping[str, str]] = {"Random": "random.Random"}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping
 from .. import seeding
 from ..levels import Settings
 from ..recorder import FINAL_WEIGHTS, INITIAL_WEIGHTS, Recorder, guarded
-from .base import Framework, Hash, Watch, framed
+from .base import NVIDIA, Framework, Hash, Watch, framed
 
 if TYPE_CHECKING:
     from ..watching import Watcher
@@ -24,15 +24,13 @@ class Torch(Framework):
     """torch, and what stands on it."""
 
     name = "torch"
-    packages = ("torch", "torchvision", "torchaudio", "lightning", "pytorch_lightning", "transformers")
-    watched = ("torch",)
     safe_to_preload = ("torch", "torchvision")
     preload = ("numpy", "numpy.random", "torch", "torch.optim", "torch._dynamo", "torch._inductor.config")
     global_seed_calls = ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all")
     watched_seed_call = "torch.manual_seed"
     undigested = "no optimizer made a step, before which and after which weights are digested; isorun.digest does any"
     seeding_names: ClassVar[Mapping[str, str]] = {"set_seed": "set_seed", "seed_everything": "seed_everything"}
-    libraries = "libtorch_cpu|libtorch_cuda"
+    libraries = f"libtorch_cpu|libtorch_cuda|{NVIDIA}"
     generated_files = ("_remote_module_",)
     generated_folders = ("torchinductor_",)
     cache_folders = ("torch_compile_debug",)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, FrozenSet, Mapping
 from .. import seeding
 from ..levels import Settings
 from ..recorder import Recorder, guarded
-from .base import NOT_FOLLOWED, Framework
+from .base import NOT_FOLLOWED, NVIDIA, Framework
 
 if TYPE_CHECKING:
     from ..watching import Watcher
@@ -24,11 +24,9 @@ class TensorFlow(Framework):
     """TensorFlow; it starts threads when imported, so no fork server imports it."""
 
     name = "tensorflow"
-    packages = ("tensorflow",)
-    watched = ("tensorflow",)
     global_seed_calls = ("tensorflow.random.set_seed",)
     seeding_names: ClassVar[Mapping[str, str]] = {"from_seed": "tensorflow.random.Generator.from_seed"}
-    libraries = "libtensorflow"
+    libraries = f"libtensorflow|{NVIDIA}"
     generated_files = ("__autograph_generated_file",)
 
     def variables(self, cpu_flags: FrozenSet[str]) -> dict[str, str]:  # noqa: ARG002
@@ -79,8 +77,6 @@ class Keras(Framework):
 
     name = "keras"
     undigested = NOT_FOLLOWED
-    packages = ("keras",)
-    watched = ("keras",)
     seeding_names: ClassVar[Mapping[str, str]] = {
         "set_random_seed": "set_random_seed",
         "SeedGenerator": "keras.random.SeedGenerator",

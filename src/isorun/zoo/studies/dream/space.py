@@ -94,10 +94,23 @@ FAULTS: Final[Mapping[str, Fault]] = MappingProxyType(
 
 
 def checked(config: Mapping[str, Value]) -> dict[str, Value]:
-    """The configuration with what it leaves out; an error for names and values that the space does not have."""
+    """The configuration with what it leaves out; an error for names and values that the space does not have.
+
+    Fractions may be anything between the smallest and the largest: engines draw them so.
+    """
     for name, value in config.items():
         if name not in SPACE:
             raise UsageError(f"{name} is no parameter of these networks", allowed=known_names(name, SPACE))
-        if isinstance(SPACE[name][0], str) and value not in SPACE[name]:
-            raise UsageError(f"{name} cannot be {value!r}", allowed=", ".join(map(str, SPACE[name])))
+        fractions = [one for one in SPACE[name] if isinstance(one, float)]
+        if fractions and isinstance(value, int | float) and not isinstance(value, bool):
+            allowed, fits = f"{min(fractions)} to {max(fractions)}", min(fractions) <= value <= max(fractions)
+        else:
+            allowed, fits = ", ".join(map(str, SPACE[name])), (type(value), value) in _typed(SPACE[name])
+        if not fits:
+            raise UsageError(f"{name} cannot be {value!r}", allowed=allowed)
     return {**DEFAULTS, **config}
+
+
+def _typed(values: tuple[Value, ...]) -> set[tuple[type, Value]]:
+    """True is no 1, and 3.0 no number of layers."""
+    return {(type(value), value) for value in values}

@@ -13,7 +13,7 @@ from isorun.analysis.evidence import Condition
 from isorun.analysis.mixed.result import Difference
 from isorun.report import Column, Table, count, percentage, significant
 from isorun.report.figures.description import Figure
-from isorun.report.figures.effects import ForestRow, forest, variance_shares
+from isorun.report.figures.effects import ForestRow, forest, shares_figure
 from isorun.study.records import RunRecord
 from isorun.zoo.paper import Presentation, Request, smoke_verdict
 from isorun.zoo.studies.fewshot import tables
@@ -74,7 +74,7 @@ def _configs_table(records: Sequence[RunRecord]) -> Table:
 
 def _figures(found: Findings) -> Iterator[Figure]:
     if found.nested.shares:
-        yield variance_shares(found.nested.shares, name="fewshot-shares")
+        yield shares_figure(found.nested.shares, name="fewshot-shares")
     known = [(name, row) for name in found.experiments if (row := found.model.rerun(name)) is not None]
     if known:
         rows = [ForestRow(name, row.estimate, (row.lower, row.upper), row.p) for name, row in known]

@@ -10,7 +10,7 @@ from isorun.analysis.evidence.judged import (
     judged_column,
     kind_of,
 )
-from isorun.analysis.studies.judged import judged_metrics, logged_metrics, weak_rule
+from isorun.analysis.studies.study_metrics import judged_metrics, logged_metrics, weak_rule
 from isorun.study.design import Metric
 from record_builder import make_record, make_series, with_results
 

@@ -1,0 +1,145 @@
+"""How things stand: what of a study or a store is finished, what runs now, and who runs it.
+
+Told from any process, while others are at work: from the claims in the store and, where they can be read from here,
+from the folders of the runs.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from isorun.errors import harmless
+from isorun.execution.output import last_row
+from isorun.scheduling import row_text
+from isorun.session import runs_folder
+from isorun.store import AbstractStore, Holder
+from isorun.study.cells import Cell, cells_of
+from isorun.study.design import Study
+from isorun.workflow import opened, recorded
+
+__all__ = ["RunInProgress", "Status", "status"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunInProgress:
+    """A run that somebody carries out now. row: what it logged last, if that can be read from here."""
+
+    holder: Holder
+    label: str
+    row: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """What runs, for how long, by whom, and what it logged last."""
+        holder = self.holder
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(holder.since)).total_seconds()
+        for_long = timedelta(seconds=max(round(seconds), 0))
+        row = f": {row_text(self.row)}" if self.row else ""
+        return harmless(f"{self.label}, for {for_long}, by process {holder.pid} on {holder.host}{row}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        holder = self.holder
+        return {
+            "run": f"{holder.cell_id}-{holder.attempt}",
+            "label": self.label,
+            "since": holder.since,
+            "host": holder.host,
+            "pid": holder.pid,
+            "row": dict(self.row),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How far a study is, or with no study a whole store. missing: cells that are neither finished nor running.
+
+    failed: of the missing ones, those that were tried. total and missing are None for a whole store.
+    """
+
+    study: str
+    total: int | None
+    finished: int
+    failed: int
+    missing: int | None
+    running: tuple[RunInProgress, ...]
+
+    def __str__(self) -> str:
+        """How many runs are finished, running, missing and failed; then a line a run in progress."""
+        total = f" of {self.total}" if self.total is not None else ""
+        counts = [f"{self.finished}{total} finished", f"{len(self.running)} running"]
+        counts += [f"{self.missing} missing"] if self.missing else []
+        counts += [f"{self.failed} of them failed" if self.missing else f"{self.failed} failed"] if self.failed else []
+        head = harmless(f"{self.study or 'this store'}: {', '.join(counts)}")
+        return "\n".join((head, *(f"  {run}" for run in self.running)))
+
+    def _repr_html_(self) -> str:
+        return "".join(f"<p>{html.escape(line)}</p>" for line in str(self).splitlines())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "study": self.study or None,
+            "runs": self.total,
+            "finished": self.finished,
+            "failed": self.failed,
+            "missing": self.missing,
+            "running": [run.to_json() for run in self.running],
+        }
+
+
+def status(study: Study | str | Path | None = None, *, store: str | Path | AbstractStore | None = None) -> Status:
+    """What is finished, what runs now and who runs it; from any process, while others are at work."""
+    with ExitStack() as stack:
+        declared, place = (None, store) if study is None else stack.enter_context(opened(study, store))
+        found = stack.enter_context(recorded(place, declared))
+        holders = found.holders()
+        cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared, found.key)}
+        asked = None if declared is None else tuple(cells)
+        finished, tried = found.finished(asked), {run_id.rpartition("-")[0] for run_id in found.run_ids(asked)}
+        runs = runs_folder(found, declared.folder if declared else ".")
+    if declared is None:
+        running = tuple(_in_progress(holder, runs) for holder in holders)
+        held = {holder.cell_id for holder in holders}
+        return Status("", None, len(finished), len(tried - finished - held), None, running)
+    known = {**_beyond(holders, runs, cells.values()), **cells}
+    running = tuple(_in_progress(holder, runs, known[holder.cell_id]) for holder in holders if holder.cell_id in known)
+    held = {run.holder.cell_id for run in running}
+    left = cells.keys() - finished - held
+    return Status(declared.name, len(cells), len(cells.keys() & finished), len(left & tried), len(left), running)
+
+
+def _in_progress(holder: Holder, runs: Path, cell: Cell | None = None) -> RunInProgress:
+    folder = runs / f"{holder.cell_id}-{holder.attempt}"
+    label = cell.label if cell else _label_in(folder) or holder.cell_id
+    return RunInProgress(holder, label, last_row(folder))
+
+
+def _beyond(holders: Iterable[Holder], runs: Path, declared: Iterable[Cell]) -> dict[str, Cell]:
+    """Cells in progress that differ from declared ones in seed and repeat alone: a decision makes more than those."""
+    alike = {_without_seed(cell) for cell in declared}
+    found = ((holder.cell_id, _cell_in(runs / f"{holder.cell_id}-{holder.attempt}")) for holder in holders)
+    return {cell_id: cell for cell_id, cell in found if cell is not None and _without_seed(cell) in alike}
+
+
+def _without_seed(cell: Cell) -> str:
+    return replace(cell, seed=None, repeat=0).id
+
+
+def _label_in(folder: Path) -> str:
+    cell = _cell_in(folder)
+    return cell.label if cell else ""
+
+
+def _cell_in(folder: Path) -> Cell | None:
+    """The cell of a run, from the job that was kept in its folder; None where that cannot be read from here."""
+    try:
+        return Cell.from_json(json.loads((folder / "job.json").read_text(encoding="utf-8"))["cell"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,55 @@
+"""How things stand: counted from claims and records, while others are at work."""
+
+import json
+
+import pytest
+
+from isorun.errors import NothingRecorded
+from isorun.in_progress import status
+from isorun.store.folder import FolderStore
+from isorun.study.cells import cells_of
+from isorun.study.design import Study, changed
+from isorun.study.records import RunState
+from isorun.testing.memory_store import MemoryStore
+from record_builder import make_record
+
+
+@pytest.fixture
+def store():
+    with MemoryStore() as opened:
+        yield opened
+
+
+def test_a_whole_store_that_is_not_there_is_told_without_a_study(tmp_path):
+    with pytest.raises(NothingRecorded, match="nothing has been recorded for any study"):
+        status(store=tmp_path / "none")
+
+
+def test_status_counts_what_is_finished_failed_running_and_missing(store):
+    study = Study("s", approaches={"a": "python a.py"}, repeats=6)
+    cells = cells_of(study)
+    for cell in cells[:2]:
+        store.finish(make_record(cell))
+    store.finish(make_record(cells[2], state=RunState.FAILED))
+    claim = store.claim(cells[3].id)
+    told = status(study, store=store)
+    assert (told.total, told.finished, told.failed, told.missing) == (6, 2, 1, 3)
+    (running,) = told.running
+    assert (running.label, running.holder.attempt) == (cells[3].label, claim.attempt)
+    whole = status(store=store)
+    assert (whole.total, whole.finished, whole.failed, whole.missing) == (None, 2, 1, None)
+    assert json.loads(json.dumps(told.to_json()))["running"][0]["run"] == f"{cells[3].id}-1"
+
+
+def test_status_shows_runs_that_a_decision_makes_beyond_those_declared(tmp_path):
+    study = Study("s", approaches={"t": "python t.py"}, folder=tmp_path)
+    other = Study("o", approaches={"u": "python u.py"}, folder=tmp_path)
+    with FolderStore(tmp_path / ".isorun") as store:
+        for cell in (cells_of(changed(study, repeats=3))[2], *cells_of(other)):
+            claim = store.claim(cell.id)
+            folder = tmp_path / ".isorun" / "runs" / f"{cell.id}-{claim.attempt}"
+            folder.mkdir(parents=True)
+            (folder / "job.json").write_text(json.dumps({"cell": cell.to_json()}))
+        told = status(study, store=tmp_path / ".isorun")
+    assert [run.label for run in told.running] == ["t default #2"]
+    assert (told.finished, told.missing) == (0, 1)
