@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from isorun.errors import StoreError
+from isorun.store.checking import verify
 from isorun.store.content import stored_form
 from isorun.store.files import Files
 from isorun.store.folder import FolderStore
@@ -127,3 +131,17 @@ def test_a_missing_store_is_not_made_unless_asked(tmp_path: Path):
         FolderStore(tmp_path / "store", create=False)
     assert raised.value.found == "no such folder"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_on_a_full_disk_is_verified_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with FolderStore(tmp_path / "store") as store:
+        store.finish(make_record(make_cell(1)))
+    other = tmp_path / "other"
+    other.mkdir()
+    room = {str(tmp_path / "store"): 10, str(other): 2**30}
+    monkeypatch.setattr(tempfile, "tempdir", str(other))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=room[str(path)]))
+    assert (verify(tmp_path / "store").sound, list(other.iterdir())) == (1, [])
+    room[str(other)] = 10
+    with pytest.raises(StoreError, match="TMPDIR="):
+        verify(tmp_path / "store")

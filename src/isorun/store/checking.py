@@ -346,13 +346,32 @@ class _Copy:
 @contextmanager
 def _opened_copy(folder: Path) -> Iterator[_Copy]:
     """Copy the database with its journal, look it over, make its indexes anew, and bring it up to date."""
-    at = folder if os.access(folder, os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=at, prefix="reading-") as place:
-        copy = _copied(folder, Path(place))
+    with _room_for_a_copy(folder) as place:
+        copy = _copied(folder, place)
         try:
             yield copy
         finally:
             copy.connection.close()
+
+
+@contextmanager
+def _room_for_a_copy(folder: Path) -> Iterator[Path]:
+    """A new folder in the store's own, or where there is no room in the one for temporary files."""
+    needed = 2 * sum(path.stat().st_size for path in _database_files(folder))  # its indexes may be made anew
+    near = os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > needed
+    at = str(folder) if near else tempfile.gettempdir()
+    if shutil.disk_usage(at).free <= needed:
+        raise StoreError(
+            f"the database of {folder} cannot be copied, and it is looked at only in a copy",
+            found=f"{shutil.disk_usage(at).free:,} bytes free in {at}, and {needed:,} are needed",
+            hint="name a folder on a disk that has room, TMPDIR=/elsewhere, before the same command",
+        )
+    with tempfile.TemporaryDirectory(dir=at, prefix="reading-") as place:
+        yield Path(place)
+
+
+def _database_files(folder: Path) -> list[Path]:
+    return [path for name in ("store.sqlite", "store.sqlite-journal") if (path := folder / name).is_file()]
 
 
 def _copied(folder: Path, place: Path) -> _Copy:
@@ -360,9 +379,8 @@ def _copied(folder: Path, place: Path) -> _Copy:
     with reported("copying the database", database):
         if not database.is_file():
             return _nothing(f"{database}", "there is no such file")
-        for name in ("store.sqlite", "store.sqlite-journal"):
-            if (folder / name).is_file():
-                shutil.copyfile(folder / name, place / name)
+        for path in _database_files(folder):
+            shutil.copyfile(path, place / path.name)
     try:
         connection = connect(place / "store.sqlite")
     except StoreError as error:
