@@ -155,20 +155,20 @@ def test_a_kept_study_has_the_same_cells_without_the_values(tmp_path):
 @pytest.mark.parametrize("name", ["sig", "auth", "code"])
 def test_a_secret_in_an_address_with_more_behind_it_keeps_its_cells(tmp_path, name):
     study = with_key(with_secret("--u", f"https://h/x?{name}=abcdefgh12345&a=1"), KEY)
-    kept = kept_study(json.loads(json.dumps(without_secrets(study))), tmp_path, "s")
+    kept = kept_study(json.loads(json.dumps(document_without_secrets(study))), tmp_path, "s")
     assert [cell.id for cell in cells_of(kept)] == [cell.id for cell in cells_of(study)]
 
 
 def test_what_a_store_kept_is_never_redacted_again(tmp_path):
     """Also where today's rules would take out more: they may have been others when it was kept."""
     study = with_key(with_secret("--salt", "hidden-5"), KEY)
-    document = without_secrets(study)
+    document = document_without_secrets(study)
     document["approaches"]["t"]["command"] = ["python", "t.py", "--salt", "kept-Kq81z"]
     kept = kept_study(document, tmp_path, "s")
     (cell,) = cells_of(kept)
     assert cell.command == ("python", "t.py", "--salt", "kept-Kq81z")
     assert cell.withheld == cells_of(study)[0].withheld
-    assert without_secrets(kept) == document
+    assert document_without_secrets(kept) == document
 
 
 def test_a_study_with_a_key_that_gets_another_command_forgets_the_hashes():
