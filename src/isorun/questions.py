@@ -337,6 +337,8 @@ def compare(
     found = asked.of(data)
     part = _part(found, asked, found.factor(by, where), (a, b))
     if found.study is not None:
+        for name in part.factor.split(","):  # a column that is not there is named before what it leaves out
+            part.table.column(name.strip())
         refuse_pooling({name: part.table.labels(name) for name in _group_factors()}, part.factor)
     metric = part.metric
     return compare_sides(

@@ -272,3 +272,16 @@ def test_a_metric_that_no_run_logged_is_told_with_those_that_were(shell):
     assert "[metric-not-logged]" in done.stdout
     assert "test_acc" in done.stdout.split("[metric-not-logged]")[1]
     assert "no tset_acc" in done.stderr
+
+
+def test_a_script_in_place_of_a_study_gets_the_command_that_runs_it(shell):
+    shell.write("t.py", "print('test_acc: 0.5')")
+    assert "isorun run -- python t.py" in shell("run", "t.py").stderr
+
+
+def test_a_column_that_a_study_does_not_have_is_named(shell):
+    shell.write("t.py", "import sys; print('test_acc:', sys.argv[1])")
+    approaches = "".join(f'[approaches.{name}]\ncommand = "python t.py 0.{place}"\n' for place, name in enumerate("ab"))
+    shell.write("two.toml", f'name = "two"\nrepeats = 2\n{approaches}')
+    shell("run", "two.toml")
+    assert "no column 'aproach'" in shell("compare", "two.toml", "--by", "aproach").stderr

@@ -203,7 +203,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as error:  # besides TOMLDecodeError also numbers with more digits than Python reads
-        raise StudyError(f"{path} is not valid TOML: {error}") from None
+        script = path.suffix in {".py", ".sh"}
+        hint = f"to run it: isorun run -- {'python' if path.suffix == '.py' else 'bash'} {path}" if script else ""
+        raise StudyError(f"{path} is not valid TOML: {error}", hint=hint) from None
     except RecursionError:
         raise StudyError(f"{path} is not a usable study file: it is nested too deeply") from None
 
