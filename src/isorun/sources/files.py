@@ -219,7 +219,7 @@ def _bad_lines_note(bad: list[tuple[int, str]], shown: str) -> list[Note]:
 
 def _read_table(text: str, shown: str, times: FileTimes) -> Found:
     lines = text.replace("\0", "").splitlines(keepends=True)
-    torn = [] if len(lines) == 1 or lines[-1].endswith(("\n", "\r")) else [lines.pop()]
+    torn = [] if len(lines) < 2 or lines[-1].endswith(("\n", "\r")) else [lines.pop()]
     rows = csv.reader(lines, delimiter=_delimiter(text))
     columns = Columns(shown, times)
     notes: list[Note] = []

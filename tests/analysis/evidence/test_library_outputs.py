@@ -28,7 +28,7 @@ PRINTED = {
     "flair": (
         "loss val_loss",
         """val_f1-score_micro f-score_micro f-score_macro accuracy precision_macro recall_macro f1-score_macro
-        precision_weighted recall_weighted f1-score_weighted""",
+        precision_weighted recall_weighted f1-score_weighted report_accuracy""",
         "lr",
     ),
     "flax": ("train_loss test_loss", "train_accuracy test_accuracy", ""),

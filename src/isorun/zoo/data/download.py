@@ -12,7 +12,7 @@ from typing import Final
 from isorun.errors import DataError
 from isorun.zoo.data.dataset import Checksum, RemoteFile
 from isorun.zoo.data.part_file import PartFile
-from isorun.zoo.data.web import Answer, SourceFailed, ensure_allowed, opened
+from isorun.zoo.data.web import Answer, SourceFailed, ensure_allowed, opened_url
 
 __all__ = ["Brought", "DownloadWatcher", "Patience", "check_file", "download", "file_digest", "record_path"]
 
@@ -189,7 +189,7 @@ class _Transfer:
             return
         part.ensure_room(self.file.size)
         try:
-            with opened(url, start=part.size, timeout=self.patience.timeout) as answer:
+            with opened_url(url, start=part.size, timeout=self.patience.timeout) as answer:
                 self._receive(answer, part)
         except SourceFailed as error:
             if str(error).startswith("HTTP 416") and part.size:

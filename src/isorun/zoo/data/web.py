@@ -16,7 +16,7 @@ from typing import IO, Any, Final
 from isorun import __version__
 from isorun.errors import DataError
 
-__all__ = ["Answer", "SourceFailed", "ensure_allowed", "opened"]
+__all__ = ["Answer", "SourceFailed", "ensure_allowed", "opened_url"]
 
 _PASSING: Final = (408, 425, 429, 500, 502, 503, 504)
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
@@ -57,7 +57,7 @@ def ensure_allowed(url: str, *, guarded: bool) -> None:
 
 
 @contextmanager
-def opened(url: str, *, start: int, timeout: float) -> Iterator[Answer]:
+def opened_url(url: str, *, start: int, timeout: float) -> Iterator[Answer]:
     """Ask for the bytes from `start` on; a server that ignores that answers from 0, and the Answer says so."""
     headers = {"User-Agent": f"isorun/{__version__}", "Accept-Encoding": "identity"}
     if start:
