@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# Tests run in one process more than there are cores, since many wait; who has done his takes half of what another has left, so that no
+# Tests run in as many processes as there are cores; who has done his takes half of what another has left, so that no
 # long file comes last. Those marked alone run afterwards, one by one.
-WORKERS ?= $(shell expr $$(nproc) + 1)
+WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --dist worksteal
 # Tests start thousands of interpreters. Where this is set, as in many containers, each would compile isorun anew.
 export PYTHONDONTWRITEBYTECODE :=

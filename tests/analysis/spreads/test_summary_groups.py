@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import json
+from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -80,6 +81,10 @@ def test_adding_a_constant_changes_no_spread(runs, constant):
 
 
 @given(values, st.randoms(use_true_random=False))
+@example(
+    runs=[1.1125369292536007e-308, 1.1125369292536007e-308, 2.2250738585e-313, 2.2250738585e-313], random=Random(1)
+)
+@example(runs=[5e-324, 1e-323, 0.0, 5e-324], random=Random(1))
 @settings(deadline=None)
 def test_the_order_of_rows_changes_nothing(runs, random):
     shuffled = random.sample(runs, len(runs))

@@ -132,8 +132,11 @@ def _unit_fraction(sizes: FloatArray, largest: float) -> float:
     """The largest 1/n of which all are multiples; 0 where there is none that is not chance."""
     blur = _FINEST * largest / 4.0
     # So many different values fit 1/n within the blur by chance for one n in a hundred searches up to this one.
-    most = (0.01 * (sizes.size + 1) / (2.0 * blur) ** sizes.size) ** (1.0 / (sizes.size + 1))
-    candidates = np.arange(1, 1 + int(min(most, _MOST_STEPS)), dtype=np.float64)
+    # By logarithms, because the blur of numbers near the smallest float has no powers.
+    more = sizes.size + 1
+    most = (math.log(0.01 * more) - sizes.size * math.log(2.0 * blur)) / more if blur else math.inf
+    steps = _MOST_STEPS if most > math.log(_MOST_STEPS) else int(math.exp(most))
+    candidates = np.arange(1, 1 + steps, dtype=np.float64)
     for size in sizes.tolist():
         misses = np.abs(size * candidates - np.rint(size * candidates))
         candidates = candidates[misses <= blur * candidates]
