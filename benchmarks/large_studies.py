@@ -8,7 +8,7 @@ imports included, so that other work on the machine does not count; memory is th
 
 from __future__ import annotations
 
-import os
+import json
 import subprocess
 import sys
 import tempfile
@@ -116,16 +116,26 @@ def _used(folder: Path, *words: str) -> _Used:
     return _spent(folder, [sys.executable, "-m", "isorun", *words])
 
 
+_LEAN: Final = """
+import json, os, sys
+path, *command = sys.argv[1:]
+output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+told = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
+_, status, used = os.wait4(os.posix_spawn(command[0], command, os.environ, file_actions=told), 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0]))
+"""
+"""A process that is next to nothing: the peak that Linux tells of a process begins with that of who started it."""
+
+
 def _spent(folder: Path, command: list[str]) -> _Used:
     """What a process and its children take. Its output goes to a file, as it would to a pipe."""
     output = folder / "output.txt"
-    with output.open("wb") as file:
-        process = subprocess.Popen(command, cwd=folder, stdout=file, stderr=file)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    lean = [sys.executable, "-S", "-c", _LEAN, str(output), *command]
+    done = subprocess.run(lean, cwd=folder, capture_output=True, text=True, check=True)
+    code, seconds, peak = json.loads(done.stdout)
+    if code:
         raise RuntimeError(f"{command}: {output.read_text()[-2000:]}")
-    return _Used(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0, output.stat().st_size)
+    return _Used(seconds, peak, output.stat().st_size)
 
 
 def _rows(name: str, used: _Used, seconds: float, megabytes: float) -> list[dict[str, Any]]:
