@@ -2,11 +2,13 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -333,7 +335,7 @@ def test_killed_at_any_moment_and_attached_again_no_finished_trial_is_lost(tmp_p
     for _ in range(2):
         child = subprocess.Popen([sys.executable, str(script), url, "200"])
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and _finished(tmp_path, url) < len(finished) + 4:
+        while time.monotonic() < deadline and _finished(tmp_path) < len(finished) + 4:
             time.sleep(0.05)
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
@@ -349,10 +351,14 @@ def test_killed_at_any_moment_and_attached_again_no_finished_trial_is_lost(tmp_p
     assert not [one for one in study.trials if one.state == optuna.trial.TrialState.RUNNING]
 
 
-def _finished(folder: Path, url: str) -> int:
+def _finished(folder: Path) -> int:
+    """Only read: who opens a storage that is being made makes its tables, too, and Optuna does not allow for that."""
+    if not (folder / "s.db").exists():
+        return 0
     try:
-        return sum(one.state.is_finished() for one in open_study(url, "s").trials) if (folder / "s.db").exists() else 0
-    except InputError:
+        with closing(sqlite3.connect(f"file:{folder}/s.db?mode=ro", uri=True)) as connection:
+            return connection.execute("SELECT COUNT(*) FROM trials WHERE state = 'COMPLETE'").fetchone()[0]
+    except sqlite3.OperationalError:  # no table yet
         return 0
 
 
