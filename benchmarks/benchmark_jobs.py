@@ -1,11 +1,13 @@
-"""Jobs and trainings that the benchmarks of launching and overhead share."""
+"""Jobs, trainings and measures that benchmarks share."""
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +15,7 @@ from isorun.execution import Job, Resources
 from isorun.study import Environment
 from isorun.study.cells import Cell, Level
 
-__all__ = ["ONE_THREAD", "TRAINING", "make_job", "run_plain"]
+__all__ = ["ONE_THREAD", "TRAINING", "Used", "make_job", "run_plain", "spent"]
 
 # Threads that wait for each other spin: on a machine with other work a training with several takes any time at all.
 ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -66,3 +68,34 @@ def run_plain(job: Job) -> float:
     subprocess.run(command, cwd=job.working_folder, env=env, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a command took: CPU time with all that it started, the peak of its memory, and how much it printed."""
+
+    cpu_seconds: float
+    peak_bytes: float
+    written_bytes: int
+
+
+_LEAN: Final = """
+import json, os, sys
+path, *command = sys.argv[1:]
+output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+told = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
+_, status, used = os.wait4(os.posix_spawn(command[0], command, os.environ, file_actions=told), 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0]))
+"""
+"""A process that is next to nothing: the peak that Linux tells of a process begins with that of who started it."""
+
+
+def spent(folder: Path, command: list[str]) -> Used:
+    """What a process and its children take. Its output goes to a file, as it would to a pipe."""
+    output = folder / "output.txt"
+    lean = [sys.executable, "-S", "-c", _LEAN, str(output), *command]
+    done = subprocess.run(lean, cwd=folder, capture_output=True, text=True, check=True)
+    code, seconds, peak = json.loads(done.stdout)
+    if code:
+        raise RuntimeError(f"{command}: {output.read_text()[-2000:]}")
+    return Used(seconds, peak, output.stat().st_size)

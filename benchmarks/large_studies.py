@@ -8,17 +8,15 @@ imports included, so that other work on the machine does not count; memory is th
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 import isorun
+from benchmark_jobs import Used, spent
 from isorun.execution import Job
 from isorun.study.records import Series
 from isorun.testing.instant_executor import Computed, InstantExecutor
@@ -59,13 +57,6 @@ for step in range({_ROWS}):
 _MEGABYTE: Final = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class _Used:
-    cpu_seconds: float
-    peak_bytes: float
-    written_bytes: int
-
-
 def measure() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -104,41 +95,19 @@ def _run_rows(folder: Path, how: str, training: str) -> list[dict[str, Any]]:
     """What `isorun run` takes for a training of so many rows, over the training itself."""
     script = f"{how}.py"
     (folder / script).write_text(training)
-    alone = _spent(folder, [sys.executable, script])
+    alone = spent(folder, [sys.executable, script])
     used = _used(folder, "run", "--name", how, "--", sys.executable, script)
-    over = _Used(used.cpu_seconds - alone.cpu_seconds, used.peak_bytes, used.written_bytes)
+    over = Used(used.cpu_seconds - alone.cpu_seconds, used.peak_bytes, used.written_bytes)
     told = f"{used.cpu_seconds:.1f} s in all, {alone.cpu_seconds:.1f} s the training alone"
     return [{**row, "detail": told} for row in _rows(f"run with {_ROWS:,} rows {how}", over, 5.0, 200)]
 
 
-def _used(folder: Path, *words: str) -> _Used:
+def _used(folder: Path, *words: str) -> Used:
     """What one command takes, with all that it starts."""
-    return _spent(folder, [sys.executable, "-m", "isorun", *words])
+    return spent(folder, [sys.executable, "-m", "isorun", *words])
 
 
-_LEAN: Final = """
-import json, os, sys
-path, *command = sys.argv[1:]
-output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-told = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
-_, status, used = os.wait4(os.posix_spawn(command[0], command, os.environ, file_actions=told), 0)
-print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0]))
-"""
-"""A process that is next to nothing: the peak that Linux tells of a process begins with that of who started it."""
-
-
-def _spent(folder: Path, command: list[str]) -> _Used:
-    """What a process and its children take. Its output goes to a file, as it would to a pipe."""
-    output = folder / "output.txt"
-    lean = [sys.executable, "-S", "-c", _LEAN, str(output), *command]
-    done = subprocess.run(lean, cwd=folder, capture_output=True, text=True, check=True)
-    code, seconds, peak = json.loads(done.stdout)
-    if code:
-        raise RuntimeError(f"{command}: {output.read_text()[-2000:]}")
-    return _Used(seconds, peak, output.stat().st_size)
-
-
-def _rows(name: str, used: _Used, seconds: float, megabytes: float) -> list[dict[str, Any]]:
+def _rows(name: str, used: Used, seconds: float, megabytes: float) -> list[dict[str, Any]]:
     """Two rows: CPU time and memory."""
     detail = f"prints {used.written_bytes / _MEGABYTE:.1f} MB"
     measured = ((used.cpu_seconds, seconds, "s of CPU"), (used.peak_bytes / _MEGABYTE, megabytes, "MB at most"))

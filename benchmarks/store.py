@@ -7,7 +7,6 @@ is run, else of the calls, the least of three: other work on the machine only ev
 
 from __future__ import annotations
 
-import os
 import random
 import resource
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import isorun
+from benchmark_jobs import spent
 from isorun.store.content import stored_form
 from isorun.store.database import connect, writing
 from isorun.store.folder import FolderStore
@@ -156,14 +156,9 @@ def _resume(folder: Path) -> None:
 
 def _command(words: Sequence[str]) -> tuple[float, float]:
     """CPU seconds and megabytes of an isorun command, the least of three."""
-    found = []
-    for _ in range(3):
-        process = subprocess.Popen([sys.executable, "-m", "isorun", *words], stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0
-        found.append((usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024))
-    return min(seconds for seconds, _ in found), min(memory for _, memory in found)
+    with tempfile.TemporaryDirectory() as folder:
+        found = [spent(Path(folder), [sys.executable, "-m", "isorun", *words]) for _ in range(3)]
+    return min(used.cpu_seconds for used in found), min(used.peak_bytes for used in found) / 2**20
 
 
 def _seconds(call: Callable[[], object]) -> float:
