@@ -23,7 +23,7 @@ def leaderboard_view(board: Leaderboard, value: str) -> View:
 
 
 def _verdict(board: Leaderboard) -> Iterator[str]:
-    leading = [standing for standing in board.standings if standing.place.rank == 1]
+    leading = [standing for standing in board.standings if standing.ranked.rank == 1]
     void = voided(board.conditions)
     if void is not None:
         yield f"Nobody is called the best: {void.message}; next: {void.next_step}."
@@ -49,11 +49,11 @@ def _evidence(board: Leaderboard) -> str:
 
 def _first(standing: Standing, board: Leaderboard) -> str:
     """What the interval of the leader's rank supports, and no more."""
-    others = sum(one.place.rank is not None for one in board.standings) - 1
+    others = sum(one.ranked.rank is not None for one in board.standings) - 1
     leads = f"{standing.approach} ranks first by {board.options.statistic}"
     if not others:
         return f"{leads}: no other approach can be ranked."
-    _, high = standing.place.interval or (1, 1 + others)
+    _, high = standing.ranked.interval or (1, 1 + others)
     if high == 1:
         against = "the other one" if others == 1 else f"all {others} others"
         return f"{leads}, and its runs tell it apart from {against} (95 % interval of its rank: 1)."
@@ -101,7 +101,7 @@ def _intervals(board: Leaderboard) -> str:
 
 
 def _row(standing: Standing) -> tuple[str, ...]:
-    place = standing.place
+    place = standing.ranked
     ranks = UNKNOWN if place.interval is None else "–".join(str(end) for end in place.interval)
     return (
         standing.approach,

@@ -35,9 +35,9 @@ from isorun.sources.rows import (
     UNCLEAR_COMMA,
     VOCABULARY,
     LeftOut,
+    MetricValue,
     Row,
     Span,
-    Value,
     count_of,
     fraction_of,
     has_split,
@@ -302,7 +302,7 @@ class _Reader:
         self._add(label, value, label.form + ("%" if is_percent else ""), fraction=is_percent)
 
     def _add(self, label: Label, value: float, form: str, *, fraction: bool) -> None:
-        found = Value(self._prefixed(label.name), value, form, fraction)
+        found = MetricValue(self._prefixed(label.name), value, form, fraction)
         if label.role is Role.METRIC:
             self._row.values.append(found)
             self._last_was_value = True
@@ -323,11 +323,11 @@ class _Reader:
         elif lone := _LEADING_STEP.match(self._line):
             self._row.step, self._row.places[STEP] = float(lone[1].replace(",", "")), lone.span(1)
 
-    def _averaged(self, index: int, value: Value) -> Value:
+    def _averaged(self, index: int, value: MetricValue) -> MetricValue:
         if index not in self._averages:
             return value
         average, self._row.places[value.name] = self._averages[index]
-        return Value(value.name, average, "name: value (average)", value.fraction)
+        return MetricValue(value.name, average, "name: value (average)", value.fraction)
 
 
 def _says_final(lowered: str) -> bool:
@@ -375,4 +375,4 @@ def read_sentence(line: str) -> Row | None:
     if value is None or is_a_code:
         return None
     is_percent = "%" in found["value"]
-    return Row([Value(name, value, "sentence" + ("%" if is_percent else ""), is_percent)], final="test" in name)
+    return Row([MetricValue(name, value, "sentence" + ("%" if is_percent else ""), is_percent)], final="test" in name)

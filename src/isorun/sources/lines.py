@@ -26,10 +26,10 @@ from isorun.sources.rows import (
     MOST_POINTS,
     UNCLEAR_COMMA,
     LeftOut,
+    MetricValue,
     Row,
     SeenPoints,
     Template,
-    Value,
     has_split,
     is_metric,
     line_shape,
@@ -512,7 +512,7 @@ class Timeline:
             clock.moment += 1
         return clock.moment, now
 
-    def _points_of(self, name: str, value: Value, row: Row, line: str, source: str) -> SeenPoints | None:
+    def _points_of(self, name: str, value: MetricValue, row: Row, line: str, source: str) -> SeenPoints | None:
         """New points for a name, also in place of what was found by itself before the user's pattern did."""
         known = self._points.get(name)
         if known is not None and known.by_user:
@@ -531,7 +531,7 @@ class Timeline:
         after_the_last_epoch = points.last_row > self._last_clock_row
         return after_the_last_epoch and (points.final or len(points.values) == 1)
 
-    def _remember_not_taken(self, value: Value, line: str) -> None:
+    def _remember_not_taken(self, value: MetricValue, line: str) -> None:
         """Whole numbers in passing are counts and settings, not worth a note."""
         if len(self._not_taken) < MOST_NAMES_IN_NOTE and not value.value.is_integer():
             self._not_taken.setdefault(value.name, " ".join(line.split())[:80])

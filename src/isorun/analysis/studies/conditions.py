@@ -621,7 +621,7 @@ def _from_output(evidence: StudyFacts) -> Iterator[Condition]:
     records = [record for group in evidence.records.values() for record in group]
     alike: dict[str, list[str]] = {}
     for metric in sorted(judged):
-        origins = (record.sources.get(metric, "") for record in records)
+        origins = (record.origins.get(metric, "") for record in records)
         origin = next((origin for origin in origins if origin.startswith("stdout")), "")
         if origin:
             alike.setdefault(f"({origin}){_example(records, metric)}", []).append(metric)
