@@ -39,7 +39,7 @@ from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRu
 from isorun.analysis.studies.selection import FINAL, selections_of
 from isorun.analysis.studies.study_metrics import judged_metrics, logged_metrics
 from isorun.errors import known_names
-from isorun.sources.lines import plain
+from isorun.sources.freeform import plain
 from isorun.study.cells import Level
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
