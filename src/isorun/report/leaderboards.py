@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from isorun.analysis.evidence import Condition, voided
+from isorun.analysis.evidence import voided
 from isorun.analysis.leaderboards.compare_many import PairOutcome
 from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing
 from isorun.report import UNKNOWN, Column, Table, View, count, fixed, p_value, percentage, significant, whole
@@ -17,9 +17,9 @@ _MANY = 15
 _ALPHA = 0.05
 
 
-def leaderboard_view(board: Leaderboard, value: str) -> View:
+def leaderboard_view(board: Leaderboard) -> View:
     """Who leads and whether that is sure, every approach, and every pair."""
-    return View(tuple(_verdict(board)), (_standings(board, value), _pairs(board)), tuple(_warnings(board)))
+    return View(tuple(_verdict(board)), (_standings(board), _pairs(board)), board.all_conditions)
 
 
 def _verdict(board: Leaderboard) -> Iterator[str]:
@@ -78,13 +78,13 @@ def _p(p: float) -> str:
     return p_value(p) if p < 0.001 else f"= {p_value(p)}"
 
 
-def _standings(board: Leaderboard, value: str) -> Table:
+def _standings(board: Leaderboard) -> Table:
     best = f"expected best of {board.options.best_of}"
     statistic = board.options.statistic
     titles = ("rank", "95 % of rank", "runs", "units", "mean", statistic, "95 % interval", "mean rank", best)
     return Table(
         name="standings",
-        title=f"{value} ({board.direction} is better)",
+        title=f"{board.metric} ({board.direction} is better)",
         columns=(Column("approach", key=True), *(Column(title) for title in titles)),
         rows=tuple(_row(standing) for standing in board.standings),
         notes=(
@@ -147,9 +147,3 @@ def _wins(board: Leaderboard, pair: PairOutcome) -> tuple[str, str]:
     found = board.improvements[pair.a, pair.b]
     ends = UNKNOWN if found.ci95 is None else "–".join(percentage(end) for end in found.ci95)
     return percentage(found.estimate), ends
-
-
-def _warnings(board: Leaderboard) -> Iterator[Condition]:
-    yield from board.conditions
-    for note in board.notes:
-        yield Condition("note", note, "see the data")

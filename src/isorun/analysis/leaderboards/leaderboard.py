@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, noted
 from isorun.analysis.evidence.units import (
     Counting,
     Units,
@@ -191,6 +191,11 @@ class Leaderboard(Told):
     unit: str = "run"
     conditions: tuple[Condition, ...] = ()
     metric: str = ""
+
+    @property
+    def all_conditions(self) -> tuple[Condition, ...]:
+        """What weakens the evidence, and what was noticed in the data."""
+        return (*self.conditions, *noted(self.notes))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
