@@ -16,16 +16,16 @@ from isorun.study.records import RunRecord
 __all__ = ["Provenance", "between_sides", "changed_facts", "distinct", "effective", "provenance"]
 
 _MACHINE_FACTS: Final = frozenset(("model", "vector", "cpu_capability", "devices", "version", "affinity"))
-_WRITTEN_IN: Final = ("sources_sha256", "script_sha256")
+_SOURCES: Final = ("sources_sha256", "script_sha256")
 _NOTHING: Final = object()
 _NEW_STORE: Final = "make the runs of both sides again in a new store: isorun decide … --store NEW"
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The different values among the runs, each as JSON. written_in: hashes of the files that make the training."""
+    """The different values among the runs, each as JSON. sources: hashes of what the training itself is written in."""
 
-    written_in: frozenset[str] = frozenset()
+    sources: frozenset[str] = frozenset()
     commits: frozenset[str] = frozenset()
     machines: frozenset[str] = frozenset()
     launches: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ def provenance(records: Sequence[RunRecord]) -> Provenance:
     """Where the runs come from."""
     codes, machines = _changes(one.code for one in records), _changes(effective(one) for one in records)
     return Provenance(
-        written_in=frozenset(found for record in records if (found := _written_in(record.code))),
+        sources=frozenset(found for record in records if (found := _sources(record.code))),
         commits=frozenset(distinct(commit for code in codes if (commit := _commit(code)))),
         machines=frozenset(distinct(_facts(found, _is_machine_fact) for found in machines if found)),
         launches=frozenset(record.launch for record in records),
@@ -45,8 +45,8 @@ def provenance(records: Sequence[RunRecord]) -> Provenance:
 def between_sides(a: Provenance, b: Provenance, compared: str) -> tuple[Condition, ...]:
     """What the sides differ in besides `compared` (approach, config, environment or level)."""
     found: list[Condition] = []
-    if compared != "approach" and a.written_in != b.written_in and a.written_in and b.written_in:
-        apart = not a.written_in & b.written_in
+    if compared != "approach" and a.sources != b.sources and a.sources and b.sources:
+        apart = not a.sources & b.sources
         message = "the two sides were trained by different versions of the code"
         said = f"{message}, so that the difference may be the code's" if apart else f"{message} in part"
         found.append(Condition("sides-differ-in-code", said, _NEW_STORE, voids=apart))
@@ -100,12 +100,12 @@ def _facts(found: Mapping[str, Any], wanted: Callable[[str], bool]) -> dict[str,
     return {f"{part}.{name}": value for part, facts in parts for name, value in facts.items() if wanted(name)}
 
 
-def _written_in(code: Mapping[str, Any]) -> str:
-    return next((str(code[name]) for name in _WRITTEN_IN if code.get(name)), "")
+def _sources(code: Mapping[str, Any]) -> str:
+    return next((str(code[name]) for name in _SOURCES if code.get(name)), "")
 
 
 def _commit(code: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in code.items() if name not in _WRITTEN_IN}
+    return {name: value for name, value in code.items() if name not in _SOURCES}
 
 
 def _listed(names: frozenset[str]) -> str:
