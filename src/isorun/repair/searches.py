@@ -6,8 +6,8 @@ All that judges a search or proposes its next trial knows these alone, and so wo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Literal
 
@@ -15,6 +15,8 @@ from isorun.diagnose import Symptoms
 from isorun.study.searches import Parameter, Value
 
 __all__ = [
+    "KEEP",
+    "OFFERED",
     "SYMPTOMS",
     "UNKNOWN_SYMPTOMS",
     "Configuration",
@@ -24,7 +26,9 @@ __all__ = [
     "Trial",
     "Value",
     "configuration_of",
+    "is_offered",
     "repeated_noise",
+    "with_kept",
 ]
 
 Configuration = tuple[tuple[str, str], ...]
@@ -32,6 +36,10 @@ State = Literal["finished", "pruned", "failed", "running", "waiting"]
 SYMPTOMS: Final = Symptoms._fields
 """What a trial shows, in the order in which conditions are written: A, C, G, W."""
 UNKNOWN_SYMPTOMS: Final = Symptoms()
+OFFERED: Final = "isorun."
+"""What the names of parameters begin with that isorun offers on top of the user's space."""
+KEEP: Final = "keep"
+"""The first choice of each of them: the model as the user built it."""
 
 
 def configuration_of(parameters: Mapping[str, Value]) -> Configuration:
@@ -119,6 +127,24 @@ class Search:
     def parameters(self) -> Mapping[str, Parameter]:
         """The space by name."""
         return {parameter.name: parameter for parameter in self.space}
+
+
+def is_offered(name: str) -> bool:
+    """Whether a parameter is one that isorun offers, and no part of the user's own space."""
+    return name.startswith(OFFERED)
+
+
+def with_kept(trials: Iterable[Trial], space: Iterable[Parameter]) -> tuple[Trial, ...]:
+    """The trials, where one that was never asked for an offered parameter has it as it was: kept.
+
+    So trials from before isorun came to the search can be changed, too, and equal ones are known to be equal.
+    """
+    kept = {one.name: KEEP for one in space if is_offered(one.name) and one.holds(KEEP)}
+    if not kept:
+        return tuple(trials)
+    return tuple(
+        replace(trial, parameters={**kept, **trial.parameters}) if trial.parameters else trial for trial in trials
+    )
 
 
 def repeated_noise(trials: Sequence[Trial]) -> float:

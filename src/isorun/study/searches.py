@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENGINES",
-    "OFFERED",
     "Parameter",
     "Proposed",
     "SearchDesign",
@@ -54,8 +53,6 @@ __all__ = [
 
 Value = str | int | float | bool | None
 ENGINES: Final = ("optuna:tpe", "optuna:random", "random", "isorun")
-OFFERED: Final = "isorun."
-"""How names of parameters begin that isorun offers beside the user's own; their first choice is `keep`."""
 _KEYS: Final = (
     "approach",
     "config",
@@ -105,11 +102,6 @@ class Parameter:
     def is_numeric(self) -> bool:
         """Whether its values are numbers, so that one is more or less than another."""
         return self.kind != "category" or all(map(_is_number, self.choices))
-
-    @property
-    def is_offered(self) -> bool:
-        """Whether isorun brought it, so that an engine's own trials keep what the user has."""
-        return self.name.startswith(OFFERED)
 
     @property
     def _is_log(self) -> bool:
