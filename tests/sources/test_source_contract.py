@@ -158,6 +158,6 @@ class Silent(Shouted):
 
 
 def test_a_source_that_gives_nothing_at_the_end_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(plugins, "load", lambda group, name, own=(): Silent)
+    monkeypatch.setattr(plugins, "load", lambda *_names: Silent)
     written, _ = Reading(Sources(installed={"silent": ()})).finish(tmp_path, 0.0)
     assert [note.message for note in written.notes] == ["the source 'silent' failed and was not used: it gave nothing"]
