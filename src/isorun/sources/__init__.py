@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from isorun.study.records import Note, Series
 if TYPE_CHECKING:
     from isorun.sources.lines import LineMetrics
 
-__all__ = ["AbstractSource", "Found", "Reading", "describe", "installed_source", "merged"]
+__all__ = ["AbstractSource", "Found", "Reading", "describe", "finished", "installed_source", "merged"]
 
 EXAMPLE_LENGTH = 60
 
@@ -56,6 +57,8 @@ class AbstractSource(abc.ABC):
     - Every metric has a series and an origin; `results` holds those that the source knows to be final.
     - Memory is bounded, however much the run prints; the same lines give the same metrics.
     - Files that the run did not write (last changed before `since_unix`) are not read.
+    - Of a run that was killed, what it left in the middle of a line is not read: `12.` may be half of 12.5. Of one that
+      ended well (`whole`) the last line counts, whether or not it has an end.
     """
 
     def __init__(self, sources: Sources, settings: tuple[str, ...] = ()) -> None:
@@ -66,8 +69,19 @@ class AbstractSource(abc.ABC):
         """Take in one line of output, without its end. seconds: since the run began."""
 
     @abc.abstractmethod
-    def finish(self, working_folder: Path, since_unix: float) -> Found:
-        """All metrics of the run. since_unix: the wall clock at its start."""
+    def finish(self, working_folder: Path, since_unix: float, *, whole: bool = False) -> Found:
+        """All metrics of the run. since_unix: the wall clock at its start. whole: whether it ended well by itself.
+
+        A source that has no use for `whole` may leave it out of its own `finish`, and is then not told.
+        """
+
+
+def finished(source: AbstractSource, working_folder: Path, since_unix: float, *, whole: bool) -> Found:
+    """What the source found; whether the run is whole is told to those that take the word."""
+    taken = inspect.signature(source.finish).parameters
+    if "whole" in taken or any(one.kind is one.VAR_KEYWORD for one in taken.values()):
+        return source.finish(working_folder, since_unix, whole=whole)
+    return source.finish(working_folder, since_unix)
 
 
 def installed_source(name: str) -> type[AbstractSource]:
@@ -170,10 +184,13 @@ class Reading:
         """What lines gave since the last call, as one row: `t`, `step` and `values`; empty where nothing came."""
         return self._lines.latest() if self._lines else {}
 
-    def finish(self, working_folder: Path, since_unix: float) -> tuple[Found, Found]:
-        """What was found in files and by other distributions' sources, which wins, and what in the lines of output."""
-        written = [source.finish(working_folder, since_unix) for source in self._files]
-        written += [source.finish(working_folder, since_unix) for source in self._installed]
+    def finish(self, working_folder: Path, since_unix: float, *, whole: bool = False) -> tuple[Found, Found]:
+        """What was found in files and by other distributions' sources, which wins, and what in the lines of output.
+
+        whole: the run ended well by itself, so that nothing it wrote is half of something.
+        """
+        written = [source.finish(working_folder, since_unix, whole=whole) for source in self._files]
+        written += [source.finish(working_folder, since_unix, whole=whole) for source in self._installed]
         return merged(*written), self._lines.finish() if self._lines else Found()
 
 
@@ -206,9 +223,9 @@ class _Guarded:
         except Exception as error:  # whatever another distribution may raise
             self._fail(error)
 
-    def finish(self, working_folder: Path, since_unix: float) -> Found:
+    def finish(self, working_folder: Path, since_unix: float, *, whole: bool) -> Found:
         try:
-            found = self._source.finish(working_folder, since_unix) if self._source else Found()
+            found = finished(self._source, working_folder, since_unix, whole=whole) if self._source else Found()
         except Exception as error:  # whatever another distribution may raise
             self._fail(error)
         if not self._failure:
