@@ -43,10 +43,12 @@ from isorun.execution.assemble import (
     STOPPED,
     CodeVersions,
     Ended,
+    GivenFiles,
     assemble,
     failed_to_read,
     keep_record,
     lost_record,
+    variables_read,
     with_script,
 )
 from isorun.execution.launching import LAUNCH_MODES, Launched, Launcher, ReadyRun, make_ready, refuse_missing_program
@@ -103,6 +105,7 @@ class Workshop:
         self.standard_input = standard_input or own_input()
         self.launcher = Launcher(launch, grace_seconds, self.standard_input)
         self.code_versions = CodeVersions()
+        self.given_files = GivenFiles()
         self._environments = environments or Environments()
         self._running: dict[str, Running] = {}
         self._stopped: set[str] = set()
@@ -280,6 +283,7 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -
     output = Output(log, lines)
     live = LiveRows(ready.folder, reading.latest, secrets)
     code = workshop.code_versions.ask(job.working_folder)
+    given = workshop.given_files.before(job)
     try:
         began_unix = time.time()
         with workshop.started(ready) as launched, closing(live) as rows:
@@ -316,14 +320,16 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -
         if reader.error is not None:
             raise reader.error
         written, printed = reading.finish(job.working_folder, began_unix, whole=whole)
-        ended = replace(ended, lines=printed, files=written)
+        requested = {**ended.requested, **workshop.given_files.untouched(given, secrets)}
+        ended = replace(ended, lines=printed, files=written, requested=requested)
         return _with_events(ended, read_run_folder(ready.folder, held), code.result())
     except Exception as error:
         return failed_to_read(ended, error)
 
 
 def _with_events(ended: Ended, events: EventLog, code: dict[str, Any]) -> Ended:
-    return replace(ended, events=events, code=with_script(code, events.effective))
+    requested = {**ended.requested, **variables_read(ended.job, events.effective)}
+    return replace(ended, events=events, code=with_script(code, events.effective), requested=requested)
 
 
 def _where(ready: ReadyRun) -> dict[str, str]:
