@@ -60,8 +60,19 @@ def reuse_conditions(
         return renamed
     kept = store.records(done[:_MOST_RECORDS])
     made = [record for record in kept if record.state is RunState.FINISHED]
-    found = [*renamed, *_edited(study, made, len(done), len(cells) - len(done)), *_other_input(made)]
+    left = len(cells) - len(done)
+    found = [*renamed, *_edited(study, made, len(done), left), *_other_input(made)]
+    found += [] if left else _not_logged(study, made)
     return (*found, *_of_others(study, store, set(done))) if by_name else tuple(found)
+
+
+def _not_logged(study: Study, made: Sequence[RunRecord]) -> list[Condition]:
+    """Metrics that no finished run has, where no other run will be made that might."""
+    if {name for record in made for name in (*record.results, *record.series)}.issuperset(study.metrics):
+        return []
+    from isorun.analysis.studies.conditions import told_at_once  # noqa: PLC0415  only where a name is wrong
+
+    return [condition for condition in told_at_once(study, made) if condition.code == "metric-not-logged"]
 
 
 def _other_input(made: Sequence[RunRecord]) -> Iterator[Condition]:

@@ -62,6 +62,9 @@ STOPPED: Final = "stopped on request"
 NEVER_STARTED: Final = Exit(None, "", 0.0, 0.0, 0)
 _LAST_WORDS: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|\S*python\S*: ).*")
 _LAST_WORDS_LENGTH: Final = 200
+# What programs say of ENOTTY. What a program says before it fails may be followed by the traceback of who started it.
+_NO_TERMINAL: Final = re.compile(r"Inappropriate ioctl for device|\bnot a (?:tty|terminal)\b", re.IGNORECASE)
+_TAIL_SEARCHED: Final = 1000
 _MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named .*\Z", re.MULTILINE)
 
 
@@ -219,7 +222,9 @@ def _last_words(log_tail: str) -> str:
 
 
 def _remedy(ended: Ended) -> str:
-    """For a module that is not there: in which interpreter it was looked for, and what to do."""
+    """What to do about a module that is not there, or a terminal."""
+    if _NO_TERMINAL.search(ended.log_tail[-_TAIL_SEARCHED:]):
+        return " (it asked for a terminal, and runs have none: look for its option to do without)"
     python = ended.events.start.get("executable") or ended.requested.get("python")
     if not python or not _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
         return ""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import abc
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,7 +142,17 @@ def _row(found: Found, name: str) -> tuple[str, str, str, str, str]:
     span = f"{values[0]:.6g}" if len(values) == 1 else f"{values[0]:.6g} .. {values[-1]:.6g}"
     final = " (final)" if name in found.results else ""
     example = _shortened(" ".join(found.examples.get(name, "").split()))
-    return (name, str(len(values)), span + final, found.origins.get(name, ""), example)
+    origin = found.origins.get(name, "")
+    is_made = _is_made_up(name, found.examples.get(name, ""))
+    return (name, str(len(values)), span + final, f"{origin}, isorun's name" if is_made else origin, example)
+
+
+def _is_made_up(name: str, line: str) -> bool:
+    """Whether the line has the last words of a name but not the name: isorun put it together (eval_acc)."""
+    printed = re.sub(r"[\s_-]+", "_", line.lower())
+    parts = name.lower().split("_")
+    ends = ("_".join(parts[start:]) for start in range(1, len(parts)))
+    return "_".join(parts) not in printed and any(end and end in printed for end in ends)
 
 
 def _shortened(text: str) -> str:

@@ -150,7 +150,8 @@ def _deterministic_differs(key: GroupKey, records: Sequence[RunRecord], _units: 
                 "deterministic-differs",
                 f"identical runs with seed {same.seed} gave {differing.distinct} different {_spoken(differing.name)} "
                 f"in {some(differing.runs, 'run')}{_seen_open(runs)}",
-                "look for threads, data workers, time or files that the training reads; notes of the runs name more",
+                "look for threads, data workers, time, files that the training reads (/dev/urandom among them) and "
+                "programs that it starts, which isorun does not see; notes of the runs name more",
             )
 
 
@@ -478,7 +479,8 @@ def _not_logged(metrics: Sequence[JudgedMetric], logged: Sequence[str]) -> Itera
             yield Condition(
                 "metric-not-logged",
                 f"no run logged the metric {metric.name!r}; logged were: {known_names(metric.name, logged)}",
-                f"rename [metrics.{metric.name}] in the study, or log it: isorun.result({metric.name}=...)",
+                f"name one that was logged (--metric, or [metrics.…] in the study file), or log it: "
+                f"isorun.result({metric.name}=...)",
             )
 
 
