@@ -29,7 +29,7 @@ from isorun.execution import (
     event_to_json,
 )
 from isorun.execution.assemble import lost_record, read_record
-from isorun.execution.carrying import Place, Workshop, carry_out
+from isorun.execution.carrying import Workbench, Workshop, carry_out
 from isorun.study import Environment, Sources
 from isorun.study.cells import Cell, Level
 from isorun.study.records import RunState
@@ -126,7 +126,7 @@ def test_what_nobody_can_read_is_a_failed_run_that_says_so(make_job, tmp_path, w
 
     monkeypatch.setattr(carrying, "read_run_folder", broken)
     (tmp_path / "run").mkdir()
-    record = carry_out(make_job(("echo", "words")), tmp_path / "run", Place(workshop, CPUS), lambda _event: None)
+    record = carry_out(make_job(("echo", "words")), tmp_path / "run", Workbench(workshop, CPUS), lambda _event: None)
     assert record.state is RunState.FAILED
     assert record.reason == "what the run left cannot be read (OverflowError: int too large to convert to float)"
     assert record.log_tail == "words"
@@ -141,7 +141,7 @@ def test_a_record_that_cannot_be_written_as_json_is_a_failed_run(make_job, tmp_p
 
     monkeypatch.setattr(carrying, "read_run_folder", odd)
     (tmp_path / "run").mkdir()
-    record = carry_out(make_job(("true",)), tmp_path / "run", Place(workshop, CPUS), lambda _event: None)
+    record = carry_out(make_job(("true",)), tmp_path / "run", Workbench(workshop, CPUS), lambda _event: None)
     assert record.state is RunState.FAILED
     assert "cannot be read (TypeError" in record.reason
 

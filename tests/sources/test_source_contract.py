@@ -166,3 +166,14 @@ def test_a_study_names_installed_sources():
     from isorun.study.parsing import sources
 
     assert sources({"installed": {"shouted": ["{run_dir}/x"]}}, "sources").installed == {"shouted": ("{run_dir}/x",)}
+
+
+class Silent(Shouted):
+    def finish(self, working_folder, since_unix):
+        return None
+
+
+def test_a_source_that_gives_nothing_at_the_end_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(plugins, "load", lambda *_names: Silent)
+    written, _ = Reading(Sources(installed={"silent": ()})).finish(tmp_path, 0.0)
+    assert [note.message for note in written.notes] == ["the source 'silent' failed and was not used: it gave nothing"]

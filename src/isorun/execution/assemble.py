@@ -120,7 +120,7 @@ def assemble(ended: Ended) -> RunRecord:
         digests=events.digests,
         environment={"requested": ended.requested, "effective": events.effective},
         code=ended.code,
-        sources=found.origins,
+        origins=found.origins,
         seeded=tuple(events.seeded),
         notes=tuple(_notes(ended, found)),
         log_tail=ended.log_tail,

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
     Running = KeptProcess | WarmRun
 
-__all__ = ["Place", "Workshop", "carry_out", "new_folder"]
+__all__ = ["Workbench", "Workshop", "carry_out", "new_folder"]
 
 _READ_BYTES: Final = 1 << 18
 # Output that a process outside our reach still writes after the end is not waited for.
@@ -113,7 +113,7 @@ class Workshop:
         # A signal handler calls `stop` in the thread that may hold it just then.
         self._lock = threading.RLock()
 
-    def ready(self, job: Job, folder: Path, place: Place, tell: Tell) -> ReadyRun | None:
+    def ready(self, job: Job, folder: Path, bench: Workbench, tell: Tell) -> ReadyRun | None:
         """The job, ready to be started; None when it was stopped, also while its environment was made.
 
         ExecutionError when its interpreter or program does not exist.
@@ -125,7 +125,7 @@ class Workshop:
         prepared = environment.prepare(filled.command, job.working_folder)
         if prepared.interpreter:
             refuse_missing_program(filled, self.standard_input)
-        return make_ready(filled, folder, place.cpus, place.devices, prepared)
+        return make_ready(filled, folder, bench.cpus, bench.devices, prepared)
 
     def environment(self, job: Job, tell: Tell) -> AbstractEnvironment | None:
         """The environment of the job, with all made that takes long; None when the run was stopped by then."""
@@ -206,7 +206,7 @@ class Workshop:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Workbench:
     """What one run is given on this machine."""
 
     workshop: Workshop
@@ -214,7 +214,7 @@ class Place:
     devices: Lent = field(default_factory=Lent)
 
 
-def carry_out(job: Job, folder: Path, place: Place, tell: Tell) -> RunRecord:
+def carry_out(job: Job, folder: Path, bench: Workbench, tell: Tell) -> RunRecord:
     """Run the job to its end in the folder, which is there and empty; the record of everything it left.
 
     `tell` hears that it started and what it logs, not that it ended. The record is also kept in the folder. A training
@@ -224,12 +224,12 @@ def carry_out(job: Job, folder: Path, place: Place, tell: Tell) -> RunRecord:
     check_memory(job.resources.memory_bytes)
     with suppress(OSError):  # what a full disk loses here is said by what follows
         write_own(folder / "job.json", json.dumps(job.to_json_without_secrets()) + "\n")
-    ready = place.workshop.ready(job, folder, place, tell)
-    if ready is None or place.workshop.is_stopped(job.run_id):
+    ready = bench.workshop.ready(job, folder, bench, tell)
+    if ready is None or bench.workshop.is_stopped(job.run_id):
         record = lost_record(job, STOPPED, state=RunState.INTERRUPTED)
         keep_record(record, folder)
         return record
-    ended = _run(ready, place.workshop, tell)
+    ended = _run(ready, bench.workshop, tell)
     try:
         record = assemble(ended)
         keep_record(record, folder)
@@ -479,7 +479,7 @@ def _carry_out_alone(job: Job, folder: Path, devices: str, cpus: str) -> RunReco
         new_folder(folder)
         lent_devices = Devices(devices).lend(job.resources.devices, job.environment.env)
         with lent_cpus(job.resources.cpus, cpus) as own, lent_devices as seen:
-            return carry_out(job, folder, Place(workshop, own, seen), _print_event)
+            return carry_out(job, folder, Workbench(workshop, own, seen), _print_event)
     finally:
         workshop.close()
 

@@ -15,9 +15,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from isorun.errors import PluginError
+from isorun.errors import PluginError, said_by
 from isorun.study import Sources
 from isorun.study.records import Note, Series
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["AbstractSource", "Found", "Reading", "describe", "finished", "installed_source", "merged"]
 
 EXAMPLE_LENGTH = 60
+_Asked = ParamSpec("_Asked")
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,32 +221,25 @@ class _Guarded:
     def __init__(self, name: str, sources: Sources, settings: tuple[str, ...]) -> None:
         self._name = name
         self._failure = ""
-        self._source: AbstractSource | None = None
-        kind = installed_source(name)
-        try:
-            self._source = kind(sources, settings)
-        except Exception as error:  # whatever another distribution may raise
-            self._fail(error)
+        self._source: AbstractSource | None = self._asked(installed_source(name), sources, settings)
 
     def feed(self, line: str, seconds: float) -> None:
-        if self._source is None:
-            return
-        try:
-            self._source.feed(line, seconds)
-        except Exception as error:  # whatever another distribution may raise
-            self._fail(error)
+        if self._source is not None:
+            self._asked(self._source.feed, line, seconds)
 
     def finish(self, working_folder: Path, since_unix: float, *, whole: bool) -> Found:
-        try:
-            found = finished(self._source, working_folder, since_unix, whole=whole) if self._source else Found()
-        except Exception as error:  # whatever another distribution may raise
-            self._fail(error)
-        if not self._failure:
+        source = self._source
+        found = None if source is None else self._asked(finished, source, working_folder, since_unix, whole=whole)
+        if found is not None:
             return found
-        return Found(
-            notes=(Note("source-failed", f"the source {self._name!r} failed and was not used: {self._failure}"),)
-        )
+        why = self._failure or "it gave nothing"
+        return Found(notes=(Note("source-failed", f"the source {self._name!r} failed and was not used: {why}"),))
 
-    def _fail(self, error: Exception) -> None:
-        self._failure = f"{type(error).__name__}: {error}"
-        self._source = None
+    def _asked(self, ask: Callable[_Asked, _Answer], *words: _Asked.args, **named: _Asked.kwargs) -> _Answer | None:
+        """What it answers; whatever it raises is kept for a note, and ends its part."""
+        try:
+            return ask(*words, **named)
+        except Exception as error:  # another distribution may raise anything
+            self._failure = said_by(error)
+            self._source = None
+            return None

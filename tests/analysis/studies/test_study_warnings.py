@@ -269,7 +269,7 @@ def test_final_values_in_place_of_those_of_the_epoch_are_told():
 def test_metrics_read_from_the_output_are_shown_with_a_line():
     study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
     records = [
-        replace(run, sources={"test_acc": "stdout: name: value"}, log_tail="epoch 3\ntest_acc: 0.5 done\n")
+        replace(run, origins={"test_acc": "stdout: name: value"}, log_tail="epoch 3\ntest_acc: 0.5 done\n")
         for run in with_results([0.5] * 8)
     ]
     assert '"test_acc: 0.5 done"' in warnings_of(study, records)["metric-from-output"].message

@@ -39,7 +39,7 @@ from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRu
 from isorun.analysis.studies.selection import FINAL, selections_of
 from isorun.analysis.studies.study_metrics import judged_metrics, logged_metrics
 from isorun.errors import known_names
-from isorun.sources.lines import plain
+from isorun.sources.freeform import plain
 from isorun.study.cells import Level
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
@@ -638,7 +638,7 @@ def _from_output(evidence: StudyFacts) -> Iterator[Condition]:
     records = [record for group in evidence.records.values() for record in group]
     alike: dict[str, list[str]] = {}
     for metric in sorted(judged):
-        origins = (record.sources.get(metric, "") for record in records)
+        origins = (record.origins.get(metric, "") for record in records)
         origin = next((origin for origin in origins if origin.startswith("stdout")), "")
         if origin:
             alike.setdefault(f"({origin}){_example(records, metric)}", []).append(metric)
