@@ -8,6 +8,7 @@ A search is read from its engine (`searches.py`), its bugs are found (`bugs.py`)
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.priorities import Prior
 
-__all__ = ["note", "optuna"]
+__all__ = ["expand", "note", "optuna"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "expand":
+        return importlib.import_module("isorun.repair.expansion").expand
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has: {', '.join(__all__)}")
 
 
 def optuna(
