@@ -148,7 +148,8 @@ def expand(
     if not hasattr(trial, "suggest_categorical"):
         allowed = "the trial that Optuna gives to the objective"
         raise InputError("isorun.repair.expand asks a trial", found=repr(type(trial)), allowed=allowed)
-    for name, value in (("epochs", epochs), ("steps", steps)):
+    lengths: dict[str, Any] = {"epochs": epochs, "steps": steps}
+    for name, value in lengths.items():
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             raise InputError(
                 f"{name} is not understood", found=repr(value), allowed="a whole number from 1 on, or None"
