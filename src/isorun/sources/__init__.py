@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import abc
 import functools
+import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +24,7 @@ from isorun.study.records import Note, Series
 if TYPE_CHECKING:
     from isorun.sources.lines import LineMetrics
 
-__all__ = ["AbstractSource", "Found", "Reading", "describe", "installed_source", "merged"]
+__all__ = ["AbstractSource", "Found", "Reading", "describe", "finished", "installed_source", "merged"]
 
 EXAMPLE_LENGTH = 60
 _Asked = ParamSpec("_Asked")
@@ -58,6 +60,8 @@ class AbstractSource(abc.ABC):
     - Every metric has a series and an origin; `results` holds those that the source knows to be final.
     - Memory is bounded, however much the run prints; the same lines give the same metrics.
     - Files that the run did not write (last changed before `since_unix`) are not read.
+    - Of a run that was killed, what it left in the middle of a line is not read: `12.` may be half of 12.5. Of one that
+      ended well (`whole`) the last line counts, whether or not it has an end.
     """
 
     def __init__(self, sources: Sources, settings: tuple[str, ...] = ()) -> None:
@@ -68,8 +72,19 @@ class AbstractSource(abc.ABC):
         """Take in one line of output, without its end. seconds: since the run began."""
 
     @abc.abstractmethod
-    def finish(self, working_folder: Path, since_unix: float) -> Found:
-        """All metrics of the run. since_unix: the wall clock at its start."""
+    def finish(self, working_folder: Path, since_unix: float, *, whole: bool = False) -> Found:
+        """All metrics of the run. since_unix: the wall clock at its start. whole: whether it ended well by itself.
+
+        A source that has no use for `whole` may leave it out of its own `finish`, and is then not told.
+        """
+
+
+def finished(source: AbstractSource, working_folder: Path, since_unix: float, *, whole: bool) -> Found:
+    """What the source found; whether the run is whole is told to those that take the word."""
+    taken = inspect.signature(source.finish).parameters
+    if "whole" in taken or any(one.kind is one.VAR_KEYWORD for one in taken.values()):
+        return source.finish(working_folder, since_unix, whole=whole)
+    return source.finish(working_folder, since_unix)
 
 
 def installed_source(name: str) -> type[AbstractSource]:
@@ -129,7 +144,17 @@ def _row(found: Found, name: str) -> tuple[str, str, str, str, str]:
     span = f"{values[0]:.6g}" if len(values) == 1 else f"{values[0]:.6g} .. {values[-1]:.6g}"
     final = " (final)" if name in found.results else ""
     example = _shortened(" ".join(found.examples.get(name, "").split()))
-    return (name, str(len(values)), span + final, found.origins.get(name, ""), example)
+    origin = found.origins.get(name, "")
+    is_made = _is_made_up(name, found.examples.get(name, ""))
+    return (name, str(len(values)), span + final, f"{origin}, isorun's name" if is_made else origin, example)
+
+
+def _is_made_up(name: str, line: str) -> bool:
+    """Whether the line has the last words of a name but not the name: isorun put it together (eval_acc)."""
+    printed = re.sub(r"[\s_-]+", "_", line.lower())
+    parts = name.lower().split("_")
+    ends = ("_".join(parts[start:]) for start in range(1, len(parts)))
+    return "_".join(parts) not in printed and any(end and end in printed for end in ends)
 
 
 def _shortened(text: str) -> str:
@@ -172,10 +197,13 @@ class Reading:
         """What lines gave since the last call, as one row: `t`, `step` and `values`; empty where nothing came."""
         return self._lines.latest() if self._lines else {}
 
-    def finish(self, working_folder: Path, since_unix: float) -> tuple[Found, Found]:
-        """What was found in files and by other distributions' sources, which wins, and what in the lines of output."""
-        written = [source.finish(working_folder, since_unix) for source in self._files]
-        written += [source.finish(working_folder, since_unix) for source in self._installed]
+    def finish(self, working_folder: Path, since_unix: float, *, whole: bool = False) -> tuple[Found, Found]:
+        """What was found in files and by other distributions' sources, which wins, and what in the lines of output.
+
+        whole: the run ended well by itself, so that nothing it wrote is half of something.
+        """
+        written = [source.finish(working_folder, since_unix, whole=whole) for source in self._files]
+        written += [source.finish(working_folder, since_unix, whole=whole) for source in self._installed]
         return merged(*written), self._lines.finish() if self._lines else Found()
 
 
@@ -199,8 +227,9 @@ class _Guarded:
         if self._source is not None:
             self._asked(self._source.feed, line, seconds)
 
-    def finish(self, working_folder: Path, since_unix: float) -> Found:
-        found = self._asked(self._source.finish, working_folder, since_unix) if self._source else None
+    def finish(self, working_folder: Path, since_unix: float, *, whole: bool) -> Found:
+        source = self._source
+        found = None if source is None else self._asked(finished, source, working_folder, since_unix, whole=whole)
         if found is not None:
             return found
         why = self._failure or "it gave nothing"

@@ -156,8 +156,14 @@ class LineMetrics(AbstractSource):
             if shape and len(line) <= LONGEST_TEMPLATE and _DIGIT.search(line):
                 self._learn(line, shape, None)
 
-    def finish(self, working_folder: Path | None = None, since_unix: float = 0.0) -> Found:  # noqa: ARG002 - no files
-        """All metrics of the run."""
+    def finish(
+        self,
+        working_folder: Path | None = None,  # noqa: ARG002 - nothing here is read from files
+        since_unix: float = 0.0,  # noqa: ARG002
+        *,
+        whole: bool = False,  # noqa: ARG002
+    ) -> Found:
+        """All metrics of the run. A last line that may be half of one was never fed."""
         said = () if self._patterns is None else self._patterns.notes()
         if not self._timeline.has_begun:  # a line of settings and results may be all that is printed
             for row, seconds, line in self._held:

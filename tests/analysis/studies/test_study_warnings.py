@@ -120,6 +120,22 @@ def test_versions_of_the_code_that_differ_are_told(study, records):
     assert "2 versions of the code (script differ)" in warning.message
 
 
+def test_files_that_runs_were_given_and_that_differ_are_told(study, records):
+    def given(digest, commit):
+        told = {"effective": {**ENVIRONMENT["effective"], "sources": [{"path": "t.py", "sha256": "aa"}]}}
+        files = [{"path": "lr.json", "sha256": digest}, {"path": f"{commit}.txt", "sha256": commit}]
+        return {**told, "requested": {"given_files": files}}
+
+    def code(commit):
+        return {"commit": commit, "sources_sha256": "bb"}
+
+    first = [replace(record, environment=given("aa", "1"), code=code("1")) for record in records]
+    same = changed(first, Level.DEFAULT, environment=given("aa", "2"), code=code("2"))
+    assert "code-differs" not in warnings_of(study, same), "the commit around files that are the same"
+    edited = changed(first, Level.DEFAULT, environment=given("bb", "2"), code=code("2"))
+    assert "different versions of lr.json" in warnings_of(study, edited)["code-differs"].message
+
+
 def test_levels_that_were_started_differently_do_not_compare_in_time(study, records):
     fresh = [replace(record, launch="fresh") if record.cell.level is Level.DEFAULT else record for record in records]
     message = warnings_of(study, fresh)["launch-differs"].message
