@@ -10,8 +10,9 @@ A search is read from its engine (`searches.py`), its bugs are found (`bugs.py`)
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import InputError, MissingExtra
 
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.priorities import Prior
 
-__all__ = ["autokeras", "keras_tuner", "note", "optuna"]
+__all__ = ["autokeras", "expand", "keras_tuner", "note", "optuna"]
+
+_ELSEWHERE: Final = {"expand": "isorun.repair.expansion"}
+"""Where a name comes from that is imported when it is first asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ELSEWHERE:
+        return getattr(importlib.import_module(_ELSEWHERE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has: {', '.join(__all__)}")
 
 
 def optuna(
