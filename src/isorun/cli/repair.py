@@ -12,6 +12,7 @@ Ends with 3 when a bug is found.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -65,7 +66,8 @@ def execute(options: argparse.Namespace) -> int:
     is_folder = options.storage.startswith(_FOLDER)
     examine = _keras_tuner if is_folder else _optuna
     _check(options, "--tuner" if is_folder else "--objective")
-    search = examine(options, RepairPolicy(0, limits, prior))
+    with contextlib.redirect_stdout(sys.stderr):  # what engines and trainings print is no part of the answer
+        search = examine(options, RepairPolicy(0, limits, prior))
     told = diagnose(search, prior, limits)
     if options.json:
         cli.print_json(told.to_json())

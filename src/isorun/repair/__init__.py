@@ -2,6 +2,7 @@
 
     study = optuna.create_study(sampler=isorun.repair.optuna(TPESampler()))
     tuner = isorun.repair.keras_tuner(kt.BayesianOptimization(...))
+    model = autokeras.AutoModel(..., tuner=isorun.repair.autokeras("greedy"))
 
 A search is read from its engine (`searches.py`), its bugs are found (`bugs.py`), actions on its best trial
 (`actions.py`) are drawn by the chance that they improve it (`priorities.py`), and all is told (`diagnosis.py`).
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.priorities import Prior
 
-__all__ = ["expand", "keras_tuner", "note", "optuna"]
+__all__ = ["autokeras", "expand", "keras_tuner", "note", "optuna"]
 
 _ELSEWHERE: Final = {"expand": "isorun.repair.expansion"}
 """Where a name comes from that is imported when it is first asked for."""
@@ -86,6 +87,31 @@ def keras_tuner(
             raise
         raise MissingExtra("keras-tuner", "keras-tuner", "repairing a KerasTuner search") from None
     return attach(tuner, _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed))
+
+
+def autokeras(
+    strategy: str | type = "greedy",
+    *,
+    begin: str | int = "bug",
+    target: float | None = None,
+    time_limit: float | None = None,
+    patience: int | None = None,
+    prior: Prior | str | Path | None = "shipped",
+    guard: bool = True,
+    seed: int | None = None,
+) -> type:
+    """A class for AutoKeras' argument `tuner=`: its own strategy, and when the search has a bug, changes of the best.
+
+    strategy: "greedy", "bayesian", "hyperband", "random", or a class of tuners. The others are those of
+    `isorun.repair.optuna`.
+    """
+    try:
+        from isorun.repair.engines.autokeras import repaired_tuner  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name != "autokeras":
+            raise
+        raise MissingExtra("autokeras", "autokeras", "repairing an AutoKeras search") from None
+    return repaired_tuner(strategy, _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed))
 
 
 def _policy(
