@@ -148,11 +148,10 @@ def expand(
     if not hasattr(trial, "suggest_categorical"):
         allowed = "the trial that Optuna gives to the objective"
         raise InputError("isorun.repair.expand asks a trial", found=repr(type(trial)), allowed=allowed)
-    for name, value in (("epochs", epochs), ("steps", steps)):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise InputError(
-                f"{name} is not understood", found=repr(value), allowed="a whole number from 1 on, or None"
-            )
+    lengths: dict[str, Any] = {"epochs": epochs, "steps": steps}
+    for name, value in lengths.items():
+        if value is not None and (type(value) is not int or value < 1):  # a bool is an int, too
+            raise InputError(f"{name} is not understood", found=repr(value), allowed="a whole number from 1 on")
     from isorun.repair.expansion.torch import expand as expand_torch  # noqa: PLC0415 - torch is an extra
 
     return expand_torch(trial, model, optimizer, epochs=epochs, steps=steps, pretrained=pretrained)

@@ -73,10 +73,10 @@ _OPTIMIZERS: Final[Mapping[str, Any]] = MappingProxyType(
         "nadam": keras.optimizers.Nadam,
     }
 )
-_EXCHANGEABLE: Final = (
-    *_OPTIMIZERS.values(),
-    *(keras.optimizers.RMSprop, keras.optimizers.Adagrad, keras.optimizers.Adadelta, keras.optimizers.Adamax),
+_EXCHANGEABLE: Final = frozenset(
+    ("SGD", "Adam", "AdamW", "Nadam", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Lion", "Lamb", "Ftrl")
 )
+"""By name: on some backends an optimizer is of a class of the same name that is made for the backend."""
 _CARRIED: Final = ("learning_rate", "clipnorm", "global_clipnorm", "clipvalue", "use_ema", "ema_momentum")
 _OF_OPTIMIZER: Final = (
     *("optimizer", "learning_rate", "momentum", "weight_decay", "clip", "end_learning_rate", "fine_tuning"),
@@ -177,15 +177,16 @@ class KerasSubject:
         return "its inputs are normalised already" if is_done else ""
 
     def _optimizer_lacks(self, _: Mapping[str, str]) -> str:
-        kind = type(self.optimizer)
-        return "" if kind in _EXCHANGEABLE else f"{kind.__name__} may do what no other optimizer does"
+        kind = type(self.optimizer).__name__
+        is_known = kind in _EXCHANGEABLE and not _is_own(self.optimizer)
+        return "" if is_known else f"{kind} may do what no other optimizer does"
 
     def _learning_rate_lacks(self, _: Mapping[str, str]) -> str:
         scheduled = isinstance(self.optimizer.get_config()["learning_rate"], Mapping)
         return "the optimizer has a schedule of its own" if scheduled else ""
 
     def _momentum_lacks(self, chosen: Mapping[str, str]) -> str:
-        kind = chosen.get("optimizer", "sgd" if isinstance(self.optimizer, keras.optimizers.SGD) else "")
+        kind = chosen.get("optimizer", "sgd" if type(self.optimizer).__name__ == "SGD" else "")
         return "" if kind == "sgd" else "only SGD has a momentum to choose"
 
     def _clip_lacks(self, _: Mapping[str, str]) -> str:
@@ -289,21 +290,21 @@ def _rebuilt(subject: KerasSubject, chosen: Mapping[str, str]) -> Any:
 
 def _replaced(layer: Any, new: Any, chosen: Mapping[str, str]) -> Any:
     """What comes in place of a layer with an activation."""
-    if "normalise" not in chosen:
-        return layers.Activation(chosen["activation"], name=layer.name) if isinstance(layer, _RECTIFYING) else new
-    parts = [layers.BatchNormalization()]
-    if isinstance(layer, _WEIGHTED):
-        activation, new.activation = new.activation, keras.activations.linear
-        return keras.Sequential([new, *parts, layers.Activation(activation)], name=layer.name)
     if isinstance(layer, _RECTIFYING) and "activation" in chosen:
-        new = layers.Activation(chosen["activation"])
-    return keras.Sequential([*parts, new], name=f"{layer.name}_normalised")
+        new = layers.Activation(chosen["activation"], name=layer.name)
+    if "normalise" not in chosen:
+        return new
+    if not isinstance(layer, _WEIGHTED):
+        return keras.Sequential([layers.BatchNormalization(), new], name=f"{layer.name}_normalised")
+    activation, new.activation = new.activation, keras.activations.linear
+    parts = [new, layers.BatchNormalization(), layers.Activation(activation)]
+    return keras.Sequential(parts, name=f"{layer.name}_normalised")
 
 
 def _changed_optimizer(optimizer: Any, chosen: Mapping[str, str]) -> Any:
     kind, config = type(optimizer), optimizer.get_config()
     wanted = _OPTIMIZERS.get(chosen.get("optimizer", ""), kind)
-    if wanted is not kind:
+    if wanted.__name__ != kind.__name__:
         carried = {key: config[key] for key in _CARRIED if config.get(key) is not None}
         decay = {"weight_decay": config["weight_decay"]} if config.get("weight_decay") else {}
         kind, config = wanted, {**carried, **decay}
