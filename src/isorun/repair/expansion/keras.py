@@ -264,7 +264,7 @@ def _draw(layer: Any, initialiser: str) -> None:
     if layer.built:
         layer.kernel.assign(layer.kernel_initializer(layer.kernel.shape, dtype=layer.kernel.dtype))
         if layer.bias is not None:
-            layer.bias.assign(keras.ops.zeros_like(layer.bias))
+            layer.bias.assign(keras.ops.zeros(layer.bias.shape, dtype=layer.bias.dtype))
 
 
 def _rebuilt(subject: KerasSubject, chosen: Mapping[str, str]) -> Any:
