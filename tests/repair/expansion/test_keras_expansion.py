@@ -292,4 +292,4 @@ def test_mistakes_are_said():
     with pytest.raises(InputError, match="a hypermodel is expanded"):
         hypermodel("model")
     with pytest.raises(InputError, match="pretrained is not understood"):
-        hypermodel(dense(), pretrained=3)
+        hypermodel(dense(), pretrained=3).build(chosen())
