@@ -28,9 +28,10 @@ from isorun.repair.engines.keras_folders import (
     read_json,
     unreadable_trial,
 )
+from isorun.repair.expansion import OFFERS
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Proposal
-from isorun.repair.searches import Search, is_offered
+from isorun.repair.searches import KEEP, OFFERED, Search, is_offered
 from isorun.worker.watching import Watcher, watch
 
 __all__ = ["RepairedOracle", "RepairedTuner", "attach", "check", "continue_search", "mend"]
@@ -50,6 +51,7 @@ class _Attachment:
         self.running = ""
         self.watcher: Watcher | None = None
         self.offered: dict[str, list[Any]] = {}
+        self.left_out: dict[str, str] = {}
         self.longest: float | None = None
         self._notes: dict[str, dict[str, Any]] = {}
 
@@ -101,7 +103,7 @@ class _Attachment:
             trace = Trace.of_rows(watcher.rows, parameters=trial.hyperparameters.values)
             told["symptoms"] = symptoms_of(trace)._asdict()
         if self.offered:
-            told["offered"] = self.offered
+            told |= {"offered": self.offered, "left_out": self.left_out}
         self.note(trial.trial_id, **told)
 
     def built(self, hp: Any, model: Any) -> Any:
@@ -113,9 +115,18 @@ class _Attachment:
             self.watcher = watch(model)
         return model
 
-    def _expanded(self, hp: Any, model: Any) -> Any:  # noqa: ARG002
+    def _expanded(self, hp: Any, model: Any) -> Any:
         """Declared on a copy: what is offered is no part of the engine's space, only a value of trials that have it."""
-        return model
+        declared = {one.name: list(one.values) for one in hp.space if is_offered(one.name)}
+        if declared or not (hasattr(model, "fit") and hasattr(model, "layers")):
+            self.offered = declared  # by the user's own `expansion.hypermodel`
+            return model
+        from isorun.repair.expansion.keras import expand_built  # noqa: PLC0415 - Keras is there: it built the model
+
+        expanded = expand_built(hp.copy(), model)
+        self.offered = {name: [KEEP, *OFFERS[name.removeprefix(OFFERED)]] for name in expanded.offered}
+        self.left_out = dict(expanded.left_out)
+        return expanded.model
 
 
 def write_whole(path: Path, document: Any) -> None:
