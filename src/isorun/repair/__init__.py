@@ -16,8 +16,18 @@ from isorun.errors import InputError, MissingExtra
 if TYPE_CHECKING:
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.priorities import Prior
+    from isorun.repair.racing import race
 
-__all__ = ["note", "optuna"]
+__all__ = ["note", "optuna", "race"]
+
+
+def __getattr__(name: str) -> Any:
+    """`race`, which loads the statistics when it is first asked for."""
+    if name == "race":
+        from isorun.repair.racing import race  # noqa: PLC0415 - as said
+
+        return race
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def optuna(
