@@ -117,16 +117,17 @@ def searched(rng, trials, repeats, *, better=None, lead=0.0, spread=0.0):
     means, sds = np.zeros(trials), np.exp(rng.normal(0.0, spread, trials))
     if better is not None:
         means[better] = lead
-    rule, known = RaceRule(repeats, candidates=trials), []
-    for number in range(trials):
-        known.append(runs(number, rng.normal(means[number], sds[number])))
-        while wanted := (standing := standing_of(known, rule)).wanted:
+    rule, best, wrong, extra = RaceRule(repeats, candidates=trials), runs(0, rng.normal(0.0, sds[0])), False, 0
+    for number in range(1, trials):
+        pair = {best.number: best, number: runs(number, rng.normal(means[number], sds[number]))}
+        while wanted := (standing := standing_of(list(pair.values()), rule)).wanted:
             for trial, repeat in wanted:
-                known[trial].scores[repeat] = rng.normal(means[trial], sds[trial])
-                known[trial].ended[repeat] = True
-    called = [(one, other) for one, other, verdict in standing.races if verdict == "better"]
-    wrong = any(means[one] <= means[other] for one, other in called)
-    return wrong, standing.best == better, sum(len(one.scores) for one in known) - trials
+                pair[trial].scores[repeat] = rng.normal(means[trial], sds[trial])
+                pair[trial].ended[repeat] = True
+                extra += 1
+        wrong |= standing.best == number and bool(means[number] <= means[best.number])
+        best = pair[standing.best]
+    return wrong, best.number == better, extra
 
 
 def simulated(searches, seed, *arguments, **options):
