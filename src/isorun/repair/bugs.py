@@ -20,7 +20,7 @@ from typing import Any, Final
 from isorun.repair.actions import size_of
 from isorun.repair.searches import Configuration, Search, Trial
 
-__all__ = ["BUGS", "Bug", "Limits", "find_bugs", "patience_of"]
+__all__ = ["BUGS", "Bug", "Limits", "find_bugs", "patience_of", "stall_limit"]
 
 BUGS: Final = (
     "performance",
@@ -147,15 +147,28 @@ def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
         yield Bug("ineffective-search", last.number + 1, evidence)
 
 
-def _stalled(search: Search, limits: Limits, now: float | None) -> Iterator[Bug]:
-    """Longer than ten times the median, than four spreads on the log scale, and than a quarter of the time there is."""
-    taken = [trial.seconds for trial in search.trials if trial.state == "finished" and trial.seconds]
+def stall_limit(search: Search, limits: Limits = Limits()) -> float | None:  # noqa: B008
+    """Seconds after which a trial is stalled; None while too few have finished to say.
+
+    Ten times the median, four spreads on the log scale, and a quarter of the time there is, whichever is longest.
+    """
+    taken = _durations(search)
     if len(taken) < _ENOUGH_TO_JUDGE:
+        return None
+    median = statistics.median(taken)
+    spread = 1.4826 * statistics.median(abs(math.log(seconds / median)) for seconds in taken)
+    return max(_LONGER * median, median * math.exp(_SPREADS * spread), (limits.time_limit or 0.0) / 4)
+
+
+def _durations(search: Search) -> list[float]:
+    return [trial.seconds for trial in search.trials if trial.state == "finished" and trial.seconds]
+
+
+def _stalled(search: Search, limits: Limits, now: float | None) -> Iterator[Bug]:
+    taken, limit = _durations(search), stall_limit(search, limits)
+    if limit is None:
         return
     median = statistics.median(taken)
-    logs = [math.log(seconds) for seconds in taken]
-    spread = 1.4826 * statistics.median(abs(value - math.log(median)) for value in logs)
-    limit = max(_LONGER * median, median * math.exp(_SPREADS * spread), (limits.time_limit or 0.0) / 4)
     for trial in search.trials:
         seconds = trial.seconds
         if trial.state == "running" and trial.started is not None and now is not None:
