@@ -19,10 +19,11 @@ from isorun.errors import InputError, MissingExtra
 if TYPE_CHECKING:
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.priorities import Prior
+    from isorun.repair.racing import race
 
-__all__ = ["autokeras", "expand", "keras_tuner", "note", "optuna"]
+__all__ = ["autokeras", "expand", "keras_tuner", "note", "optuna", "race"]
 
-_ELSEWHERE: Final = {"expand": "isorun.repair.expansion"}
+_ELSEWHERE: Final = {"expand": "isorun.repair.expansion", "race": "isorun.repair.racing"}
 """Where a name comes from that is imported when it is first asked for."""
 
 
