@@ -65,7 +65,7 @@ def test_counts_from_elsewhere_are_told_with_the_trust_in_them():
     rows = [PriorRow(edit(OPERATIONS[0], best, other), UNKNOWN_SYMPTOMS, 40, 30) for other in "abcd" if other != best]
     told = diagnose(found, Prior(tuple(rows)), now=0)
     assert 0 < told.to_json()["trust_in_prior"] < 1
-    assert "elsewhere it improved 75 % of 40 trainings" in told.to_json()["actions"][0]["why"]
+    assert "it improved 30 of 40 trainings elsewhere" in told.to_json()["actions"][0]["why"]
     assert told.to_json()["actions"][0]["parameter"] == "op0"
 
 

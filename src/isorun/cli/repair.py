@@ -1,7 +1,7 @@
 """What is wrong with an AutoML search, why, and what to try next; and going on with it, repaired.
 
 isorun repair sqlite:///study.db --study NAME          a finished, running or killed search
-isorun repair journal:study.log --study NAME --target 0.9 --patience 20
+isorun repair journal:study.log --study NAME --target 0.9 --patience 20 --html search.html
 isorun repair sqlite:///study.db --study NAME --continue 15 --objective train.py:objective
 
 Ends with 3 when a bug is found.
@@ -21,6 +21,7 @@ from isorun.errors import InputError, MissingExtra, UsageError
 
 if TYPE_CHECKING:
     from isorun.repair.bugs import Limits
+    from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.priorities import Prior
 
 __all__ = ["declare", "execute"]
@@ -43,36 +44,50 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--objective", metavar="FILE.py:FUNCTION", help=about)
     about = "with --continue: first try trials again that are marked running and whose process is gone"
     parser.add_argument("--requeue", action="store_true", help=about)
+    parser.add_argument("--html", metavar="FILE", help="also write one self-contained page")
     cli.declare_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Examine the search, go on with it where asked to, and tell."""
-    try:
-        from isorun.repair.engines.optuna import read_search
-    except ModuleNotFoundError as error:
-        if error.name != "optuna":
-            raise
-        raise MissingExtra("optuna", "optuna", "examining an Optuna study") from None
+    from isorun import repair
     from isorun.repair.bugs import Limits
-    from isorun.repair.diagnosis import diagnose
     from isorun.repair.priors import prior_of
 
-    limits = Limits(options.target, options.time_limit, options.patience)
     prior = prior_of(None if options.prior == "none" else options.prior)
     if options.more is not None or options.requeue or options.objective:
-        _continue(options, limits, prior)
-    search = read_search(options.storage, options.study, prior.noise if prior else 0.0)
-    told = diagnose(search, prior, limits)
+        _continue(options, Limits(options.target, options.time_limit, options.patience), prior)
+    told = repair.examine(
+        options.storage,
+        options.study,
+        target=options.target,
+        time_limit=options.time_limit,
+        patience=options.patience,
+        prior=prior,
+    )
+    if options.html:
+        _write_page(told, options.html)
     if options.json:
         cli.print_json(told.to_json())
     else:
-        cli.show(told.view())
+        written = f"\nwritten: {options.html}\n" if options.html else ""
+        cli.show_text(told.view().text(colour=cli.wants_colour(), width=cli.terminal_width()) + written)
     return 3 if told.bugs else 0
 
 
+def _write_page(told: SearchDiagnosis, path: str) -> None:
+    from isorun.repair.diagnosis import search_view
+    from isorun.report import html
+
+    page = html.render_view(f"{told.search.engine} study {told.search.name}", "isorun repair", search_view(told))
+    cli.write_file(path, page)
+
+
 def _continue(options: argparse.Namespace, limits: Limits, prior: Prior | None) -> None:
-    import optuna
+    try:
+        import optuna
+    except ModuleNotFoundError:
+        raise MissingExtra("optuna", "optuna", "going on with an Optuna study") from None
 
     from isorun.repair.engines.optuna import RepairSampler, continue_study, open_study, requeue
 

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from isorun.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
+    from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.priorities import Prior
+    from isorun.repair.searches import Search
 
-__all__ = ["note", "optuna"]
+__all__ = ["examine", "note", "optuna"]
 
 
 def optuna(
@@ -54,6 +56,39 @@ def optuna(
         raise InputError("begin is not understood", found=repr(begin), allowed='"bug", or the number of a trial')
     limits = Limits(target=target, time_limit=time_limit, patience=patience)
     return RepairSampler(sampler, begin=begin, limits=limits, prior=prior_of(prior), guard=guard, seed=seed)
+
+
+def examine(
+    where: str,
+    study: str | None = None,
+    *,
+    target: float | None = None,
+    time_limit: float | None = None,
+    patience: int | None = None,
+    prior: Prior | str | Path | None = "shipped",
+) -> SearchDiagnosis:
+    """What is wrong with a search that is finished, running or was killed, and what to try next. Nothing is written.
+
+    where: a storage as `isorun repair` takes it, such as sqlite:///study.db. study: its name; none where there is one.
+    """
+    from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
+    from isorun.repair.diagnosis import diagnose  # noqa: PLC0415 - as above
+    from isorun.repair.priors import prior_of  # noqa: PLC0415 - as above
+
+    known = prior_of(prior)
+    search = _read(where, study, known.noise if known else 0.0)
+    return diagnose(search, known, Limits(target, time_limit, patience), where=where)
+
+
+def _read(where: str, study: str | None, noise: float) -> Search:
+    """The search that a storage holds, by the engine that it is a storage of."""
+    try:
+        from isorun.repair.engines.optuna import read_search  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        raise MissingExtra("optuna", "optuna", "examining an Optuna study") from None
+    return read_search(where, study, noise)
 
 
 def note(trial: Any, watched: Any, **curves: Any) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from isorun.repair.actions import size_of
 from isorun.repair.searches import Configuration, Search, Trial
 
-__all__ = ["BUGS", "Bug", "Limits", "find_bugs", "patience_of"]
+__all__ = ["BUGS", "Bug", "Limits", "elapsed", "find_bugs", "patience_of", "stalled_trials"]
 
 BUGS: Final = (
     "performance",
@@ -82,10 +82,10 @@ def _performance(search: Search, limits: Limits) -> Iterator[Bug]:
     if target is None or best is None or _reaches(search, best, target):
         return
     if limits.time_limit is not None:
-        late = [trial for trial, spent in zip(search.trials, _spent(search), strict=True) if spent > limits.time_limit]
+        late = [trial for trial, spent in zip(search.trials, elapsed(search), strict=True) if spent > limits.time_limit]
         if late:
             evidence = f"the best score {_number(best.score)} (trial {best.number}) is short of the target "
-            evidence += f"{target:g} after {_spent(search)[-1]:.0f} s; the limit is {limits.time_limit:g} s"
+            evidence += f"{target:g} after {elapsed(search)[-1]:.0f} s; the limit is {limits.time_limit:g} s"
             yield Bug("performance", late[0].number, evidence)
     elif len(search.scored) >= _PROJECTED_FROM:
         yield from _projected(search, best, target)
@@ -107,7 +107,7 @@ def _reaches(search: Search, best: Trial, target: float) -> bool:
     return search.gain(best) >= (target if search.direction == "higher" else -target)
 
 
-def _spent(search: Search) -> list[float]:
+def elapsed(search: Search) -> list[float]:
     """Seconds from the start of the search to the end of each trial, as far as engines keep time."""
     start = min((trial.started for trial in search.trials if trial.started is not None), default=0.0)
     total, spent = 0.0, []
@@ -147,8 +147,11 @@ def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
         yield Bug("ineffective-search", last.number + 1, evidence)
 
 
-def _stalled(search: Search, limits: Limits, now: float | None) -> Iterator[Bug]:
-    """Longer than ten times the median, than four spreads on the log scale, and than a quarter of the time there is."""
+def stalled_trials(search: Search, limits: Limits, now: float | None) -> Iterator[tuple[Trial, str]]:
+    """Trials that take longer than the others, with the evidence.
+
+    Longer than ten times the median, than four spreads on the log scale, and than a quarter of the time there is.
+    """
     taken = [trial.seconds for trial in search.trials if trial.state == "finished" and trial.seconds]
     if len(taken) < _ENOUGH_TO_JUDGE:
         return
@@ -165,8 +168,13 @@ def _stalled(search: Search, limits: Limits, now: float | None) -> Iterator[Bug]
             evidence = f"trial {trial.number} {'has been running for' if runs else 'took'} {seconds:.3g} s; the median "
             evidence += f"of {len(taken)} finished trials is {median:.3g} s"
             evidence += ": it hangs, or its process is gone" if runs else ""
-            yield Bug("stalled-trial", trial.number, evidence)
-            return
+            yield trial, evidence
+
+
+def _stalled(search: Search, limits: Limits, now: float | None) -> Iterator[Bug]:
+    for trial, evidence in stalled_trials(search, limits, now):
+        yield Bug("stalled-trial", trial.number, evidence)
+        return
 
 
 def _duplicates(search: Search) -> Iterator[Bug]:

@@ -117,7 +117,7 @@ class Trial:
     """One configuration that was tried.
 
     score: as the engine holds it; none for a trial that has not finished. symptoms: A, C, G, W. origin: the trial that
-    it changes, where isorun proposed it.
+    it changes, where isorun proposed it; chance: the probability to improve that was foretold then.
     """
 
     number: int
@@ -130,6 +130,7 @@ class Trial:
     why_failed: str = ""
     proposed_by: str = ""
     origin: int | None = None
+    chance: float | None = None
 
     @property
     def configuration(self) -> Configuration:

@@ -126,9 +126,10 @@ def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], *, higher: bool) ->
         seconds=duration.total_seconds() if duration is not None else None,
         started=started.timestamp() if started is not None else None,
         symptoms=_symptoms(frozen, higher=higher) if state in _OVER else UNKNOWN_SYMPTOMS,
-        why_failed=str(frozen.user_attrs.get(_WHY, "")),
+        why_failed=str(frozen.user_attrs.get(_WHY, "infeasible: it breaks a constraint" if infeasible else "")),
         proposed_by="isorun" if proposal else "",
         origin=proposal.get("origin"),
+        chance=proposal.get("chance"),
     )
 
 
@@ -297,6 +298,7 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
         configuration = sorted([name, repr(value)] for name, value in plan.action.parameters.items())
         edits = [[one.parameter, one.before, one.after] for one in plan.action.edits]
         claim = {"origin": plan.origin, "edits": edits, "configuration": configuration, "trust": round(plan.trust, 3)}
+        claim |= {} if plan.chance is None else {"chance": round(plan.chance, 4)}
         try:
             study.set_user_attr(f"{_PROPOSAL}{number}", claim)
         except AttributeError:  # as above: nothing can be written under Hyperband, and nothing depends on it
