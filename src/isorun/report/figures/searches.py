@@ -167,7 +167,7 @@ def _progress(
     y, edge = _score_axis(story, below=len(steps) < len(story.marks))
     curve = BestCurve(
         "best so far",
-        tuple((places[one.number], one.score or 0.0, f"trial {one.number}") for one in steps),
+        tuple((places[one.number], _inside(story, one, edge), f"trial {one.number}") for one in steps),
         max(places.values()),
     )
     drawn = list(_dots(story, places, y, edge))
@@ -216,19 +216,23 @@ def _dots(story: SearchStory, places: Mapping[int, float], y: Axis, edge: float)
     scored = story.scored
     others = _thinned([mark for mark in scored if mark.number not in steps], _MOST_DOTS)
     small = len(scored) > 4 * _MOST_COLUMNS
-    worse = min if story.direction == "higher" else max
     for mark in [*others, *(mark for mark in scored if mark.number in steps)]:
-        score = mark.score or 0.0
-        at = edge if worse(score, edge) == score else score
         by = "proposed by isorun" if mark.proposed else "the engine's own"
-        words = f"trial {mark.number}: {significant(score, 5)}, {by}"
+        words = f"trial {mark.number}: {significant(mark.score, 5)}, {by}"
         shape, series = (Shape.DIAMOND, _ISORUN) if mark.proposed else (Shape.CIRCLE, _ENGINE)
-        yield Dot(places[mark.number], at, shape, series, words, small=small and mark.number not in steps)
+        at, tiny = _inside(story, mark, edge), small and mark.number not in steps
+        yield Dot(places[mark.number], at, shape, series, words, small=tiny)
     without = [mark for mark in story.marks if mark.score is None and mark.state != "waiting"]
     for mark in _thinned(without, _MOST_BELOW):
         shape = _SHAPES_WITHOUT.get(mark.state, Shape.CROSS)
         words = f"trial {mark.number}: {_WORDS.get(mark.state, mark.state)}"
         yield Dot(places[mark.number], y.low + 0.02 * (y.high - y.low), shape, _WITHOUT, words)
+
+
+def _inside(story: SearchStory, mark: TrialMark, edge: float) -> float:
+    """Where a score is drawn: one that is worse than the edge lies on it."""
+    better = max if story.direction == "higher" else min
+    return better(mark.score or 0.0, edge)
 
 
 def _thinned(marks: Sequence[TrialMark], most: int) -> list[TrialMark]:
