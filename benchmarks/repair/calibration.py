@@ -86,7 +86,9 @@ def _row(name: str, told: Sequence[Foretold]) -> dict[str, Any]:
     off = max((abs(one["foretold"] - one["improved"]) for one in many), default=0.0)
     chances, improved = (np.array(column, dtype=float) for column in zip(*told, strict=True))
     brier, base = np.mean((chances - improved) ** 2), improved.mean()
-    tables = "; ".join(f"{100 * one['foretold']:.0f} → {100 * one['improved']:.0f} ({one['tries']:.0f})" for one in tenths)
+    tables = "; ".join(
+        f"{100 * one['foretold']:.0f} → {100 * one['improved']:.0f} ({one['tries']:.0f})" for one in tenths
+    )
     return {
         "name": f"{name}: farthest tenth off",
         "measured": round(100 * off, 1),

@@ -36,6 +36,10 @@ _LEAST_PATIENCE: Final = 10
 _MISSED: Final = 0.05
 _LONGER: Final = 10.0
 _SPREADS: Final = 4.0
+_LONGEST: Final = 3.0
+_MOST_LOG: Final = 700.0
+_BY_CHANCE: Final = 0.01
+_CLUE_BY_CHANCE: Final = 0.2
 _SAME_FAILURES: Final = 3
 _NOTHING_NEW: Final = 20
 _DUPLICATES: Final = 3
@@ -150,7 +154,9 @@ def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
 def stalled_trials(search: Search, limits: Limits, now: float | None) -> Iterator[tuple[Trial, str]]:
     """Trials that take longer than the others, with the evidence.
 
-    Longer than ten times the median, than four spreads on the log scale, and than a quarter of the time there is.
+    Longer than ten times the median, than a quarter of the time there is, and than four spreads on the log scale. Of
+    one that runs still, three times the longest so far are enough: where times differ as models' sizes do, spreads
+    are so wide that a hang would go unseen for long.
     """
     taken = [trial.seconds for trial in search.trials if trial.state == "finished" and trial.seconds]
     if len(taken) < _ENOUGH_TO_JUDGE:
@@ -158,11 +164,14 @@ def stalled_trials(search: Search, limits: Limits, now: float | None) -> Iterato
     median = statistics.median(taken)
     logs = [math.log(seconds) for seconds in taken]
     spread = 1.4826 * statistics.median(abs(value - math.log(median)) for value in logs)
-    limit = max(_LONGER * median, median * math.exp(_SPREADS * spread), (limits.time_limit or 0.0) / 4)
+    least = max(_LONGER * median, (limits.time_limit or 0.0) / 4)
+    wide = median * math.exp(min(_SPREADS * spread, _MOST_LOG))
     for trial in search.trials:
         seconds = trial.seconds
         if trial.state == "running" and trial.started is not None and now is not None:
             seconds = now - trial.started
+        hangs = trial.state == "running" and len(taken) >= _LEAST_PATIENCE
+        limit = max(least, min(wide, _LONGEST * max(taken)) if hangs else wide)
         if seconds is not None and seconds > limit and trial.state != "waiting":
             runs = trial.state == "running"
             evidence = f"trial {trial.number} {'has been running for' if runs else 'took'} {seconds:.3g} s; the median "
@@ -203,7 +212,7 @@ def _repeated_failure(search: Search) -> Iterator[Bug]:
     reasons = Counter(_last_line(trial) for trial in failed)
     for reason, times in reasons.most_common(1):
         same = [trial for trial in failed if _last_line(trial) == reason]
-        guilty = _guilty(search, same)
+        guilty = _guilty(search, same, sure=not reason)
         if times >= _SAME_FAILURES and (reason or guilty):
             evidence = f"{times} trials failed with {reason!r}" if reason else f"{times} trials failed"
             evidence += f", among them {guilty}" if guilty else ""
@@ -215,20 +224,33 @@ def _last_line(trial: Trial) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def _guilty(search: Search, failed: Sequence[Trial]) -> str:
-    """The value that most of its trials fail with, where there is one."""
+def _guilty(search: Search, failed: Sequence[Trial], *, sure: bool) -> str:
+    """The value that most of its trials fail with, where there is one. sure: beyond chance, of all values there are."""
     over = [trial for trial in search.trials if trial.is_over]
-    shares = []
+    found, looked = [], 0
     for parameter in search.space:
-        labels = Counter(
+        have = [trial for trial in over if parameter.name in trial.parameters]
+        among = Counter(parameter.label(trial.parameters[parameter.name]) for trial in have)
+        fails = Counter(
             parameter.label(trial.parameters[parameter.name]) for trial in failed if parameter.name in trial.parameters
         )
-        for label, times in labels.items():
-            have = [trial for trial in over if parameter.name in trial.parameters]
-            among = sum(parameter.label(trial.parameters[parameter.name]) == label for trial in have)
-            if times >= _SAME_FAILURES and times > among / 2:
-                shares.append((times / among, times, f"{times} of {among} with {parameter.name} {label}"))
-    return max(shares)[2] if shares else ""
+        looked += len(among)
+        for label, times in fails.items():
+            if times >= _SAME_FAILURES and times > among[label] / 2:
+                chance = _at_least(times, among[label], fails.total(), len(have))
+                found.append((chance, -times, f"{times} of {among[label]} with {parameter.name} {label}"))
+    chance, _, words = min(found, default=(1.0, 0, ""))
+    return words if chance < (_BY_CHANCE / looked if sure else _CLUE_BY_CHANCE) else ""
+
+
+def _at_least(times: int, drawn: int, marked: int, whole: int) -> float:
+    """The chance that so many of those drawn are marked ones, if it has nothing to do with being drawn."""
+    ways = sum(
+        math.comb(marked, some) * math.comb(whole - marked, drawn - some)
+        for some in range(times, min(drawn, marked) + 1)
+        if drawn - some <= whole - marked
+    )
+    return ways / math.comb(whole, drawn)
 
 
 def _exhausted(search: Search) -> Iterator[Bug]:
