@@ -23,7 +23,7 @@ from repair.tables import TrainingTable, hpobench, nasbench201
 
 __all__ = ["measure"]
 
-_SEEDS: Final = range(20)
+_SEEDS: Final = range(10)
 _STOPS: Final = (5, 10, 20, 40)
 _SHOWN: Final = 8
 _OFF_BY: Final = 0.1
@@ -73,10 +73,11 @@ def _proposed(table: TrainingTable, prior: Prior | None, seed: int) -> list[Fore
     sampler = isorun.repair.optuna(optuna.samplers.TPESampler(seed=seed), begin=5, prior=prior, seed=seed)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.optimize(lambda trial: table.drawn(suggested(trial, table), rng), n_trials=_STOPS[-1])
-    search = search_of(study)
+    search = replace(search_of(study), noise=table.noise)
     by_number = {trial.number: trial for trial in search.trials}
     made = [trial for trial in search.trials if trial.chance is not None and trial.origin is not None]
-    return [(one.chance or 0.0, (one.score or 0) > (by_number[one.origin or 0].score or 0)) for one in made]
+    pairs = [(one, by_number[one.origin or 0]) for one in made]
+    return [(one.chance or 0.0, search.gain(one) > search.gain(origin) + search.margin) for one, origin in pairs]
 
 
 def _row(name: str, told: Sequence[Foretold]) -> dict[str, Any]:
