@@ -142,12 +142,12 @@ def _failures(table: TrainingTable, rng: np.random.Generator) -> Iterator[Case]:
     """Failures at random with words of their own or none, and failures of one value, with the same words or none."""
     search = _drawn(table, rng)
     for share in (0.05, 0.15):
-        for words in (False, True):
+        for own in (False, True):
             chance = [(trial, rng.random() < share) for trial in search.trials]
             failed = [
                 _failed(trial, f"error {trial.number}" if words else "") if hit else trial for trial, hit in chance
             ]
-            told = "each its own words" if words else "no words"
+            told = "each its own words" if own else "no words"
             name = f"repeated-failure ({100 * share:.0f} % fail at random, {told})"
             yield name, False, "repeated-failure" in _raised(replace(search, trials=tuple(failed)))
     parameter = search.space[int(rng.integers(len(search.space)))]

@@ -22,7 +22,7 @@ from isorun.session import runs_folder
 from isorun.store import AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
-from isorun.workflow import opened, recorded
+from isorun.workflow import known_to, opened, recorded
 
 __all__ = ["RunInProgress", "Status", "status"]
 
@@ -100,7 +100,7 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
         declared, place = (None, store) if study is None else stack.enter_context(opened(study, store))
         found = stack.enter_context(recorded(place, declared))
         holders = found.holders()
-        cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared, found.key)}
+        cells = {} if declared is None else {cell.id: cell for cell in cells_of(known_to(declared, found))}
         asked = None if declared is None else tuple(cells)
         finished, tried = found.finished(asked), {run_id.rpartition("-")[0] for run_id in found.run_ids(asked)}
         runs = runs_folder(found, declared.folder if declared else ".")

@@ -272,6 +272,12 @@ def test_a_metric_that_no_run_logged_is_told_with_those_that_were(shell):
     assert "[metric-not-logged]" in done.stdout
     assert "test_acc" in done.stdout.split("[metric-not-logged]")[1]
     assert "no tset_acc" in done.stderr
+    assert "did you mean 'test_acc'?" in done.stdout
+    assert done.returncode == 1
+    again = shell("run", "-n", 2, "--metric", "tset_acc", "--", "python", "t.py")
+    assert "[metric-not-logged]" in again.stdout, "also where nothing was missing"
+    assert again.returncode == 1
+    assert shell("run", "-n", 2, "--metric", "test_acc", "--", "python", "t.py").returncode == 0
 
 
 def test_a_script_in_place_of_a_study_gets_the_command_that_runs_it(shell):

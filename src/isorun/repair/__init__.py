@@ -1,6 +1,7 @@
 """Repair: AutoML searches that are stuck or waste time, seen, explained, and put right.
 
     study = optuna.create_study(sampler=isorun.repair.optuna(TPESampler()))
+    tuner = isorun.repair.keras_tuner(kt.BayesianOptimization(...))
 
 A search is read from its engine (`searches.py`), its bugs are found (`bugs.py`), actions on its best trial
 (`actions.py`) are drawn by the chance that they improve it (`priorities.py`), and all is told (`diagnosis.py`).
@@ -8,8 +9,9 @@ A search is read from its engine (`searches.py`), its bugs are found (`bugs.py`)
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import InputError, MissingExtra
 
@@ -19,7 +21,16 @@ if TYPE_CHECKING:
     from isorun.repair.priorities import Prior
     from isorun.repair.searches import Search
 
-__all__ = ["examine", "note", "optuna"]
+__all__ = ["examine", "expand", "keras_tuner", "note", "optuna"]
+
+_ELSEWHERE: Final = {"expand": "isorun.repair.expansion"}
+"""Where a name comes from that is imported when it is first asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ELSEWHERE:
+        return getattr(importlib.import_module(_ELSEWHERE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has: {', '.join(__all__)}")
 
 
 def optuna(
@@ -51,6 +62,32 @@ def optuna(
         allowed = "an Optuna sampler, such as optuna.samplers.TPESampler()"
         raise InputError("isorun.repair.optuna goes around a sampler", found=repr(sampler), allowed=allowed)
     return RepairSampler(sampler, _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed))
+
+
+def keras_tuner(
+    tuner: Any,
+    *,
+    begin: str | int = "bug",
+    target: float | None = None,
+    time_limit: float | None = None,
+    patience: int | None = None,
+    prior: Prior | str | Path | None = "shipped",
+    guard: bool = True,
+    seed: int | None = None,
+) -> Any:
+    """Your tuner, of any class: its trials are watched, and when the search has a bug, they change the best one.
+
+    The tuner that is given is the one that is returned. The arguments are those of `isorun.repair.optuna`.
+    """
+    try:
+        from isorun.repair.engines.keras_tuner import attach, check  # noqa: PLC0415 - an extra
+
+        check(tuner)
+    except ModuleNotFoundError as error:
+        if error.name not in ("keras_tuner", "keras", "six"):
+            raise
+        raise MissingExtra("keras-tuner", "keras-tuner", "repairing a KerasTuner search") from None
+    return attach(tuner, _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed))
 
 
 def _policy(
@@ -96,6 +133,10 @@ def examine(
 
 def _read(where: str, study: str | None, noise: float) -> Search:
     """The search that a storage holds, by the engine that it is a storage of."""
+    if where.startswith("keras-tuner:"):
+        from isorun.repair.engines import keras_folders  # noqa: PLC0415 - as above
+
+        return keras_folders.read_search(Path(where.removeprefix("keras-tuner:")), noise)
     try:
         from isorun.repair.engines.optuna import read_search  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from isorun.repair.actions import size_of
 from isorun.repair.searches import Configuration, Search, Trial
 
-__all__ = ["BUGS", "Bug", "Limits", "elapsed", "find_bugs", "patience_of", "stalled_trials"]
+__all__ = ["BUGS", "Bug", "Limits", "elapsed", "find_bugs", "patience_of", "stall_limit", "stalled_trials"]
 
 BUGS: Final = (
     "performance",
@@ -151,27 +151,39 @@ def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
         yield Bug("ineffective-search", last.number + 1, evidence)
 
 
-def stalled_trials(search: Search, limits: Limits, now: float | None) -> Iterator[tuple[Trial, str]]:
-    """Trials that take longer than the others, with the evidence.
+def stall_limit(search: Search, limits: Limits = Limits(), *, running: bool = False) -> float | None:  # noqa: B008
+    """Seconds after which a trial is stalled; None while too few have finished to say.
 
-    Longer than ten times the median, than a quarter of the time there is, and than four spreads on the log scale. Of
-    one that runs still, three times the longest so far are enough: where times differ as models' sizes do, spreads
-    are so wide that a hang would go unseen for long.
+    Ten times the median, four spreads on the log scale, and a quarter of the time there is, whichever is longest. Of a
+    trial that runs still, three times the longest so far do for the spreads: where times differ as models' sizes do,
+    spreads are so wide that a hang would go unseen for long.
     """
-    taken = [trial.seconds for trial in search.trials if trial.state == "finished" and trial.seconds]
+    taken = _durations(search)
     if len(taken) < _ENOUGH_TO_JUDGE:
+        return None
+    median = statistics.median(taken)
+    spread = 1.4826 * statistics.median(abs(math.log(seconds / median)) for seconds in taken)
+    wide = median * math.exp(min(_SPREADS * spread, _MOST_LOG))
+    if running and len(taken) >= _LEAST_PATIENCE:
+        wide = min(wide, _LONGEST * max(taken))
+    return max(_LONGER * median, wide, (limits.time_limit or 0.0) / 4)
+
+
+def _durations(search: Search) -> list[float]:
+    return [trial.seconds for trial in search.trials if trial.state == "finished" and trial.seconds]
+
+
+def stalled_trials(search: Search, limits: Limits, now: float | None) -> Iterator[tuple[Trial, str]]:
+    """Trials that take longer than that, with the evidence."""
+    taken, ended, hangs = _durations(search), stall_limit(search, limits), stall_limit(search, limits, running=True)
+    if ended is None or hangs is None:
         return
     median = statistics.median(taken)
-    logs = [math.log(seconds) for seconds in taken]
-    spread = 1.4826 * statistics.median(abs(value - math.log(median)) for value in logs)
-    least = max(_LONGER * median, (limits.time_limit or 0.0) / 4)
-    wide = median * math.exp(min(_SPREADS * spread, _MOST_LOG))
     for trial in search.trials:
         seconds = trial.seconds
         if trial.state == "running" and trial.started is not None and now is not None:
             seconds = now - trial.started
-        hangs = trial.state == "running" and len(taken) >= _LEAST_PATIENCE
-        limit = max(least, min(wide, _LONGEST * max(taken)) if hangs else wide)
+        limit = hangs if trial.state == "running" else ended
         if seconds is not None and seconds > limit and trial.state != "waiting":
             runs = trial.state == "running"
             evidence = f"trial {trial.number} {'has been running for' if runs else 'took'} {seconds:.3g} s; the median "

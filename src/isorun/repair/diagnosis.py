@@ -53,10 +53,8 @@ _CONDITIONS: Final = (
     {"exploding": "whose weights explode", "normal": "whose weights stay finite"},
 )
 """The words for A, C, G and W in a condition."""
-_GO_ON: Final = {
-    "keras-tuner": "tuner = isorun.repair.keras_tuner(tuner) in the script that makes it, with overwrite=False",
-    "autokeras": 'tuner=isorun.repair.autokeras("greedy") in the script that makes it, with overwrite=False',
-}
+_CODE: Final = {"optuna": ("--objective", "train.py:objective"), "keras-tuner": ("--tuner", "train.py:tuner")}
+"""How the function is named that makes an engine's trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +242,10 @@ def _command(told: SearchDiagnosis, *more: str) -> str:
 
 
 def _continued(told: SearchDiagnosis, *more: str) -> str:
-    known = told.go_on or _GO_ON.get(told.search.engine.replace("_", "-"), "")
-    return known or _command(told, "--continue", str(_MORE), "--objective", "train.py:objective", *more)
+    if told.go_on:
+        return told.go_on
+    code = _CODE.get(told.search.engine, _CODE["optuna"])
+    return _command(told, "--continue", str(_MORE), *code, *(more if told.search.engine == "optuna" else ()))
 
 
 def _bug_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
