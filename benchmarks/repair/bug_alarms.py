@@ -144,9 +144,7 @@ def _failures(table: TrainingTable, rng: np.random.Generator) -> Iterator[Case]:
     for share in (0.05, 0.15):
         for own in (False, True):
             chance = [(trial, rng.random() < share) for trial in search.trials]
-            failed = [
-                _failed(trial, f"error {trial.number}" if words else "") if hit else trial for trial, hit in chance
-            ]
+            failed = [_failed(trial, f"error {trial.number}" if own else "") if hit else trial for trial, hit in chance]
             told = "each its own words" if own else "no words"
             name = f"repeated-failure ({100 * share:.0f} % fail at random, {told})"
             yield name, False, "repeated-failure" in _raised(replace(search, trials=tuple(failed)))

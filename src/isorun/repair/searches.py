@@ -95,6 +95,13 @@ class Search:
     noise: float = 0.0
     noise_from: str = field(default="", compare=False)
 
+    def __post_init__(self) -> None:
+        """The noise of a prior is that of accuracies as shares of one: of a loss or a percentage it says nothing."""
+        shares = self.direction == "higher" and all(0 <= trial.score <= 1 for trial in self.scored if trial.score)
+        if self.noise_from == "the prior" and not shares:
+            object.__setattr__(self, "noise", 0.0)
+            object.__setattr__(self, "noise_from", "")
+
     def gain(self, trial: Trial) -> float:
         """The score, so that more is better."""
         assert trial.score is not None
