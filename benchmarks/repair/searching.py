@@ -13,6 +13,7 @@ import optuna
 import isorun.repair
 from isorun.repair.actions import single_edits
 from isorun.repair.engines.optuna import RepairSampler
+from isorun.repair.policy import RepairPolicy
 from isorun.repair.priorities import Prior, Proposal
 from isorun.repair.searches import Search
 from repair.build_priors import shuffled
@@ -33,16 +34,17 @@ def _wrong(prior: Prior, seed: int) -> Prior:
     return shuffled(prior, np.random.default_rng([seed, 1]))
 
 
-class UniformEdits(RepairSampler):
+class UniformEdits(RepairPolicy):
     """A control: any edit of the best trial, each as likely as the others."""
 
-    def _propose(self, search: Search, taken: Sequence[Any]) -> Proposal | None:
+    def propose(self, search: Search, taken: Sequence[Any], rng: np.random.Generator) -> Proposal | None:
+        """One edit, drawn without asking what it brings."""
         best = search.best
         tried = {*(trial.configuration for trial in search.trials), *taken}
-        actions = [] if best is None else single_edits(search, best, tried, self._rng)
+        actions = [] if best is None else single_edits(search, best, tried, rng)
         if best is None or not actions:
             return None
-        return Proposal(actions[int(self._rng.integers(len(actions)))], best.number, 0.0, with_prior=False)
+        return Proposal(actions[int(rng.integers(len(actions)))], best.number, 0.0, with_prior=False)
 
 
 STRATEGIES: Final[Mapping[str, Callable[[int, Prior], optuna.samplers.BaseSampler]]] = {
@@ -61,10 +63,7 @@ STRATEGIES: Final[Mapping[str, Callable[[int, Prior], optuna.samplers.BaseSample
 
 
 def _uniform(seed: int) -> optuna.samplers.BaseSampler:
-    from isorun.repair.bugs import Limits
-
-    sampler = optuna.samplers.TPESampler(seed=seed)
-    return UniformEdits(sampler, begin=_BEGIN, limits=Limits(), prior=None, seed=seed)
+    return RepairSampler(optuna.samplers.TPESampler(seed=seed), UniformEdits(_BEGIN, seed=seed))
 
 
 def scores_of(strategy: str, table: TrainingTable, prior: Prior, seeds: Sequence[int]) -> npt.NDArray[np.float64]:

@@ -75,6 +75,7 @@ def _continue(options: argparse.Namespace, limits: Limits, prior: Prior | None) 
     import optuna
 
     from isorun.repair.engines.optuna import RepairSampler, continue_study, open_study, requeue
+    from isorun.repair.policy import RepairPolicy
 
     if options.more is None or options.more < 1:
         raise UsageError("--objective and --requeue belong to --continue N, with N of at least 1")
@@ -84,7 +85,7 @@ def _continue(options: argparse.Namespace, limits: Limits, prior: Prior | None) 
             hint=f"isorun repair {options.storage} --continue {options.more} --objective train.py:objective",
         )
     objective = _function(options.objective)
-    sampler = RepairSampler(optuna.samplers.TPESampler(), begin=0, limits=limits, prior=prior)
+    sampler = RepairSampler(optuna.samplers.TPESampler(), RepairPolicy(0, limits, prior))
     study = open_study(options.storage, options.study, sampler)
     if options.requeue:
         requeue(study)

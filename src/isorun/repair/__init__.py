@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from isorun.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
+    from isorun.repair.policy import RepairPolicy
     from isorun.repair.priorities import Prior
 
 __all__ = ["note", "optuna"]
@@ -44,16 +45,29 @@ def optuna(
         if error.name != "optuna":
             raise
         raise MissingExtra("optuna", "optuna", "repairing an Optuna search") from None
-    from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
-    from isorun.repair.priors import prior_of  # noqa: PLC0415 - as above
-
     if not isinstance(sampler, BaseSampler):
         allowed = "an Optuna sampler, such as optuna.samplers.TPESampler()"
         raise InputError("isorun.repair.optuna goes around a sampler", found=repr(sampler), allowed=allowed)
-    if begin != "bug" and (not isinstance(begin, int) or isinstance(begin, bool) or begin < 0):
-        raise InputError("begin is not understood", found=repr(begin), allowed='"bug", or the number of a trial')
+    return RepairSampler(sampler, _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed))
+
+
+def _policy(
+    begin: str | int,
+    target: float | None,
+    time_limit: float | None,
+    patience: int | None,
+    prior: Prior | str | Path | None,
+    *,
+    guard: bool,
+    seed: int | None,
+) -> RepairPolicy:
+    from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
+    from isorun.repair.policy import RepairPolicy  # noqa: PLC0415 - as above
+    from isorun.repair.priors import prior_of  # noqa: PLC0415 - as above
+
     limits = Limits(target=target, time_limit=time_limit, patience=patience)
-    return RepairSampler(sampler, begin=begin, limits=limits, prior=prior_of(prior), guard=guard, seed=seed)
+    drawn = {} if seed is None else {"seed": seed}
+    return RepairPolicy(begin, limits, prior_of(prior), guard=guard, **drawn)
 
 
 def note(trial: Any, watched: Any, **curves: Any) -> None:

@@ -284,6 +284,17 @@ class Proposal:
     trust: float
     with_prior: bool
 
+    def to_json(self) -> dict[str, Any]:
+        """What is kept of it in an engine's storage."""
+        configuration = [list(pair) for pair in self.action.configuration]
+        edits = [[one.parameter, one.before, one.after] for one in self.action.edits]
+        return {
+            "origin": self.origin,
+            "edits": edits,
+            "configuration": configuration,
+            "trust": round(self.trust, 3),
+        }
+
 
 def propose(
     search: Search,

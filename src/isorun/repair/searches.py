@@ -6,14 +6,17 @@ All that judges a search or proposes its next trial knows these alone, and so wo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from isorun.diagnose import Symptoms
+from isorun.study.searches import Parameter, Value
 
 __all__ = [
+    "KEEP",
+    "OFFERED",
     "SYMPTOMS",
     "UNKNOWN_SYMPTOMS",
     "Configuration",
@@ -23,93 +26,25 @@ __all__ = [
     "Trial",
     "Value",
     "configuration_of",
+    "is_offered",
     "repeated_noise",
+    "with_kept",
 ]
 
-Value = str | int | float | bool | None
 Configuration = tuple[tuple[str, str], ...]
 State = Literal["finished", "pruned", "failed", "running", "waiting"]
 SYMPTOMS: Final = Symptoms._fields
 """What a trial shows, in the order in which conditions are written: A, C, G, W."""
 UNKNOWN_SYMPTOMS: Final = Symptoms()
-_FEW: Final = 12
-_LOG_SPAN: Final = 8.0
+OFFERED: Final = "isorun."
+"""What the names of parameters begin with that isorun offers on top of the user's space."""
+KEEP: Final = "keep"
+"""The first choice of each of them: the model as the user built it."""
 
 
 def configuration_of(parameters: Mapping[str, Value]) -> Configuration:
     """The parameters in a form that can be looked up and compared."""
     return tuple(sorted((name, repr(value)) for name, value in parameters.items()))
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One dimension of a space. step: the distance of neighbouring values; none for a continuous one."""
-
-    name: str
-    kind: Literal["category", "float", "int"]
-    choices: tuple[Value, ...] = ()
-    low: float = 0.0
-    high: float = 0.0
-    log: bool = False
-    step: float | None = None
-
-    @property
-    def size(self) -> float:
-        """How many values there are; infinitely many for a continuous one."""
-        if self.kind == "category":
-            return len(self.choices)
-        step = 1.0 if self.kind == "int" and self.step is None else self.step
-        if self.low == self.high:
-            return 1
-        return math.inf if step is None else math.floor((self.high - self.low) / step + 1e-9) + 1
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether its values are numbers, so that one is more or less than another."""
-        return self.kind != "category" or all(map(_is_number, self.choices))
-
-    @property
-    def _is_log(self) -> bool:
-        if self.kind != "category":
-            return self.log
-        positive = [float(choice) for choice in self.choices if float(choice) > 0]  # type: ignore[arg-type]
-        return bool(positive) and max(positive) >= _LOG_SPAN * min(positive)
-
-    def holds(self, value: Value) -> bool:
-        """Whether the value lies within the space."""
-        if self.kind == "category":
-            return any(_same(value, choice) for choice in self.choices)
-        return _is_number(value) and self.low <= float(value) <= self.high  # type: ignore[arg-type]
-
-    def label(self, value: Value) -> str:
-        """The value as counts know it, so that what is told of one search speaks to another.
-
-        On a log scale the nearest half power of ten, of few whole numbers the number, of shares the tenth; otherwise
-        the fifth of the range it lies in. Choices that are numbers are on a log scale where they span a factor of 8.
-        """
-        if not self.is_numeric or not _is_number(value):
-            return str(value).strip().casefold()
-        number = float(value)  # type: ignore[arg-type]
-        if number > 0 and self._is_log:
-            halves = round(2 * math.log10(number))
-            return f"{10 ** (halves / 2):.0e}".replace("e-0", "e-").replace("e+0", "e")
-        if self.kind == "category":
-            return f"{number:g}"
-        if self.kind == "int" and self.size <= _FEW:
-            return f"{number:g}"
-        if self.low >= 0 and self.high <= 1:
-            return f"{round(10 * number) / 10:g}"
-        fifth = min(int(5 * (number - self.low) / (self.high - self.low)), 4) if self.high > self.low else 0
-        return f"{fifth + 1}/5"
-
-    def valid(self, number: float) -> Value:
-        """The value of the space that is nearest to the number."""
-        number = min(max(number, self.low), self.high)
-        step = 1.0 if self.kind == "int" and self.step is None else self.step
-        if step is not None:
-            steps = round((number - self.low) / step)
-            number = self.low + min(steps, math.floor((self.high - self.low) / step + 1e-9)) * step
-        return round(number) if self.kind == "int" else number
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +129,22 @@ class Search:
         return {parameter.name: parameter for parameter in self.space}
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def is_offered(name: str) -> bool:
+    """Whether a parameter is one that isorun offers, and no part of the user's own space."""
+    return name.startswith(OFFERED)
 
 
-def _same(value: Value, choice: Value) -> bool:
-    return value is choice or (type(value) is type(choice) and value == choice)
+def with_kept(trials: Iterable[Trial], space: Iterable[Parameter]) -> tuple[Trial, ...]:
+    """The trials, where one that was never asked for an offered parameter has it as it was: kept.
+
+    So trials from before isorun came to the search can be changed, too, and equal ones are known to be equal.
+    """
+    kept = {one.name: KEEP for one in space if is_offered(one.name) and one.holds(KEEP)}
+    if not kept:
+        return tuple(trials)
+    return tuple(
+        replace(trial, parameters={**kept, **trial.parameters}) if trial.parameters else trial for trial in trials
+    )
 
 
 def repeated_noise(trials: Sequence[Trial]) -> float:

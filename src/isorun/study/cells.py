@@ -239,6 +239,11 @@ def drawn_configs(config: Config) -> Iterator[tuple[str, dict[str, ConfigValue]]
 
 
 def _all_cells(study: Study, key: bytes | None) -> Iterator[Cell]:
+    if study.searches:
+        from isorun.study.searches import proposed_cells  # noqa: PLC0415 - most studies have none
+
+        yield from proposed_cells(study, key)
+        return
     for approach in study.approaches.values():
         command = recorded_command(study, approach)
         for config in approach.configs or study.configs:

@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import StudyError, known_names
 from isorun.study import (
@@ -33,6 +33,9 @@ from isorun.study import (
 from isorun.study.cells import Level, recorded_command, withheld_hashes
 from isorun.study.parsing import as_boolean, shown
 from isorun.worker.redaction import redacted_argv
+
+if TYPE_CHECKING:
+    from isorun.study.searches import Proposed, SearchDesign
 
 __all__ = [
     "Approach",
@@ -54,6 +57,7 @@ __all__ = [
     "study_from_document",
     "together",
     "with_key",
+    "with_proposed",
 ]
 
 _UNNAMED: Final = "unnamed"
@@ -70,6 +74,8 @@ KEYS: Final = (
     "selections",
     "sources",
     "policy",
+    "search",
+    "searches",
 )
 
 
@@ -100,6 +106,8 @@ class Study:
     kept: whether commands and variables are those that a store kept, without what is withheld (`kept_study`).
     asked: of a command that was run in several ways (`together`), the runs of each way; otherwise every level has all.
     take_seeds: whether constants that the training seeds with follow the run's seed instead.
+    searches: for configs, by name: the study's cells are then those that its searches proposed so far (`proposed`,
+    which the store keeps). The only one is given as `search`, and has no name.
     """
 
     name: str
@@ -113,10 +121,12 @@ class Study:
     metrics: Mapping[str, Metric]
     selections: Mapping[str, Selection]
     policy: Policy
+    searches: Mapping[str, SearchDesign]
     folder: str = field(compare=False)
     withheld: Mapping[str, Mapping[str, str]] = field(compare=False, repr=False)
     kept: bool = field(compare=False, repr=False)
     asked: tuple[AskedRuns, ...] = field(compare=False, repr=False)
+    proposed: tuple[Proposed, ...] = field(compare=False, repr=False)
 
     def __init__(
         self,
@@ -133,6 +143,8 @@ class Study:
         selections: Mapping[str, Any] | None = None,
         sources: Any = None,
         policy: Any = None,
+        search: Any = None,
+        searches: Mapping[str, Any] | None = None,
         folder: str | Path = ".",
     ) -> None:
         if not isinstance(folder, (str, Path)):
@@ -150,14 +162,26 @@ class Study:
             "metrics": parsing.metrics(metrics),
             "selections": parsing.selections(selections),
             "policy": parsing.policy(policy),
+            "searches": {},
             "folder": str(folder),
             "withheld": {},
             "kept": False,
             "asked": (),
+            "proposed": (),
         }
         for key, value in parsed.items():
             object.__setattr__(self, key, value)
-        parsing.check_together(self.approaches, self.configs)
+        if search is None and searches is None:
+            parsing.check_together(self.approaches, self.configs)
+        else:
+            self._declare_searches(search, searches)
+
+    def _declare_searches(self, one: Any, several: Any) -> None:
+        from isorun.study import searches  # noqa: PLC0415 - most studies have none
+
+        declared = searches.searches(one, several, self.metrics, tuple(self.approaches), tuple(self.configs))
+        object.__setattr__(self, "searches", declared)
+        searches.check_searches(self)
 
     @classmethod
     def load(cls, path: str | Path) -> Study:
@@ -362,7 +386,21 @@ def document_of(study: Study) -> dict[str, Any]:
             on_failure=study.policy.on_failure,
             retries=study.policy.retries,
         ),
+        **_searches(study),
     }
+
+
+def _searches(study: Study) -> dict[str, Any]:
+    """The searches as a study file says them; nothing where there is none."""
+    tables = {name: design.to_json() for name, design in study.searches.items()}
+    if "" in tables:
+        return {"search": tables[""]}
+    return {"searches": tables} if tables else {}
+
+
+def with_proposed(study: Study, proposed: Sequence[Proposed]) -> Study:
+    """The study with the trainings that its searches proposed so far."""
+    return _with(study, proposed=tuple(proposed))
 
 
 def with_key(study: Study, key: bytes) -> Study:

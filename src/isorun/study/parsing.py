@@ -45,12 +45,14 @@ __all__ = [
     "as_texts",
     "as_whole",
     "check_together",
+    "config_value",
     "configs",
     "each_once",
     "environments",
     "levels",
     "metrics",
     "policy",
+    "refuse_secret",
     "repeats",
     "seeds",
     "selections",
@@ -385,11 +387,11 @@ def _config(name: str, value: Any) -> Config:
     table = as_mapping(value, where)
     rest = {key: item for key, item in table.items() if key not in ("draws", "draw_seed")}
     drawn = {key: _distribution(item, f"{where}.{key}") for key, item in rest.items() if isinstance(item, Mapping)}
-    fixed = {key: _config_value(item, f"{where}.{key}") for key, item in rest.items() if key not in drawn}
+    fixed = {key: config_value(item, f"{where}.{key}") for key, item in rest.items() if key not in drawn}
     for key in rest:
         if not re.fullmatch(r"[A-Za-z_][\w-]*", key):
             raise StudyError(f"{where}: {key!r} cannot be the name of a value", allowed="letters, digits, _ and -")
-        _refuse_secret(key, fixed.get(key), f"{where}.{key}")
+        refuse_secret(key, fixed.get(key), f"{where}.{key}")
     draws = as_whole(table.get("draws", 1), f"{where}.draws", 1, 100_000)
     if draws > 1 and not drawn:
         hint = "give a value a distribution, such as lr = { log-uniform = [1e-4, 1e-1] }"
@@ -397,7 +399,7 @@ def _config(name: str, value: Any) -> Config:
     return Config(name, fixed, drawn, draws, as_whole(table.get("draw_seed", 0), f"{where}.draw_seed", 0, _MAX_SEED))
 
 
-def _refuse_secret(key: str, value: ConfigValue | None, where: str) -> None:
+def refuse_secret(key: str, value: ConfigValue | None, where: str) -> None:
     """What is recorded with every run is shared, so that a secret must reach the training in another way."""
     if isinstance(value, str) and redacted_argv([f"--{key}={value}"], {}) != [f"--{key}={value}"]:
         raise StudyError(
@@ -407,7 +409,8 @@ def _refuse_secret(key: str, value: ConfigValue | None, where: str) -> None:
         )
 
 
-def _config_value(value: Any, where: str) -> ConfigValue:
+def config_value(value: Any, where: str) -> ConfigValue:
+    """A value that a config may have."""
     if isinstance(value, float) and not math.isfinite(value):
         raise StudyError(f"{where}: it must be a finite number", found=str(value))
     if isinstance(value, int) and abs(value) > sys.float_info.max:
@@ -425,7 +428,7 @@ def _distribution(value: Any, where: str) -> Distribution:
         raise StudyError(f"{where}: it is not a distribution", found=found, allowed=known_names(found, kinds))
     kind, numbers = next(iter(table.items()))
     if kind == "choice":
-        options = tuple(_config_value(item, where) for item in as_list(numbers, where, "a list of options"))
+        options = tuple(config_value(item, where) for item in as_list(numbers, where, "a list of options"))
         if not options:
             raise StudyError(f"{where}: choice has no options")
         return Distribution("choice", options=options)
@@ -490,7 +493,7 @@ def _check_setting(key: str, value: Any, where: str) -> None:
             for item in value:
                 _check_setting(key, item, where)
         case _:
-            _refuse_secret(key, _config_value(value, where), where)
+            refuse_secret(key, config_value(value, where), where)
 
 
 def _variables(value: Any, where: str) -> dict[str, str]:

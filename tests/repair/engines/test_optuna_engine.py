@@ -374,3 +374,57 @@ def test_processes_on_one_storage_share_the_search(tmp_path):
     made = [trial.configuration for trial in search.trials if trial.proposed_by]
     assert len(made) >= 10
     assert len(set(made)) == len(made)
+
+
+def offering(trial):
+    value = good(trial)
+    offered = trial.suggest_categorical("isorun.activation", ["keep", "selu"])
+    return value + (0.2 if offered == "selu" else 0.0)
+
+
+OWN = {
+    "random": lambda: optuna.samplers.RandomSampler(seed=1),
+    "TPE": lambda: optuna.samplers.TPESampler(seed=1, n_startup_trials=3),
+    "multivariate": lambda: optuna.samplers.TPESampler(seed=1, n_startup_trials=3, multivariate=True),
+    "group": lambda: optuna.samplers.TPESampler(seed=1, n_startup_trials=3, multivariate=True, group=True),
+    "QMC": lambda: optuna.samplers.QMCSampler(seed=1),
+    "NSGA-II": lambda: optuna.samplers.NSGAIISampler(seed=1, population_size=4),
+}
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize("kind", OWN)
+def test_what_is_offered_is_kept_in_the_engines_own_trials_and_is_no_part_of_its_space(kind):
+    alone = optuna.create_study(direction="maximize", sampler=OWN[kind]())
+    alone.optimize(good, n_trials=10)
+    study = optuna.create_study(direction="maximize", sampler=sampler(OWN[kind](), begin=10))
+    study.optimize(offering, n_trials=10)
+    assert {trial.params["isorun.activation"] for trial in study.trials} == {"keep"}
+    own = [{name: value for name, value in one.params.items() if name != "isorun.activation"} for one in study.trials]
+    assert own == [one.params for one in alone.trials]
+    study.optimize(offering, n_trials=15)
+    assert study.best_params["isorun.activation"] == "selu"
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_a_sampler_that_tries_every_configuration_goes_through_its_own_space():
+    def objective(trial):
+        offered = trial.suggest_categorical("isorun.activation", ["keep", "selu"])
+        return trial.suggest_int("x", 1, 4) + trial.suggest_int("y", 1, 2) + (offered == "selu")
+
+    inner = optuna.samplers.BruteForceSampler(seed=1)
+    study = optuna.create_study(direction="maximize", sampler=sampler(inner, begin=8))
+    study.optimize(objective, n_trials=8)
+    assert len({(trial.params["x"], trial.params["y"]) for trial in study.trials}) == 8
+    study.optimize(objective, n_trials=4)
+    assert len(study.trials) == 12
+
+
+def test_a_search_taken_over_is_changed_where_its_trials_were_never_asked():
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=1))
+    study.optimize(good, n_trials=10)
+    study.sampler = sampler(begin=10)
+    study.optimize(offering, n_trials=15)
+    changed = {edit[0] for key, one in study.user_attrs.items() if key.startswith("isorun:") for edit in one["edits"]}
+    assert "isorun.activation" in changed
+    assert study.trials[10].params["isorun.activation"] == "keep"

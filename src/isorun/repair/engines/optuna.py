@@ -8,14 +8,13 @@ written before the others are read, so that of two alike at least one sees the o
 
 from __future__ import annotations
 
+import copy
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler
@@ -23,8 +22,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from isorun.diagnose import Symptoms, Trace, symptoms_of
 from isorun.errors import InputError, known_names
-from isorun.repair.bugs import Limits, find_bugs, patience_of
-from isorun.repair.priorities import Prior, Proposal, propose
+from isorun.repair.policy import RepairPolicy, values_for
+from isorun.repair.priorities import Proposal
 from isorun.repair.searches import (
     UNKNOWN_SYMPTOMS,
     Configuration,
@@ -32,7 +31,9 @@ from isorun.repair.searches import (
     Search,
     State,
     Trial,
+    is_offered,
     repeated_noise,
+    with_kept,
 )
 
 __all__ = ["RepairSampler", "continue_study", "note", "open_study", "read_search", "requeue", "search_of"]
@@ -52,12 +53,18 @@ _STATES: Final[Mapping[TrialState, State]] = {
     TrialState.WAITING: "waiting",
 }
 _OVER: Final = ("finished", "pruned", "failed")
-_HANDS_BACK: Final = frozenset({"exhausted-space", "stalled-trial"})
-"""Bugs that another choice of the next trial does not repair."""
 
 
-def search_of(study: optuna.Study, read: dict[int, Trial] | None = None, noise: float = 0.0) -> Search:
-    """The study as it stands. read: trials that were over when they were last read; it is filled."""
+def search_of(
+    study: optuna.Study,
+    read: dict[int, Trial] | None = None,
+    noise: float = 0.0,
+    made: Mapping[int, Mapping[str, Any]] | None = None,
+) -> Search:
+    """The study as it stands. read: trials that were over when they were last read; it is filled.
+
+    made: proposals that are known besides those in the storage.
+    """
     if len(study.directions) != 1:
         raise InputError(
             "a study with several objectives cannot be repaired: there is no best trial to change",
@@ -66,18 +73,19 @@ def search_of(study: optuna.Study, read: dict[int, Trial] | None = None, noise: 
         )
     known = {} if read is None else read
     higher = study.direction == optuna.study.StudyDirection.MAXIMIZE
-    proposals = _proposals(study)
+    proposals = {**(made or {}), **_proposals(study)}
     frozen = study.get_trials(deepcopy=False)
     for one in frozen:
         if one.number not in known or not known[one.number].is_over:
             known[one.number] = _trial(one, proposals.get(one.number, {}), higher=higher)
-    trials = tuple(known[one.number] for one in frozen)
+    space = tuple(_parameter(name, one) for name, one in _space(frozen).items())
+    trials = with_kept((known[one.number] for one in frozen), space)
     repeats = repeated_noise(trials)
     return Search(
         engine="optuna",
         name=study.study_name,
         direction="higher" if higher else "lower",
-        space=tuple(_parameter(name, one) for name, one in _space(frozen).items()),
+        space=space,
         trials=trials,
         noise=repeats or noise,
         noise_from="trials that were repeated" if repeats else ("the prior" if noise else ""),
@@ -154,27 +162,14 @@ def note(trial: optuna.Trial, trace: Trace) -> None:
 
 
 class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look into Optuna
-    """The user's sampler, and when a bug is found, actions on the best trial. See `isorun.repair.optuna`."""
+    """The user's sampler, and where the policy says so, actions on the best trial. See `isorun.repair.optuna`."""
 
-    def __init__(
-        self,
-        sampler: BaseSampler,
-        *,
-        begin: str | int,
-        limits: Limits,
-        prior: Prior | None,
-        guard: bool = True,
-        seed: int | None = None,
-    ) -> None:
+    def __init__(self, sampler: BaseSampler, policy: RepairPolicy) -> None:
         self._sampler = sampler
-        self._begin = begin
-        self._limits = limits
-        self._prior = prior
-        self._guard = guard
-        self._rng = np.random.default_rng(seed)
+        self._policy = policy
         self._read: dict[int, Trial] = {}
         self._plans: dict[int, Proposal | None] = {}
-        self._found = False
+        self._made: dict[int, Mapping[str, Any]] = {}
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -188,21 +183,19 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
         return f"{type(self).__name__}({self._sampler})"
 
     def reseed_rng(self) -> None:
-        """Let workers draw differently."""
+        """Let workers draw differently: the user's sampler does. Isorun's draws differ by the number of the trial."""
         self._sampler.reseed_rng()
-        with self._lock:
-            self._rng = np.random.default_rng()
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """As the user's sampler does."""
-        self._sampler.before_trial(study, trial)
+        self._sampler.before_trial(_as_its_own(study), trial)
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Nothing for a trial that isorun proposes: its values are given one by one, as the objective asks for them."""
         if self._plan(study, trial) is not None:
             return {}
-        space: dict[str, BaseDistribution] = self._sampler.infer_relative_search_space(study, trial)
-        return space
+        space: dict[str, BaseDistribution] = self._sampler.infer_relative_search_space(_as_its_own(study), trial)
+        return {name: one for name, one in space.items() if not is_offered(name)}
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -210,31 +203,17 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
         """As the user's sampler does, for its own trials."""
         if self._plan(study, trial) is not None:
             return {}
-        values: dict[str, Any] = self._sampler.sample_relative(study, trial, search_space)
-        return values
+        values: dict[str, Any] = self._sampler.sample_relative(_as_its_own(study), trial, search_space)
+        return {name: value for name, value in values.items() if not is_offered(name)}
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """The planned value; where the plan has none that fits, that of the best trial with this parameter."""
+        """The planned value; where the plan has none that fits, as the user's sampler does."""
         plan = self._plan(study, trial)
-        if plan is not None:
-            parameter = _parameter(param_name, param_distribution)
-            for value in self._values(plan, param_name):
-                if parameter.holds(value):
-                    return value
-        return self._sampler.sample_independent(study, trial, param_name, param_distribution)
-
-    def _values(self, plan: Proposal, name: str) -> list[Any]:
-        """What the parameter may be, the best first: a branch that the change opens is filled as it was once good."""
-        if name in plan.action.parameters:
-            return [plan.action.parameters[name]]
-        return [trial.parameters[name] for trial in self._good_first() if name in trial.parameters][:1]
-
-    def _good_first(self) -> list[Trial]:
-        with self._lock:
-            search = self._search
-            return sorted(search.scored, key=search.gain, reverse=True)
+        for value in values_for(self._search, plan, _parameter(param_name, param_distribution)):
+            return value
+        return self._sampler.sample_independent(_as_its_own(study), trial, param_name, param_distribution)
 
     def after_trial(
         self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
@@ -242,7 +221,7 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
         """As the user's sampler does."""
         with self._lock:
             self._plans.pop(trial.number, None)
-        self._sampler.after_trial(study, trial, state, values)
+        self._sampler.after_trial(_as_its_own(study), trial, state, values)
 
     def _plan(self, study: optuna.Study, trial: FrozenTrial) -> Proposal | None:
         """What isorun proposes for a trial; none where the user's sampler does. Decided once a trial."""
@@ -252,59 +231,63 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
             return self._plans[trial.number]
 
     def _decide(self, study: optuna.Study, number: int) -> Proposal | None:
+        plan = None
         for _ in range(_ATTEMPTS):
-            search = self._search = search_of(study, self._read, self._prior.noise if self._prior else 0.0)
-            if not self._in_charge(search, number):
-                return None
+            self._search = search_of(study, self._read, self._policy.noise, made=self._made)
             others = {place: one for place, one in _proposals(study).items() if place != number}
             taken = [_claimed(one) for place, one in others.items() if self._is_open(place)]
-            plan = self._propose(search, taken)
+            plan = self._policy.plan(self._search, number, taken)
             if plan is None or self._claim(study, number, plan):
                 return plan
         return plan
 
-    def _propose(self, search: Search, taken: Sequence[Configuration]) -> Proposal | None:
-        return propose(search, self._prior, self._rng, guard=self._guard, taken=taken)
-
     def _is_open(self, number: int) -> bool:
         return number not in self._read or not self._read[number].is_over
 
-    def _in_charge(self, search: Search, number: int) -> bool:
-        if isinstance(self._begin, int):
-            return number >= self._begin
-        if not self._found:
-            bugs = find_bugs(search, self._limits, time.time())
-            self._found = any(bug.kind not in _HANDS_BACK for bug in bugs) or any(
-                trial.proposed_by for trial in search.trials
-            )
-        return self._found and not self._reached(search) and self._is_its_turn(search, number)
-
-    def _reached(self, search: Search) -> bool:
-        target, best = self._limits.target, search.best
-        if target is None or best is None:
-            return False
-        return search.gain(best) >= (target if search.direction == "higher" else -target)
-
-    def _is_its_turn(self, search: Search, number: int) -> bool:
-        """Whether changing the best trial still helps; where it does not, the user's sampler has every other trial."""
-        own = [trial for trial in search.trials if trial.proposed_by and trial.is_over]
-        last = search.improvements[-1].number if search.improvements else -1
-        since = sum(trial.number > last for trial in own)
-        return since < patience_of(search, self._limits) or number % 2 == 0
-
     def _claim(self, study: optuna.Study, number: int, plan: Proposal) -> bool:
         """Write the proposal down; false where another process wrote the same one."""
-        configuration = sorted([name, repr(value)] for name, value in plan.action.parameters.items())
-        edits = [[one.parameter, one.before, one.after] for one in plan.action.edits]
-        claim = {"origin": plan.origin, "edits": edits, "configuration": configuration, "trust": round(plan.trust, 3)}
+        claim = plan.to_json()
+        self._made[number] = claim
         try:
             study.set_user_attr(f"{_PROPOSAL}{number}", claim)
-        except AttributeError:  # as above: nothing can be written under Hyperband, and nothing depends on it
+        except AttributeError:  # as above: nothing can be written under Hyperband, and this process alone knows
             return True
         return not any(
-            place != number and self._is_open(place) and one.get("configuration") == configuration
+            place != number and self._is_open(place) and one.get("configuration") == claim["configuration"]
             for place, one in _proposals(study).items()
         )
+
+
+def _own_part(trial: FrozenTrial) -> FrozenTrial:
+    """The trial without what isorun offers: no part of the space of the user's sampler."""
+    if not any(map(is_offered, trial.params)):
+        return trial
+    stripped = copy.copy(trial)
+    stripped.distributions = {name: one for name, one in trial.distributions.items() if not is_offered(name)}
+    stripped.params = {name: value for name, value in trial.params.items() if not is_offered(name)}
+    return stripped
+
+
+def _as_its_own(study: optuna.Study) -> Any:
+    """The study as the user's sampler sees it; the study itself where nothing was offered in it."""
+    if not any(is_offered(name) for trial in study.get_trials(deepcopy=False) for name in trial.params):
+        return study
+    return _OwnStudy(study)
+
+
+class _OwnStudy:
+    """A study whose trials have the user's parameters alone. All else is the study's own."""
+
+    def __init__(self, study: optuna.Study) -> None:
+        self._shown = study
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._shown, name)
+        if name == "trials":
+            return [_own_part(trial) for trial in found]
+        if name.endswith("get_trials"):  # whatever a sampler asks for trials by
+            return lambda *args, **options: [_own_part(trial) for trial in found(*args, **options)]
+        return found
 
 
 def _claimed(proposal: Mapping[str, Any]) -> Configuration:

@@ -1,0 +1,106 @@
+"""Whose turn a trial is, and what isorun proposes in it. Engines' adapters only translate to and from this.
+
+The engine's own strategy proposes until a bug is found, and again when the target is reached; where changing the best
+trial no longer helps, it has every other trial. The same search, number and seed give the same proposal, so a search
+that was killed goes on from its trials alone.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from isorun.errors import InputError
+from isorun.repair.bugs import Limits, find_bugs, patience_of
+from isorun.repair.priorities import Prior, Proposal, propose
+from isorun.repair.searches import KEEP, Configuration, Parameter, Search, Trial, Value, is_offered
+
+__all__ = ["RepairPolicy", "values_for"]
+
+_HANDS_BACK: Final = frozenset({"exhausted-space", "stalled-trial"})
+"""Bugs that another choice of the next trial does not repair."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPolicy:
+    """When and how a search is repaired.
+
+    begin: "bug", or the number of the trial from which on isorun proposes. prior: counts from other searches. guard:
+    whether a prior that does not fit is let go. seed: of the draws; one of its own where none is given.
+    """
+
+    begin: str | int = "bug"
+    limits: Limits = Limits()  # noqa: RUF009 - frozen
+    prior: Prior | None = None
+    guard: bool = True
+    seed: int = field(default_factory=lambda: secrets.randbits(63))
+
+    def __post_init__(self) -> None:
+        begin, seed = self.begin, self.seed
+        if begin != "bug" and not _is_count(begin):
+            raise InputError("begin is not understood", found=repr(begin), allowed='"bug", or the number of a trial')
+        if not _is_count(seed):
+            raise InputError("seed is not understood", found=repr(seed), allowed="a whole number from 0 on")
+
+    @property
+    def noise(self) -> float:
+        """The spread of a score between seeds, where the search itself does not tell it; 0 where it is not known."""
+        return self.prior.noise if self.prior is not None else 0.0
+
+    def plan(self, search: Search, number: int, taken: Iterable[Configuration] = ()) -> Proposal | None:
+        """What isorun proposes for the trial of this number; None where it is the engine's own strategy's turn.
+
+        taken: configurations besides those of the search's trials that somebody else is about to try.
+        """
+        if not self._is_in_charge(search, number):
+            return None
+        return self.propose(search, tuple(taken), np.random.default_rng([self.seed, number]))
+
+    def propose(self, search: Search, taken: Sequence[Configuration], rng: np.random.Generator) -> Proposal | None:
+        """One proposal. Controls of a comparison propose otherwise, and all else is the same."""
+        return propose(search, self.prior, rng, guard=self.guard, taken=taken)
+
+    def _is_in_charge(self, search: Search, number: int) -> bool:
+        if isinstance(self.begin, int):
+            return number >= self.begin
+        own = [trial for trial in search.trials if trial.proposed_by == "isorun"]
+        has_begun = bool(own) or any(bug.kind not in _HANDS_BACK for bug in find_bugs(search, self.limits))
+        return has_begun and not self._is_reached(search) and self._is_its_turn(search, number, own)
+
+    def _is_reached(self, search: Search) -> bool:
+        target, best = self.limits.target, search.best
+        if target is None or best is None:
+            return False
+        return search.gain(best) >= (target if search.direction == "higher" else -target)
+
+    def _is_its_turn(self, search: Search, number: int, own: Sequence[Trial]) -> bool:
+        """Whether changing the best trial still helps; where it does not, the engine has every other trial."""
+        last = search.improvements[-1].number if search.improvements else -1
+        since = sum(trial.number > last for trial in own if trial.is_over)
+        return since < patience_of(search, self.limits) or number % 2 == 0
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def values_for(search: Search, plan: Proposal | None, parameter: Parameter) -> tuple[Value, ...]:
+    """What a parameter is in a trial; empty where the engine is to say.
+
+    In a plan: what it says; else, for a branch that the change opens, what it was in the best trial that had it. What
+    isorun offers is kept as the user built it wherever no plan says otherwise.
+    """
+    found: list[Value] = []
+    if plan is not None:
+        if parameter.name in plan.action.parameters:
+            found.append(plan.action.parameters[parameter.name])
+        elif not is_offered(parameter.name):
+            having = [trial for trial in search.scored if parameter.name in trial.parameters]
+            found += [trial.parameters[parameter.name] for trial in sorted(having, key=search.gain)[-1:]]
+    if is_offered(parameter.name):
+        found += [KEEP, *parameter.choices[:1]]
+    return tuple(value for value in found if parameter.holds(value))[:1]

@@ -1,0 +1,97 @@
+"""Whose turn a trial is, and what is proposed in it: without an engine."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_searches import LR, SPACE, of_scores, search
+
+from isorun.errors import InputError
+from isorun.repair.bugs import Limits
+from isorun.repair.policy import RepairPolicy, values_for
+from isorun.repair.searches import KEEP, Parameter, Trial, with_kept
+
+OFFER = Parameter("isorun.activation", "category", choices=(KEEP, "relu", "selu"))
+STUCK = of_scores([0.5, *[0.1] * 14])
+
+
+def test_the_engine_proposes_until_there_is_a_bug():
+    assert RepairPolicy(seed=0).plan(of_scores([0.1, 0.2, 0.3]), 3) is None
+    assert RepairPolicy(seed=0).plan(STUCK, 15).origin == 0
+
+
+def test_from_a_number_on_isorun_proposes():
+    grows = of_scores([0.1, 0.2, 0.3])
+    assert RepairPolicy(5, seed=0).plan(grows, 4) is None
+    assert RepairPolicy(5, seed=0).plan(grows, 5).origin == 2
+
+
+def test_a_reached_target_hands_back():
+    assert RepairPolicy(limits=Limits(target=0.5), seed=0).plan(STUCK, 15) is None
+    assert RepairPolicy(limits=Limits(target=0.51), seed=0).plan(STUCK, 15) is not None
+
+
+def test_once_begun_it_stays_until_it_no_longer_helps_and_then_every_other_trial_is_the_engines():
+    def after(own):
+        trials = [*STUCK.trials]
+        for number in range(15, 15 + own):
+            trials.append(replace(trials[number - 14], number=number, proposed_by="isorun", score=0.1))
+        return search(trials)
+
+    policy = RepairPolicy(limits=Limits(patience=12), seed=0)
+    assert all(policy.plan(after(5), number) for number in (20, 21))
+    assert [policy.plan(after(12), number) is not None for number in (28, 29, 30, 31)] == [True, False, True, False]
+
+
+def test_after_an_improvement_it_goes_on():
+    better = replace(STUCK.trials[3], number=15, score=0.9, proposed_by="isorun")
+    assert RepairPolicy(seed=0).plan(search([*STUCK.trials, better]), 16).origin == 15
+
+
+@given(st.integers(0, 2**63), st.integers(15, 500))
+def test_the_same_search_number_and_seed_give_the_same_proposal_and_never_one_that_is_taken(seed, number):
+    first = RepairPolicy(seed=seed).plan(STUCK, number)
+    assert RepairPolicy(seed=seed).plan(STUCK, number) == first
+    other = RepairPolicy(seed=seed).plan(STUCK, number, taken=[first.action.configuration])
+    assert other.action.configuration != first.action.configuration
+
+
+def test_without_a_seed_two_policies_draw_differently():
+    assert RepairPolicy().seed != RepairPolicy().seed
+
+
+@pytest.mark.parametrize("options", [{"begin": -1}, {"begin": True}, {"begin": "never"}, {"seed": -1}, {"seed": "1"}])
+def test_what_makes_no_sense_is_refused(options):
+    with pytest.raises(InputError, match="not understood"):
+        RepairPolicy(**options)
+
+
+def test_trials_that_were_never_offered_anything_have_it_kept_and_can_be_changed_there():
+    space = (*SPACE, OFFER)
+    trials = with_kept((*STUCK.trials, Trial(15, "waiting", None, {})), space)
+    assert all(trial.parameters["isorun.activation"] == KEEP for trial in trials[:15])
+    assert trials[15].parameters == {}
+    plans = [RepairPolicy(0, seed=seed).plan(search(trials, space), 16) for seed in range(200)]
+    changed = {edit.parameter for plan in plans for edit in plan.action.edits}
+    assert "isorun.activation" in changed
+    assert with_kept(STUCK.trials, SPACE) == STUCK.trials
+
+
+def test_in_the_engines_turn_what_is_offered_is_kept_and_the_rest_is_the_engines():
+    assert values_for(STUCK, None, OFFER) == (KEEP,)
+    assert values_for(STUCK, None, LR) == ()
+
+
+def test_in_a_plan_values_are_its_own_or_those_of_the_best_trial_that_had_them():
+    plan = RepairPolicy(0, seed=0).plan(STUCK, 15)
+    for parameter in SPACE:
+        assert values_for(STUCK, plan, parameter) == (plan.action.parameters[parameter.name],)
+    assert values_for(STUCK, plan, OFFER) == (KEEP,)
+    branch = Parameter("momentum", "float", low=0.0, high=1.0)
+    assert values_for(STUCK, plan, branch) == ()
+    having = [replace(trial, parameters={**trial.parameters, "momentum": trial.score}) for trial in STUCK.trials[1:]]
+    opened = search([STUCK.trials[0], replace(having[0], score=0.4), *having[1:]])
+    assert values_for(opened, plan, branch) == (having[0].parameters["momentum"],)
+    narrower = Parameter("momentum", "float", low=0.9, high=1.0)
+    assert values_for(opened, plan, narrower) == ()
