@@ -497,3 +497,53 @@ def test_a_watched_run_has_its_rows_in_the_record_and_the_doctor_reads_them(tmp_
     found = isorun.doctor("watched")
     assert "wrong-loss" in str(found)
     assert found.to_json()["problems"][0]["run"] == record.run_id
+
+
+LIGHTNING = """
+import sys
+import isorun, lightning, torch
+from torch import nn
+
+class Classifier(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+
+    def training_step(self, batch, _):
+        loss = nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+        self.log("train_loss", loss, on_epoch=True)
+        return loss
+
+    def validation_step(self, batch, _):
+        self.log("val_acc", (self.net(batch[0]).argmax(1) == batch[1]).float().mean(), sync_dist=True)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+x = torch.randn(512, 8)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, x[:, :4].argmax(1)), 32)
+model = Classifier()
+watcher = isorun.watch(model, every=4)
+quiet = dict(enable_progress_bar=False, enable_model_summary=False, logger=False, enable_checkpointing=False)
+processes = int(sys.argv[1])
+strategy = "ddp" if processes > 1 else "auto"
+trainer = lightning.Trainer(max_epochs=3, accelerator="cpu", devices=processes, strategy=strategy, **quiet)
+trainer.fit(model, loader, loader)
+watcher.stop()
+assert watcher.problem == "", watcher.problem
+assert [row["epoch"] for row in watcher.rows] == [0, 1, 2], watcher.rows
+assert all(len(row["gradient"]) == 2 and row["loss"] > 0 and row["val_accuracy"] > 0 for row in watcher.rows)
+isorun.log(accuracy=watcher.rows[-1]["val_accuracy"])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_lightning_training_tells_its_epochs_also_where_two_processes_train(tmp_path, monkeypatch, processes):
+    pytest.importorskip("lightning")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(LIGHTNING)
+    study = isorun.Study("lightning", approaches={"trained": [sys.executable, "train.py", str(processes)]}, repeats=1)
+    (record,) = isorun.run(study).records
+    assert record.state == "finished", record.log_tail
+    assert [row["epoch"] for row in record.watched] == [0, 1, 2]
