@@ -236,6 +236,7 @@ def _design(search: PlannedSearch, planned: PlannedStudy) -> dict[str, Any]:
         "seed": planned.seed,
         "begin": size.attached_after if method.begin == "attached" else method.begin,
         "prior": _prior(method, planned),
+        "at_once": 1,
         "start": start,
     }
 
