@@ -14,9 +14,10 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__", "testing"},
     {"cli"},
-    {"deciding", "reproducing", "repair", "share"},
+    {"deciding", "reproducing", "share"},
     {"questions", "in_progress", "stats"},
     {"workflow"},
+    {"repair"},
     {"reuse", "scheduling"},
     {"session"},
     {"showing"},
@@ -175,7 +176,14 @@ def test_the_worker_imports_nothing_of_isorun(path):
 
 
 @pytest.mark.parametrize(
-    ("room", "below"), [("repair", "workflow"), ("share", "workflow"), ("diagnose", "analysis"), ("cli", "repair")]
+    ("room", "below"),
+    [
+        ("repair", "scheduling"),
+        ("workflow", "repair"),
+        ("share", "workflow"),
+        ("diagnose", "analysis"),
+        ("cli", "repair"),
+    ],
 )
 def test_rooms_to_come_may_use_what_they_will_need(room, below):
     assert RANK[room] < RANK[below]

@@ -1,6 +1,6 @@
 """Scheduling: the one loop that carries cells out.
 
-An agenda says which cells are next and hears every record: a list (isorun run), a rule (isorun decide), later a search.
+An agenda says which cells are next and hears every record: a list (isorun run), a rule (isorun decide), a search.
 The loop claims its cells in the store, submits jobs to the executor, waits for what the runs tell, makes every record
 durable, and then tells agenda and observer. One thread does all of this, so that nothing in it needs a lock; what other
 threads have to say, and Ctrl-C, arrives in one queue.
@@ -67,6 +67,10 @@ class AbstractAgenda(abc.ABC):
         The base lets every run go on.
         """
         return False
+
+    def to_come(self) -> int:
+        """How many more runs it expects to propose later; for the time left that is told, and nothing else."""
+        return 0
 
 
 class CellList(AbstractAgenda):
@@ -241,7 +245,7 @@ class _Loop:
             self._read_attempts(cells)
             for cell in cells:
                 self._tries.pop(cell.id, None)
-            self._observer.work_planned(len(cells))
+            self._observer.work_planned(len(cells) + self._agenda.to_come())
 
     def _read_attempts(self, cells: Sequence[Cell]) -> None:
         """Which attempts at these cells are known, so that those of others which follow are told from earlier ones."""

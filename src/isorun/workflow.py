@@ -49,6 +49,7 @@ __all__ = [
     "cells",
     "doctor",
     "has_store",
+    "known_to",
     "load",
     "missing",
     "more_than",
@@ -131,10 +132,19 @@ def cells(study: Study | str | Path, *, store: Store = None) -> tuple[Cell, ...]
     Where values are withheld from records, a cell's id is made with the store's key; without a store it is provisional.
     """
     with opened(study, store) as (declared, place):
-        if not any(withheld_hashes(declared, None).values()):
+        if not declared.searches and not any(withheld_hashes(declared, None).values()):
             return cells_of(declared)
         with _found(_place(declared, place)) as found:
-            return cells_of(declared, found.key if found else None)
+            return cells_of(declared if found is None else known_to(declared, found))
+
+
+def known_to(study: Study, store: AbstractStore) -> Study:
+    """The study with the cells that the store knows: those of its key, and those that its searches proposed so far."""
+    if not study.searches:
+        return with_key(study, store.key)
+    from isorun.repair.agenda import known_to as with_trials
+
+    return with_trials(study, store)
 
 
 def missing(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
@@ -142,7 +152,7 @@ def missing(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
     with _found(_place(study, store)) as found:
         if found is None:
             return cells_of(study)
-        declared = cells_of(study, found.key)
+        declared = cells_of(known_to(study, found))
         finished = found.finished(cell.id for cell in declared)
         return tuple(cell for cell in declared if cell.id not in finished)
 
@@ -181,7 +191,11 @@ def run_missing(
     *,
     keep_study: bool = False,
 ) -> Outcome:
-    """Carry out what is missing of the study in an open session."""
+    """Carry out what is missing of the study in an open session; a search goes on to the end of its trials."""
+    if study.searches:
+        from isorun.repair.agenda import SearchAgenda
+
+        return carry_out_agenda(SearchAgenda(study, session.store), session, study, observer, keep_study=keep_study)
     cells = [cell for cell in missing(study, store=session.store) if only is None or only(cell)]
     return carry_out_agenda(CellList(cells), session, study, observer, keep_study=keep_study)
 
@@ -200,7 +214,7 @@ def carry_out_agenda(
     """
     store, observer = session.store, observer or Observer()
     with blaming("store", store):
-        study = with_key(study, store.key)
+        study = known_to(study, store)
         before = reuse_conditions(study, store, by_name=keep_study)
     for condition in before:
         observer.warned(condition)
@@ -276,7 +290,7 @@ def records(study: Study | str | Path, *, store: Store = None, beyond: Iterable[
     from isorun.analysis.studies.record_table import Records
 
     with opened(study, store) as (declared, place), recorded(place, declared) as records_kept:
-        return Records(records_kept.records(_ids(cells_of(declared, records_kept.key), beyond)))
+        return Records(records_kept.records(_ids(cells_of(known_to(declared, records_kept)), beyond)))
 
 
 def analyse(
@@ -287,7 +301,7 @@ def analyse(
     study: the latest ad hoc study of this folder when not given.
     """
     with opened(study, store) as (declared, place), recorded(place, declared) as records_kept:
-        keyed = with_key(declared, records_kept.key)
+        keyed = known_to(declared, records_kept)
         found = records_kept.records(_ids(cells_of(keyed), beyond))
         told = (*_runs_beyond(keyed, records_kept), *store_conditions(records_kept))
     return analyse_records(keyed, found, told)
@@ -370,7 +384,7 @@ def remember(study: Study, *, store: Store = None) -> None:
         blaming("store", opened),
     ):
         study = with_key(study, opened.key)
-        if study.name in recent(opened):
+        if study.name in recent(opened) and not study.searches:
             from isorun.reuse import kept_before
 
             before = kept_before(study, opened)

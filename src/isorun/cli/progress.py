@@ -72,7 +72,9 @@ class Progress(Observer):
         self._say(f"  next:    {condition.next_step}")
 
     def work_planned(self, runs: int) -> None:
-        """How many more runs are to come; a decision plans more of them after each look."""
+        """How many more runs are to come; a decision plans more of them after each look, a search says all at once."""
+        if len(self._records) + runs <= self._total:
+            return
         self._total = len(self._records) + runs
         self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do{self._interpreters(runs)}")
 

@@ -3,6 +3,7 @@
 isorun repair sqlite:///study.db --study NAME          a finished, running or killed search
 isorun repair journal:study.log --study NAME --target 0.9 --patience 20
 isorun repair sqlite:///study.db --study NAME --continue 15 --objective train.py:objective
+isorun repair search.toml                              a search that isorun runs; isorun run goes on with it
 
 Ends with 3 when a bug is found.
 """
@@ -11,26 +12,33 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from isorun import cli
 from isorun.errors import InputError, MissingExtra, UsageError
 
 if TYPE_CHECKING:
     from isorun.repair.bugs import Limits
+    from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.priorities import Prior
 
 __all__ = ["declare", "execute"]
 
+_SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:")
+"""What begins the address of a search that an engine runs itself."""
+
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    about = "where an Optuna study is kept: sqlite:///FILE, journal:FILE, or another URL that Optuna understands"
+    about = "where an Optuna study is kept: sqlite:///FILE, journal:FILE, or another URL that Optuna understands; "
+    about += "or a study with a search that isorun ran: its file or name"
     parser.add_argument("storage", metavar="STORAGE", help=about)
-    parser.add_argument("--study", metavar="NAME", help="which study (default: the only one)")
+    parser.add_argument("--study", metavar="NAME", help="which study, or which search of one (default: the only one)")
+    parser.add_argument("--store", metavar="FOLDER", help="of a study that isorun ran: where its records are kept")
     parser.add_argument("--target", type=float, metavar="X", help="the score that the search is to reach")
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds in which it is to reach the target")
     about = "trials without an improvement that are too many (default: from the search's own pace, at least 10)"
@@ -48,6 +56,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Examine the search, go on with it where asked to, and tell."""
+    if not _SCHEME.match(options.storage):
+        return _tell(_of_study(options), options)
     try:
         from isorun.repair.engines.optuna import read_search
     except ModuleNotFoundError as error:
@@ -63,7 +73,32 @@ def execute(options: argparse.Namespace) -> int:
     if options.more is not None or options.requeue or options.objective:
         _continue(options, limits, prior)
     search = read_search(options.storage, options.study, prior.noise if prior else 0.0)
-    told = diagnose(search, prior, limits)
+    return _tell(diagnose(search, prior, limits), options)
+
+
+def _of_study(options: argparse.Namespace) -> SearchDiagnosis:
+    """What is said of a search that isorun ran. What is asked of it here counts for more than what its study says."""
+    from isorun import workflow
+    from isorun.repair.agenda import searched
+    from isorun.repair.bugs import Limits
+    from isorun.repair.diagnosis import diagnose
+    from isorun.repair.priors import prior_of
+
+    if options.more is not None or options.requeue or options.objective:
+        hint = f"raise its trials, then: isorun run {options.storage}"
+        raise UsageError("--continue, --objective and --requeue are for searches that others run", hint=hint)
+    prior = prior_of(None if options.prior == "none" else options.prior)
+    with workflow.opened(options.storage, options.store) as (study, place), workflow.recorded(place, study) as store:
+        search, asked = searched(study, store, options.study)
+    limits = Limits(
+        asked.target if options.target is None else options.target,
+        asked.time_limit if options.time_limit is None else options.time_limit,
+        asked.patience if options.patience is None else options.patience,
+    )
+    return diagnose(search, prior, limits)
+
+
+def _tell(told: SearchDiagnosis, options: argparse.Namespace) -> int:
     if options.json:
         cli.print_json(told.to_json())
     else:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PLANS",
+    "SEARCHES",
     "STUDIES",
     "AbstractDocuments",
     "AbstractStore",
@@ -29,6 +30,7 @@ __all__ = [
 
 STUDIES: Final = "studies"
 PLANS: Final = "plans"
+SEARCHES: Final = "searches"
 
 
 def __getattr__(name: str) -> Any:
@@ -149,7 +151,7 @@ class AbstractStore(abc.ABC):
 
     @abc.abstractmethod
     def documents(self, kind: str) -> AbstractDocuments:
-        """The documents of one kind: STUDIES or PLANS."""
+        """The documents of one kind: STUDIES, PLANS or SEARCHES."""
 
     @abc.abstractmethod
     def notes(self) -> tuple[Note, ...]:

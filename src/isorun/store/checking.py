@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import StoreBusy, StoreConflict, StoreDamaged, StoreError
-from isorun.store import PLANS, STUDIES
+from isorun.store import PLANS, SEARCHES, STUDIES
 from isorun.store.claims import ByteLocks, Claims, cell_of, claim_names, read_claim
 from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, writing
@@ -477,7 +477,7 @@ def _damaged_files(folder: Path) -> Iterator[Damage]:
         found = read_claim(folder / "claims" / name, Files())
         if isinstance(found, str):
             yield Damage(str(folder / "claims" / name), found)
-    for kind in (STUDIES, PLANS):
+    for kind in (STUDIES, PLANS, SEARCHES):
         documents = FolderDocuments(folder, kind)
         for name in documents.names():
             try:

@@ -1,0 +1,577 @@
+"""Searches through the one loop: an agenda that proposes trials, each an ordinary cell, and hears what came of them.
+
+What was proposed is kept by the store before it starts, a document a search: the trial's number and parameters, who
+proposed it, and which trial it changes by which edits. That and the records are all that a search is made of, so that
+a killed one goes on where it was, and several isoruns can work on one: a proposal is made and written down while the
+claim of the search is held, and nobody else's trial is proposed again.
+
+Several searches go side by side: the one that has the fewest trials under way, and then the fewest at all, is next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+
+from isorun.analysis.studies.selection import FINAL, last_words, select
+from isorun.diagnose import Symptoms, Trace, symptoms_of
+from isorun.errors import InputError, MissingExtra, NothingRecorded, StoreBusy, StoreError, known_names
+from isorun.repair.actions import size_of
+from isorun.repair.bugs import Limits
+from isorun.repair.diagnosis import SearchDiagnosis, diagnose
+from isorun.repair.policy import RepairPolicy, values_for
+from isorun.repair.priorities import Prior
+from isorun.repair.priors import prior_of
+from isorun.repair.racing import ERROR_RATE, RaceRule, Runs, Standing, standing_of
+from isorun.repair.searches import (
+    UNKNOWN_SYMPTOMS,
+    Parameter,
+    Search,
+    State,
+    Trial,
+    Value,
+    configuration_of,
+    is_offered,
+    repeated_noise,
+)
+from isorun.scheduling import AbstractAgenda
+from isorun.session import blaming
+from isorun.store import SEARCHES, AbstractStore
+from isorun.study.cells import cells_of
+from isorun.study.design import with_key, with_proposed
+from isorun.study.records import RunRecord, RunState
+from isorun.study.searches import Proposed, SearchDesign, search_id, trial_cell
+
+if TYPE_CHECKING:
+    from isorun.study.cells import Cell, ConfigValue
+    from isorun.study.design import Study
+
+__all__ = [
+    "KeptSearch",
+    "SearchAgenda",
+    "extra_trainings",
+    "known_to",
+    "limits_of",
+    "read_searches",
+    "searched",
+    "searches_of",
+    "standings_of",
+    "told_of",
+]
+
+_PATIENCE: Final = 60.0
+_LOOK_AGAIN: Final = 0.01
+_DRAWS: Final = 100
+"""How often a draw is made anew that was tried before."""
+
+
+def known_to(study: Study, store: AbstractStore) -> Study:
+    """The study with the ids that the store knows, and with all that its searches proposed so far."""
+    study = with_key(study, store.key)
+    kept = [KeptSearch(study, design, store) for design in study.searches.values()]
+    return with_proposed(study, [one for search in kept for one in search.read()])
+
+
+class KeptSearch:
+    """What a store keeps of a search: every training that was proposed, in order. Nothing is ever taken out of it."""
+
+    def __init__(self, study: Study, design: SearchDesign, store: AbstractStore) -> None:
+        self._design = design
+        self._store = store
+        self._documents = store.documents(SEARCHES)
+        self._id = search_id(study, design)
+        self._study = study.name
+
+    def read(self) -> list[Proposed]:
+        """All trainings that were proposed so far, by whomever."""
+        document = self._documents.read(self._id)
+        try:
+            return [Proposed.from_json(self._design.name, one) for one in (document or {}).get("proposed", [])]
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            what = f"the search kept in {self._documents.place(self._id)} cannot be read"
+            hint = "move the file away to begin the search anew; its finished runs are kept"
+            raise StoreError(what, found=f"{type(error).__name__}: {error}", hint=hint) from None
+
+    def write(self, proposed: Sequence[Proposed]) -> None:
+        """Keep them: they have reached the disk when this returns."""
+        about = {"study": self._study, "search": self._design.name, "engine": self._design.engine}
+        self._documents.write(self._id, {**about, "proposed": [one.to_json() for one in proposed]})
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While nobody else proposes for this search. A holder that dies lets go."""
+        until = time.monotonic() + _PATIENCE
+        while (claim := self._store.claim(self._id)) is None:
+            if time.monotonic() > until:
+                raise StoreBusy(f"another isorun has been choosing a trial of this search for {_PATIENCE:.0f} s")
+            time.sleep(_LOOK_AGAIN)
+        try:
+            yield
+        finally:
+            claim.release()
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is known of one training: the record in the words of a search."""
+
+    state: State
+    score: float | None
+    seconds: float
+    started: float | None
+    symptoms: Symptoms
+    why_failed: str
+
+
+_OPEN: Final = _Told("running", None, 0.0, None, UNKNOWN_SYMPTOMS, "")
+
+
+def _told_by(record: RunRecord, study: Study, design: SearchDesign) -> _Told:
+    finished = record.state is RunState.FINISHED
+    selection = next(iter(study.selections.values()), FINAL)
+    score = select(record, selection, [design.metric]).values.get(design.metric) if finished else None
+    why = "" if finished else (last_words(record.log_tail) or record.reason)
+    if finished and score is None:
+        why = f"it left no {design.metric}"
+    if score is not None and not math.isfinite(score):
+        why = f"{design.metric} is {score}"
+    return _Told(
+        state="failed" if why else "finished",
+        score=None if why else score,
+        seconds=record.wall_seconds,
+        started=_timestamp(record.started_at),
+        symptoms=symptoms_of(Trace.of_record(record)),
+        why_failed=why,
+    )
+
+
+def _timestamp(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def limits_of(design: SearchDesign) -> Limits:
+    """What is asked of the search."""
+    return Limits(design.target, design.time_limit, design.patience)
+
+
+class _Known:
+    """One search as far as it is known: what was proposed, and what became of it."""
+
+    def __init__(self, study: Study, design: SearchDesign, prior: Prior | None) -> None:
+        self.study = study
+        self.design = design
+        self.prior = prior
+        self.proposed: list[Proposed] = []
+        self._by_cell: dict[str, Proposed] = {}
+        self._told: dict[tuple[int, int], _Told] = {}
+
+    def add(self, proposed: Iterable[Proposed]) -> list[Cell]:
+        """Proposals that were not known; the cells of all of them."""
+        cells = []
+        for one in proposed:
+            cell = trial_cell(self.study, self.design, one)
+            self.proposed.append(one)
+            self._by_cell[cell.id] = one
+            cells.append(cell)
+        return cells
+
+    def knows(self, cell_id: str) -> bool:
+        """Whether the cell is one of this search's."""
+        return cell_id in self._by_cell
+
+    def hear(self, record: RunRecord) -> None:
+        """What became of a training; of one that was interrupted nothing is known."""
+        one = self._by_cell[record.cell.id]
+        if record.state is not RunState.INTERRUPTED:
+            self._told[one.number, one.repeat] = _told_by(record, self.study, self.design)
+
+    def is_over(self, one: Proposed) -> bool:
+        """Whether nothing more is to come of a training."""
+        return (one.number, one.repeat) in self._told
+
+    @property
+    def trials(self) -> list[Proposed]:
+        """The trials without their repeats."""
+        return [one for one in self.proposed if one.repeat == 0]
+
+    @property
+    def under_way(self) -> int:
+        """How many trainings have not ended."""
+        return sum(not self.is_over(one) for one in self.proposed)
+
+    def search(self) -> Search:
+        """The search as it stands. A trial that was repeated has the mean of its scores."""
+        runs = [self._trial(one, self._told.get((one.number, one.repeat), _OPEN)) for one in self.proposed]
+        noise = repeated_noise(runs)
+        from_prior = self.prior.noise if self.prior is not None else 0.0
+        scores: dict[int, list[float]] = {}
+        for run in runs:
+            if run.has_score:
+                scores.setdefault(run.number, []).append(cast("float", run.score))
+        first = [run for one, run in zip(self.proposed, runs, strict=True) if one.repeat == 0]
+        return Search(
+            engine=self.design.engine,
+            name=" ".join(filter(None, (self.study.name, self.design.name))),
+            direction=self.design.direction,
+            space=self.design.space,
+            trials=tuple(
+                replace(run, score=math.fsum(scores[run.number]) / len(scores[run.number])) if run.has_score else run
+                for run in first
+            ),
+            noise=noise or from_prior,
+            noise_from="trials that were repeated" if noise else ("the prior" if from_prior else ""),
+        )
+
+    @staticmethod
+    def _trial(one: Proposed, told: _Told) -> Trial:
+        return Trial(
+            number=one.number,
+            state=told.state,
+            score=told.score,
+            parameters=dict(one.parameters),
+            seconds=told.seconds if told is not _OPEN else None,
+            started=told.started,
+            symptoms=told.symptoms,
+            why_failed=told.why_failed,
+            proposed_by="isorun" if one.by == "isorun" else "",
+            origin=one.origin,
+        )
+
+    def standing(self) -> Standing:
+        """Which trial is the best by what was repeated, and which repeats its place needs."""
+        sign = 1.0 if self.design.direction == "higher" else -1.0
+        runs: dict[int, Runs] = {}
+        for one in self.proposed:
+            told = self._told.get((one.number, one.repeat))
+            if one.repeat == 0 and told is not None:
+                runs[one.number] = Runs(one.number, (told.started or 0.0) + told.seconds)
+            if one.number in runs:
+                score = told.score if told is not None else None
+                runs[one.number].scores[one.repeat] = None if score is None else sign * score
+                runs[one.number].ended[one.repeat] = told is not None
+        return standing_of(list(runs.values()), RaceRule(self.design.repeats, candidates=self.design.trials))
+
+
+class SearchAgenda(AbstractAgenda):
+    """All searches of a study. What the store knows of them is read at the first question."""
+
+    def __init__(self, study: Study, store: AbstractStore) -> None:
+        study = with_key(study, store.key)
+        self._store = store
+        self._searches = [_Proposing(study, design, store) for design in study.searches.values()]
+        self._is_read = False
+
+    def propose(self, room: Callable[[], int]) -> Sequence[Cell]:
+        """What was proposed and has not ended, also by others; then as many new trainings as there is room for."""
+        cells = [] if self._is_read else self._read()
+        if not any(one.wants_more for one in self._searches):
+            return cells
+        with blaming("store", self._store):
+            held = {holder.cell_id for holder in self._store.holders()}
+        free = room() - sum(cell.id not in held for cell in cells)
+        while free > 0 and (one := self._next()) is not None:
+            others, own = one.propose()
+            cells += [*others, *own]
+            free -= len(own)
+        return cells
+
+    def _read(self) -> list[Cell]:
+        self._is_read = True
+        return [cell for one in self._searches for cell in one.read()]
+
+    def _next(self) -> _Proposing | None:
+        """The search whose turn it is."""
+        wanting = [one for one in self._searches if one.wants_more]
+        return min(wanting, key=lambda one: (one.known.under_way, len(one.known.proposed)), default=None)
+
+    def hear(self, record: RunRecord, *, final: bool) -> None:
+        """What became of a trial, whoever made it. A failure that is tried again is none yet."""
+        for one in self._searches:
+            if final and one.known.knows(record.cell.id):
+                one.known.hear(record)
+
+    def to_come(self) -> int:
+        """How many trials are left to propose."""
+        return sum(one.left for one in self._searches)
+
+
+class _Proposing:
+    """One search of the agenda."""
+
+    def __init__(self, study: Study, design: SearchDesign, store: AbstractStore) -> None:
+        prior = prior_of(_prior_named(design.prior, study))
+        begin = 0 if design.engine == "isorun" and design.begin == "bug" else design.begin
+        self._policy = (
+            None
+            if begin == "never"
+            else RepairPolicy(begin, limits_of(design), prior, design.guard, seed=design.seed % 2**32)
+        )
+        if design.engine.startswith("optuna:"):
+            _check_optuna()
+        self.known = _Known(study, design, prior)
+        self._study = study
+        self._design = design
+        self._store = store
+        self._kept = KeptSearch(study, design, store)
+
+    @property
+    def left(self) -> int:
+        """How many trials are left to propose."""
+        return 0 if self._is_exhausted() else max(self._design.trials - len(self.known.trials), 0)
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether there is a trial, or a repeat of one, to propose."""
+        return self.left > 0 or bool(self._repeats())
+
+    def read(self) -> list[Cell]:
+        """What the store knows; the cells that have not ended."""
+        return self._absorb(self._kept.read(), again=True)
+
+    def _absorb(self, proposed: Sequence[Proposed], *, again: bool = False) -> list[Cell]:
+        """Take in what is new among the kept proposals, and return the cells of those that have not ended.
+
+        again: where no trial has ever finished, failed ones are tried again: most often it is the program's fault.
+        """
+        cells = self.known.add(proposed[len(self.known.proposed) :])
+        if not cells:
+            return []
+        with blaming("store", self._store):
+            records = self._store.records([cell.id for cell in cells])
+        latest = {record.cell.id: record for record in sorted(records, key=lambda one: one.attempt)}
+        if again and not any(record.state is RunState.FINISHED for record in latest.values()):
+            latest = {}
+        for record in latest.values():
+            self.known.hear(record)
+        ended = {cell_id for cell_id, record in latest.items() if record.state is not RunState.INTERRUPTED}
+        return [cell for cell in cells if cell.id not in ended]
+
+    def propose(self) -> tuple[list[Cell], list[Cell]]:
+        """What others proposed meanwhile, and a training of our own where one is still wanted."""
+        with self._kept.alone():
+            others = self._absorb(self._kept.read())
+            if not self.wants_more:
+                return others, []
+            own = self._repeat() or self._trial(len(self.known.trials))
+            self._kept.write([*self.known.proposed, own])
+        return others, self.known.add([own])
+
+    def _is_exhausted(self) -> bool:
+        """Whether every configuration that can be proposed was."""
+        space = self._design.space if self._policy else [one for one in self._design.space if not is_offered(one.name)]
+        size = size_of(space)
+        return math.isfinite(size) and len({configuration_of(one.parameters) for one in self.known.trials}) >= size
+
+    def _repeats(self) -> tuple[tuple[int, int], ...]:
+        """Repeats that the place of a candidate needs, by trial and number, and that nobody has proposed."""
+        if self._design.repeats < 2:
+            return ()
+        made = {(one.number, one.repeat) for one in self.known.proposed}
+        return tuple(wanted for wanted in self.known.standing().wanted if wanted not in made)
+
+    def _repeat(self) -> Proposed | None:
+        for number, repeat in self._repeats()[:1]:
+            first = next(one for one in self.known.trials if one.number == number)
+            return Proposed(self._design.name, number, first.parameters, repeat, by="race")
+        return None
+
+    def _trial(self, number: int) -> Proposed:
+        """The next trial: isorun's where it is its turn, else the engine's own."""
+        search = self.known.search()
+        plan = self._policy.plan(search, number) if self._policy is not None else None
+        if plan is None:
+            return Proposed(self._design.name, number, self._of_engine(search, number), by=self._design.engine)
+        edits = tuple((one.parameter, one.before, one.after) for one in plan.action.edits)
+        values = {one.name: values_for(search, plan, one)[0] for one in self._design.space}
+        made = cast("Mapping[str, ConfigValue]", values)
+        return Proposed(self._design.name, number, made, 0, "isorun", plan.origin, edits, round(plan.trust, 3))
+
+    def _of_engine(self, search: Search, number: int) -> Mapping[str, ConfigValue]:
+        """What the engine proposes in its own space; what isorun offers beside it stays as the user has it."""
+        own = [one for one in self._design.space if not is_offered(one.name)]
+        kept = {one.name: values_for(search, None, one)[0] for one in self._design.space if is_offered(one.name)}
+        seed = _seed(self._design.seed, number)
+        if self._design.engine.startswith("optuna:"):
+            drawn = _ask_optuna(self._design.engine, search, own, seed)
+        else:
+            drawn = _drawn(search, own, kept, seed)
+        return cast("Mapping[str, ConfigValue]", {**drawn, **kept})
+
+
+def _prior_named(name: str, study: Study) -> str | Path | None:
+    if name in {"none", ""}:
+        return None
+    return name if name == "shipped" else Path(study.folder) / name
+
+
+def _seed(seed: int, number: int) -> int:
+    """The seed of one trial's proposal: the same search goes on in the same way, whoever goes on with it."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:4], "big")
+
+
+def _drawn(search: Search, space: Sequence[Parameter], kept: Mapping[str, Value], seed: int) -> dict[str, Value]:
+    """One configuration at random that was not tried yet, where one is found."""
+    rng = np.random.default_rng(seed)
+    tried = {trial.configuration for trial in search.trials}
+    for _ in range(_DRAWS):
+        drawn = {parameter.name: _value(parameter, rng) for parameter in space}
+        if configuration_of({**drawn, **kept}) not in tried:
+            break
+    return drawn
+
+
+def _value(parameter: Parameter, rng: np.random.Generator) -> Value:
+    if parameter.kind == "category":
+        return parameter.choices[int(rng.integers(len(parameter.choices)))]
+    low, high = parameter.low, parameter.high
+    if parameter.log:
+        return parameter.valid(math.exp(rng.uniform(math.log(low), math.log(high))))
+    return parameter.valid(rng.uniform(low - 0.5, high + 0.5) if parameter.kind == "int" else rng.uniform(low, high))
+
+
+def _check_optuna() -> None:
+    try:
+        import optuna  # noqa: F401, PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        raise MissingExtra("optuna", "optuna", 'a search by Optuna (engine = "random" needs no extra)') from None
+
+
+def _ask_optuna(engine: str, search: Search, space: Sequence[Parameter], seed: int) -> dict[str, Value]:
+    """What Optuna proposes after these trials: a study in memory, made anew for each: nothing has to be kept."""
+    import optuna  # noqa: PLC0415 - an extra
+    from optuna.trial import TrialState, create_trial  # noqa: PLC0415 - as above
+
+    states = {"finished": TrialState.COMPLETE, "failed": TrialState.FAIL, "pruned": TrialState.PRUNED}
+    names = [parameter.name for parameter in space]
+    distributions = {parameter.name: _distribution(parameter) for parameter in space}
+    sampler = optuna.samplers.RandomSampler(seed) if engine == "optuna:random" else _tpe(seed)
+    with _quiet(optuna):
+        direction = "maximize" if search.direction == "higher" else "minimize"
+        study = optuna.create_study(direction=direction, sampler=sampler)
+        for trial in search.trials:
+            state = states.get(trial.state, TrialState.RUNNING)
+            told = {name: trial.parameters[name] for name in names}
+            value = trial.score if trial.has_score else None
+            study.add_trial(create_trial(state=state, value=value, params=told, distributions=distributions))
+        asked = study.ask(distributions)
+    return dict(asked.params)
+
+
+def _tpe(seed: int) -> object:
+    import warnings  # noqa: PLC0415 - as above
+
+    import optuna  # noqa: PLC0415 - as above
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the argument is marked as experimental
+        return optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+
+
+@contextmanager
+def _quiet(optuna: object) -> Iterator[None]:
+    """Without a line for every study that is made in memory."""
+    logging = optuna.logging  # type: ignore[attr-defined]
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+def _distribution(parameter: Parameter) -> object:
+    from optuna.distributions import (  # noqa: PLC0415 - as above
+        CategoricalDistribution,
+        FloatDistribution,
+        IntDistribution,
+    )
+
+    if parameter.kind == "category":
+        return CategoricalDistribution(parameter.choices)
+    if parameter.kind == "int":
+        step = int(parameter.step or 1)
+        return IntDistribution(int(parameter.low), int(parameter.high), log=parameter.log, step=step)
+    return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+
+
+def searches_of(study: Study, records: Iterable[RunRecord]) -> tuple[Search, ...]:
+    """The searches of a study (`known_to` a store) as these records tell them."""
+    return tuple(one.search() for one in _known(study, records))
+
+
+def standings_of(study: Study, records: Iterable[RunRecord]) -> tuple[Standing, ...]:
+    """Of each search, what its races say."""
+    return tuple(one.standing() for one in _known(study, records))
+
+
+def _known(study: Study, records: Iterable[RunRecord]) -> list[_Known]:
+    found = []
+    told = sorted(records, key=lambda record: record.attempt)
+    for design in study.searches.values():
+        one = _Known(study, design, prior_of(_prior_named(design.prior, study)))
+        one.add(item for item in study.proposed if item.search == design.name)
+        for record in told:
+            if one.knows(record.cell.id):
+                one.hear(record)
+        found.append(one)
+    return found
+
+
+def read_searches(study: Study, store: AbstractStore) -> tuple[Search, ...]:
+    """The searches of a study as they stand in a store."""
+    if not study.searches:
+        what = f"the study {study.name!r} has no search"
+        raise NothingRecorded(what, hint="isorun doctor looks at its trainings, isorun report at its results")
+    study = known_to(study, store)
+    return searches_of(study, store.records([cell.id for cell in cells_of(study)]))
+
+
+def searched(study: Study, store: AbstractStore, name: str | None = None) -> tuple[Search, Limits]:
+    """One search of a study and what is asked of it. name: which; the only one if not given."""
+    found = dict(zip(study.searches, read_searches(study, store), strict=True))
+    chosen = next(iter(found)) if name is None and len(found) == 1 else name or ""
+    if chosen not in found:
+        what = f"{study.name} has no search {name!r}" if name else f"{study.name} has {len(found)} searches: which one?"
+        hint = f"isorun repair {study.name} --study {next(iter(found))!r}"
+        raise InputError(what, allowed=known_names(chosen, found), hint=hint)
+    if not found[chosen].trials:
+        raise NothingRecorded(f"no trial of {found[chosen].name} was made yet", hint="isorun run makes them")
+    return found[chosen], limits_of(study.searches[chosen])
+
+
+def told_of(study: Study, store: AbstractStore) -> tuple[SearchDiagnosis, ...]:
+    """What is said of each search of a study."""
+    asked = [(limits_of(design), prior_of(_prior_named(design.prior, study))) for design in study.searches.values()]
+    found = read_searches(study, store)
+    return tuple(diagnose(one, prior, limits) for one, (limits, prior) in zip(found, asked, strict=True))
+
+
+def extra_trainings(study: Study, store: AbstractStore) -> tuple[str, ...]:
+    """Of each search that is raced: who holds the first place, and how many trainings that took beyond the trials."""
+    study = known_to(study, store)
+    known = _known(study, store.records([cell.id for cell in cells_of(study)]))
+    told = []
+    for one in known:
+        if one.design.repeats > 1:
+            standing, extra = one.standing(), len(one.proposed) - len(one.trials)
+            won = sum(verdict == "better" for _, _, verdict in standing.races)
+            told.append(
+                f"racing: trial {standing.best} holds the first place; {len(standing.races)} candidates looked better, "
+                f"{won} were (at most {100 * ERROR_RATE:g} % for one that is not, over all trials); "
+                f"{extra} extra trainings"
+            )
+    return tuple(told)
