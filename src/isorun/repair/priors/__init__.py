@@ -37,8 +37,11 @@ def prior_of(given: Prior | str | Path | None) -> Prior | None:
     if given is None or isinstance(given, Prior):
         return given
     first, *changes = str(given).split(", ")
-    if first != _SHIPPED:
-        return read_prior(Path(given))
+    return _shipped(tuple(changes)) if first == _SHIPPED else read_prior(Path(given))
+
+
+@cache
+def _shipped(changes: tuple[str, ...]) -> Prior | None:
     prior = shipped_prior()
     for change in changes:
         prior = None if prior is None else _changed(prior, change)
