@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from isorun import workflow
 from isorun.errors import StudyError
 from isorun.repair.priors import prior_of
 from isorun.report.figures.svg import render
+from isorun.scheduling import Observer
 from isorun.study.design import Study
 from isorun.study.records import RunState
 from isorun.study.searches import Proposed, trial_cell
+from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.made_records import make_record
+from isorun.testing.memory_store import MemoryStore
 from isorun.zoo.paper import OURS, SCALES, THEIRS, Request
 from isorun.zoo.studies.dream.comparison import contrasts, second_searches, seeds_sentence
 from isorun.zoo.studies.dream.design import (
@@ -352,3 +358,85 @@ def test_what_is_not_complete_is_named_and_compared_with_nothing(tmp_path, monke
 
 def test_the_strategies_of_the_paper_each_have_one_that_stands_for_them():
     assert tuple(method.stands_for for method in COMPARED) == STRATEGIES
+
+
+# Through the one loop, with trainings that take no time
+
+
+def made_up(job):
+    """A score for a configuration: some values are better than others, and offered ones count like the plain ones."""
+    values = {name.removeprefix("isorun."): value for name, value in job.cell.config_values.items()}
+    score = 0.2 + 0.2 * (values["learning_rate"] in (0.01, 1e-3)) + 0.1 * bool(values["normalize"])
+    score += 0.1 * (values["optimizer"] != "sgd") + 0.05 * (values.get("activation", "relu") == "elu")
+    return Computed({"val_accuracy": score, "watched_seconds": 0.001}, wall_seconds=1.0)
+
+
+class Sequence:
+    """Which trials ran, and the most of one search that were under way at a time."""
+
+    def __init__(self):
+        self.under_way, self.most = Counter(), Counter()
+
+    def observer(self):
+        counted = self
+
+        class Counting(Observer):
+            def run_started(self, cell):
+                name = cell.config.rpartition(" ")[0]
+                counted.under_way[name] += 1
+                counted.most[name] = max(counted.most[name], counted.under_way[name])
+
+            def run_ended(self, record):
+                counted.under_way[record.cell.config.rpartition(" ")[0]] -= 1
+
+        return Counting()
+
+
+@pytest.fixture(scope="module")
+def carried_out():
+    pytest.importorskip("optuna")
+    size = replace(SIZES["gpu"]["cifar100"], families=("residual",), trials=7, attached_after=3)
+    searches = tuple(PlannedSearch("residual", method) for method in METHODS.values())
+    study = study_of(PlannedStudy("dream-gpu-cifar100-1", "cifar100", 1, size, searches), request(), lambda _: False)
+    store, executor, sequence = MemoryStore(), InstantExecutor(made_up, 30), Sequence()
+    with closing(executor):
+        outcome = workflow.run(study, store=store, executor=executor, observer=sequence.observer())
+    trials = {}
+    for record in outcome.records:
+        name, _, number = record.cell.config.rpartition(" trial-")
+        trials.setdefault(name.removeprefix("residual "), {})[int(number)] = record
+    return study, trials, sequence
+
+
+def values_of(record):
+    return {name.removeprefix("isorun."): value for name, value in record.cell.config_values.items()}
+
+
+def test_every_search_has_its_trials_one_after_another_from_the_given_model(carried_out):
+    study, trials, sequence = carried_out
+    assert set(trials) == set(METHODS)
+    for name, own in trials.items():
+        assert sorted(own) == list(range(7)), name
+        start = study.searches[f"residual {name}"].start
+        assert {key: own[0].cell.config_values[key] for key in start} == dict(start)
+    assert set(sequence.most.values()) == {1}  # although there was room for thirty
+
+
+@pytest.mark.parametrize("name", ["edits", "edits-expanded"])
+def test_uniform_edits_change_one_value_of_the_best_trial_so_far(carried_out, name):
+    own = carried_out[1][name]
+    for number in range(1, 7):
+        best = max((own[before] for before in range(number)), key=lambda record: record.results["val_accuracy"])
+        changed = [key for key, value in values_of(own[number]).items() if values_of(best)[key] != value]
+        assert len(changed) == 1
+
+
+def test_an_engine_goes_its_own_way_until_the_search_is_taken_over(carried_out):
+    _, trials, _ = carried_out
+    for engine in ("tpe", "random", "edits"):
+        for number in range(3):
+            alone, attached = (values_of(trials[name][number]) for name in (engine, f"{engine}-attached"))
+            assert {**alone, **{name: DEFAULTS[name] for name in ADDED}} == attached
+        later = [values_of(trials[f"{engine}-attached"][number]) for number in range(3, 7)]
+        assert any(one[name] != DEFAULTS[name] for one in later for name in ADDED)
+    assert "activation" not in values_of(trials["repair-original"][6])
