@@ -377,7 +377,9 @@ class _Proposing:
         """Whether every configuration that can be proposed was."""
         space = self._design.space if self._policy else [one for one in self._design.space if not is_offered(one.name)]
         size = size_of(space)
-        return math.isfinite(size) and len({configuration_of(one.parameters) for one in self.known.trials}) >= size
+        if len(self.known.trials) < size:  # asked of every search after every record
+            return False
+        return len({configuration_of(one.parameters) for one in self.known.trials}) >= size
 
     def _repeats(self) -> tuple[tuple[int, int], ...]:
         """Repeats that the place of a candidate needs, by trial and number, and that nobody has proposed."""
