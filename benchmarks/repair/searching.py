@@ -15,8 +15,8 @@ from isorun.repair.actions import single_edits
 from isorun.repair.engines.optuna import RepairSampler
 from isorun.repair.policy import RepairPolicy
 from isorun.repair.priorities import Prior, Proposal
+from isorun.repair.priors import shuffled
 from isorun.repair.searches import Search
-from repair.build_priors import shuffled
 from repair.tables import TrainingTable
 
 __all__ = ["STRATEGIES", "TRIALS", "interval", "scores_of", "suggested"]

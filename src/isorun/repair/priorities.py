@@ -60,12 +60,16 @@ def levels_of(one: Edit, symptoms: Symptoms) -> tuple[Level, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PriorRow:
-    """How often an edit was tried on trials with these symptoms, and how often it improved them."""
+    """How often an edit was tried on trials with these symptoms, and how often it improved them.
+
+    data: on which data set, where that is told: so a search on it can be judged by what others taught.
+    """
 
     edit: Edit
     symptoms: Symptoms
     tries: float
     improved: float
+    data: str = ""
 
 
 @dataclass(frozen=True)
