@@ -73,10 +73,12 @@ def keras_tuner(
     prior: Prior | str | Path | None = "shipped",
     guard: bool = True,
     seed: int | None = None,
+    pretrained: Any = None,
 ) -> Any:
     """Your tuner, of any class: its trials are watched, and when the search has a bug, they change the best one.
 
-    The tuner that is given is the one that is returned. The arguments are those of `isorun.repair.optuna`.
+    The tuner that is given is the one that is returned. The arguments are those of `isorun.repair.optuna`. pretrained:
+    weights (a file, or a function that loads them into the model), which makes loading them a choice that is offered.
     """
     try:
         from isorun.repair.engines.keras_tuner import attach, check  # noqa: PLC0415 - an extra
@@ -86,7 +88,8 @@ def keras_tuner(
         if error.name not in ("keras_tuner", "keras", "six"):
             raise
         raise MissingExtra("keras-tuner", "keras-tuner", "repairing a KerasTuner search") from None
-    return attach(tuner, _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed))
+    policy = _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed)
+    return attach(tuner, policy, pretrained)
 
 
 def autokeras(

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -308,6 +309,53 @@ def test_trainings_are_watched_and_their_symptoms_lie_beside_them(tmp_path):
         assert trial.symptoms.convergence != "unknown"
     assert tuner.get_best_models()[0].predict(data()["x"], verbose=0).shape == (32, 2)
     assert sorted(path.name for path in (tmp_path / "p").glob("**/*.new")) == []
+
+
+def test_what_is_offered_is_kept_in_the_engines_trials_tried_in_isoruns_and_rebuilt_with_the_best(tmp_path):
+    tuner = kt.RandomSearch(build, "val_accuracy", max_trials=2, directory=tmp_path, project_name="p", seed=1)
+    repaired(tuner, begin=2).search(**data())
+    search = read_search(tmp_path / "p")
+    offered = {one.name: one.choices for one in search.space if one.name.startswith("isorun.")}
+    assert offered["isorun.momentum"][0] == "keep"
+    assert "isorun.activation" not in offered  # the space has one
+    assert all(trial.parameters["isorun.momentum"] == "keep" for trial in search.trials)
+    assert {one.name for one in tuner.oracle.get_space().space} == {"activation", "lr"}
+    tuner.oracle.max_trials = 3
+    plan = RepairPolicy(0, seed=0).plan(search, 2)
+    edits = {"isorun.momentum": "0.9", "isorun.initialiser": "he_uniform"}
+    action = replace(plan.action, parameters={**plan.action.parameters, **edits})
+    attach(tuner, Planned(2, plan=replace(plan, action=action))).search(**data())
+    last = read_search(tmp_path / "p").trials[2]
+    assert last.state == "finished"
+    assert edits.items() <= last.parameters.items()
+    model = tuner.hypermodel.build(tuner.oracle.trials["2"].hyperparameters)
+    assert model.optimizer.momentum == 0.9
+    assert {one.name for one in tuner.oracle.get_space().space} == {"activation", "lr"}
+
+
+@dataclass(frozen=True)
+class Planned(RepairPolicy):
+    """Proposes one thing."""
+
+    plan_made: object = None
+
+    def __init__(self, begin, plan):
+        super().__init__(begin)
+        object.__setattr__(self, "plan_made", plan)
+
+    def propose(self, search, taken, rng):
+        return self.plan_made
+
+
+def test_a_hypermodel_that_was_expanded_by_hand_is_expanded_once(tmp_path):
+    from isorun.repair.expansion import hypermodel
+
+    expanded = hypermodel(build)
+    tuner = kt.RandomSearch(expanded, "val_accuracy", max_trials=2, directory=tmp_path, project_name="p", seed=1)
+    assert any(one.name.startswith("isorun.") for one in tuner.oracle.get_space().space)
+    repaired(tuner, begin=99).search(**data())
+    assert {one.name for one in tuner.oracle.get_space().space} == {"activation", "lr"}
+    assert {trial.parameters["isorun.momentum"] for trial in read_search(tmp_path / "p").trials} == {"keep"}
 
 
 def test_a_training_that_takes_far_too_long_is_ended_and_the_search_goes_on(tmp_path):

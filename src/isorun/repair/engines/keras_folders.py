@@ -143,7 +143,7 @@ class ProjectState:
         state, note = self.trials[name], self.notes.get(name, {})
         found, why = _ended(state)
         over = found in ("finished", "failed")
-        values = _mapping(_mapping(state.get("hyperparameters")).get("values"))
+        values = {**_mapping(note.get("answers")), **_mapping(_mapping(state.get("hyperparameters")).get("values"))}
         parameters = {key: one for key, one in values.items() if key == _EPOCHS or not key.startswith(BOOKKEEPING)}
         proposal = _mapping(note.get("proposal"))
         started, seconds = self._times(name)
