@@ -135,15 +135,16 @@ def is_offered(name: str) -> bool:
 
 
 def with_kept(trials: Iterable[Trial], space: Iterable[Parameter]) -> tuple[Trial, ...]:
-    """The trials, where one that was never asked for an offered parameter has it as it was: kept.
+    """The trials, where one from before isorun came to the search has all that is offered as it was: kept.
 
-    So trials from before isorun came to the search can be changed, too, and equal ones are known to be equal.
+    So it can be changed there, too. A trial that was offered something lacks the rest because it does not apply to it.
     """
     kept = {one.name: KEEP for one in space if is_offered(one.name) and one.holds(KEEP)}
-    if not kept:
-        return tuple(trials)
     return tuple(
-        replace(trial, parameters={**kept, **trial.parameters}) if trial.parameters else trial for trial in trials
+        trial
+        if not kept or not trial.parameters or any(map(is_offered, trial.parameters))
+        else replace(trial, parameters={**kept, **trial.parameters})
+        for trial in trials
     )
 
 

@@ -51,6 +51,7 @@ class _Attachment:
         self.watcher: Watcher | None = None
         self.offered: dict[str, list[str]] = {}
         self.answers: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
         self.pretrained = pretrained
         self.longest: float | None = None
         self._notes: dict[str, dict[str, Any]] = {}
@@ -103,7 +104,7 @@ class _Attachment:
             trace = Trace.of_rows(watcher.rows, parameters=trial.hyperparameters.values)
             told["symptoms"] = symptoms_of(trace)._asdict()
         if self.offered:
-            told.update(offered=self.offered, answers=self.answers)
+            told.update(offered=self.offered, answers=self.answers, left_out=self.left_out)
         self.note(trial.trial_id, **told)
 
     def built(self, hp: Any, model: Any) -> Any:
@@ -130,7 +131,9 @@ class _Attachment:
             return self.answers[name]
 
         own = [one.name for one in hp.space if not is_offered(one.name)]
-        return expand_model(model, ask, own, self.pretrained).model
+        expanded = expand_model(model, ask, own, self.pretrained)
+        self.left_out = dict(expanded.left_out)
+        return expanded.model
 
 
 def write_whole(path: Path, document: Any) -> None:
