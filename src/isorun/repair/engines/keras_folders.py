@@ -36,7 +36,7 @@ __all__ = [
     "is_project",
     "no_project",
     "read_json",
-    "read_search",
+    "read_project",
     "unreadable_trial",
 ]
 
@@ -53,7 +53,7 @@ _STATES: Final[Mapping[str, State]] = {
 _MOST_VALUES: Final = 64
 
 
-def read_search(folder: Path, noise: float = 0.0) -> Search:
+def read_project(folder: Path, noise: float = 0.0) -> Search:
     """The search that a project folder holds, as it stands: running, finished, killed, or with half-written files."""
     if not is_project(folder):
         raise no_project(folder)
