@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import isorun.repair
 from isorun.cli.main import main
 
 optuna = pytest.importorskip("optuna")
@@ -57,6 +58,20 @@ def test_a_stuck_search_is_told_and_ends_with_three(folder, capsys):
     said = capsys.readouterr().out
     assert "optuna study first: 15 trials (15 finished)" in said
     assert "ineffective-search, since trial 1" in said
+
+
+def test_the_page_is_written_and_python_gives_the_same(folder, capsys):
+    made("sqlite:///study.db", 15, score=[0.5])
+    assert main(["repair", "sqlite:///study.db", "--html", "search.html"]) == 3
+    assert capsys.readouterr().out.endswith("written: search.html\n")
+    page = (folder / "search.html").read_text()
+    assert "Best score by trial" in page
+    assert "<script" not in page
+    told = isorun.repair.examine("sqlite:///study.db", "first")
+    assert [bug.kind for bug in told.bugs] == ["ineffective-search"]
+    assert "ineffective-search, since trial 1" in str(told)
+    assert "<strong>optuna study first" in told._repr_html_()
+    assert told.to_json()["best"]["trial"] == 0
 
 
 def test_json_is_what_the_contract_says(folder, capsys):

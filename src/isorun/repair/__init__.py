@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 from isorun.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
+    from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.priorities import Prior
+    from isorun.repair.racing import race
+    from isorun.repair.searches import Search
 
-__all__ = ["autokeras", "expand", "keras_tuner", "note", "optuna"]
+__all__ = ["autokeras", "examine", "expand", "keras_tuner", "note", "optuna", "race"]
 
-_ELSEWHERE: Final = {"expand": "isorun.repair.expansion"}
+_ELSEWHERE: Final = {"expand": "isorun.repair.expansion", "race": "isorun.repair.racing"}
 """Where a name comes from that is imported when it is first asked for."""
 
 
@@ -134,6 +137,43 @@ def _policy(
     limits = Limits(target=target, time_limit=time_limit, patience=patience)
     drawn = {} if seed is None else {"seed": seed}
     return RepairPolicy(begin, limits, prior_of(prior), guard=guard, **drawn)
+
+
+def examine(
+    where: str,
+    study: str | None = None,
+    *,
+    target: float | None = None,
+    time_limit: float | None = None,
+    patience: int | None = None,
+    prior: Prior | str | Path | None = "shipped",
+) -> SearchDiagnosis:
+    """What is wrong with a search that is finished, running or was killed, and what to try next. Nothing is written.
+
+    where: a storage as `isorun repair` takes it, such as sqlite:///study.db. study: its name; none where there is one.
+    """
+    from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
+    from isorun.repair.diagnosis import diagnose  # noqa: PLC0415 - as above
+    from isorun.repair.priors import prior_of  # noqa: PLC0415 - as above
+
+    known = prior_of(prior)
+    search = _read(where, study, known.noise if known else 0.0)
+    return diagnose(search, known, Limits(target, time_limit, patience), where=where)
+
+
+def _read(where: str, study: str | None, noise: float) -> Search:
+    """The search that a storage holds, by the engine that it is a storage of."""
+    if where.startswith("keras-tuner:"):
+        from isorun.repair.engines.keras_folders import read_project  # noqa: PLC0415 - as above
+
+        return read_project(Path(where.removeprefix("keras-tuner:")), noise)
+    try:
+        from isorun.repair.engines.optuna import read_search  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        raise MissingExtra("optuna", "optuna", "examining an Optuna study") from None
+    return read_search(where, study, noise)
 
 
 def note(trial: Any, watched: Any, **curves: Any) -> None:

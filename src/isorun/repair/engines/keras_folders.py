@@ -158,6 +158,7 @@ class ProjectState:
             why_failed=why,
             proposed_by="isorun" if proposal else "",
             origin=self.numbers.get(str(proposal.get("trial"))),
+            chance=proposal.get("chance"),
         )
 
     def _times(self, name: str) -> tuple[float | None, float | None]:
