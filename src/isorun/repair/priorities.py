@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from isorun.diagnose import Symptoms
 from isorun.repair.actions import Action, Edit, edit, jumps, single_edits
-from isorun.repair.searches import UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
+from isorun.repair.searches import KEEP, UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
 
 __all__ = ["Beliefs", "Prior", "PriorRow", "Proposal", "RankedAction", "propose", "ranked", "trust_in"]
 
@@ -46,7 +46,8 @@ def levels_of(one: Edit, symptoms: Symptoms) -> tuple[Level, ...]:
     """What an edit is counted under, the finest first: A, W, C and G are let go in this order, then the edit."""
     a, c, g, w = (_ANY if symptom == "unknown" else symptom for symptom in symptoms)
     way = one.after if one.rises is None else ("up" if one.rises else "down")
-    named = ("edit", one.meaning, one.before, one.after)
+    before = _ANY if one.before == KEEP else one.before  # what a user built is not known: from wherever to this value
+    named = ("edit", one.meaning, before, one.after)
     conditions = ((a, c, g, w), (_ANY, c, g, w), (_ANY, c, g, _ANY), (_ANY, _ANY, g, _ANY), (_ANY,) * 4)
     chain = [(*named, *condition) for condition in conditions]
     return (*dict.fromkeys(chain), ("way", one.meaning, way), ("parameter", one.meaning), ())
@@ -74,7 +75,8 @@ class Prior:
     def __post_init__(self) -> None:
         counts: dict[Level, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for row in self.rows:
-            for level in levels_of(row.edit, row.symptoms):
+            anywhere = replace(row.edit, before=KEEP)
+            for level in {*levels_of(row.edit, row.symptoms), *levels_of(anywhere, row.symptoms)}:
                 counts[level][0] += row.tries
                 counts[level][1] += row.improved
         object.__setattr__(self, "_counts", {level: (n, k) for level, (n, k) in counts.items()})
@@ -270,7 +272,7 @@ def ranked(search: Search, prior: Prior | None, rng: np.random.Generator) -> lis
     for action in single_edits(search, best, (trial.configuration for trial in search.trials), rng):
         one = action.edits[0]
         chance = trust * with_prior.mean(one, best.symptoms) + (1 - trust) * without.mean(one, best.symptoms)
-        counts = (prior or NO_PRIOR).counts(("edit", *_finest(one), *(_ANY,) * 4))
+        counts = (prior or NO_PRIOR).counts(levels_of(one, UNKNOWN_SYMPTOMS)[0])
         found.append(RankedAction(action, chance, *without.own(one), *counts))
     return sorted(found, key=lambda one: -one.probability)
 
