@@ -67,9 +67,9 @@ def stop_when_reached(study, trial):
 
 
 def test_it_gets_nowhere_in_its_own_space_and_out_of_it_when_that_is_expanded(digits):
-    alone = searched(digits, False, 12, 0)
+    alone = searched(digits, False, 12, 1)
     assert alone.best_value < 0.4
-    study = searched(digits, True, 80, 0)
+    study = searched(digits, True, 80, 1)
     first = [trial.params for trial in study.trials[:10]]
     assert all(value == "keep" for params in first for name, value in params.items() if name.startswith("isorun."))
     own = [{name: one for name, one in params.items() if not name.startswith("isorun.")} for params in first]
