@@ -100,7 +100,8 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
         declared, place = (None, store) if study is None else stack.enter_context(opened(study, store))
         found = stack.enter_context(recorded(place, declared))
         holders = found.holders()
-        cells = {} if declared is None else {cell.id: cell for cell in cells_of(known_to(declared, found))}
+        declared = None if declared is None else known_to(declared, found)
+        cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared)}
         asked = None if declared is None else tuple(cells)
         finished, tried = found.finished(asked), {run_id.rpartition("-")[0] for run_id in found.run_ids(asked)}
         runs = runs_folder(found, declared.folder if declared else ".")
@@ -112,7 +113,13 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
     running = tuple(_in_progress(holder, runs, known[holder.cell_id]) for holder in holders if holder.cell_id in known)
     held = {run.holder.cell_id for run in running}
     left = cells.keys() - finished - held
-    return Status(declared.name, len(cells), len(cells.keys() & finished), len(left & tried), len(left), running)
+    failed, missing, to_come = len(left & tried), len(left), 0
+    if declared.searches:  # a trial that failed is not missing: the search went on without it
+        made = sum(one.repeat == 0 for one in declared.proposed)
+        to_come = max(sum(design.trials for design in declared.searches.values()) - made, 0)
+        missing += to_come - failed
+    total = len(cells) + to_come
+    return Status(declared.name, total, len(cells.keys() & finished), failed, missing, running)
 
 
 def _in_progress(holder: Holder, runs: Path, cell: Cell | None = None) -> RunInProgress:

@@ -1,10 +1,11 @@
 """What is wrong with an AutoML search, why, and what to try next; and going on with it, repaired.
 
 isorun repair sqlite:///study.db --study NAME          a finished, running or killed search
-isorun repair journal:study.log --study NAME --target 0.9 --patience 20
+isorun repair journal:study.log --study NAME --target 0.9 --patience 20 --html search.html
 isorun repair sqlite:///study.db --study NAME --continue 15 --objective train.py:objective
 isorun repair keras-tuner:FOLDER                       the same for a project folder of KerasTuner
 isorun repair keras-tuner:FOLDER --continue 15 --tuner train.py:tuner
+isorun repair search.toml                              a search that isorun runs; isorun run goes on with it
 
 Ends with 3 when a bug is found.
 """
@@ -12,7 +13,9 @@ Ends with 3 when a bug is found.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,20 +25,24 @@ from isorun import cli
 from isorun.errors import InputError, MissingExtra, UsageError
 
 if TYPE_CHECKING:
+    from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.searches import Search
 
 __all__ = ["declare", "execute"]
 
 _FOLDER: Final = "keras-tuner:"
+_SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:")
+"""What begins the address of a search that an engine runs itself."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
     about = "where the search is kept: sqlite:///FILE, journal:FILE or another URL that Optuna understands, "
-    about += "keras-tuner:FOLDER"
+    about += "keras-tuner:FOLDER; or a study with a search that isorun ran: its file or name"
     parser.add_argument("storage", metavar="STORAGE", help=about)
-    parser.add_argument("--study", metavar="NAME", help="which study (default: the only one)")
+    parser.add_argument("--study", metavar="NAME", help="which study, or which search of one (default: the only one)")
+    parser.add_argument("--store", metavar="FOLDER", help="of a study that isorun ran: where its records are kept")
     parser.add_argument("--target", type=float, metavar="X", help="the score that the search is to reach")
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds in which it is to reach the target")
     about = "trials without an improvement that are too many (default: from the search's own pace, at least 10)"
@@ -50,11 +57,14 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tuner", metavar="FILE.py:FUNCTION", help=about)
     about = "with --continue: first try trials again that are marked running and whose process is gone"
     parser.add_argument("--requeue", action="store_true", help=about)
+    parser.add_argument("--html", metavar="FILE", help="also write one self-contained page")
     cli.declare_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Examine the search, go on with it where asked to, and tell."""
+    if not _SCHEME.match(options.storage):
+        return _tell(_of_study(options), options)
     from isorun.repair.bugs import Limits
     from isorun.repair.diagnosis import diagnose
     from isorun.repair.policy import RepairPolicy
@@ -65,13 +75,49 @@ def execute(options: argparse.Namespace) -> int:
     is_folder = options.storage.startswith(_FOLDER)
     examine = _keras_tuner if is_folder else _optuna
     _check(options, "--tuner" if is_folder else "--objective")
-    search = examine(options, RepairPolicy(0, limits, prior))
-    told = diagnose(search, prior, limits)
+    with contextlib.redirect_stdout(sys.stderr):  # what engines and trainings print is no part of the answer
+        search = examine(options, RepairPolicy(0, limits, prior))
+    return _tell(diagnose(search, prior, limits, where=options.storage), options)
+
+
+def _of_study(options: argparse.Namespace) -> SearchDiagnosis:
+    """What is said of a search that isorun ran. What is asked of it here counts for more than what its study says."""
+    from isorun import workflow
+    from isorun.repair.agenda import searched
+    from isorun.repair.bugs import Limits
+    from isorun.repair.diagnosis import diagnose
+    from isorun.repair.priors import prior_of
+
+    if options.more is not None or options.requeue or options.objective:
+        hint = f"raise its trials, then: isorun run {options.storage}"
+        raise UsageError("--continue, --objective and --requeue are for searches that others run", hint=hint)
+    prior = prior_of(None if options.prior == "none" else options.prior)
+    with workflow.opened(options.storage, options.store) as (study, place), workflow.recorded(place, study) as store:
+        search, asked = searched(study, store, options.study)
+    limits = Limits(
+        asked.target if options.target is None else options.target,
+        asked.time_limit if options.time_limit is None else options.time_limit,
+        asked.patience if options.patience is None else options.patience,
+    )
+    return diagnose(search, prior, limits, where=options.storage)
+
+
+def _tell(told: SearchDiagnosis, options: argparse.Namespace) -> int:
+    if options.html:
+        cli.write_file(options.html, _page(told))
     if options.json:
         cli.print_json(told.to_json())
     else:
-        cli.show(told.view())
+        written = f"\nwritten: {options.html}\n" if options.html else ""
+        cli.show_text(told.view().text(colour=cli.wants_colour(), width=cli.terminal_width()) + written)
     return 3 if told.bugs else 0
+
+
+def _page(told: SearchDiagnosis) -> str:
+    from isorun.repair.diagnosis import search_view
+    from isorun.report import html
+
+    return html.render_view(f"{told.search.engine} study {told.search.name}", "isorun repair", search_view(told))
 
 
 def _check(options: argparse.Namespace, code: str) -> None:

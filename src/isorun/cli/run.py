@@ -19,6 +19,8 @@ from isorun.errors import harmless
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from isorun import workflow
     from isorun.scheduling import Outcome
     from isorun.store import AbstractStore
@@ -65,9 +67,11 @@ def _carry_out(study: Study, options: argparse.Namespace, store: workflow.Store)
     with workflow.session_of(study, **{**cli.session_options(options), "store": store}) as session:
         study = with_key(study, session.store.key)  # which may be part of its name
         with Progress(study, sys.stderr) as progress:
-            outcome = workflow.run_missing(study, session, progress, keep_study=not options.study)
+            # A search is kept by its name, too: isorun repair asks for it.
+            keep = not options.study or bool(study.searches)
+            outcome = workflow.run_missing(study, session, progress, keep_study=keep)
         _print(study, outcome, progress, options, session.store)
-    return _exit_code(outcome)
+    return _exit_code(outcome, is_search=bool(study.searches))
 
 
 def _source(options: argparse.Namespace) -> Study | str:
@@ -107,7 +111,9 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
     if options.json:
         cli.print_json(_summary(study, outcome, name, store))
         return
-    print(_headline(study, outcome))
+    for line in _searched(study, store):
+        print(line)
+    print(_headline(study, outcome, store))
     for line in progress.metrics_found():
         print(line)
     for record in [record for record in outcome.records if record.state is not RunState.FINISHED][:5]:
@@ -121,14 +127,33 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
     if not outcome.proposed:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
     if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:
-        print(f"next: isorun report {name}{f' --store {options.store}' if options.store else ''}")
+        what = "repair" if study.searches else "report"
+        print(f"next: isorun {what} {name}{f' --store {options.store}' if options.store else ''}")
 
 
-def _headline(study: Study, outcome: Outcome) -> str:
+def _searched(study: Study, store: AbstractStore) -> Iterator[str]:
+    """Of each search the best trial, how it is with it, and what is wrong with it."""
+    if not study.searches:
+        return
+    from isorun.repair.agenda import extra_trainings, told_of
+
+    for told in told_of(study, store):
+        yield from map(harmless, told.view().verdict)
+        if told.search.best is not None:
+            values = told.search.best.parameters.items()
+            shown = (f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in values)
+            yield harmless(f"  best trial: {', '.join(shown)}")
+    yield from (f"  {line}" for line in extra_trainings(study, store))
+
+
+def _headline(study: Study, outcome: Outcome, store: AbstractStore) -> str:
     """How it ended. That all runs were made before is said only where none was proposed."""
+    from isorun import workflow
     from isorun.study.cells import cells_of
 
-    before = "" if outcome.proposed else f", all {len(cells_of(study))} runs were made before"
+    before = ""
+    if not outcome.proposed:
+        before = f", all {len(cells_of(workflow.known_to(study, store)))} runs were made before"
     return f"{study.name}: {outcome.counted}{before}"
 
 
@@ -151,8 +176,17 @@ def _summary(study: Study, outcome: Outcome, name: str, store: AbstractStore) ->
             *(_run(record, reused=True) for record in earlier),
         ],
         "warnings": [condition.to_json() for condition in outcome.conditions],
-        "next": f"isorun report {name}",
+        **_searches_json(study, store),
+        "next": f"isorun {'repair' if study.searches else 'report'} {name}",
     }
+
+
+def _searches_json(study: Study, store: AbstractStore) -> dict[str, Any]:
+    if not study.searches:
+        return {}
+    from isorun.repair.agenda import told_of
+
+    return {"searches": [told.to_json() for told in told_of(study, store)]}
 
 
 def _run(record: RunRecord, *, reused: bool) -> dict[str, Any]:
@@ -175,12 +209,14 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _exit_code(outcome: Outcome) -> int:
+def _exit_code(outcome: Outcome, *, is_search: bool) -> int:
+    """A search goes on when a trial fails, so that it fails only where none of them finished."""
     from isorun.scheduling import INTERRUPTED
 
     if outcome.stopped == INTERRUPTED:
         return 130
     last = {record.cell.id: record.state for record in outcome.records}
     misnamed = any(condition.code == "metric-not-logged" for condition in outcome.conditions)
-    well = all(state is RunState.FINISHED for state in last.values())
+    ended_well = [state is RunState.FINISHED for state in last.values()]
+    well = (any(ended_well) or not ended_well) if is_search else all(ended_well)
     return 0 if well and not misnamed and not outcome.stopped else 1

@@ -24,13 +24,14 @@ import numpy as np
 
 from isorun.analysis.studies.selection import FINAL, last_words, select
 from isorun.diagnose import Symptoms, Trace, symptoms_of
-from isorun.errors import MissingExtra, NothingRecorded, StoreBusy, StoreError
-from isorun.repair.actions import size_of
+from isorun.errors import InputError, MissingExtra, NothingRecorded, StoreBusy, StoreError, known_names
+from isorun.repair.actions import single_edits, size_of
 from isorun.repair.bugs import Limits
+from isorun.repair.diagnosis import SearchDiagnosis, diagnose
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Prior
 from isorun.repair.priors import prior_of
-from isorun.repair.racing import RaceRule, Runs, Standing, standing_of
+from isorun.repair.racing import ERROR_RATE, RaceRule, Runs, Standing, standing_of
 from isorun.repair.searches import (
     UNKNOWN_SYMPTOMS,
     Parameter,
@@ -45,6 +46,7 @@ from isorun.repair.searches import (
 from isorun.scheduling import AbstractAgenda
 from isorun.session import blaming
 from isorun.store import SEARCHES, AbstractStore
+from isorun.study.cells import cells_of
 from isorun.study.design import with_key, with_proposed
 from isorun.study.records import RunRecord, RunState
 from isorun.study.searches import Proposed, SearchDesign, search_id, trial_cell
@@ -53,7 +55,18 @@ if TYPE_CHECKING:
     from isorun.study.cells import Cell, ConfigValue
     from isorun.study.design import Study
 
-__all__ = ["KeptSearch", "SearchAgenda", "known_to", "limits_of", "read_searches", "searches_of", "standings_of"]
+__all__ = [
+    "KeptSearch",
+    "SearchAgenda",
+    "extra_trainings",
+    "known_to",
+    "limits_of",
+    "read_searches",
+    "searched",
+    "searches_of",
+    "standings_of",
+    "told_of",
+]
 
 _PATIENCE: Final = 60.0
 _LOOK_AGAIN: Final = 0.01
@@ -237,7 +250,7 @@ class _Known:
         )
 
     def standing(self) -> Standing:
-        """Which trial is the best by what was repeated, and which repeats its place needs."""
+        """Which trial leads by what was repeated, and which repeats the race needs."""
         sign = 1.0 if self.design.direction == "higher" else -1.0
         runs: dict[int, Runs] = {}
         for one in self.proposed:
@@ -280,7 +293,7 @@ class SearchAgenda(AbstractAgenda):
 
     def _next(self) -> _Proposing | None:
         """The search whose turn it is."""
-        wanting = [one for one in self._searches if one.wants_more]
+        wanting = [one for one in self._searches if one.wants_more and one.has_room]
         return min(wanting, key=lambda one: (one.known.under_way, len(one.known.proposed)), default=None)
 
     def hear(self, record: RunRecord, *, final: bool) -> None:
@@ -323,6 +336,11 @@ class _Proposing:
         """Whether there is a trial, or a repeat of one, to propose."""
         return self.left > 0 or bool(self._repeats())
 
+    @property
+    def has_room(self) -> bool:
+        """Whether one more of its trainings may be under way."""
+        return not self._design.at_once or self.known.under_way < self._design.at_once
+
     def read(self) -> list[Cell]:
         """What the store knows; the cells that have not ended."""
         return self._absorb(self._kept.read(), again=True)
@@ -349,7 +367,7 @@ class _Proposing:
         """What others proposed meanwhile, and a training of our own where one is still wanted."""
         with self._kept.alone():
             others = self._absorb(self._kept.read())
-            if not self.wants_more:
+            if not self.wants_more or not self.has_room:
                 return others, []
             own = self._repeat() or self._trial(len(self.known.trials))
             self._kept.write([*self.known.proposed, own])
@@ -359,10 +377,12 @@ class _Proposing:
         """Whether every configuration that can be proposed was."""
         space = self._design.space if self._policy else [one for one in self._design.space if not is_offered(one.name)]
         size = size_of(space)
-        return math.isfinite(size) and len({configuration_of(one.parameters) for one in self.known.trials}) >= size
+        if len(self.known.trials) < size:  # asked of every search after every record
+            return False
+        return len({configuration_of(one.parameters) for one in self.known.trials}) >= size
 
     def _repeats(self) -> tuple[tuple[int, int], ...]:
-        """Repeats that the place of a candidate needs, by trial and number, and that nobody has proposed."""
+        """Repeats that a race needs, by trial and number, and that nobody has proposed."""
         if self._design.repeats < 2:
             return ()
         made = {(one.number, one.repeat) for one in self.known.proposed}
@@ -376,6 +396,8 @@ class _Proposing:
 
     def _trial(self, number: int) -> Proposed:
         """The next trial: isorun's where it is its turn, else the engine's own."""
+        if number == 0 and self._design.start is not None:
+            return Proposed(self._design.name, number, self._design.start, by="start")
         search = self.known.search()
         plan = self._policy.plan(search, number) if self._policy is not None else None
         if plan is None:
@@ -392,6 +414,8 @@ class _Proposing:
         seed = _seed(self._design.seed, number)
         if self._design.engine.startswith("optuna:"):
             drawn = _ask_optuna(self._design.engine, search, own, seed)
+        elif self._design.engine == "edits":
+            drawn = _edited(search, own, seed) or _drawn(search, own, kept, seed)
         else:
             drawn = _drawn(search, own, kept, seed)
         return cast("Mapping[str, ConfigValue]", {**drawn, **kept})
@@ -400,7 +424,7 @@ class _Proposing:
 def _prior_named(name: str, study: Study) -> str | Path | None:
     if name in {"none", ""}:
         return None
-    return name if name == "shipped" else Path(study.folder) / name
+    return name if name.partition(",")[0] == "shipped" else Path(study.folder) / name
 
 
 def _seed(seed: int, number: int) -> int:
@@ -417,6 +441,15 @@ def _drawn(search: Search, space: Sequence[Parameter], kept: Mapping[str, Value]
         if configuration_of({**drawn, **kept}) not in tried:
             break
     return drawn
+
+
+def _edited(search: Search, space: Sequence[Parameter], seed: int) -> dict[str, Value]:
+    """The best trial with one value changed, each change as likely as the others; empty where there is none to make."""
+    tried = {trial.configuration for trial in search.trials}
+    rng = np.random.default_rng(seed)
+    best = search.best
+    actions = [] if best is None else single_edits(replace(search, space=tuple(space)), best, tried, rng)
+    return dict(actions[int(rng.integers(len(actions)))].parameters) if actions else {}
 
 
 def _value(parameter: Parameter, rng: np.random.Generator) -> Value:
@@ -524,6 +557,41 @@ def read_searches(study: Study, store: AbstractStore) -> tuple[Search, ...]:
         what = f"the study {study.name!r} has no search"
         raise NothingRecorded(what, hint="isorun doctor looks at its trainings, isorun report at its results")
     study = known_to(study, store)
-    from isorun.study.cells import cells_of  # noqa: PLC0415 - as above
-
     return searches_of(study, store.records([cell.id for cell in cells_of(study)]))
+
+
+def searched(study: Study, store: AbstractStore, name: str | None = None) -> tuple[Search, Limits]:
+    """One search of a study and what is asked of it. name: which; the only one if not given."""
+    found = dict(zip(study.searches, read_searches(study, store), strict=True))
+    chosen = next(iter(found)) if name is None and len(found) == 1 else name or ""
+    if chosen not in found:
+        what = f"{study.name} has no search {name!r}" if name else f"{study.name} has {len(found)} searches: which one?"
+        hint = f"isorun repair {study.name} --study {next(iter(found))!r}"
+        raise InputError(what, allowed=known_names(chosen, found), hint=hint)
+    if not found[chosen].trials:
+        raise NothingRecorded(f"no trial of {found[chosen].name} was made yet", hint="isorun run makes them")
+    return found[chosen], limits_of(study.searches[chosen])
+
+
+def told_of(study: Study, store: AbstractStore) -> tuple[SearchDiagnosis, ...]:
+    """What is said of each search of a study."""
+    asked = [(limits_of(design), prior_of(_prior_named(design.prior, study))) for design in study.searches.values()]
+    found = read_searches(study, store)
+    return tuple(diagnose(one, prior, limits) for one, (limits, prior) in zip(found, asked, strict=True))
+
+
+def extra_trainings(study: Study, store: AbstractStore) -> tuple[str, ...]:
+    """Of each search that is raced: who leads, and how many trainings that took beyond the trials."""
+    study = known_to(study, store)
+    known = _known(study, store.records([cell.id for cell in cells_of(study)]))
+    told = []
+    for one in known:
+        if one.design.repeats > 1:
+            standing, extra = one.standing(), len(one.proposed) - len(one.trials)
+            won = sum(verdict == "better" for _, _, verdict in standing.races)
+            told.append(
+                f"racing: trial {standing.best} leads; {len(standing.races)} candidates looked better, "
+                f"{won} were (at most {100 * ERROR_RATE:g} % for one that is not, over all trials); "
+                f"{extra} extra trainings"
+            )
+    return tuple(told)

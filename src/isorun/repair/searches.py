@@ -52,7 +52,7 @@ class Trial:
     """One configuration that was tried.
 
     score: as the engine holds it; none for a trial that has not finished. symptoms: A, C, G, W. origin: the trial that
-    it changes, where isorun proposed it.
+    it changes, where isorun proposed it; chance: the probability to improve that was foretold then.
     """
 
     number: int
@@ -65,6 +65,7 @@ class Trial:
     why_failed: str = ""
     proposed_by: str = ""
     origin: int | None = None
+    chance: float | None = None
 
     @property
     def configuration(self) -> Configuration:
@@ -93,6 +94,13 @@ class Search:
     trials: tuple[Trial, ...]
     noise: float = 0.0
     noise_from: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        """The noise of a prior is that of accuracies as shares of one: of a loss or a percentage it says nothing."""
+        shares = self.direction == "higher" and all(0 <= trial.score <= 1 for trial in self.scored if trial.score)
+        if self.noise_from == "the prior" and not shares:
+            object.__setattr__(self, "noise", 0.0)
+            object.__setattr__(self, "noise_from", "")
 
     def gain(self, trial: Trial) -> float:
         """The score, so that more is better."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ __all__ = [
     "Factored",
     "Objective",
     "Point",
+    "ProfiledDeviance",
     "degrees_of",
     "factor_at",
     "first_traces",
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+
+_Products = TypeVar("_Products", CrossProducts, SlopeProducts)
 
 _SMALL: Final = 200
 
@@ -254,6 +257,9 @@ class Point(Protocol):
     def covariance(self) -> Floats:
         """(X'V⁻¹X)⁻¹ in the orthonormal basis of X."""
 
+    def deviance(self, *, reml: bool) -> float:
+        """-2 log likelihood, but for the log-determinant of X's basis."""
+
     def fixed_effects(self) -> Floats:
         """In X's basis, but for the least-squares ones that were taken out before."""
 
@@ -298,16 +304,25 @@ class Criterion(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Objective:
-    """The profiled deviance of a model, by REML or ML."""
+class ProfiledDeviance(Generic[_Products]):
+    """The profiled deviance of a model, by REML or ML, as a function of its relative covariances."""
 
-    data: CrossProducts
+    data: _Products
     reml: bool
 
     @property
     def degrees(self) -> int:
         """What the residual sum of squares is divided by."""
         return degrees_of(self.data, reml=self.reml)
+
+    def value(self, point: Point) -> float:
+        """The deviance, but for the constant of X's basis."""
+        return point.deviance(reml=self.reml)
+
+
+@dataclass(frozen=True, slots=True)
+class Objective(ProfiledDeviance[CrossProducts]):
+    """The deviance where each random term has one variance, as a function of their ratios to the residual's."""
 
     @property
     def exact(self) -> bool:
@@ -317,10 +332,6 @@ class Objective:
     def at(self, ratios: Floats) -> Factored | None:
         """The model at these ratios, None where it is numerically singular."""
         return factor_at(self.data, ratios)
-
-    def value(self, point: Factored) -> float:
-        """The deviance, but for the constant of X's basis."""
-        return point.deviance(reml=self.reml)
 
     def derivatives(self, point: Factored) -> tuple[Floats, Floats]:
         """Gradient and a curvature that is good enough to step by.

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag, lapack
 
-from isorun.analysis.mixed.deviance import degrees_of, inverse_from_cholesky, profiled_deviance
+from isorun.analysis.mixed.deviance import ProfiledDeviance, inverse_from_cholesky, profiled_deviance
 from isorun.analysis.mixed.products import (
     ZERO,
     Element,
@@ -128,16 +128,8 @@ class SlopePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class SlopeObjective:
-    """The profiled deviance as a function of the relative covariances, by REML or ML."""
-
-    data: SlopeProducts
-    reml: bool
-
-    @property
-    def degrees(self) -> int:
-        """What the residual sum of squares is divided by."""
-        return degrees_of(self.data, reml=self.reml)
+class SlopeObjective(ProfiledDeviance[SlopeProducts]):
+    """The deviance where random terms have slopes, as a function of their relative covariances."""
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -167,10 +159,6 @@ class SlopeObjective:
         if failed:
             return None
         return SlopePoint(data, tuple(roots), kernel, 2.0 * float(np.log(pivots).sum()), reduced, lower)
-
-    def value(self, point: SlopePoint) -> float:
-        """The deviance, but for the constant of X's basis."""
-        return point.deviance(reml=self.reml)
 
     def second_derivatives(self, point: SlopePoint) -> tuple[Floats, Floats]:
         """Gradient and curvature by the elements of the covariances."""

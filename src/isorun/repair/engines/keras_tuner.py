@@ -12,12 +12,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from isorun.diagnose import Trace, symptoms_of
-from isorun.errors import InputError
+from isorun.errors import InputError, IsorunError
 from isorun.repair.bugs import stall_limit
 from isorun.repair.engines.keras_folders import (
     BOOKKEEPING,
@@ -351,7 +351,7 @@ def continue_search(folder: Path, make: Any, trials: int, policy: RepairPolicy) 
     if not is_project(folder):
         raise no_project(folder)
     mend(folder)
-    made = make()
+    made = _asked("the function of --tuner", make)
     if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], Mapping)):
         raise InputError(
             "the function of --tuner returns something else than a tuner and what its search is given",
@@ -368,7 +368,19 @@ def continue_search(folder: Path, make: Any, trials: int, policy: RepairPolicy) 
         )
     attach(tuner, policy)
     tuner.oracle.max_trials = len(tuner.oracle.trials) + trials
-    tuner.search(**arguments)
+    _asked("the search", lambda: tuner.search(**arguments))
+
+
+def _asked(what: str, function: Callable[[], Any]) -> Any:
+    """What the user's code answers, or how it ended in a sentence."""
+    try:
+        return function()
+    except (IsorunError, ModuleNotFoundError):
+        raise
+    except Exception as error:  # whatever it may raise
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        said = f"{type(error).__name__}: {lines[-1].strip() if lines else 'without a word'}"
+        raise InputError(f"{what} ended with an error", found=said[:300]) from error
 
 
 def check(tuner: Any) -> None:

@@ -424,7 +424,8 @@ class Fit:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """As the model's own, with all histories as one."""
         model: Any = self._model()
-        course, results = self._course, list[Any]()
+        course = self._course
+        results: list[Any] = []
         told = dict(inspect.signature(self._own).bind(model, *args, **kwargs).arguments)
         total, begin = told.get("epochs", 1), told.get("initial_epoch", 0)
         compiled, frozen = model.get_compile_config(), Frozen(model, course)
