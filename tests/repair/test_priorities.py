@@ -260,3 +260,23 @@ def test_the_very_same_tries_count_once_however_finely_they_are_told():
     coarse = Prior((PriorRow(rare, Symptoms(), 1, 1), PriorRow(common, Symptoms(), 400, 100)))
     assert told.probability(rare, seen) == pytest.approx(coarse.probability(rare, Symptoms()), abs=0.01)
     assert told.probability(rare, seen) < 0.3  # one success is no certainty
+
+
+def test_an_offered_value_is_expected_to_do_what_it_did_from_wherever():
+    normal = Symptoms(gradient="normal")
+    rows = [
+        PriorRow(Edit("activation", "activation", before, after, after), symptoms, 200, improved)
+        for before, symptoms in (("sigmoid", Symptoms(gradient="vanishing")), ("tanh", normal))
+        for after, improved in (("selu", 180 if before == "sigmoid" else 20), ("elu", 10))
+    ]
+    prior = Prior(tuple(rows))
+
+    def chance(before, after, gradient="unknown"):
+        edit = Edit("isorun.activation", "activation", before, after, after)
+        return prior.probability(edit, Symptoms(gradient=gradient))
+
+    assert chance("keep", "selu") == pytest.approx(0.5, abs=0.05)
+    assert chance("keep", "elu") < 0.15
+    assert chance("keep", "selu", "vanishing") > 0.8
+    assert chance("sigmoid", "selu", "vanishing") > 0.8
+    assert chance("tanh", "selu", "normal") < 0.3

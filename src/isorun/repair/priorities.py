@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from isorun.diagnose import Symptoms
 from isorun.repair.actions import Action, Edit, edit, jumps, single_edits
-from isorun.repair.searches import UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
+from isorun.repair.searches import KEEP, UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
 
 __all__ = ["Beliefs", "Prior", "PriorRow", "Proposal", "RankedAction", "propose", "ranked", "trust_in"]
 
@@ -52,7 +52,8 @@ def levels_of(one: Edit, symptoms: Symptoms) -> tuple[Level, ...]:
     """What an edit is counted under, the finest first: A, W, C and G are let go in this order, then the edit."""
     a, c, g, w = (_ANY if symptom == "unknown" else symptom for symptom in symptoms)
     way = one.after if one.rises is None else ("up" if one.rises else "down")
-    named = ("edit", one.meaning, one.before, one.after)
+    before = _ANY if one.before == KEEP else one.before  # what a user built is not known: from wherever to this value
+    named = ("edit", one.meaning, before, one.after)
     conditions = ((a, c, g, w), (_ANY, c, g, w), (_ANY, c, g, _ANY), (_ANY, _ANY, g, _ANY), (_ANY,) * 4)
     chain = [(*named, *condition) for condition in conditions]
     return (*dict.fromkeys(chain), ("way", one.meaning, way), ("parameter", one.meaning), ())
@@ -84,7 +85,8 @@ class Prior:
     def __post_init__(self) -> None:
         counts: dict[Level, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for row in self.rows:
-            for level in levels_of(row.edit, row.symptoms):
+            anywhere = replace(row.edit, before=KEEP)
+            for level in {*levels_of(row.edit, row.symptoms), *levels_of(anywhere, row.symptoms)}:
                 counts[level][0] += row.tries
                 counts[level][1] += row.improved
         object.__setattr__(self, "_counts", {level: (n, k) for level, (n, k) in counts.items()})

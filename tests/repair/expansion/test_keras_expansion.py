@@ -1,6 +1,7 @@
 """KerasTuner hypermodels around users' own, on the backend that KERAS_BACKEND names; where none is named, torch's."""
 
 import os
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ keras = pytest.importorskip("keras")
 keras_tuner = pytest.importorskip("keras_tuner")
 from keras import layers  # noqa: E402
 
+import isorun.repair  # noqa: E402
 from isorun.errors import InputError  # noqa: E402
 from isorun.repair.expansion import OFFERS, STEPS, hypermodel  # noqa: E402
 
@@ -241,8 +243,8 @@ def test_pretrained_weights_are_loaded_only_where_that_was_chosen(tmp_path):
     source.save_weights(tmp_path / "given.weights.h5")
     expanded = hypermodel(dense(), pretrained=tmp_path / "given.weights.h5")
     kept, loaded = expanded.build(chosen()), expanded.build(chosen(pretrained="given"))
-    assert not np.array_equal(kept.get_weights()[0], source.get_weights()[0])
-    assert np.array_equal(loaded.get_weights()[0], source.get_weights()[0])
+    assert not np.array_equal(kept.get_weights()[-2], source.get_weights()[-2])
+    assert np.array_equal(loaded.get_weights()[-2], source.get_weights()[-2])
     assert "isorun.fine_tuning" in expanded.offered
     assert "isorun.initialiser" in expanded.left_out
 
@@ -293,3 +295,39 @@ def test_mistakes_are_said():
         hypermodel("model")
     with pytest.raises(InputError, match="pretrained is not understood"):
         hypermodel(dense(), pretrained=3).build(chosen())
+
+
+class Trial:
+    params = MappingProxyType({"units": 4})
+
+    def __init__(self, **answers):
+        self.answers, self.user_attrs = answers, {}
+
+    def suggest_categorical(self, name, choices):
+        return self.answers.get(name.removeprefix("isorun."), choices[0])
+
+    def set_user_attr(self, name, value):
+        self.user_attrs[name] = value
+
+
+def test_a_keras_model_in_an_objective_of_optuna_is_expanded_too():
+    given, trial = dense()(keras_tuner.HyperParameters()), Trial()
+    kept = isorun.repair.expand(trial, given)
+    assert kept.model is given
+    assert trial.user_attrs["isorun:left_out"] == kept.left_out
+    other = isorun.repair.expand(Trial(normalise="true", end_learning_rate="0"), given).model
+    history = other.fit(X, Y, 16, 3, verbose=0)
+    assert history.epoch == [0, 1, 2]
+    assert other is not given
+    assert len(other.weights) == len(given.weights) + 2 * 4
+
+
+def test_a_repaired_tuner_offers_by_itself_and_keeps_all_until_its_turn(tmp_path):
+    options = {"objective": "val_accuracy", "directory": tmp_path, "seed": 3, "max_trials": 7}
+    tuner = isorun.repair.keras_tuner(keras_tuner.RandomSearch(dense(), **options), begin=3, prior=None, seed=1)
+    tuner.search(X, Y, epochs=2, validation_split=0.25, verbose=0)
+    values = [tuner.oracle.trials[name].hyperparameters.values for name in tuner.oracle.start_order]
+    offered = [{name: one for name, one in told.items() if name.startswith("isorun.")} for told in values]
+    assert all(one == "keep" for told in offered[:3] for one in told.values())
+    assert any(one != "keep" for told in offered[4:] for one in told.values())
+    assert not any(one.name.startswith("isorun.") for one in tuner.oracle.get_space().space)

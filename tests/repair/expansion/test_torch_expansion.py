@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import isorun  # noqa: E402
+import isorun.repair.expansion  # noqa: E402
 from isorun.errors import InputError  # noqa: E402
 from isorun.repair import expand  # noqa: E402
 from isorun.repair.expansion import OFFERS, STEPS  # noqa: E402
@@ -473,3 +474,36 @@ def test_mixed_precision_goes_on_as_it_did():
 def test_mistakes_are_said(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_a_lightning_module_is_expanded_when_its_training_begins():
+    lightning = pytest.importorskip("lightning.pytorch")
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.net = perceptron()
+
+        def training_step(self, batch, _):
+            return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+        def configure_optimizers(self):
+            return sgd(self)
+
+    def trained(callbacks):
+        torch.manual_seed(0)
+        data = torch.utils.data.TensorDataset(torch.randn(32, 6), torch.randint(3, (32,)))
+        off = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+        options = {"max_epochs": 2, "accelerator": "cpu", **dict.fromkeys(off, False)}
+        trainer, module = lightning.Trainer(callbacks=callbacks, **options), Module()
+        trainer.fit(module, torch.utils.data.DataLoader(data, 8))
+        return module, trainer
+
+    plain, _ = trained([])
+    kept, _ = trained([isorun.repair.expansion.lightning(Chosen())])
+    assert all(torch.equal(one, other) for one, other in zip(plain.parameters(), kept.parameters(), strict=True))
+    callback = isorun.repair.expansion.lightning(Chosen(activation="selu", optimizer="adam", end_learning_rate="0"))
+    changed, trainer = trained([callback])
+    assert "SELU" in kinds(changed)
+    assert isinstance(trainer.optimizers[0], torch.optim.Adam)
+    assert callback.expanded.progress == 1.0
