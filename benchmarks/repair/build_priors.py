@@ -29,7 +29,7 @@ from isorun.repair.searches import UNKNOWN_SYMPTOMS, Parameter, Search, Trial
 from isorun.zoo.studies.dream.space import SPACE
 from repair.tables import TrainingTable, hpobench
 
-__all__ = ["Change", "changes", "networks", "prior_from_changes", "prior_from_tables", "shipped", "shuffled"]
+__all__ = ["Change", "changes", "networks", "prior_from_changes", "prior_from_tables", "shipped"]
 
 TRAININGS: Final = Path(__file__).parent / "trainings.jsonl.gz"
 _MEDIAN_DIFFERENCE: Final = 0.954
@@ -139,16 +139,18 @@ def _changes_of(rows: list[dict[str, Any]], starts: dict[str, list[float]], marg
 
 def prior_from_changes(found: Iterable[Change], noise: float, source: str = "") -> Prior:
     """Counts of the changes with the symptoms they started from."""
-    counts: dict[tuple[Edit, Symptoms], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    counts: dict[tuple[Edit, Symptoms, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for change in found:
-        counts[change.edit, change.symptoms][0] += 1
-        counts[change.edit, change.symptoms][1] += change.improved
-    rows = sorted((PriorRow(one, symptoms, n, k) for (one, symptoms), (n, k) in counts.items()), key=_by_row)
+        counts[change.edit, change.symptoms, change.data][0] += 1
+        counts[change.edit, change.symptoms, change.data][1] += change.improved
+    rows = sorted(
+        (PriorRow(one, symptoms, n, k, data) for (one, symptoms, data), (n, k) in counts.items()), key=_by_row
+    )
     return Prior(tuple(rows), source=source, noise=noise)
 
 
 def _by_row(row: PriorRow) -> tuple[str, ...]:
-    return (*_by_name((row.edit, [])), *row.symptoms)
+    return (*_by_name((row.edit, [])), *row.symptoms, row.data)
 
 
 def networks() -> Prior:
@@ -178,13 +180,6 @@ def calibration(seen: Iterable[tuple[float, bool]]) -> list[dict[str, float]]:
         {"tries": n, "foretold": round(chance / n, 4), "improved": round(k / n, 4)}
         for _, (n, chance, k) in sorted(tenths.items())
     ]
-
-
-def shuffled(prior: Prior, rng: np.random.Generator) -> Prior:
-    """The same counts, each given to another edit: a prior that is wrong, and looks as sure as the right one."""
-    order = rng.permutation(len(prior.rows))
-    moved = zip(prior.rows, (prior.rows[place] for place in order), strict=True)
-    return Prior(tuple(PriorRow(one.edit, one.symptoms, other.tries, other.improved) for one, other in moved))
 
 
 def shipped() -> Prior:

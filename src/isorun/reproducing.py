@@ -23,7 +23,7 @@ from isorun.zoo.machines import gpu_is_visible, machines
 from isorun.zoo.paper import AbstractPaper, Presentation, Request
 from isorun.zoo.papers import check_request, paper
 
-__all__ = ["Reproduction", "reproduce", "studies_of"]
+__all__ = ["Reproduction", "reproduce", "runs_to_do", "studies_of"]
 
 DownloadWatcher = Callable[[Study], AbstractContextManager[Observer]]
 
@@ -69,6 +69,14 @@ def studies_of(name: str, request: Request) -> tuple[Study, ...]:
     chosen = paper(name)
     check_request(chosen, request)
     return chosen.studies(request)
+
+
+def runs_to_do(study: Study, store: workflow.Store = None) -> tuple[int, int]:
+    """How many runs a study has, and how many are missing. Of a search, trials that nobody has proposed count too."""
+    cells, missing = workflow.cells(study, store=store), workflow.missing(study, store=store)
+    trials = sum(design.trials for design in study.searches.values())
+    to_come = max(trials - len(cells), 0)
+    return len(cells) + to_come, len(missing) + to_come
 
 
 def reproduce(

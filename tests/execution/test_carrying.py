@@ -185,8 +185,9 @@ def test_a_last_line_of_a_run_that_timed_out_may_be_half_of_one(make_job, local)
     assert record.series["loss"].values == (0.75,)
 
 
-def test_a_signal_that_comes_while_runs_are_registered_is_heard(workshop):
+def test_a_signal_that_comes_while_runs_are_registered_is_heard():
     """Its handler runs in the thread that holds the lock just then."""
+    workshop = Workshop(launch="fresh")  # not closed where it waits for itself: the test would wait, too
     asked = []
 
     class Running:
@@ -205,6 +206,7 @@ def test_a_signal_that_comes_while_runs_are_registered_is_heard(workshop):
     threading.Thread(target=stop_within, daemon=True).start()
     assert heard.wait(5), "the handler waits for what it has interrupted"
     assert asked
+    workshop.close()
 
 
 @pytest.mark.parametrize("script", ["os.get_terminal_size()", "subprocess.run(['stty', 'size'], check=True)"])

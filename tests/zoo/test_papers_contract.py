@@ -61,7 +61,7 @@ def test_a_paper_tells_what_it_has(name):
     for scale, told in found.scales.items():
         assert told.name == scale
         assert told.cost
-        assert told.scaled_down or scale == "paper" or name == "dream"
+        assert told.scaled_down or scale == "paper"
 
 
 def test_papers_are_listed_without_loading_a_framework():

@@ -1,7 +1,7 @@
 """What is wrong with an AutoML search, why, and what to try next; and going on with it, repaired.
 
 isorun repair sqlite:///study.db --study NAME          a finished, running or killed search
-isorun repair journal:study.log --study NAME --target 0.9 --patience 20
+isorun repair journal:study.log --study NAME --target 0.9 --patience 20 --html search.html
 isorun repair sqlite:///study.db --study NAME --continue 15 --objective train.py:objective
 isorun repair keras-tuner:FOLDER                       the same for a project folder of KerasTuner
 isorun repair keras-tuner:FOLDER --continue 15 --tuner train.py:tuner
@@ -13,6 +13,7 @@ Ends with 3 when a bug is found.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import re
 import sys
@@ -56,6 +57,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tuner", metavar="FILE.py:FUNCTION", help=about)
     about = "with --continue: first try trials again that are marked running and whose process is gone"
     parser.add_argument("--requeue", action="store_true", help=about)
+    parser.add_argument("--html", metavar="FILE", help="also write one self-contained page")
     cli.declare_json(parser)
 
 
@@ -73,8 +75,9 @@ def execute(options: argparse.Namespace) -> int:
     is_folder = options.storage.startswith(_FOLDER)
     examine = _keras_tuner if is_folder else _optuna
     _check(options, "--tuner" if is_folder else "--objective")
-    search = examine(options, RepairPolicy(0, limits, prior))
-    return _tell(diagnose(search, prior, limits), options)
+    with contextlib.redirect_stdout(sys.stderr):  # what engines and trainings print is no part of the answer
+        search = examine(options, RepairPolicy(0, limits, prior))
+    return _tell(diagnose(search, prior, limits, where=options.storage), options)
 
 
 def _of_study(options: argparse.Namespace) -> SearchDiagnosis:
@@ -96,15 +99,25 @@ def _of_study(options: argparse.Namespace) -> SearchDiagnosis:
         asked.time_limit if options.time_limit is None else options.time_limit,
         asked.patience if options.patience is None else options.patience,
     )
-    return diagnose(search, prior, limits)
+    return diagnose(search, prior, limits, where=options.storage)
 
 
 def _tell(told: SearchDiagnosis, options: argparse.Namespace) -> int:
+    if options.html:
+        cli.write_file(options.html, _page(told))
     if options.json:
         cli.print_json(told.to_json())
     else:
-        cli.show(told.view())
+        written = f"\nwritten: {options.html}\n" if options.html else ""
+        cli.show_text(told.view().text(colour=cli.wants_colour(), width=cli.terminal_width()) + written)
     return 3 if told.bugs else 0
+
+
+def _page(told: SearchDiagnosis) -> str:
+    from isorun.repair.diagnosis import search_view
+    from isorun.report import html
+
+    return html.render_view(f"{told.search.engine} study {told.search.name}", "isorun repair", search_view(told))
 
 
 def _check(options: argparse.Namespace, code: str) -> None:

@@ -116,19 +116,18 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _dry_run(options: argparse.Namespace) -> int:
-    from isorun import workflow
-    from isorun.reproducing import studies_of
+    from isorun.reproducing import runs_to_do, studies_of
 
     studies = studies_of(options.paper, _request(options))
-    planned = [(study, workflow.cells(study), workflow.missing(study, store=options.store)) for study in studies]
+    planned = [(study, *runs_to_do(study, options.store)) for study in studies]
     if options.json:
-        entries = [{"study": study.name, "runs": len(cells), "missing": len(left)} for study, cells, left in planned]
+        entries = [{"study": study.name, "runs": runs, "missing": left} for study, runs, left in planned]
         cli.print_json({"paper": options.paper, "scale": options.scale, "studies": entries})
         return 0
-    missing, total = sum(len(left) for _, _, left in planned), sum(len(cells) for _, cells, _ in planned)
+    missing, total = sum(left for _, _, left in planned), sum(runs for _, runs, _ in planned)
     print(f"{options.paper} at scale {options.scale}: {missing} of {total} runs are missing; nothing was run")
-    for study, cells, left in planned:
-        print(f"  {study.name}: {len(left)} of {len(cells)} runs are missing")
+    for study, runs, left in planned:
+        print(f"  {study.name}: {left} of {runs} runs are missing")
     return 0
 
 

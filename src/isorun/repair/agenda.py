@@ -25,7 +25,7 @@ import numpy as np
 from isorun.analysis.studies.selection import FINAL, last_words, select
 from isorun.diagnose import Symptoms, Trace, symptoms_of
 from isorun.errors import InputError, MissingExtra, NothingRecorded, StoreBusy, StoreError, known_names
-from isorun.repair.actions import size_of
+from isorun.repair.actions import single_edits, size_of
 from isorun.repair.bugs import Limits
 from isorun.repair.diagnosis import SearchDiagnosis, diagnose
 from isorun.repair.policy import RepairPolicy, values_for
@@ -293,7 +293,7 @@ class SearchAgenda(AbstractAgenda):
 
     def _next(self) -> _Proposing | None:
         """The search whose turn it is."""
-        wanting = [one for one in self._searches if one.wants_more]
+        wanting = [one for one in self._searches if one.wants_more and one.has_room]
         return min(wanting, key=lambda one: (one.known.under_way, len(one.known.proposed)), default=None)
 
     def hear(self, record: RunRecord, *, final: bool) -> None:
@@ -336,6 +336,11 @@ class _Proposing:
         """Whether there is a trial, or a repeat of one, to propose."""
         return self.left > 0 or bool(self._repeats())
 
+    @property
+    def has_room(self) -> bool:
+        """Whether one more of its trainings may be under way."""
+        return not self._design.at_once or self.known.under_way < self._design.at_once
+
     def read(self) -> list[Cell]:
         """What the store knows; the cells that have not ended."""
         return self._absorb(self._kept.read(), again=True)
@@ -362,7 +367,7 @@ class _Proposing:
         """What others proposed meanwhile, and a training of our own where one is still wanted."""
         with self._kept.alone():
             others = self._absorb(self._kept.read())
-            if not self.wants_more:
+            if not self.wants_more or not self.has_room:
                 return others, []
             own = self._repeat() or self._trial(len(self.known.trials))
             self._kept.write([*self.known.proposed, own])
@@ -372,7 +377,9 @@ class _Proposing:
         """Whether every configuration that can be proposed was."""
         space = self._design.space if self._policy else [one for one in self._design.space if not is_offered(one.name)]
         size = size_of(space)
-        return math.isfinite(size) and len({configuration_of(one.parameters) for one in self.known.trials}) >= size
+        if len(self.known.trials) < size:  # asked of every search after every record
+            return False
+        return len({configuration_of(one.parameters) for one in self.known.trials}) >= size
 
     def _repeats(self) -> tuple[tuple[int, int], ...]:
         """Repeats that a race needs, by trial and number, and that nobody has proposed."""
@@ -389,6 +396,8 @@ class _Proposing:
 
     def _trial(self, number: int) -> Proposed:
         """The next trial: isorun's where it is its turn, else the engine's own."""
+        if number == 0 and self._design.start is not None:
+            return Proposed(self._design.name, number, self._design.start, by="start")
         search = self.known.search()
         plan = self._policy.plan(search, number) if self._policy is not None else None
         if plan is None:
@@ -407,6 +416,8 @@ class _Proposing:
             from isorun.repair.engines.optuna import ask  # noqa: PLC0415 - an extra
 
             drawn = ask(self._design.engine, search, own, seed)
+        elif self._design.engine == "edits":
+            drawn = _edited(search, own, seed) or _drawn(search, own, kept, seed)
         else:
             drawn = _drawn(search, own, kept, seed)
         return cast("Mapping[str, ConfigValue]", {**drawn, **kept})
@@ -415,7 +426,7 @@ class _Proposing:
 def _prior_named(name: str, study: Study) -> str | Path | None:
     if name in {"none", ""}:
         return None
-    return name if name == "shipped" else Path(study.folder) / name
+    return name if name.partition(",")[0] == "shipped" else Path(study.folder) / name
 
 
 def _seed(seed: int, number: int) -> int:
@@ -432,6 +443,15 @@ def _drawn(search: Search, space: Sequence[Parameter], kept: Mapping[str, Value]
         if configuration_of({**drawn, **kept}) not in tried:
             break
     return drawn
+
+
+def _edited(search: Search, space: Sequence[Parameter], seed: int) -> dict[str, Value]:
+    """The best trial with one value changed, each change as likely as the others; empty where there is none to make."""
+    tried = {trial.configuration for trial in search.trials}
+    rng = np.random.default_rng(seed)
+    best = search.best
+    actions = [] if best is None else single_edits(replace(search, space=tuple(space)), best, tried, rng)
+    return dict(actions[int(rng.integers(len(actions)))].parameters) if actions else {}
 
 
 def _value(parameter: Parameter, rng: np.random.Generator) -> Value:

@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 Value = str | int | float | bool | None
-ENGINES: Final = ("optuna:tpe", "optuna:random", "random", "isorun")
+ENGINES: Final = ("optuna:tpe", "optuna:random", "random", "edits", "isorun")
 _KEYS: Final = (
     "approach",
     "config",
@@ -68,6 +68,8 @@ _KEYS: Final = (
     "prior",
     "guard",
     "repeats",
+    "at_once",
+    "start",
 )
 _FEW: Final = 12
 _LOG_SPAN: Final = 8.0
@@ -172,10 +174,12 @@ class SearchDesign:
     """What is searched, and how. name: empty for the only search of a study.
 
     approach: what a trial trains; config: whose values it has beside its parameters. metric, direction: what is judged.
-    trials: how many; raising it extends the search. engine: who proposes; `isorun` is its own policy from the start.
+    trials: how many; raising it extends the search. engine: who proposes; `edits` changes one value of the best trial,
+    each as likely as the others (a control); `isorun` is its own policy from the start.
     begin: when isorun takes over: at a "bug", at the trial of this number, or "never". target, time_limit (seconds),
     patience (trials): what the search is asked for. prior: "shipped", "none" or a file; guard: whether a prior that
     does not fit is let go. repeats: most trainings of a candidate before it is called better; 1: it is not raced.
+    at_once: most of its trials at a time; 0: as many as there is room for. start: the first trial, where it is given.
     """
 
     name: str
@@ -194,6 +198,8 @@ class SearchDesign:
     prior: str = "shipped"
     guard: bool = True
     repeats: int = 1
+    at_once: int = 0
+    start: Mapping[str, ConfigValue] | None = None
 
     def label(self, number: int) -> str:
         """How the config of a trial is called."""
@@ -299,7 +305,22 @@ def _design(name: str, value: Any, where: str, known: _Known) -> SearchDesign:
         prior=as_text(prior, f"{where}.prior"),
         guard=as_boolean(table.get("guard", True), f"{where}.guard"),
         repeats=as_whole(table.get("repeats", 1), f"{where}.repeats", 1, _MOST_REPEATS),
+        at_once=as_whole(table.get("at_once", 0), f"{where}.at_once", 0, _MOST_TRIALS),
+        start=_start(table.get("start"), f"{where}.start", table.get("space"), where),
     )
+
+
+def _start(value: Any, where: str, space: Any, search: str) -> Mapping[str, ConfigValue] | None:
+    """The first trial: a value of the space for each of its parameters."""
+    if value is None:
+        return None
+    parameters = _space(space, f"{search}.space")
+    given = as_table(value, where, tuple(parameter.name for parameter in parameters))
+    for parameter in parameters:
+        if parameter.name not in given or not parameter.holds(given[parameter.name]):
+            found = shown(given[parameter.name]) if parameter.name in given else "nothing"
+            raise StudyError(f"{where}.{parameter.name}: it is no value of the space", found=found)
+    return {name: config_value(given[name], f"{where}.{name}") for name in given}
 
 
 def _begin(value: Any, where: str) -> str | int:
@@ -431,6 +452,7 @@ def search_id(study: Study, design: SearchDesign, key: bytes | None = None) -> s
         "space": {parameter.name: parameter.to_json() for parameter in design.space},
         "metric": [design.metric, design.direction],
         "seed": design.seed,
+        **({} if design.start is None else {"start": dict(design.start)}),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -463,7 +463,7 @@ def test_mixed_precision_goes_on_as_it_did():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: expand(Chosen(), "model"), "changes a model of torch"),
+        (lambda: expand(Chosen(), "model"), "expand changes a model"),
         (lambda: expand({"lr": 1}, perceptron()), "asks a trial"),
         (lambda: expand(Chosen(), perceptron(), epochs=0), "epochs is not understood"),
         (lambda: expand(Chosen(), perceptron(), steps=2.5), "steps is not understood"),

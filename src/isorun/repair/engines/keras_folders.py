@@ -158,6 +158,7 @@ class ProjectState:
             why_failed=why,
             proposed_by="isorun" if proposal else "",
             origin=self.numbers.get(str(proposal.get("trial"))),
+            chance=proposal.get("chance"),
         )
 
     def _times(self, name: str) -> tuple[float | None, float | None]:
@@ -226,11 +227,14 @@ def _space(oracle: Mapping[str, Any], states: Iterable[Mapping[str, Any]]) -> tu
     if not declared:
         declared = [one for state in states for one in _list(_mapping(state.get("hyperparameters")).get("space"))]
     found: dict[str, Parameter] = {}
-    for one in declared:
-        config = _mapping(_mapping(one).get("config"))
+    for one in map(_mapping, declared):
+        config = _mapping(one.get("config"))
         name = str(config.get("name"))
         if one.get("class_name") != "Fixed" and not name.startswith(BOOKKEEPING) and not is_offered(name):
-            made = _parameter(str(one.get("class_name")), name, config)
+            try:
+                made = _parameter(str(one.get("class_name")), name, config)
+            except (KeyError, TypeError, ValueError, ArithmeticError):
+                made = Parameter(name, "category", choices=_NOT_UNDERSTOOD)
             found[name] = _joined(found[name], made) if name in found else made
     return tuple(one for one in found.values() if one.size != 1 or one.choices == _NOT_UNDERSTOOD)
 

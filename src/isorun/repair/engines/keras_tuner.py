@@ -12,12 +12,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from isorun.diagnose import Trace, symptoms_of
-from isorun.errors import InputError
+from isorun.errors import InputError, IsorunError
 from isorun.repair.bugs import stall_limit
 from isorun.repair.engines.keras_folders import (
     BOOKKEEPING,
@@ -28,9 +28,10 @@ from isorun.repair.engines.keras_folders import (
     read_json,
     unreadable_trial,
 )
+from isorun.repair.expansion import OFFERS
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Proposal
-from isorun.repair.searches import Search, is_offered
+from isorun.repair.searches import KEEP, OFFERED, Search, is_offered
 from isorun.worker.watching import Watcher, watch
 
 __all__ = ["RepairedOracle", "RepairedTuner", "attach", "check", "continue_search", "mend"]
@@ -50,6 +51,7 @@ class _Attachment:
         self.running = ""
         self.watcher: Watcher | None = None
         self.offered: dict[str, list[Any]] = {}
+        self.left_out: dict[str, str] = {}
         self.longest: float | None = None
         self._notes: dict[str, dict[str, Any]] = {}
 
@@ -101,7 +103,7 @@ class _Attachment:
             trace = Trace.of_rows(watcher.rows, parameters=trial.hyperparameters.values)
             told["symptoms"] = symptoms_of(trace)._asdict()
         if self.offered:
-            told["offered"] = self.offered
+            told |= {"offered": self.offered, "left_out": self.left_out}
         self.note(trial.trial_id, **told)
 
     def built(self, hp: Any, model: Any) -> Any:
@@ -113,9 +115,18 @@ class _Attachment:
             self.watcher = watch(model)
         return model
 
-    def _expanded(self, hp: Any, model: Any) -> Any:  # noqa: ARG002
+    def _expanded(self, hp: Any, model: Any) -> Any:
         """Declared on a copy: what is offered is no part of the engine's space, only a value of trials that have it."""
-        return model
+        declared = {one.name: list(one.values) for one in hp.space if is_offered(one.name)}
+        if declared or not (hasattr(model, "fit") and hasattr(model, "layers")):
+            self.offered = declared  # by the user's own `expansion.hypermodel`
+            return model
+        from isorun.repair.expansion.keras import expand_built  # noqa: PLC0415 - Keras is there: it built the model
+
+        expanded = expand_built(hp.copy(), model)
+        self.offered = {name: [KEEP, *OFFERS[name.removeprefix(OFFERED)]] for name in expanded.offered}
+        self.left_out = dict(expanded.left_out)
+        return expanded.model
 
 
 def write_whole(path: Path, document: Any) -> None:
@@ -340,7 +351,7 @@ def continue_search(folder: Path, make: Any, trials: int, policy: RepairPolicy) 
     if not is_project(folder):
         raise no_project(folder)
     mend(folder)
-    made = make()
+    made = _asked("the function of --tuner", make)
     if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], Mapping)):
         raise InputError(
             "the function of --tuner returns something else than a tuner and what its search is given",
@@ -357,7 +368,19 @@ def continue_search(folder: Path, make: Any, trials: int, policy: RepairPolicy) 
         )
     attach(tuner, policy)
     tuner.oracle.max_trials = len(tuner.oracle.trials) + trials
-    tuner.search(**arguments)
+    _asked("the search", lambda: tuner.search(**arguments))
+
+
+def _asked(what: str, function: Callable[[], Any]) -> Any:
+    """What the user's code answers, or how it ended in a sentence."""
+    try:
+        return function()
+    except (IsorunError, ModuleNotFoundError):
+        raise
+    except Exception as error:  # whatever it may raise
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        said = f"{type(error).__name__}: {lines[-1].strip() if lines else 'without a word'}"
+        raise InputError(f"{what} ended with an error", found=said[:300]) from error
 
 
 def check(tuner: Any) -> None:

@@ -10,6 +10,7 @@ number. Engines want the same choices in every trial, so they do not depend on t
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -43,6 +44,8 @@ OFFERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """What may be offered, in the order in which it is asked for and applied, and the choices besides "keep"."""
+LEFT_OUT: Final = "isorun:left_out"
+"""The attribute of an Optuna trial that says what was not offered in it, and why."""
 STEPS: Final = MappingProxyType({"step_ratio": "0.2", "second_learning_rate": "1e-1", "freeze": "all"})
 """What belongs to fine-tuning alone, and what "keep" means there."""
 
@@ -133,30 +136,54 @@ def expand(
     steps: int | None = None,
     pretrained: Any = None,
 ) -> Any:
-    """Offer what your space does not hold, in an Optuna objective with a torch model: one line before the training.
+    """Offer what your space does not hold, in an Optuna objective: one line before the training.
 
-    The model and the optimizer are changed in place, so your loop stays as it is; where everything is kept nothing is
-    touched, and no random number is drawn. epochs, or steps of the optimizer: how long the training will be, without
-    which nothing is offered that changes on the way; the end of an epoch is told by `expanded.epoch_ended()` or by
-    `isorun.log(epoch=…)`. pretrained: weights (a state dict, or a function that loads them into the model), which makes
-    loading them a choice; True where the model already holds such weights.
+    A torch model and its optimizer are changed in place, so your loop stays as it is. Of a Keras model that is compiled
+    go on with `expanded.model`: a clone where layers were added. Where everything is kept nothing is touched, and no
+    random number is drawn. epochs, or steps of the optimizer: how long a torch training will be, without which nothing
+    is offered that changes on the way; the end of an epoch is told by `expanded.epoch_ended()`, `isorun.log(epoch=…)`,
+    or the model being evaluated. pretrained: weights (a state dict or file, or a function that loads them into the
+    model), which makes loading them a choice; True where the model already holds such weights.
     """
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(model, torch.nn.Module):
-        allowed = "a torch.nn.Module; for KerasTuner: isorun.repair.expansion.hypermodel(…)"
-        raise InputError("isorun.repair.expand changes a model of torch", found=repr(type(model)), allowed=allowed)
     if not hasattr(trial, "suggest_categorical"):
         allowed = "the trial that Optuna gives to the objective"
         raise InputError("isorun.repair.expand asks a trial", found=repr(type(trial)), allowed=allowed)
     lengths: dict[str, Any] = {"epochs": epochs, "steps": steps}
     for name, value in lengths.items():
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise InputError(
-                f"{name} is not understood", found=repr(value), allowed="a whole number from 1 on, or None"
-            )
-    from isorun.repair.expansion.torch import expand as expand_torch  # noqa: PLC0415 - torch is an extra
+        if value is not None and (type(value) is not int or value < 1):  # a bool is an int, too
+            raise InputError(f"{name} is not understood", found=repr(value), allowed="a whole number from 1 on")
+    expanded = _expanded(trial, model, optimizer, lengths, pretrained)
+    if expanded.left_out and hasattr(trial, "set_user_attr"):
+        trial.set_user_attr(LEFT_OUT, dict(expanded.left_out))
+    return expanded
 
-    return expand_torch(trial, model, optimizer, epochs=epochs, steps=steps, pretrained=pretrained)
+
+def _expanded(trial: Any, model: Any, optimizer: Any, lengths: Mapping[str, int | None], pretrained: Any) -> Any:
+    keras, torch = sys.modules.get("keras"), sys.modules.get("torch")
+
+    def ask(name: str, choices: tuple[str, ...]) -> str:
+        return str(trial.suggest_categorical(name, choices))
+
+    if keras is not None and isinstance(model, keras.Model):  # on torch it is one of torch's modules, too
+        from isorun.repair.expansion.keras import expand_model  # noqa: PLC0415 - an extra
+
+        return expand_model(model, ask, _own_parameters(trial), pretrained)
+    if torch is not None and isinstance(model, torch.nn.Module):
+        from isorun.repair.expansion.torch import expand_module  # noqa: PLC0415 - an extra
+
+        offering = Offering(ask, _own_parameters(trial))
+        return expand_module(offering, model, optimizer, **lengths, pretrained=pretrained)
+    allowed = "a torch.nn.Module, or a keras.Model"
+    raise InputError("isorun.repair.expand changes a model", found=repr(type(model)), allowed=allowed)
+
+
+def _own_parameters(trial: Any) -> set[str]:
+    """The names in the user's space: those of this trial so far, and of all trials before it."""
+    own = set(getattr(trial, "params", {}))
+    study = getattr(trial, "study", None)
+    if study is not None:
+        own.update(*(one.params for one in study.get_trials(deepcopy=False)))
+    return own
 
 
 def lightning(trial: Any, *, pretrained: Any = None) -> Any:
@@ -166,7 +193,7 @@ def lightning(trial: Any, *, pretrained: Any = None) -> Any:
     """
     from isorun.repair.expansion.torch import lightning_callback  # noqa: PLC0415 - as above
 
-    return lightning_callback(trial, pretrained)
+    return lightning_callback(lambda module, optimizer, **known: expand(trial, module, optimizer, **known), pretrained)
 
 
 def hypermodel(hypermodel: Any, *, pretrained: Any = None) -> Any:
@@ -175,12 +202,10 @@ def hypermodel(hypermodel: Any, *, pretrained: Any = None) -> Any:
     pretrained: weights (a file, or a function that loads them into the model), which makes loading them a choice; True
     where the model already holds such weights.
     """
-    try:
-        from isorun.repair.expansion.keras import ExpandedHyperModel  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        if error.name not in ("keras", "keras_tuner"):
-            raise
-        raise MissingExtra("keras_tuner", "keras-tuner", "expanding a KerasTuner search") from None
+    if importlib.util.find_spec("keras_tuner") is None:
+        raise MissingExtra("keras_tuner", "keras-tuner", "expanding a KerasTuner search")
+    from isorun.repair.expansion.keras import ExpandedHyperModel  # noqa: PLC0415 - an extra
+
     if isinstance(hypermodel, ExpandedHyperModel):
         return hypermodel
     return ExpandedHyperModel(hypermodel, pretrained)

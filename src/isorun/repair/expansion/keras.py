@@ -1,29 +1,34 @@
-"""Keras 3 on any backend: a KerasTuner hypermodel around the user's, which changes the model that was built.
+"""Keras 3 on any backend: a model that was built and compiled, and a KerasTuner hypermodel around the user's.
 
-The user's function builds the model; what is offered is declared on the trial's hyperparameters; what was chosen is
-done to the model by public means: attributes of Keras' own layers, a clone where layers are added or replaced, another
-optimizer by compiling anew, callbacks and fits in steps for what changes on the way. A layer of the user's own is
-never touched. Where everything is kept the model is the one that was built.
+What was chosen is done to the model by public means: attributes of Keras' own layers, a clone where layers are added
+or replaced, another optimizer by compiling anew, callbacks and fits in steps for what changes on the way. A layer of
+the user's own is never touched. Where everything is kept the model is the one that was built.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import keras
-import keras_tuner
 from keras import layers
 
 from isorun.errors import InputError
 from isorun.repair.expansion import STEPS, Course, Offering
 from isorun.repair.searches import OFFERED, is_offered
 
-__all__ = ["ExpandedHyperModel", "KerasSubject"]
+try:
+    from keras_tuner import HyperModel as _HyperModel
+except ModuleNotFoundError:  # Keras can be searched by Optuna, too
+    _HyperModel = object
+
+__all__ = ["ExpandedHyperModel", "ExpandedModel", "KerasSubject", "expand_built", "expand_model"]
 
 _WEIGHTED: Final = (
     *(layers.Dense, layers.EinsumDense, layers.Conv1D, layers.Conv2D, layers.Conv3D),
@@ -73,10 +78,10 @@ _OPTIMIZERS: Final[Mapping[str, Any]] = MappingProxyType(
         "nadam": keras.optimizers.Nadam,
     }
 )
-_EXCHANGEABLE: Final = (
-    *_OPTIMIZERS.values(),
-    *(keras.optimizers.RMSprop, keras.optimizers.Adagrad, keras.optimizers.Adadelta, keras.optimizers.Adamax),
+_EXCHANGEABLE: Final = frozenset(
+    ("SGD", "Adam", "AdamW", "Nadam", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Lion", "Lamb", "Ftrl")
 )
+"""By name: on some backends an optimizer is of a class of the same name that is made for the backend."""
 _CARRIED: Final = ("learning_rate", "clipnorm", "global_clipnorm", "clipvalue", "use_ema", "ema_momentum")
 _OF_OPTIMIZER: Final = (
     *("optimizer", "learning_rate", "momentum", "weight_decay", "clip", "end_learning_rate", "fine_tuning"),
@@ -177,15 +182,16 @@ class KerasSubject:
         return "its inputs are normalised already" if is_done else ""
 
     def _optimizer_lacks(self, _: Mapping[str, str]) -> str:
-        kind = type(self.optimizer)
-        return "" if kind in _EXCHANGEABLE else f"{kind.__name__} may do what no other optimizer does"
+        kind = type(self.optimizer).__name__
+        is_known = kind in _EXCHANGEABLE and not _is_own(self.optimizer)
+        return "" if is_known else f"{kind} may do what no other optimizer does"
 
     def _learning_rate_lacks(self, _: Mapping[str, str]) -> str:
         scheduled = isinstance(self.optimizer.get_config()["learning_rate"], Mapping)
         return "the optimizer has a schedule of its own" if scheduled else ""
 
     def _momentum_lacks(self, chosen: Mapping[str, str]) -> str:
-        kind = chosen.get("optimizer", "sgd" if isinstance(self.optimizer, keras.optimizers.SGD) else "")
+        kind = chosen.get("optimizer", "sgd" if type(self.optimizer).__name__ == "SGD" else "")
         return "" if kind == "sgd" else "only SGD has a momentum to choose"
 
     def _clip_lacks(self, _: Mapping[str, str]) -> str:
@@ -228,7 +234,7 @@ def _drawable(leaves: list[Any]) -> list[Any]:
     return [layer for layer in leaves if isinstance(layer, _WEIGHTED) and not _is_own(layer) and layer.trainable]
 
 
-def changed(subject: KerasSubject, chosen: Mapping[str, str], pretrained: Any) -> Any:
+def _changed(subject: KerasSubject, chosen: Mapping[str, str], pretrained: Any) -> Any:
     """The model as it was chosen to be: the same where nothing has to be added to it, else a clone of it."""
     if "pretrained" in chosen:
         _load(subject.model, pretrained)
@@ -263,7 +269,7 @@ def _draw(layer: Any, initialiser: str) -> None:
     if layer.built:
         layer.kernel.assign(layer.kernel_initializer(layer.kernel.shape, dtype=layer.kernel.dtype))
         if layer.bias is not None:
-            layer.bias.assign(keras.ops.zeros_like(layer.bias))
+            layer.bias.assign(keras.ops.zeros(layer.bias.shape, dtype=layer.bias.dtype))
 
 
 def _rebuilt(subject: KerasSubject, chosen: Mapping[str, str]) -> Any:
@@ -289,21 +295,21 @@ def _rebuilt(subject: KerasSubject, chosen: Mapping[str, str]) -> Any:
 
 def _replaced(layer: Any, new: Any, chosen: Mapping[str, str]) -> Any:
     """What comes in place of a layer with an activation."""
-    if "normalise" not in chosen:
-        return layers.Activation(chosen["activation"], name=layer.name) if isinstance(layer, _RECTIFYING) else new
-    parts = [layers.BatchNormalization()]
-    if isinstance(layer, _WEIGHTED):
-        activation, new.activation = new.activation, keras.activations.linear
-        return keras.Sequential([new, *parts, layers.Activation(activation)], name=layer.name)
     if isinstance(layer, _RECTIFYING) and "activation" in chosen:
-        new = layers.Activation(chosen["activation"])
-    return keras.Sequential([*parts, new], name=f"{layer.name}_normalised")
+        new = layers.Activation(chosen["activation"], name=layer.name)
+    if "normalise" not in chosen:
+        return new
+    if not isinstance(layer, _WEIGHTED):
+        return keras.Sequential([layers.BatchNormalization(), new], name=f"{layer.name}_normalised")
+    activation, new.activation = new.activation, keras.activations.linear
+    parts = [new, layers.BatchNormalization(), layers.Activation(activation)]
+    return keras.Sequential(parts, name=f"{layer.name}_normalised")
 
 
 def _changed_optimizer(optimizer: Any, chosen: Mapping[str, str]) -> Any:
     kind, config = type(optimizer), optimizer.get_config()
     wanted = _OPTIMIZERS.get(chosen.get("optimizer", ""), kind)
-    if wanted is not kind:
+    if wanted.__name__ != kind.__name__:
         carried = {key: config[key] for key in _CARRIED if config.get(key) is not None}
         decay = {"weight_decay": config["weight_decay"]} if config.get("weight_decay") else {}
         kind, config = wanted, {**carried, **decay}
@@ -326,25 +332,62 @@ def _compile(model: Any, as_was: Any, optimizer: Any) -> None:
         model.compile_from_config(config)
 
 
-class ExpandedHyperModel(keras_tuner.HyperModel):  # type: ignore[misc]  # mypy does not look into KerasTuner
+@dataclass(frozen=True, slots=True)
+class ExpandedModel:
+    """A model as a trial has it: the one that was given, or a clone of it where layers were added or replaced.
+
+    offered: what was asked for, with the answers. left_out: what was not, and why.
+    """
+
+    model: Any
+    offered: Mapping[str, str]
+    left_out: Mapping[str, str]
+
+
+def expand_model(model: Any, ask: Callable[[str, tuple[str, ...]], str], own: Iterable[str], pretrained: Any) -> Any:
+    """Offer what applies to a model that was built and compiled, and change it as was chosen. own: the user's space."""
+    if not (pretrained is None or pretrained is True or callable(pretrained) or isinstance(pretrained, str | Path)):
+        allowed = "a file of weights, a function that loads them into a model, or True: it holds them already"
+        raise InputError("pretrained is not understood", found=repr(type(pretrained)), allowed=allowed)
+    offering = Offering(ask, own)
+    subject = KerasSubject(model, pretrained)
+    chosen = offering.choose(subject)
+    if chosen:
+        model = _changed(subject, chosen, pretrained)
+        course = Course.chosen(chosen)
+        if course is not None:
+            model.fit = Fit(model, course)
+    return ExpandedModel(model, offering.offered, offering.left_out)
+
+
+def expand_built(hp: Any, model: Any, pretrained: Any = None) -> ExpandedModel:
+    """The same for a model of KerasTuner: what is offered is declared on its hyperparameters."""
+    own = [one.name for one in hp.space if not is_offered(one.name)]
+    found: ExpandedModel = expand_model(model, lambda name, choices: _declared(hp, name, choices), own, pretrained)
+    return found
+
+
+def _declared(hp: Any, name: str, choices: tuple[str, ...]) -> str:
+    """A choice that the trial has or is given now; those of fine-tuning belong to it."""
+    if name.removeprefix(OFFERED) not in STEPS:
+        return str(hp.Choice(name, list(choices), default=choices[0]))
+    with hp.conditional_scope(f"{OFFERED}fine_tuning", ["two-step", "three-step"]):
+        return str(hp.Choice(name, list(choices), default=choices[0]))
+
+
+class ExpandedHyperModel(_HyperModel):  # type: ignore[misc]  # mypy does not look into KerasTuner
     """See `isorun.repair.expansion.hypermodel`. offered, left_out: as in the model that was built last."""
 
     def __init__(self, hypermodel: Any, pretrained: Any = None) -> None:
-        is_hypermodel = isinstance(hypermodel, keras_tuner.HyperModel)
-        if not is_hypermodel and not callable(hypermodel):
+        self._is_hypermodel = isinstance(hypermodel, _HyperModel)
+        if not self._is_hypermodel and not callable(hypermodel):
             allowed = "a keras_tuner.HyperModel, or a function that builds a model from hyperparameters"
             raise InputError("a hypermodel is expanded", found=repr(type(hypermodel)), allowed=allowed)
-        if not (pretrained is None or pretrained is True or callable(pretrained) or isinstance(pretrained, str | Path)):
-            allowed = "a file of weights, a function that loads them into a model, or True: it holds them already"
-            raise InputError("pretrained is not understood", found=repr(type(pretrained)), allowed=allowed)
         super().__init__(getattr(hypermodel, "name", None), tunable=getattr(hypermodel, "tunable", True))
         self.hypermodel = hypermodel
-        self.offered: dict[str, str] = {}
-        self.left_out: dict[str, str] = {}
-        self._pretrained = pretrained
-        self._is_hypermodel = is_hypermodel
-        self._latest: Callable[[], Any] = lambda: None
-        self._course: Course | None = None
+        self.pretrained = pretrained
+        self.offered: Mapping[str, str] = {}
+        self.left_out: Mapping[str, str] = {}
 
     def declare_hyperparameters(self, hp: Any) -> None:
         """As the user's hypermodel does."""
@@ -356,47 +399,48 @@ class ExpandedHyperModel(keras_tuner.HyperModel):  # type: ignore[misc]  # mypy 
         model = self.hypermodel.build(hp) if self._is_hypermodel else self.hypermodel(hp)
         if not isinstance(model, keras.Model):
             return model
-        own = [one.name for one in hp.space if not is_offered(one.name)]
-        offering = Offering(lambda name, choices: _declared(hp, name, choices), own)
-        subject = KerasSubject(model, self._pretrained)
-        chosen = offering.choose(subject)
-        self.offered, self.left_out = offering.offered, offering.left_out
-        model = changed(subject, chosen, self._pretrained) if chosen else model
-        self._latest, self._course = weakref.ref(model), Course.chosen(chosen)
-        return model
+        expanded = expand_built(hp, model, self.pretrained)
+        self.offered, self.left_out = expanded.offered, expanded.left_out
+        return expanded.model
 
     def fit(self, hp: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
-        """The user's fit; in several steps where the fine-tuning has some."""
-        course = self._course if self._latest() is model else None
-        if course is None:
-            return self._fit(hp, model, *args, **kwargs)
-        total, begin = kwargs.get("epochs", 1), kwargs.get("initial_epoch", 0)
-        compiled, frozen, results = model.get_compile_config(), Frozen(model, course), []
-        for number, start in enumerate(course.starts):
-            end = round(course.starts[number + 1] * total) if number + 1 < len(course.starts) else total
-            if end <= max(begin, round(start * total)):
-                continue
-            if len(course.starts) > 1:
-                frozen.set(start)
-                with _known_loss(model):
-                    model.compile_from_config(compiled)
-            told = {**kwargs, "initial_epoch": max(begin, round(start * total)), "epochs": end}
-            told["callbacks"] = list(_scaling(course, total, list(kwargs.get("callbacks") or ())))
-            results.append(self._fit(hp, model, *args, **told))
-        return _joined(results)
-
-    def _fit(self, hp: Any, model: Any, *args: Any, **kwargs: Any) -> Any:
+        """As the user's hypermodel does."""
         if self._is_hypermodel:
             return self.hypermodel.fit(hp, model, *args, **kwargs)
         return super().fit(hp, model, *args, **kwargs)
 
 
-def _declared(hp: Any, name: str, choices: tuple[str, ...]) -> str:
-    """A choice that the trial has or is given now; those of fine-tuning belong to it."""
-    if name.removeprefix(OFFERED) not in STEPS:
-        return str(hp.Choice(name, list(choices), default=choices[0]))
-    with hp.conditional_scope(f"{OFFERED}fine_tuning", ["two-step", "three-step"]):
-        return str(hp.Choice(name, list(choices), default=choices[0]))
+class Fit:
+    """The `fit` of one model whose learning rate, or what of it is frozen, changes on the way: a fit for each step.
+
+    What is frozen can change only where a model is compiled anew, so the optimizer begins afresh with every step.
+    """
+
+    def __init__(self, model: Any, course: Course) -> None:
+        self._model = weakref.ref(model)
+        self._own = type(model).fit
+        self._course = course
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As the model's own, with all histories as one."""
+        model: Any = self._model()
+        course = self._course
+        results: list[Any] = []
+        told = dict(inspect.signature(self._own).bind(model, *args, **kwargs).arguments)
+        total, begin = told.get("epochs", 1), told.get("initial_epoch", 0)
+        compiled, frozen = model.get_compile_config(), Frozen(model, course)
+        for number, start in enumerate(course.starts):
+            first = max(begin, round(start * total))
+            end = round(course.starts[number + 1] * total) if number + 1 < len(course.starts) else total
+            if end <= first and (results or number + 1 < len(course.starts)):
+                continue
+            if len(course.starts) > 1:
+                frozen.set(start)
+                with _known_loss(model):
+                    model.compile_from_config(compiled)
+            callbacks = list(_scaling(course, total, told.get("callbacks")))
+            results.append(self._own(**{**told, "initial_epoch": first, "epochs": end, "callbacks": callbacks}))
+        return _joined(results)
 
 
 class Frozen:
@@ -417,7 +461,7 @@ class Frozen:
             layer.trainable = id(layer) not in frozen
 
 
-def _scaling(course: Course, total: int, callbacks: list[Any]) -> Iterator[Any]:
+def _scaling(course: Course, total: int, callbacks: Any) -> Iterator[Any]:
     """The user's callbacks, between two that scale the learning rate during an epoch: they see the user's own."""
     rates: list[float] = []
 
@@ -432,15 +476,17 @@ def _scaling(course: Course, total: int, callbacks: list[Any]) -> Iterator[Any]:
 
     begins = keras.callbacks.LambdaCallback(on_epoch_begin=scale)
     yield keras.callbacks.LambdaCallback(on_epoch_end=restore)
-    yield from callbacks
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        yield from callbacks.callbacks
+    elif callbacks is not None:
+        yield from callbacks if isinstance(callbacks, list | tuple) else [callbacks]
     yield begins
 
 
 def _joined(results: list[Any]) -> Any:
-    """The histories of all steps as one; whatever else a fit of the user's own gives, the last one's."""
+    """The histories of all steps as one."""
     last = results[-1]
-    if all(isinstance(one, keras.callbacks.History) for one in results):
-        names = dict.fromkeys(name for one in results for name in one.history)
-        last.history = {name: [value for one in results for value in one.history.get(name, ())] for name in names}
-        last.epoch = [epoch for one in results for epoch in one.epoch]
+    names = dict.fromkeys(name for one in results for name in one.history)
+    last.history = {name: [value for one in results for value in one.history.get(name, ())] for name in names}
+    last.epoch = [epoch for one in results for epoch in one.epoch]
     return last

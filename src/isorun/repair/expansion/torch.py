@@ -22,9 +22,8 @@ from isorun.errors import InputError, MissingExtra
 from isorun.repair.expansion import Offering
 from isorun.repair.expansion.torch_steps import NORMS, Expanded, trained_modules
 
-__all__ = ["TorchSubject", "expand", "lightning_callback"]
+__all__ = ["TorchSubject", "expand_module", "lightning_callback"]
 
-_LEFT_OUT: Final = "isorun:left_out"
 _MADE: Final[Mapping[str, Callable[[], Any]]] = MappingProxyType(
     {"selu": nn.SELU, "relu": nn.ReLU, "tanh": nn.Tanh, "leaky_relu": nn.LeakyReLU, "elu": nn.ELU}
 )
@@ -409,8 +408,8 @@ def _become(optimizer: Any, kind: Any) -> None:
     optimizer.__setstate__(made.__getstate__())
 
 
-def expand(
-    trial: Any, model: Any, optimizer: Any, *, epochs: int | None, steps: int | None, pretrained: Any
+def expand_module(
+    offering: Offering, model: Any, optimizer: Any, *, epochs: int | None, steps: int | None, pretrained: Any
 ) -> Expanded:
     """See `isorun.repair.expand`."""
     if not (pretrained is None or pretrained is True or callable(pretrained) or isinstance(pretrained, Mapping)):
@@ -418,28 +417,16 @@ def expand(
         raise InputError("pretrained is not understood", found=repr(type(pretrained)), allowed=allowed)
     is_timed = epochs is not None or steps is not None
     subject = TorchSubject(model, optimizer, is_timed=is_timed, pretrained=pretrained)
-    offering = Offering(lambda name, choices: str(trial.suggest_categorical(name, choices)), _own_parameters(trial))
     chosen = offering.choose(subject)
     expanded = Expanded(model, subject.model, optimizer, offering)
     _change_model(subject, chosen, pretrained)
     if optimizer is not None and chosen:
         _change_optimizer(optimizer, chosen)
         expanded.follow(chosen, epochs, steps)
-    if offering.left_out and hasattr(trial, "set_user_attr"):
-        trial.set_user_attr(_LEFT_OUT, offering.left_out)
     return expanded
 
 
-def _own_parameters(trial: Any) -> set[str]:
-    """The names in the user's space: those of this trial so far, and of all trials before it."""
-    own = set(getattr(trial, "params", {}))
-    study = getattr(trial, "study", None)
-    if study is not None:
-        own.update(*(one.params for one in study.get_trials(deepcopy=False)))
-    return own
-
-
-def lightning_callback(trial: Any, pretrained: Any) -> Any:
+def lightning_callback(expand: Callable[..., Expanded], pretrained: Any) -> Any:
     """See `isorun.repair.expansion.lightning`."""
     name = next((name for name in ("lightning.pytorch", "pytorch_lightning") if name in sys.modules), None)
     if name is None:
@@ -456,7 +443,7 @@ def lightning_callback(trial: Any, pretrained: Any) -> Any:
             steps = trainer.max_steps if trainer.max_steps > 0 else None
             epochs = trainer.max_epochs if known and steps is None else None
             one = trainer.optimizers[0] if len(trainer.optimizers) == 1 else None
-            self.expanded = expand(trial, pl_module, one, epochs=epochs, steps=steps, pretrained=pretrained)
+            self.expanded = expand(pl_module, one, epochs=epochs, steps=steps, pretrained=pretrained)
 
         def on_train_epoch_end(self, *_: Any) -> None:
             assert self.expanded is not None

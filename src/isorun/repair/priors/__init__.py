@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from isorun.diagnose import Symptoms
 from isorun.errors import InputError
@@ -17,18 +20,52 @@ from isorun.repair.actions import Edit
 from isorun.repair.priorities import Prior, PriorRow
 from isorun.repair.searches import SYMPTOMS
 
-__all__ = ["prior_from_json", "prior_of", "prior_to_json", "read_prior", "shipped_prior"]
+__all__ = ["prior_from_json", "prior_of", "prior_to_json", "read_prior", "shipped_prior", "shuffled"]
 
 _FORMAT: Final = 1
 _MOST_TRIES: Final = 5000.0
 _HERE: Final = Path(__file__).parent
+_SHIPPED: Final = "shipped"
 
 
 def prior_of(given: Prior | str | Path | None) -> Prior | None:
-    """What a user names: a prior, a file, "shipped", or none."""
+    """What a user names: a prior, a file, "shipped", or none.
+
+    For comparisons "shipped, without DATA" leaves out what was counted on a data set, and "shipped, shuffled SEED" (or
+    both) gives each count to another edit.
+    """
     if given is None or isinstance(given, Prior):
         return given
-    return shipped_prior() if str(given) == "shipped" else read_prior(Path(given))
+    first, *changes = str(given).split(", ")
+    return _shipped(tuple(changes)) if first == _SHIPPED else read_prior(Path(given))
+
+
+@cache
+def _shipped(changes: tuple[str, ...]) -> Prior | None:
+    prior = shipped_prior()
+    for change in changes:
+        prior = None if prior is None else _changed(prior, change)
+    return prior
+
+
+def _changed(prior: Prior, change: str) -> Prior:
+    kind, _, what = change.partition(" ")
+    if kind == "without" and what:
+        rows = tuple(row for row in prior.rows if row.data != what)
+        return replace(prior, rows=rows, source=f"{prior.source}; without {what}")
+    if kind == "shuffled" and what.isdecimal():
+        return shuffled(prior, np.random.default_rng([int(what), 1]))
+    raise InputError(
+        f"the prior {_SHIPPED!r} cannot be changed so", found=change, allowed="without DATA, shuffled SEED"
+    )
+
+
+def shuffled(prior: Prior, rng: np.random.Generator) -> Prior:
+    """The same counts, each given to another edit: a prior that is wrong, and looks as sure as the right one."""
+    order = rng.permutation(len(prior.rows))
+    moved = zip(prior.rows, (prior.rows[place] for place in order), strict=True)
+    rows = tuple(replace(one, tries=other.tries, improved=other.improved) for one, other in moved)
+    return replace(prior, rows=rows, source=f"{prior.source}; shuffled")
 
 
 @cache
@@ -48,7 +85,7 @@ def shipped_prior() -> Prior | None:
 
 def _worth_at_most(most: float, prior: Prior) -> tuple[PriorRow, ...]:
     share = min(1.0, most / max(sum(row.tries for row in prior.rows), 1.0))
-    return tuple(PriorRow(row.edit, row.symptoms, row.tries * share, row.improved * share) for row in prior.rows)
+    return tuple(replace(row, tries=row.tries * share, improved=row.improved * share) for row in prior.rows)
 
 
 def read_prior(path: Path) -> Prior:
@@ -80,7 +117,8 @@ def _row(counted: Mapping[str, Any]) -> PriorRow:
         raise ValueError(f"{improved:g} of {tries:g} improved")
     name, before, after = (str(counted[key]) for key in ("parameter", "from", "to"))
     symptoms = Symptoms(**{symptom: str(counted.get(symptom, "unknown")) for symptom in SYMPTOMS})
-    return PriorRow(Edit(name, name, before, after, None, counted.get("rises")), symptoms, tries, improved)
+    edit = Edit(name, name, before, after, None, counted.get("rises"))
+    return PriorRow(edit, symptoms, tries, improved, str(counted.get("data", "")))
 
 
 def prior_to_json(prior: Prior) -> dict[str, Any]:
@@ -92,6 +130,7 @@ def prior_to_json(prior: Prior) -> dict[str, Any]:
             "to": row.edit.after,
             **({} if row.edit.rises is None else {"rises": row.edit.rises}),
             **{name: told for name, told in zip(SYMPTOMS, row.symptoms, strict=True) if told != "unknown"},
+            **({"data": row.data} if row.data else {}),
             "tries": row.tries,
             "improved": row.improved,
         }

@@ -1,36 +1,37 @@
-"""Figures 2 and 3 of the paper: the best score so far, by time and by trial."""
+"""The best score so far, by time and by trial: of the published logs (Figures 2, 3), and of our searches (5 to 10)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from isorun.report import Column, Table, fixed
 from isorun.report.figures.axes import value_axis
-from isorun.report.figures.description import Dot, Figure, Legend, Line, Shape
+from isorun.report.figures.description import Axis, Band, Figure, Legend, Line, Shape, Tick, Tile
+from isorun.report.figures.searches import BestCurve, best_so_far
 from isorun.zoo.data.search_logs import LoggedSearch
 from isorun.zoo.studies.dream.findings import HOUR, TARGET, TRIALS
-from isorun.zoo.studies.dream.measured import SearchPoint, SearchProgress, replay
-from isorun.zoo.studies.dream.tables import label
+from isorun.zoo.studies.dream.measured import MeasuredSearch, SearchPoint, SearchProgress, replay
+from isorun.zoo.studies.dream.tables import cost_shares, label
 
-__all__ = ["best_by_time", "best_by_trial"]
+__all__ = ["best_by_time", "best_by_trial", "mean_by_time", "mean_by_trial", "time_shares"]
 
 _SHAPES: Final = (Shape.CIRCLE, Shape.SQUARE, Shape.DIAMOND, Shape.TRIANGLE)
 _TARGET_SERIES: Final = 5
+_MOMENTS: Final = 60
 _Across = Callable[[SearchPoint], float]
 
 
 def best_by_time(searches: Mapping[str, LoggedSearch], title: str) -> Figure:
     """The best score over the hours of each search, and the score that was aimed at (Figure 2 of the paper)."""
     runs = {label(tuner): replay(search, None) for tuner, search in searches.items()}
-    longest = max(run.elapsed_s for run in runs.values()) / HOUR
-    target = Line(((0.0, 100 * TARGET), (longest, 100 * TARGET)), _TARGET_SERIES, dashed=True)
     return _figure(
         "best-by-time",
         title,
         runs,
         ("hours of search", lambda point: point.elapsed_s / HOUR),
-        target=target,
+        target=100 * TARGET,
         sentence="The best score so far by time; a mark is a trial that improved it; dashed: the target.",
     )
 
@@ -54,52 +55,34 @@ def _figure(
     across: tuple[str, _Across],
     *,
     sentence: str,
-    target: Line | None = None,
+    target: float | None = None,
 ) -> Figure:
     unit, place = across
-    numbered = [(number, tuner, run) for number, (tuner, run) in enumerate(runs.items())]
-    lines = [Line(_steps(run, place), number) for number, _, run in numbered]
-    lines += [target] if target else []
-    points = [point for line in lines for point in line.points]
-    legend = [Legend(tuner, _SHAPES[number % len(_SHAPES)], number) for number, tuner, _ in numbered]
-    return Figure(
-        name=name,
-        title=title,
-        sentence=sentence,
-        x=value_axis(unit, [x for x, _ in points]),
-        y=value_axis("best validation accuracy so far (%)", [0.0, *(y for _, y in points)]),
+    curves = [
+        BestCurve(tuner, tuple(_step(tuner, point, place) for point in _changes(run)), place(run.curve[-1]))
+        for tuner, run in runs.items()
+    ]
+    points = [point for curve in curves for point in curve.corners]
+    return best_so_far(
+        (name, title, sentence),
+        curves,
+        value_axis(unit, [x for x, _ in points] + ([0.0] if target is not None else [])),
+        value_axis(
+            "best validation accuracy so far (%)", [0.0, *(y for _, y in points), *([target] if target else [])]
+        ),
         data=_data_table(name, title, runs),
-        lines=tuple(lines),
-        dots=tuple(dot for number, tuner, run in numbered for dot in _dots(number, tuner, run, place)),
-        legend=(*legend, *([Legend("target", None, _TARGET_SERIES, dashed=True)] if target else [])),
+        target=target,
     )
 
 
-def _steps(run: SearchProgress, place: _Across) -> tuple[tuple[float, float], ...]:
-    """The curve as stairs: the best stays what it was until the trial that improves it has ended."""
-    corners: list[tuple[float, float]] = []
-    for point in _changes(run):
-        corners += [(place(point), corners[-1][1])] if corners else []
-        corners.append((place(point), 100 * point.best))
-    return (*corners, (place(run.curve[-1]), 100 * run.best))
+def _step(tuner: str, point: SearchPoint, place: _Across) -> tuple[float, float, str]:
+    words = f"{tuner}, trial {point.trial}, {point.elapsed_s / HOUR:.2f} h: {100 * point.best:.2f} %"
+    return place(point), 100 * point.best, words
 
 
 def _changes(run: SearchProgress) -> list[SearchPoint]:
     """The first trial and those that improved on all before."""
     return [run.curve[0], *(point for point in run.curve if point.trial in set(run.improving))]
-
-
-def _dots(number: int, tuner: str, run: SearchProgress, place: _Across) -> list[Dot]:
-    return [
-        Dot(
-            place(point),
-            100 * point.best,
-            _SHAPES[number % len(_SHAPES)],
-            number,
-            f"{tuner}, trial {point.trial}, {point.elapsed_s / HOUR:.2f} h: {100 * point.best:.2f} %",
-        )
-        for point in _changes(run)
-    ]
 
 
 def _data_table(name: str, title: str, runs: Mapping[str, SearchProgress]) -> Table:
@@ -110,3 +93,113 @@ def _data_table(name: str, title: str, runs: Mapping[str, SearchProgress]) -> Ta
         for point in _changes(run)
     )
     return Table(f"data-{name}", f"Data: {title}", columns, rows, folded=True)
+
+
+Curves = Mapping[str, Sequence[MeasuredSearch]]
+"""Searches by the method that made them."""
+
+
+def mean_by_trial(name: str, title: str, curves: Curves, attached_after: int | None = None) -> Figure:
+    """The mean best so far after each trial, with the range of the searches. attached_after: where repair began."""
+    means = {
+        method: [
+            (float(trial), *_middle_and_range([search.progress.curve[trial].best for search in searches]))
+            for trial in range(min(len(search.trials) for search in searches))
+        ]
+        for method, searches in curves.items()
+    }
+    marks = []
+    if attached_after is not None:
+        highest = max(high for points in means.values() for _, _, _, high in points)
+        marks = [Line(((float(attached_after), 0.0), (float(attached_after), highest)), _TARGET_SERIES, dashed=True)]
+    legend = [Legend("repair begins", None, _TARGET_SERIES, dashed=True)] if marks else []
+    sentence = f"The best score so far, mean of {_counted(curves)}; shaded: from the worst to the best of them."
+    return _mean_figure((name, title, sentence), "trial", means, marks, legend)
+
+
+def mean_by_time(name: str, title: str, curves: Curves) -> Figure:
+    """The mean best so far by time, trial after trial; the target is dashed."""
+    every = [search for searches in curves.values() for search in searches]
+    begin = max(search.progress.curve[0].elapsed_s for search in every)
+    end = max(search.progress.elapsed_s for search in every)
+    moments = [begin + (end - begin) * step / _MOMENTS for step in range(_MOMENTS + 1)]
+    means = {
+        method: [
+            (moment, *_middle_and_range([search.progress.best_within(moment) or 0.0 for search in searches]))
+            for moment in moments
+        ]
+        for method, searches in curves.items()
+    }
+    target = 100 * every[0].target
+    mark = Line(((begin, target), (end, target)), _TARGET_SERIES, dashed=True)
+    legend = [Legend("target", None, _TARGET_SERIES, dashed=True)]
+    sentence = f"The best score so far by the seconds of the trials, mean of {_counted(curves)}; dashed: the target."
+    return _mean_figure((name, title, sentence), "seconds of search", means, [mark], legend)
+
+
+def _counted(curves: Curves) -> str:
+    counts = sorted({len(searches) for searches in curves.values()})
+    return f"{' or '.join(map(str, counts))} searches a method"
+
+
+def _middle_and_range(values: Sequence[float]) -> tuple[float, float, float]:
+    return 100 * statistics.fmean(values), 100 * min(values), 100 * max(values)
+
+
+def _mean_figure(
+    titles: tuple[str, str, str],
+    unit: str,
+    means: Mapping[str, Sequence[tuple[float, float, float, float]]],
+    marks: Sequence[Line],
+    marked: Sequence[Legend],
+) -> Figure:
+    """The means as lines and the ranges as bands. titles: name, title and sentence."""
+    name, title, sentence = titles
+    lines = [Line(tuple((x, mean) for x, mean, _, _ in points), at) for at, points in enumerate(means.values())]
+    bands = [Band(tuple((x, low, high) for x, _, low, high in points), at) for at, points in enumerate(means.values())]
+    highest = max(high for points in means.values() for *_, high in points)
+    columns = (Column("method", key=True), Column(unit), Column("mean", "%"), Column("worst", "%"), Column("best", "%"))
+    rows = tuple(
+        (method, f"{x:g}" if unit == "trial" else fixed(x, 1), fixed(mean, 2), fixed(low, 2), fixed(high, 2))
+        for method, points in means.items()
+        for x, mean, low, high in points
+    )
+    return Figure(
+        name=name,
+        title=title,
+        sentence=sentence,
+        x=value_axis(unit, [x for points in means.values() for x, *_ in points]),
+        y=value_axis(
+            "best validation accuracy so far (%)", [0.0, highest, *(y for line in marks for _, y in line.points)]
+        ),
+        data=Table(f"data-{name}", f"Data: {title}", columns, rows, folded=True),
+        lines=(*lines, *marks),
+        bands=tuple(bands),
+        legend=(*(Legend(method, None, at) for at, method in enumerate(means)), *marked),
+    )
+
+
+def time_shares(title: str, searches: Iterable[MeasuredSearch]) -> Figure | None:
+    """Figure 8: how the time of repaired searches is shared between watching and training, a bar a data set."""
+    by_data: dict[str, list[MeasuredSearch]] = {}
+    for search in searches:
+        by_data.setdefault(search.data, []).append(search)
+    shares = {data: found for data, own in by_data.items() if (found := cost_shares(own)) is not None}
+    if not shares:
+        return None
+    bars = []
+    for row, (data, (watching, rest)) in enumerate(shares.items()):
+        place = (row - 0.3, row + 0.3)
+        bars.append(Tile((0.0, 100 * rest), place, 0, 0.6, f"{data}, training: {100 * rest:.2f} %", "training"))
+        bars.append(Tile((100 * rest, 100.0), place, 1, 1.0, f"{data}, watching: {100 * watching:.2f} %"))
+    columns = (Column("data", key=True), Column("watching", "%"), Column("training", "%"))
+    rows = tuple((data, *(fixed(100 * share, 3) for share in found)) for data, found in shares.items())
+    return Figure(
+        name="time-shares",
+        title=title,
+        sentence="The time of repaired searches: training with all that belongs to a run; at the right end, watching.",
+        x=value_axis("share of the time (%)", [0.0, 100.0]),
+        y=Axis("", -0.5, len(shares) - 0.5, tuple(Tick(at, data) for at, data in enumerate(shares)), rows=True),
+        data=Table("data-time-shares", f"Data: {title}", columns, rows, folded=True),
+        tiles=tuple(bars),
+    )

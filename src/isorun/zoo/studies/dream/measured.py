@@ -1,13 +1,33 @@
-"""A search replayed: what its best model was after each trial and each hour, and which trials found a better one."""
+"""Searches, those of the published logs and our own: what the best model was after each trial and each hour.
+
+Ours are sorted as the paper's tables need them: data set, family of networks, method, seed.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
 from isorun.errors import InputError
+from isorun.study.records import RunRecord, RunState
 from isorun.zoo.data.search_logs import LoggedSearch
+from isorun.zoo.paper import last_attempts
+from isorun.zoo.studies.dream.design import METRIC, Method, PlannedStudy
 
-__all__ = ["SearchPoint", "SearchProgress", "replay"]
+__all__ = [
+    "MeasuredSearch",
+    "MeasuredTrial",
+    "SearchPoint",
+    "SearchProgress",
+    "equal_seconds",
+    "measured_searches",
+    "progress_of",
+    "replay",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +85,128 @@ def replay(search: LoggedSearch, trials: int | None = 25) -> SearchProgress:
         raise InputError("too few trials to replay", found=str(trials), allowed="1 or more, or None for all")
     if not search.trials:
         raise InputError(f"the search by {search.tuner} has nothing to replay", found="no trial", allowed="1 or more")
+    return progress_of((trial.number, trial.elapsed_s, trial.score) for trial in search.trials[:trials])
+
+
+def progress_of(trials: Iterable[tuple[int, float, float]]) -> SearchProgress:
+    """The progress of trials given by number, the time when each had ended, and score."""
     curve: list[SearchPoint] = []
     improving: list[int] = []
-    for trial in search.trials[:trials]:
-        before = curve[-1].best if curve else trial.score
-        if trial.score > before:
-            improving.append(trial.number)
-        curve.append(SearchPoint(trial.number, trial.elapsed_s, max(before, trial.score)))
+    for number, elapsed_s, score in trials:
+        before = curve[-1].best if curve else score
+        if score > before:
+            improving.append(number)
+        curve.append(SearchPoint(number, elapsed_s, max(before, score)))
     return SearchProgress(tuple(curve), tuple(improving))
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredTrial:
+    """One training of a search of ours. score: 0 for one that failed. seconds: of the whole run.
+
+    watched_s: of these, what watching took; None where that is not known. memory: the most that it held, in bytes.
+    """
+
+    number: int
+    score: float
+    seconds: float
+    watched_s: float | None = None
+    memory: int = 0
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class MeasuredSearch:
+    """A search of ours. planned: how many trials it is to have; those it has are in order and without a gap.
+
+    attached_after: the trials that an engine has before repair takes over, in searches where it does.
+    """
+
+    data: str
+    family: str
+    seed: int
+    method: Method
+    planned: int
+    target: float
+    trials: tuple[MeasuredTrial, ...]
+    attached_after: int = 0
+
+    @property
+    def problem(self) -> tuple[str, str, int]:
+        """What methods are paired by: the data, the family and the initial model."""
+        return self.data, self.family, self.seed
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has all its trials; a search that is still going on is compared with none."""
+        return len(self.trials) >= self.planned
+
+    @cached_property
+    def progress(self) -> SearchProgress:
+        """After each trial: the time it had taken, trial after trial, and the best score."""
+        elapsed, points = 0.0, []
+        for trial in self.trials:
+            elapsed += trial.seconds
+            points.append((trial.number, elapsed, trial.score))
+        return progress_of(points)
+
+
+_TRIAL: Final = re.compile(r"(?P<search>.+) trial-(?P<number>\d+)")
+
+
+def measured_searches(
+    planned: Sequence[PlannedStudy], records: Mapping[str, Sequence[RunRecord]]
+) -> tuple[MeasuredSearch, ...]:
+    """The searches that were begun, in the order in which they were planned."""
+    return tuple(
+        found for study in planned for found in _searches_of(study, records.get(study.name, ())) if found.trials
+    )
+
+
+def _searches_of(planned: PlannedStudy, records: Sequence[RunRecord]) -> list[MeasuredSearch]:
+    trials: dict[str, dict[int, MeasuredTrial]] = {}
+    for record in last_attempts(records):
+        named = _TRIAL.fullmatch(record.cell.config)
+        if named and record.state is not RunState.INTERRUPTED:
+            number = int(named["number"])
+            trials.setdefault(named["search"], {})[number] = _trial(number, record)
+    size = planned.size
+    return [
+        MeasuredSearch(
+            planned.data,
+            search.family,
+            planned.seed,
+            search.method,
+            size.trials,
+            size.target,
+            _without_gap(trials.get(search.name, {})),
+            size.attached_after,
+        )
+        for search in planned.searches
+    ]
+
+
+def _trial(number: int, record: RunRecord) -> MeasuredTrial:
+    score = record.results.get(METRIC, math.nan) if record.state is RunState.FINISHED else math.nan
+    watched = record.results.get("watched_seconds", math.nan)
+    return MeasuredTrial(
+        number,
+        score if math.isfinite(score) else 0.0,
+        record.wall_seconds,
+        watched if math.isfinite(watched) else None,
+        record.peak_memory_bytes,
+        failed=record.state is not RunState.FINISHED,
+    )
+
+
+def _without_gap(trials: Mapping[int, MeasuredTrial]) -> tuple[MeasuredTrial, ...]:
+    """The trials up to the first that is missing."""
+    found: list[MeasuredTrial] = []
+    while len(found) in trials:
+        found.append(trials[len(found)])
+    return tuple(found)
+
+
+def equal_seconds(searches: Iterable[MeasuredSearch]) -> float | None:
+    """The time in which the quickest of them had made all its trials: what each had found by then compares."""
+    return min((search.progress.elapsed_s for search in searches), default=None)

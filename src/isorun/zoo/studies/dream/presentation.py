@@ -1,17 +1,29 @@
-"""What the replay says, in sentences, tables and figures, and as plain JSON."""
+"""What the replay of the logs and our own searches say, in sentences, tables and figures, and as plain JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from isorun.analysis.evidence import Condition
+from isorun.errors import DataError
 from isorun.report import Table, fixed, significant
 from isorun.report.figures.description import Figure
+from isorun.study.records import RunRecord
 from isorun.zoo.data.search_logs import LoggedSearch, SearchLogs, load_search_logs
-from isorun.zoo.paper import Presentation
-from isorun.zoo.studies.dream.figures import best_by_time, best_by_trial
+from isorun.zoo.paper import Presentation, Request, smoke_verdict
+from isorun.zoo.studies.dream.comparison import (
+    contrast_sentences,
+    contrasts,
+    contrasts_table,
+    second_searches,
+    seeds_sentence,
+    seeds_table,
+)
+from isorun.zoo.studies.dream.design import COMPARED, METHODS, PlannedStudy, cases_of, planned_studies, scaled_down
+from isorun.zoo.studies.dream.figures import best_by_time, best_by_trial, mean_by_time, mean_by_trial, time_shares
 from isorun.zoo.studies.dream.findings import (
     DAY,
     HOUR,
@@ -23,21 +35,231 @@ from isorun.zoo.studies.dream.findings import (
     check_statements,
     made_logs,
 )
-from isorun.zoo.studies.dream.measured import SearchProgress, replay
-from isorun.zoo.studies.dream.published import PUBLISHED, SECTION, TUNERS
-from isorun.zoo.studies.dream.tables import label, running_table, searches_table, stated_and_found, statements_table
+from isorun.zoo.studies.dream.measured import MeasuredSearch, SearchProgress, measured_searches, replay
+from isorun.zoo.studies.dream.published import PUBLISHED, SECTION, STRATEGIES, TABLE_2, TABLE_3, TABLE_4, TUNERS
+from isorun.zoo.studies.dream.tables import (
+    cost_table,
+    expansion_table,
+    label,
+    overall_tables,
+    problem_rows,
+    running_table,
+    searches_table,
+    stated_and_found,
+    statements_table,
+)
 
-__all__ = ["case_sentences", "numbers", "presented", "summary_sentence", "warnings"]
+__all__ = ["case_sentences", "numbers", "presented", "presented_cases", "summary_sentence", "warnings"]
 
 
 _TITLES: Final = {"I": "Case I: searches for a score of 75 %", "II": "Case II: searches of 25 trials"}
 _MADE: Final = "the search logs are not at hand: four small searches made on the spot stand in for the eight real ones"
 _NOT_HAD: Final = (
-    "The searches are replayed from their logs, not carried out again: that took AutoKeras and 298 hours of GPU.",
+    "The searches of the two cases are replayed from their logs, not made again: that took 298 hours of GPU.",
+)
+_OTHER_SEARCHES: Final = (
+    "AutoKeras 1.0.12, Food-101, Stanford Cars and TinyImageNet: small networks are trained instead, on other data.",
+    "Pretrained networks: all are trained from scratch, without the fine-tuning that the best published models use.",
+    "Hyperband: random draws stand for it, as it draws its configurations; trials of seconds are not cut short.",
 )
 
 
-def presented(cases: Sequence[str], folder: Path | None) -> Presentation:
+def presented(
+    request: Request,
+    records: Mapping[str, Sequence[RunRecord]],
+    logs: Callable[[], Path | None],
+    is_made: Callable[[str], bool],
+) -> Presentation:
+    """The cases and the searches that were asked for. logs: the folder of the published ones, None for made ones."""
+    cases, planned = cases_of(request), planned_studies(request)
+    replayed = _replayed(request, cases, logs)
+    if not planned:
+        return replayed
+    return _together(replayed, _presented_searches(request, planned, records, is_made))
+
+
+def _replayed(request: Request, cases: Sequence[str], logs: Callable[[], Path | None]) -> Presentation:
+    """The cases; who shows records of another machine need not have the logs."""
+    if not cases:
+        return Presentation(())
+    try:
+        return presented_cases(cases, logs())
+    except DataError as error:
+        if not request.recorded or "not at hand" not in error.what:
+            raise
+        return Presentation((), not_had=("The two cases: their logs are not at hand.",))
+
+
+def _together(replayed: Presentation, searched: Presentation) -> Presentation:
+    """Our own searches first."""
+    return Presentation(
+        verdict=(*searched.verdict, *replayed.verdict),
+        tables=(*searched.tables, *replayed.tables),
+        figures=(*searched.figures, *replayed.figures),
+        scaled_down=(*searched.scaled_down, *replayed.scaled_down),
+        not_had=(*searched.not_had, *replayed.not_had),
+        warnings=(*searched.warnings, *replayed.warnings),
+        numbers={**replayed.numbers, **searched.numbers},
+    )
+
+
+def _presented_searches(
+    request: Request,
+    planned: Sequence[PlannedStudy],
+    records: Mapping[str, Sequence[RunRecord]],
+    is_made: Callable[[str], bool],
+) -> Presentation:
+    searches = measured_searches(planned, records)
+    made = [data for data in dict.fromkeys(study.data for study in planned) if is_made(data)]
+    return Presentation(
+        verdict=tuple(_search_verdict(request, planned, searches)),
+        tables=tuple(_search_tables(planned, searches)),
+        figures=tuple(_search_figures(searches)),
+        scaled_down=scaled_down({study.data: study.size for study in planned}),
+        not_had=(*(f"{data}: small images made on the spot stand in for it" for data in made), *_OTHER_SEARCHES),
+        warnings=tuple(_search_warnings(request, planned, searches)),
+        numbers={"compared": _searches_json(searches)},
+    )
+
+
+def _search_verdict(
+    request: Request, planned: Sequence[PlannedStudy], searches: Sequence[MeasuredSearch]
+) -> Iterator[str]:
+    finished = sum(not trial.failed for search in searches for trial in search.trials)
+    complete = [search for search in searches if search.is_complete]
+    if request.scale == "smoke" and finished:
+        yield from smoke_verdict(finished)
+        return
+    if not complete:
+        yield "No search of ours is complete, so nothing can be said about the paper's comparison."
+        return
+    total = sum(len(study.searches) for study in planned)
+    yield f"{len(complete)} of {total} searches are complete, {finished:,} trainings."
+    yield from contrast_sentences(contrasts(searches))
+    yield from filter(None, (_target_sentence(complete), seeds_sentence(second_searches(searches))))
+
+
+def _target_sentence(complete: Sequence[MeasuredSearch]) -> str:
+    reached = []
+    for method in COMPARED:
+        own = [search for search in complete if search.method is method]
+        hits = sum(search.progress.reached(search.target) is not None for search in own)
+        reached += [f"{method.label} {hits} of {len(own)}"] if own else []
+    theirs = (
+        f"{strategy} {sum(row.hours[at] is not None for row in TABLE_2)}" for at, strategy in enumerate(STRATEGIES)
+    )
+    return f"The target is reached by {', '.join(reached)} (published, of {len(TABLE_2)}: {', '.join(theirs)})."
+
+
+def _search_tables(planned: Sequence[PlannedStudy], searches: Sequence[MeasuredSearch]) -> Iterator[Table]:
+    yield contrasts_table(contrasts(searches))
+    yield from overall_tables(problem_rows(searches), max(study.size.trials for study in planned))
+    yield cost_table(searches)
+    yield expansion_table(searches)
+    if again := second_searches(searches):
+        yield seeds_table(again)
+
+
+_BY_TRIAL: Final = (
+    ("Figure 5", "figure-5", "best by trial", tuple(method.name for method in COMPARED)),
+    (
+        "Figure 7",
+        "figure-7",
+        "repair takes over",
+        ("edits", "tpe", "random", "edits-attached", "tpe-attached", "random-attached"),
+    ),
+    ("Figure 9", "figure-9", "within the original space", ("edits", "tpe", "random", "repair-original")),
+    ("Figure 10", "figure-10", "priorities", ("repair", "shuffled", "no-prior")),
+)
+
+
+def _search_figures(searches: Sequence[MeasuredSearch]) -> Iterator[Figure]:
+    for data in dict.fromkeys(search.data for search in searches):
+        own = [search for search in searches if search.data == data and search.is_complete]
+        for figure, name, told, methods in _BY_TRIAL:
+            curves = _curves(own, methods)
+            if len(curves) == len(methods):
+                after = _attached_after(own) if figure == "Figure 7" else None
+                yield mean_by_trial(f"{name}-{data}", f"{figure}. {data}: {told}", curves, after)
+        compared = _curves(own, tuple(method.name for method in COMPARED))
+        if compared:
+            yield mean_by_time(f"figure-6-{data}", f"Figure 6. {data}: best by time", compared)
+    shares = time_shares("Figure 8. Shares of the time", searches)
+    if shares:
+        yield shares
+
+
+def _curves(searches: Sequence[MeasuredSearch], methods: Sequence[str]) -> dict[str, list[MeasuredSearch]]:
+    """By label, the searches from those initial models that all of these methods have had."""
+    found = {name: {search.problem: search for search in searches if search.method.name == name} for name in methods}
+    shared = set.intersection(*(set(by_problem) for by_problem in found.values()))
+    curves = {
+        METHODS[name].label: [one for problem, one in by_problem.items() if problem in shared]
+        for name, by_problem in found.items()
+    }
+    return {label: own for label, own in curves.items() if own}
+
+
+def _attached_after(searches: Sequence[MeasuredSearch]) -> int | None:
+    return next((search.attached_after for search in searches if search.method.group == "attached"), None)
+
+
+def _search_warnings(
+    request: Request, planned: Sequence[PlannedStudy], searches: Sequence[MeasuredSearch]
+) -> Iterator[Condition]:
+    again = f"isorun reproduce dream --scale {request.scale} again: only what is missing is run"
+    complete = {
+        (search.data, search.seed, search.family, search.method.name) for search in searches if search.is_complete
+    }
+    open_ones = [
+        f"{study.name}: {search.name}"
+        for study in planned
+        for search in study.searches
+        if (study.data, study.seed, search.family, search.method.name) not in complete
+    ]
+    if open_ones:
+        message = (
+            f"of {sum(len(study.searches) for study in planned)} searches these are not complete, and in no comparison"
+        )
+        yield Condition("searches-open", message, again, tuple(open_ones))
+    if request.scale != "smoke" and any(len(one.differences) < 6 for one in contrasts(searches)):
+        message = "some methods are compared by fewer than six pairs: their intervals are wide"
+        yield Condition("few-pairs", message, f"isorun reproduce dream --scale {request.scale} --runs 6")
+
+
+def _searches_json(searches: Sequence[MeasuredSearch]) -> dict[str, Any]:
+    return {
+        "searches": [_search_json(search) for search in searches],
+        "contrasts": [one.to_json() for one in contrasts(searches)],
+        "second_searches": [asdict(one) for one in second_searches(searches)],
+        "methods": {name: asdict(method) for name, method in METHODS.items()},
+        "published": {
+            "strategies": list(STRATEGIES),
+            "table_2": [asdict(row) for row in TABLE_2],
+            "table_3": [asdict(row) for row in TABLE_3],
+            "table_4": [asdict(row) for row in TABLE_4],
+        },
+    }
+
+
+def _search_json(search: MeasuredSearch) -> dict[str, Any]:
+    hit = search.progress.reached(search.target)
+    return {
+        "data": search.data,
+        "family": search.family,
+        "seed": search.seed,
+        "method": search.method.name,
+        "target": search.target,
+        "complete": search.is_complete,
+        "scores": [trial.score for trial in search.trials],
+        "seconds": [round(trial.seconds, 3) for trial in search.trials],
+        "failed": sum(trial.failed for trial in search.trials),
+        "best": search.progress.best,
+        "seconds_to_target": None if hit is None else round(hit.elapsed_s, 3),
+    }
+
+
+def presented_cases(cases: Sequence[str], folder: Path | None) -> Presentation:
     """The searches of these cases replayed. folder: of the published logs; None for small ones made on the spot."""
     made = folder is None
     logs = made_logs() if folder is None else load_search_logs(folder)

@@ -1,16 +1,33 @@
-"""The searches of the two cases as tables: what was stated beside what the logs say, and the searches side by side."""
+"""Tables: of the two cases, what was stated beside what the logs say; of our searches, the paper's Tables 2 to 4."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from isorun.report import UNKNOWN, Column, Table, fixed, significant
 from isorun.zoo.data.search_logs import LoggedSearch
+from isorun.zoo.paper import OURS, THEIRS
+from isorun.zoo.studies.dream.design import COMPARED, METHODS
 from isorun.zoo.studies.dream.findings import DAY, HOUR, TARGET, TRIALS, CheckedStatement, RunningAgreement
-from isorun.zoo.studies.dream.measured import replay
+from isorun.zoo.studies.dream.measured import MeasuredSearch, equal_seconds, replay
+from isorun.zoo.studies.dream.published import STRATEGIES, TABLE_2, TABLE_3, TABLE_4, PublishedSearch
 
-__all__ = ["label", "running_table", "searches_table", "stated_and_found", "statements_table"]
+__all__ = [
+    "ProblemRow",
+    "cost_shares",
+    "cost_table",
+    "expansion_table",
+    "label",
+    "overall_tables",
+    "problem_rows",
+    "running_table",
+    "searches_table",
+    "stated_and_found",
+    "statements_table",
+]
 
 _LABELS: Final = {"dream": "DREAM"}
 
@@ -113,3 +130,269 @@ def _search_row(search: LoggedSearch) -> tuple[str, ...]:
 
 def _percent(score: float | None) -> str:
     return UNKNOWN if score is None else fixed(100 * score, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemRow:
+    """A row of Table 2 of ours: the searches of all methods from one initial model; None for one that is not complete.
+
+    equal_s: the time in which the quickest of them made all its trials.
+    """
+
+    data: str
+    family: str
+    seed: int
+    searches: tuple[MeasuredSearch | None, ...]
+    equal_s: float | None
+
+    @property
+    def initial(self) -> float | None:
+        """The score of the model that all start from; where trainings vary on a GPU, the mean."""
+        found = [search.progress.start for search in self.searches if search]
+        return statistics.fmean(found) if found else None
+
+    def each(self, told: Callable[[MeasuredSearch], float | None]) -> tuple[float | None, ...]:
+        """A number for each method."""
+        return tuple(told(search) if search else None for search in self.searches)
+
+
+def problem_rows(searches: Iterable[MeasuredSearch]) -> tuple[ProblemRow, ...]:
+    """The rows, in the order of the searches; those without any complete search are left out."""
+    found: dict[tuple[str, str, int], dict[str, MeasuredSearch]] = {}
+    for search in searches:
+        if search.method in COMPARED and search.is_complete:
+            found.setdefault(search.problem, {})[search.method.name] = search
+    return tuple(
+        ProblemRow(
+            *problem, tuple(by_method.get(method.name) for method in COMPARED), equal_seconds(by_method.values())
+        )
+        for problem, by_method in found.items()
+    )
+
+
+_Values = tuple[float | None, ...]
+_STANDS: Final = "; ".join(f"{method.stands_for}: {method.label}" for method in COMPARED)
+
+
+def _four(group: str, unit: str = "") -> tuple[Column, ...]:
+    return tuple(Column(strategy, unit, group) for strategy in STRATEGIES)
+
+
+def overall_tables(rows: Sequence[ProblemRow], trials: int) -> tuple[Table, ...]:
+    """Table 2 in two halves: by trials, and by time. Of the published rows the means, and all of them folded."""
+    keys = (Column("", key=True), Column("data", key=True), Column("family", key=True), Column("seed", key=True))
+    first = (*keys, Column("initial", "%"), *_four(f"best in {trials} trials", "%"), *_four("improvement", "points"))
+    second = (*keys, *_four("time to reach the target"), *_four("best at equal time", "%"))
+    notes = (
+        f"In the place of the paper's strategies: {_STANDS}.",
+        f"Published: means of {len(TABLE_2)} searches on other data with AutoKeras and pretrained networks.",
+    )
+    time_notes = (
+        "Time: seconds of all trials one after another (published: hours of GPU); a dash: not reached.",
+        f"Equal time: when the quickest of the four had made its {trials} trials (published: after 24 hours).",
+    )
+    return (
+        Table("table-2", "Table 2. Overall search results", first, tuple(_score_rows(rows)), notes),
+        Table(
+            "table-2-time", "Table 2. Time to the target, and equal time", second, tuple(_time_rows(rows)), time_notes
+        ),
+        Table(
+            "table-2-published", "Table 2 as published", _PUBLISHED, tuple(map(_published_row, TABLE_2)), folded=True
+        ),
+    )
+
+
+def _score_rows(rows: Sequence[ProblemRow]) -> Iterator[tuple[str, ...]]:
+    def numbers(row: ProblemRow) -> _Values:
+        best = row.each(lambda search: search.progress.best)
+        gain = row.each(lambda search: search.progress.best - search.progress.start)
+        return (row.initial, *best, *gain)
+
+    yield from _with_means(rows, numbers, lambda values: tuple(map(_percent, values)))
+    for data in (*dict.fromkeys(row.data for row in TABLE_2), ""):
+        published = [row for row in TABLE_2 if not data or row.data == data]
+        means = _means((row.initial, *row.best, *row.improvement) for row in published)
+        yield (THEIRS, data or "all", "", "mean", *(_written_share(mean) for mean in means))
+
+
+def _time_rows(rows: Sequence[ProblemRow]) -> Iterator[tuple[str, ...]]:
+    def numbers(row: ProblemRow) -> _Values:
+        def at_equal_time(search: MeasuredSearch) -> float | None:
+            return None if row.equal_s is None else search.progress.best_within(row.equal_s)
+
+        return (*row.each(_seconds_to_target), *row.each(at_equal_time))
+
+    def written(values: _Values) -> tuple[str, ...]:
+        half = len(STRATEGIES)
+        times = (UNKNOWN if value is None else f"{significant(value)} s" for value in values[:half])
+        return (*times, *map(_percent, values[half:]))
+
+    yield from _with_means(rows, numbers, written, of_means=slice(len(STRATEGIES), None))
+    for data in (*dict.fromkeys(row.data for row in TABLE_2), ""):
+        published = [row for row in TABLE_2 if not data or row.data == data]
+        hours = [_all_or_none(column) for column in zip(*(row.hours for row in published), strict=True)]
+        best = _means(row.best_in_24_hours for row in published)
+        times = (UNKNOWN if value is None else f"{fixed(value, 2)} h" for value in hours)
+        yield (THEIRS, data or "all", "", "mean", *times, *(_written_share(mean) for mean in best))
+
+
+def _seconds_to_target(search: MeasuredSearch) -> float | None:
+    point = search.progress.reached(search.target)
+    return None if point is None else point.elapsed_s
+
+
+def _with_means(
+    rows: Sequence[ProblemRow],
+    numbers: Callable[[ProblemRow], _Values],
+    written: Callable[[_Values], tuple[str, ...]],
+    of_means: slice = slice(None),
+) -> Iterator[tuple[str, ...]]:
+    """Our rows, and below those of a data set their means. of_means: which numbers have one even if some are missing.
+
+    As in the paper, a mean time to the target is told only where all searches reached it.
+    """
+    for data in dict.fromkeys(row.data for row in rows):
+        own = [row for row in rows if row.data == data]
+        found = [numbers(row) for row in own]
+        for row, values in zip(own, found, strict=True):
+            yield (OURS, row.data, row.family, str(row.seed), *written(values))
+        columns = list(zip(*found, strict=True))
+        lenient = set(range(len(columns))[of_means])
+        means = tuple(_mean(column) if at in lenient else _all_or_none(column) for at, column in enumerate(columns))
+        yield (OURS, data, "", "mean", *written(means))
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _means(rows: Iterable[Iterable[float | None]]) -> list[float | None]:
+    """Column by column."""
+    return [_mean(column) for column in zip(*rows, strict=True)]
+
+
+def _all_or_none(values: Sequence[float | None]) -> float | None:
+    return None if None in values else _mean(values)
+
+
+def _written_share(percent: float | None) -> str:
+    return UNKNOWN if percent is None else fixed(percent, 2)
+
+
+_PUBLISHED: Final = (
+    Column("data", key=True),
+    Column("No.", key=True),
+    Column("initial", "%"),
+    *_four("best in 25 trials", "%"),
+    *_four("improvement", "points"),
+    *_four("time to reach the target", "h"),
+    *_four("best in 24 hours", "%"),
+)
+
+
+def _published_row(row: PublishedSearch) -> tuple[str, ...]:
+    numbers = (row.initial, *row.best, *row.improvement, *row.hours, *row.best_in_24_hours)
+    return (row.data, str(row.number), *map(_written_share, numbers))
+
+
+def cost_shares(searches: Iterable[MeasuredSearch]) -> tuple[float, float] | None:
+    """Of the time of repaired searches, the shares of watching and of all else; None where it was not told."""
+    trials = [trial for search in searches if search.method.is_repaired for trial in search.trials]
+    told = [(trial.watched_s, trial.seconds) for trial in trials if trial.watched_s is not None]
+    whole = sum(seconds for _, seconds in told)
+    if not whole:
+        return None
+    watching = sum(watched or 0.0 for watched, _ in told) / whole
+    return watching, 1.0 - watching
+
+
+def cost_table(searches: Sequence[MeasuredSearch]) -> Table:
+    """Table 3: the memory of a search's trainings by method, and what watching takes of the time."""
+    columns = (
+        Column("", key=True),
+        Column("data", key=True),
+        *_four("memory", "GB"),
+        Column("monitor", "%", "time"),
+        Column("choosing", "%", "time"),
+        Column("training", "%", "time"),
+    )
+    rows = [_cost_row(data, searches) for data in dict.fromkeys(search.data for search in searches)]
+    rows += [
+        (
+            THEIRS,
+            row.data,
+            *(fixed(value, 2) for value in row.gigabytes),
+            *(fixed(value, 2) for value in (row.monitor, row.choosing, row.training)),
+        )
+        for row in TABLE_3
+    ]
+    notes = (
+        "Memory of ours: the mean over trainings of the most that one held.",
+        "Choosing happens outside of the trainings, so their records do not tell it; benchmarks/ measures it.",
+    )
+    return Table("table-3", "Table 3. Memory, and shares of the time", columns, tuple(rows), notes)
+
+
+def _cost_row(data: str, searches: Iterable[MeasuredSearch]) -> tuple[str, ...]:
+    own = [search for search in searches if search.data == data]
+    memory = [
+        _mean(
+            trial.memory / 1e9 for search in own if search.method is method for trial in search.trials if trial.memory
+        )
+        for method in COMPARED
+    ]
+    shares = cost_shares(own)
+    times = (UNKNOWN, UNKNOWN) if shares is None else tuple(fixed(100 * share, 2) for share in shares)
+    return (OURS, data, *map(_written_share, memory), times[0], UNKNOWN, times[1])
+
+
+def expansion_table(searches: Sequence[MeasuredSearch]) -> Table:
+    """Table 4: the same method on the original and on the expanded space, means over the pairs."""
+    columns = (
+        Column("", key=True),
+        Column("data", key=True),
+        Column("method", key=True),
+        Column("initial", "%"),
+        Column("original", "%", "best score"),
+        Column("expanded", "%", "best score"),
+        Column("ratio", "", "best score"),
+        Column("original", "points", "improvement"),
+        Column("expanded", "points", "improvement"),
+        Column("ratio", "", "improvement"),
+    )
+    rows = [row for data in dict.fromkeys(one.data for one in searches) for row in _expansion_rows(data, searches)]
+    for row in TABLE_4:
+        numbers = _expansion_numbers(row.initial, row.original, row.expanded)
+        rows.append((THEIRS, row.data, row.strategy, *numbers))
+    notes = (f"In the place of the paper's strategies: {_STANDS}.",)
+    return Table("table-4", "Table 4. What the expanded space brings", columns, tuple(rows), notes)
+
+
+def _expansion_rows(data: str, searches: Iterable[MeasuredSearch]) -> Iterator[tuple[str, ...]]:
+    own = {(one.method.name, one.problem): one.progress for one in searches if one.data == data and one.is_complete}
+    for method in COMPARED[:-1]:
+        wider = METHODS[f"{method.name}-expanded"]
+        pairs = [
+            (own[method.name, at], own[wider.name, at])
+            for name, at in own
+            if name == wider.name and (method.name, at) in own
+        ]
+        if pairs:
+            initial = statistics.fmean(first.start for first, _ in pairs)
+            bests = (statistics.fmean(one.best for one in side) for side in zip(*pairs, strict=True))
+            yield (OURS, data, method.label, *_expansion_numbers(100 * initial, *(100 * best for best in bests)))
+
+
+def _expansion_numbers(initial: float, original: float, expanded: float) -> tuple[str, ...]:
+    gains = original - initial, expanded - initial
+    return (
+        *(fixed(value, 2) for value in (initial, original, expanded)),
+        _ratio(expanded, original),
+        *(fixed(value, 2) for value in gains),
+        _ratio(gains[1], gains[0]),
+    )
+
+
+def _ratio(above: float, below: float) -> str:
+    return fixed(above / below, 2) if below > 0 else UNKNOWN

@@ -1,7 +1,8 @@
 """Train one network of the space: `python -m isorun.zoo.studies.dream.train --data digits --learning-rate 0.01`.
 
 Every parameter of the space is an option, so that a study's config, or an engine's trial, is a command. Each epoch logs
-loss, accuracy, val_loss and val_accuracy; the result is the best validation accuracy, which is what a search looks at.
+loss, accuracy, val_loss and val_accuracy; the result is the best validation accuracy, which is what a search looks at,
+and the seconds that watching took.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ def _train(options: argparse.Namespace) -> None:
     device = training_device(options.device, "training a network of a search")
     from isorun.zoo.studies.dream.training import SearchedTraining, made_material  # noqa: PLC0415 - torch
 
-    material = made_material(_images(options), device, options.train_images, options.judged_images)
+    material = made_material(_images(options), device, options.train_images, options.judged_images, options.shrink)
     config = {name: getattr(options, name) for name in SPACE}
     training = SearchedTraining(config, material, seed=options.seed, epochs=options.epochs)
-    isorun.watch(training.network)
+    watcher = isorun.watch(training.network)
     best = 0.0
     for found in training.epochs():
         told = {"accuracy": found.accuracy, "val_loss": found.val_loss, "val_accuracy": found.val_accuracy}
         isorun.log(epoch=found.epoch, loss=found.loss, **told)
         best = max(best, found.val_accuracy)
-    isorun.result(val_accuracy=best, weights=training.network)
+    isorun.result(val_accuracy=best, watched_seconds=watcher.spent, weights=training.network)
     print(f"{material.origin}: best validation accuracy {best:.4f}")
 
 
@@ -59,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--made-data", action="store_true", help="small data made on the spot instead")
     add("--train-images", type=not_negative, default=0, metavar="N", help="0: four fifths of the training images")
     add("--judged-images", type=not_negative, default=0, metavar="N", help="0: a fifth of the training images")
+    add("--shrink", type=positive, default=1, metavar="N", help="average images over N x N pixels")
     add("--epochs", type=positive, default=5, metavar="N")
     add("--seed", type=int, default=0)
     add("--device", choices=DEVICES, default="auto")

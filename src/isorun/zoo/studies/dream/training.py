@@ -37,15 +37,18 @@ class Material:
     origin: str
 
 
-def made_material(images: Images, device: Any, train: int = 0, judged: int = 0) -> Material:
+def made_material(images: Images, device: Any, train: int = 0, judged: int = 0, shrink: int = 1) -> Material:
     """Put images on the device. A search judges by the last training images; the published test images stay unseen.
 
-    train, judged: how many; 0 takes four fifths, and one fifth. At most a third is judged by.
+    train, judged: how many; 0 takes four fifths, and one fifth. At most a third is judged by. shrink: so many pixels
+    each way are averaged into one.
     """
     count = len(images.train_labels)
     judged = min(judged or count // 5, count // 3)
     train = min(train or count - judged, count - judged)
     pixels = torch.from_numpy(images.train_images).permute(0, 3, 1, 2).contiguous().to(device)
+    if shrink > 1:
+        pixels = functional.avg_pool2d(pixels.float(), shrink).round().to(torch.uint8)
     labels = torch.from_numpy(images.train_labels).to(device)
     order = torch.randperm(count, generator=torch.Generator().manual_seed(0)).to(device)
     chosen, held = order[:train], order[count - judged :]
