@@ -32,6 +32,8 @@ NAMES: Final = (
     "training_problems",
     "repair.nasbench201",
     "repair.hpobench",
+    "repair.calibration",
+    "repair.bug_alarms",
     "zoo_training",
     "zoo_pairs_and_episodes",
 )

@@ -144,7 +144,7 @@ def _record(cell: Cell, metrics: int, points: int, generator: random.Random) -> 
         digests={name: generator.randbytes(32).hex() for name in ("weights.initial", "weights.final")},
         environment=_ENVIRONMENT,
         code={"commit": "0" * 40, "dirty": False},
-        sources=dict.fromkeys(series, "log"),
+        origins=dict.fromkeys(series, "log"),
     )
 
 

@@ -106,7 +106,7 @@ def trained_record(cell: Cell, *, epochs: int = 20, stuck: bool = False) -> RunR
         cpu_seconds=1.9 * epochs * seconds,
         peak_memory_bytes=int((410 + 8 * random.random()) * 2**20),
         digests=_digests(cell),
-        sources=dict.fromkeys(("val_loss", "val_acc", "test_acc"), "log"),
+        origins=dict.fromkeys(("val_loss", "val_acc", "test_acc"), "log"),
     )
 
 

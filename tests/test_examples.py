@@ -39,6 +39,17 @@ def test_the_demo_study_runs_in_short(tmp_path):
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
+def test_the_search_runs_in_short(tmp_path):
+    for name in ("search.toml", "train.py"):
+        (tmp_path / name).write_bytes((ROOT / "examples" / "search" / name).read_bytes())
+    study = tmp_path / "search.toml"
+    study.write_text(study.read_text().replace("trials = 20", "trials = 3").replace("repeats = 5", "repeats = 1"))
+    command = [sys.executable, "-m", "isorun", "run", "search.toml"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "3 trials (3 finished)" in ran.stdout
+
+
 def test_the_readme_shows_the_study_of_the_demo():
     shown = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert shown

@@ -140,6 +140,11 @@ def executed_by(tree, package):
     return (names & {*EXECUTING, "builtins", "__builtins__"}) | ways
 
 
+def conditions_made_by(tree):
+    """Calls that make a condition: which evidence is weak is found by statistics, and only shown by reports."""
+    return [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Call) and called_name(node) == "Condition"]
+
+
 def names_papers(text):
     """Whether a module's text names the zoo; comments and documentation count, as they say what the code knows."""
     return re.search(r"\bzoo\b", text) is not None
@@ -205,6 +210,12 @@ def test_data_is_never_executed():
     """Only the worker runs a program, the user's own, as `python` would."""
     looked_at = [path for path in MODULES if part_of(path) != "worker"]
     assert {path: found for path in looked_at if (found := executed_by(parsed(path), package_of(path)))} == {}
+
+
+def test_reports_show_conditions_and_make_none():
+    looked_at = [path for path in MODULES if part_of(path) == "report"]
+    assert {path: found for path in looked_at if (found := conditions_made_by(parsed(path)))} == {}
+    assert conditions_made_by(ast.parse('shown = Condition("note", "a", "b")')) == [1]
 
 
 @pytest.mark.parametrize("room", sorted(part for part in RANK if RANK[part] > RANK["zoo"]))

@@ -3,7 +3,7 @@
 import pytest
 
 from isorun import plugins
-from isorun.errors import PluginError
+from isorun.errors import InputError, PluginError, foreign_errors
 
 POINTS = """
 [isorun.executors]
@@ -46,3 +46,36 @@ def test_the_rest_works_beside_broken_parts():
 def test_nothing_installed_is_nothing_found():
     plugins.brought.cache_clear()
     assert plugins.brought("isorun.nobody") == {}
+
+
+@pytest.fixture
+def factories(installed):
+    """Three factories of executors: one that works, one that raises, one that makes something else."""
+    code = "def good(text): return text\ndef raising(text): raise OSError('no room')\ndef other(text): return 5\n"
+    installed(
+        "[isorun.executors]\n" + "".join(f"{name} = shop:{name}\n" for name in ("good", "raising", "other")), shop=code
+    )
+
+
+@pytest.mark.usefixtures("factories")
+def test_what_a_factory_makes_is_what_was_asked_for_or_it_is_named():
+    assert plugins.make(plugins.EXECUTORS, "good", str, "words") == "words"
+    with pytest.raises(PluginError, match=r"the executor 'raising' cannot be opened[\s\S]*OSError: no room"):
+        plugins.make(plugins.EXECUTORS, "raising", str, "words")
+    with pytest.raises(PluginError, match=r"the executor 'other' cannot be used[\s\S]*int[\s\S]*a subclass of str"):
+        plugins.make(plugins.EXECUTORS, "other", str, "words")
+
+
+def test_the_guard_around_foreign_code_passes_what_is_isoruns_own_unless_told_otherwise():
+    def refused(said):
+        return PluginError("refused", found=said)
+
+    with pytest.raises(InputError, match="ours"), foreign_errors(refused):
+        raise InputError("ours")
+    with pytest.raises(PluginError, match="InputError: ours"), foreign_errors(refused, but=()):
+        raise InputError("ours")
+    with pytest.raises(PluginError, match="refused") as raised, foreign_errors(refused):
+        raise ZeroDivisionError("theirs")
+    assert raised.value.found == "ZeroDivisionError: theirs"
+    with pytest.raises(KeyboardInterrupt), foreign_errors(refused, but=()):
+        raise KeyboardInterrupt

@@ -1,5 +1,7 @@
 """What is told before finished runs serve again."""
 
+import subprocess
+
 import pytest
 
 from isorun import workflow
@@ -49,6 +51,82 @@ def test_an_edited_script_is_told_before_its_runs_serve_again(tmp_path, changed,
         (tmp_path / "a.py").write_text("print(2)")
     told = workflow.reuse_conditions(study, store)
     assert [condition.code for condition in told] == codes
+
+
+@pytest.fixture
+def trained(tmp_path, monkeypatch):
+    """A training of its own script, a module, settings in a file and a variable; its runs, made once."""
+    (tmp_path / "model.py").write_text("WIDTH = 0.25\n")
+    (tmp_path / "lr.json").write_text("0.5")
+    (tmp_path / "out.txt").write_text("before")
+    (tmp_path / "t.py").write_text(
+        "import json, os, pathlib, sys, model\n"
+        "pathlib.Path(sys.argv[2]).write_text(str(os.getpid()))\n"
+        "print('acc:', model.WIDTH + json.loads(open(sys.argv[1].split('=')[1]).read()), os.environ.get('EPOCHS'))\n"
+    )
+    monkeypatch.setenv("EPOCHS", "3")
+    command = ("python", "t.py", "--config=lr.json", "out.txt")
+    study = adhoc_study([command], folder=tmp_path, repeats=2)
+    assert len(workflow.run(study, store=tmp_path / "store", launch="fresh").records) == 2
+
+    def told():
+        return workflow.run(study, store=tmp_path / "store", only=lambda _cell: False).conditions
+
+    return told
+
+
+def test_nothing_is_told_where_nothing_that_a_run_used_has_changed(trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("NOT_READ", "1")
+    (tmp_path / "other.py").write_text("")
+    (tmp_path / "out.txt").write_text("what the runs write is no part of what they read")
+    assert [condition.code for condition in trained()] == []
+
+
+@pytest.mark.parametrize(("name", "text"), [("model.py", "WIDTH = 0.5\n"), ("lr.json", "0.25"), ("t.py", "print(1)\n")])
+def test_a_file_that_a_run_was_made_of_and_that_changed_is_told_by_its_name(trained, tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    (told,) = trained()
+    assert told.code == "code-changed"
+    assert told.message.startswith(f"{name} changed since")
+    assert "--store" in told.next_step
+
+
+@pytest.mark.parametrize("value", ["5", None])
+def test_a_variable_that_the_training_asks_for_and_that_changed_is_told(trained, monkeypatch, value):
+    if value is None:
+        monkeypatch.delenv("EPOCHS")
+    else:
+        monkeypatch.setenv("EPOCHS", value)
+    (told,) = trained()
+    assert told.message.startswith("the variable EPOCHS changed since")
+
+
+def test_a_repository_around_a_training_may_change(tmp_path):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
+    (tmp_path / "t.py").write_text("print('acc: 0.5')\n")
+    (tmp_path / "README").write_text("first\n")
+    for words in (["init", "-q"], ["add", "t.py", "README"], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+
+    def run(repeats):
+        return workflow.run(typed(tmp_path, repeats=repeats), store=tmp_path / "store", launch="fresh")
+
+    run(2)
+    (tmp_path / "README").write_text("second\n")
+    subprocess.run([*git, "commit", "-q", "-a", "-m", "second"], check=True)
+    (tmp_path / "notes.py").write_text("nothing of the training's")
+    assert [condition.code for condition in run(4).conditions] == []
+    result = workflow.analyse(typed(tmp_path, repeats=4), store=tmp_path / "store")
+    assert "code-differs" not in {condition.code for condition in result.conditions}
+
+
+def test_what_a_training_tells_of_its_files_stops_no_study(tmp_path, store):
+    (tmp_path / "a.py").write_text("print(1)")
+    study = Study("s", approaches={"a": "python a.py"}, repeats=4, folder=tmp_path)
+    odd = [5, {"path": 3}, {"path": "a\0b", "sha256": "x"}, {"path": "/dev/zero", "sha256": "x"}]
+    for cell, sources in zip(workflow.cells(study), [odd, 7, "text", {}], strict=True):
+        store.finish(make_record(cell, code={}, environment={"effective": {"sources": sources}}))
+    assert workflow.reuse_conditions(study, store) == ()
 
 
 def test_runs_of_another_study_and_a_taken_name_are_told(tmp_path, store):

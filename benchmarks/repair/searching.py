@@ -19,7 +19,7 @@ from isorun.repair.priors import shuffled
 from isorun.repair.searches import Search
 from repair.tables import TrainingTable
 
-__all__ = ["STRATEGIES", "TRIALS", "interval", "scores_of"]
+__all__ = ["STRATEGIES", "TRIALS", "interval", "scores_of", "suggested"]
 
 TRIALS: Final = 25
 _BEGIN: Final = 3
@@ -75,11 +75,12 @@ def scores_of(strategy: str, table: TrainingTable, prior: Prior, seeds: Sequence
 def _found(sampler: optuna.samplers.BaseSampler, table: TrainingTable, seed: int) -> float:
     rng = np.random.default_rng(seed)
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(lambda trial: table.drawn(_suggested(trial, table), rng), n_trials=TRIALS)
+    study.optimize(lambda trial: table.drawn(suggested(trial, table), rng), n_trials=TRIALS)
     return table.mean(study.best_params)
 
 
-def _suggested(trial: optuna.Trial, table: TrainingTable) -> dict[str, Any]:
+def suggested(trial: optuna.Trial, table: TrainingTable) -> dict[str, Any]:
+    """The parameters of a table, as an objective asks for them."""
     found: dict[str, Any] = {}
     for one in table.space:
         if one.kind == "category":

@@ -32,10 +32,10 @@ from isorun.analysis.sequential import Decision, Looks, Plan, Verdict, continued
 from isorun.analysis.sequential.rules import planned_rule
 from isorun.analysis.sequential.verdict import PlanOptions, decide_by, next_action, plan_of
 from isorun.analysis.studies.selection import DEFAULT_SELECTIONS
-from isorun.analysis.studies.study_result import StudyResult
+from isorun.analysis.studies.study_result import StudyResult, refuse_pooling
 from isorun.errors import InputError, IsorunError, NothingRecorded, known_names
 from isorun.execution import AbstractExecutor
-from isorun.questions import Results, refuse_pooling, study_results
+from isorun.questions import Results, study_results
 from isorun.scheduling import AbstractAgenda, Observer, Outcome
 from isorun.session import Session
 from isorun.showing import VIEWS

@@ -20,6 +20,7 @@ Each message says what failed, what was found, what is allowed, and what to do n
 it prints the message without a traceback and returns exit code 1 (2 for UsageError).
 
 A message may quote anything that a user, a training or a file says: `harmless` is how that is put on a screen or page.
+`foreign_errors` is the guard around code that isorun did not write: whatever it raises becomes one of these errors.
 In Python the signature of a public function says what may be asked of it; `checked` refuses the rest by name.
 """
 
@@ -31,6 +32,7 @@ import shlex
 import types
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -54,8 +56,10 @@ __all__ = [
     "StudyError",
     "UsageError",
     "checked",
+    "foreign_errors",
     "harmless",
     "known_names",
+    "said_by",
 ]
 
 
@@ -161,6 +165,27 @@ class StoreBusy(StoreError):
 
 class NothingRecorded(IsorunError):
     """There is no run to report on."""
+
+
+@contextmanager
+def foreign_errors(
+    refusal: Callable[[str], IsorunError], *, but: tuple[type[Exception], ...] = (IsorunError,)
+) -> Iterator[None]:
+    """Around code that isorun did not write: whatever it raises becomes a refusal, made from what the error says.
+
+    but: what passes as it is; as a rule isorun's own errors, which say what is wrong already.
+    """
+    try:
+        yield
+    except but:
+        raise
+    except Exception as error:  # others may raise anything
+        raise refusal(said_by(error)) from error
+
+
+def said_by(error: BaseException) -> str:
+    """An error as a message quotes it: its kind and its words."""
+    return f"{type(error).__name__}: {error}"
 
 
 _UNFIT: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})

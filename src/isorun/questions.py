@@ -15,8 +15,8 @@ tells itself: `print(compare(…))` says what the command prints, and a notebook
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from pathlib import Path
@@ -57,7 +57,6 @@ __all__ = [
     "mixed_model",
     "power",
     "rank",
-    "refuse_pooling",
     "results",
     "study_results",
     "summarize",
@@ -70,6 +69,15 @@ class Results:
 
     table: Measurements
     study: StudyResult | None = None
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """The columns that tell the groups of a study apart; none of a table that comes from no study."""
+        if self.study is None:
+            return ()
+        from isorun.study.cells import GROUP_FACTORS
+
+        return GROUP_FACTORS
 
     def value(self, chosen: str | None) -> str:
         """The column with the results: as chosen, or a study's first metric."""
@@ -95,16 +103,15 @@ class Results:
         """
         if chosen:
             return chosen
-        columns = _group_factors() if self.study else ()
         asked = self.table.where(where or {})
-        varying = [name for name in columns if len(set(asked.labels(name))) > 1]
+        varying = [name for name in self.factors if len(set(asked.labels(name))) > 1]
         if len(varying) == 1:
             return varying[0]
         others = ", and where={…} (--where) for the others" if len(varying) > 1 else ""
         raise InputError(
             "which column tells the groups apart is not said",
             found=f"the study varies in: {', '.join(varying) or 'nothing'}" if self.study else "",
-            allowed=", ".join(columns or self.table.columns),
+            allowed=", ".join(self.factors or self.table.columns),
             hint=f"by=… (--by on the command line){others}",
         )
 
@@ -118,9 +125,7 @@ class Results:
             return Counting(DISTINCT, REPEAT, asked=True, seeds="seed", recorded=True)
         return Counting(UNIT, sides.noun if sides else "unit", recorded=True)
 
-    def sides(
-        self, by: str = "", labels: Sequence[str] = (), where: Mapping[str, str] | None = None
-    ) -> StudySides | None:
+    def sides(self, by: str, labels: Sequence[str], where: Mapping[str, str] | None) -> StudySides | None:
         """The groups of the study that a question is about; None for a table that comes from no study."""
         if self.study is None:
             return None
@@ -163,12 +168,11 @@ def _analysed(data: Any, store: str | Path | AbstractStore | None) -> StudyResul
 
 def study_results(analysed: StudyResult, selection: str | None = None) -> Results:
     """The runs of an analysed study as a table, one row a run."""
-    from dataclasses import replace
-
     from isorun.analysis.studies.study_result import run_table
 
-    table = read_table(run_table(analysed, selection))
-    return Results(replace(table, source=f"the study {analysed.study}", in_order=frozenset(_group_factors())), analysed)
+    found = Results(read_table(run_table(analysed, selection)), analysed)
+    table = replace(found.table, source=f"the study {analysed.study}", in_order=frozenset(found.factors))
+    return replace(found, table=table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +262,7 @@ def summarize(
     return summarize_table(
         part.table,
         value=part.found.value(value),
-        by=_grouping(part.found, by),
+        by=part.found.factors if by is None else by,
         drop_missing=drop_missing,
         unit=part.counting,
     )
@@ -269,17 +273,7 @@ def groups_of(data: Any, asked: Asked, by: str | Sequence[str] | None = None) ->
     from isorun.analysis.spreads import column_names
 
     part = _part(data, asked)
-    return part.groups(column_names(_grouping(part.found, by), tuple(part.table.columns)))
-
-
-def _group_factors() -> tuple[str, ...]:
-    from isorun.study.cells import GROUP_FACTORS
-
-    return GROUP_FACTORS
-
-
-def _grouping(found: Results, by: str | Sequence[str] | None) -> str | Sequence[str]:
-    return by if by is not None else (_group_factors() if found.study else ())
+    return part.groups(column_names(part.found.factors if by is None else by, tuple(part.table.columns)))
 
 
 def compare(
@@ -337,9 +331,11 @@ def compare(
     found = asked.of(data)
     part = _part(found, asked, found.factor(by, where), (a, b))
     if found.study is not None:
+        from isorun.analysis.studies.study_result import refuse_pooling
+
         for name in part.factor.split(","):  # a column that is not there is named before what it leaves out
             part.table.column(name.strip())
-        refuse_pooling({name: part.table.labels(name) for name in _group_factors()}, part.factor)
+        refuse_pooling({name: part.table.labels(name) for name in found.factors}, part.factor)
     metric = part.metric
     return compare_sides(
         part.table,
@@ -357,22 +353,6 @@ def compare(
         real_runs=part.real_runs,
         extras=extras,
     )
-
-
-def refuse_pooling(labels: Mapping[str, Iterable[str]], compared: str) -> None:
-    """Runs of several configs, environments or levels are not repetitions of one another.
-
-    labels: what each factor of the study is in the runs at hand. compared: the factors that tell the sides apart.
-    """
-    named = {name.strip() for name in compared.split(",")}
-    for name, seen in labels.items():
-        distinct = list(dict.fromkeys(seen))
-        if name not in named and len(distinct) > 1:
-            raise InputError(
-                "the sides differ in more than one factor",
-                found=f"{name} is one of {', '.join(distinct)}",
-                hint=f"where={{{name!r}: …}} (--where {name}=…), or isorun mixed for all of them together",
-            )
 
 
 def mixed_model(

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import shlex
+import socket
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from isorun.analysis.evidence import Condition, some
+from isorun.analysis.evidence import Condition, first_of, some
+from isorun.analysis.evidence.provenance import effective, files_of
 from isorun.errors import IsorunError, StudyError
+from isorun.execution.assemble import VARIABLES_READ, digest_of_file, digest_of_variable
 from isorun.execution.resources import read_another_input
 from isorun.store import STUDIES, AbstractStore
 from isorun.study.cells import Cell, cells_of, recorded_command
 from isorun.study.design import Study, extends, kept_study, with_key
 from isorun.study.records import RunRecord, RunState
-from isorun.worker.usercode import code_version, hash_of_file
+from isorun.worker.usercode import code_version
 
 __all__ = ["kept_before", "recalled", "reuse_conditions"]
 
 _MOST_RECORDS: Final = 200
 """Enough to notice an edit; a study of ten thousand runs should not wait for all of them to be read."""
 _MOST_STUDIES: Final = 50
+_MOST_TOLD: Final = 4
+_COMMIT: Final = ("commit", "diff_sha256")
 
 
 def recalled(name: str, store: AbstractStore) -> Study:
@@ -56,8 +60,19 @@ def reuse_conditions(
         return renamed
     kept = store.records(done[:_MOST_RECORDS])
     made = [record for record in kept if record.state is RunState.FINISHED]
-    found = [*renamed, *_edited(study, made, len(done), len(cells) - len(done)), *_other_input(made)]
+    left = len(cells) - len(done)
+    found = [*renamed, *_edited(study, made, len(done), left), *_other_input(made)]
+    found += [] if left else _not_logged(study, made)
     return (*found, *_of_others(study, store, set(done))) if by_name else tuple(found)
+
+
+def _not_logged(study: Study, made: Sequence[RunRecord]) -> list[Condition]:
+    """Metrics that no finished run has, where no other run will be made that might."""
+    if {name for record in made for name in (*record.results, *record.series)}.issuperset(study.metrics):
+        return []
+    from isorun.analysis.studies.conditions import told_at_once  # noqa: PLC0415  only where a name is wrong
+
+    return [condition for condition in told_at_once(study, made) if condition.code == "metric-not-logged"]
 
 
 def _other_input(made: Sequence[RunRecord]) -> Iterator[Condition]:
@@ -84,36 +99,45 @@ def _renamed(study: Study, store: AbstractStore) -> Iterator[Condition]:
 
 
 def _edited(study: Study, made: Sequence[RunRecord], finished: int, left: int) -> Iterator[Condition]:
-    versions = {json.dumps(dict(record.code), sort_keys=True, default=str): record for record in made}
-    changed = _changes(study, list(versions.values()))
+    changed = _changes(study, made)
     if not changed:
         return
     mixed = f"; the {some(left, 'run')} still to make would mix both versions" if left else ""
+    told = first_of(changed, _MOST_TOLD, " and ")
     yield Condition(
         "code-changed",
-        f"{' and '.join(changed)} changed since runs of this study were made ({finished} finished){mixed}",
+        f"{told} changed since runs of this study were made ({finished} finished){mixed}",
         "a new --store FOLDER makes all runs with the code as it is now; the finished ones stay where they are",
     )
 
 
 def _changes(study: Study, made: Sequence[RunRecord]) -> list[str]:
-    """What of the code that made these runs is not as it was then: scripts, else the repository around them."""
+    """What the runs were made of that is not as it was then, by name.
+
+    Files that the training imported or was given, and variables it asks for. The repository around them counts only
+    for runs that told no files: what they did not use may change.
+    """
     folder = Path(study.folder)
-    scripts = {script for record in made if (script := _edited_script(folder, record))}
-    if scripts:
-        return sorted(scripts)
-    now = code_version(folder)
-    then = [{name: record.code.get(name) for name in ("commit", "diff_sha256")} for record in made if record.code]
-    moved = any(now.get(name) != value for version in then for name, value in version.items() if value is not None)
-    return ["the code around it"] if moved and now else []
+    files = {item for record in made for item in files_of(record)}
+    now = {path: digest_of_file(folder / path) for path, _ in files}
+    edited = sorted({path for path, digest in files if now[path] not in ("", digest)})
+    silent = [record for record in made if record.code and not effective(record).get("sources")]
+    around = [] if edited or not _has_moved(folder, silent) else ["the code around it"]
+    return [*edited, *around, *(f"the variable {name}" for name in _changed_variables(made))]
 
 
-def _edited_script(folder: Path, record: RunRecord) -> str:
-    """The run's script, where its file is not what was run."""
-    script = next((word for word in record.cell.command if word.endswith(".py")), "")
-    path = folder / script
-    recorded = record.code.get("script_sha256")
-    return script if script and recorded and path.is_file() and hash_of_file(path) != recorded else ""
+def _has_moved(folder: Path, made: Sequence[RunRecord]) -> bool:
+    then = {(name, record.code[name]) for record in made for name in _COMMIT if record.code.get(name) is not None}
+    now = code_version(folder) if then else {}
+    return bool(now) and any(now.get(name) != value for name, value in then)
+
+
+def _changed_variables(made: Sequence[RunRecord]) -> list[str]:
+    """Those of the caller's that the training asks for; runs of other machines had others anyway."""
+    here = [record for record in made if record.where.get("host") == socket.gethostname()]
+    read = (record.environment.get("requested", {}).get(VARIABLES_READ, {}) for record in here)
+    then = {item for variables in read for item in variables.items()}  # kept by isorun itself, not by the training
+    return sorted({name for name, digest in then if digest_of_variable(name) != digest})
 
 
 def _of_others(study: Study, store: AbstractStore, finished: set[str]) -> Iterator[Condition]:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from isorun.errors import IsorunError, PluginError, StoreError, StoreMissing
+from isorun.errors import IsorunError, PluginError, StoreError, StoreMissing, foreign_errors
 
 if TYPE_CHECKING:
     from isorun.execution import AbstractExecutor
@@ -97,23 +97,18 @@ class Session:
                 self._opened.close()
 
 
-@contextmanager
-def blaming(kind: str, part: object, *, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+def blaming(kind: str, part: object, *, but: tuple[type[Exception], ...] = ()) -> AbstractContextManager[None]:
     """Whatever a store or an executor of another distribution raises in here names it. but: what passes as it is.
 
     isorun's own raise errors of their own; anything else of theirs is a mistake in isorun, and shown as one.
     """
-    try:
-        yield
-    except Exception as error:  # whatever another distribution may raise
-        name = f"{type(part).__module__}.{type(part).__qualname__}"
-        if isinstance(error, (IsorunError, *but)) or name.startswith("isorun."):
-            raise
-        raise PluginError(
-            f"the {kind} {name} failed",
-            found=f"{type(error).__name__}: {error}",
-            hint="tell those who made it; what was recorded before stays recorded",
-        ) from error
+    name = f"{type(part).__module__}.{type(part).__qualname__}"
+    if name.startswith("isorun."):
+        return nullcontext()
+    hint = "tell those who made it; what was recorded before stays recorded"
+    return foreign_errors(
+        lambda said: PluginError(f"the {kind} {name} failed", found=said, hint=hint), but=(IsorunError, *but)
+    )
 
 
 def store_place(store: str | Path | None, folder: str | Path = ".") -> str:
@@ -153,10 +148,7 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
     from isorun.store import AbstractStore
 
     scheme = place.partition("://")[0].lower()
-    factory = plugins.load(plugins.STORES, scheme, own=(_FOLDER,))
-    store = _made_by(f"store {scheme!r}", factory, place, create=create)
-    if not isinstance(store, AbstractStore):
-        raise _wrong_kind(f"store {scheme!r}", store, "AbstractStore")
+    store: AbstractStore = plugins.make(plugins.STORES, scheme, AbstractStore, place, own=(_FOLDER,), create=create)
     return store
 
 
@@ -178,10 +170,8 @@ def open_executor(asked: str, options: ExecutorOptions) -> AbstractExecutor:
     from isorun import plugins
     from isorun.execution import AbstractExecutor
 
-    factory = plugins.load(plugins.EXECUTORS, name, own=(_LOCAL,))
-    executor = _made_by(f"executor {name!r}", factory, replace(options, url="" if name == asked else asked))
-    if not isinstance(executor, AbstractExecutor):
-        raise _wrong_kind(f"executor {name!r}", executor, "AbstractExecutor")
+    told = replace(options, url="" if name == asked else asked)
+    executor: AbstractExecutor = plugins.make(plugins.EXECUTORS, name, AbstractExecutor, told, own=(_LOCAL,))
     return executor
 
 
@@ -220,17 +210,3 @@ def runs_folder(store: str | AbstractStore, folder: str | Path = ".") -> Path:
 
         place = store.folder if isinstance(store, FolderStore) else None
     return (place or Path(folder) / STORE_NAME) / "runs"
-
-
-def _made_by(what: str, factory: Any, *arguments: Any, **options: Any) -> Any:
-    """What a distribution's factory makes; whatever it raises names it."""
-    try:
-        return factory(*arguments, **options)
-    except IsorunError:
-        raise
-    except Exception as error:  # whatever another distribution may raise
-        raise PluginError(f"the {what} cannot be opened", found=f"{type(error).__name__}: {error}") from error
-
-
-def _wrong_kind(what: str, made: object, base: str) -> PluginError:
-    return PluginError(f"the {what} cannot be used", found=type(made).__name__, allowed=f"a subclass of {base}")

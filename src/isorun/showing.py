@@ -55,7 +55,7 @@ def view_of(result: Told) -> View:
 def _comparison(result: Comparison) -> View:
     from isorun.report.comparisons import comparison_view
 
-    return comparison_view(result, result.metric)
+    return comparison_view(result)
 
 
 def _decision(result: Decision) -> View:
@@ -73,7 +73,7 @@ def _power(result: PowerResult) -> View:
 def _leaderboard(result: Leaderboard) -> View:
     from isorun.report.leaderboards import leaderboard_view
 
-    return leaderboard_view(result, result.metric)
+    return leaderboard_view(result)
 
 
 def _agreement(result: AgreementTable) -> View:
@@ -92,7 +92,7 @@ def _mixed(result: MixedResult) -> View:
 def _summaries(result: Summaries) -> View:
     from isorun.report.summaries import summaries_view
 
-    return summaries_view(result, result.value)
+    return summaries_view(result)
 
 
 def _study(result: StudyResult) -> View:

@@ -1,10 +1,14 @@
 """isorun repair, as people type it."""
 
 import json
+import shutil
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
+import isorun.repair
 from isorun.cli.main import main
 
 optuna = pytest.importorskip("optuna")
@@ -54,6 +58,20 @@ def test_a_stuck_search_is_told_and_ends_with_three(folder, capsys):
     said = capsys.readouterr().out
     assert "optuna study first: 15 trials (15 finished)" in said
     assert "ineffective-search, since trial 1" in said
+
+
+def test_the_page_is_written_and_python_gives_the_same(folder, capsys):
+    made("sqlite:///study.db", 15, score=[0.5])
+    assert main(["repair", "sqlite:///study.db", "--html", "search.html"]) == 3
+    assert capsys.readouterr().out.endswith("written: search.html\n")
+    page = (folder / "search.html").read_text()
+    assert "Best score by trial" in page
+    assert "<script" not in page
+    told = isorun.repair.examine("sqlite:///study.db", "first")
+    assert [bug.kind for bug in told.bugs] == ["ineffective-search"]
+    assert "ineffective-search, since trial 1" in str(told)
+    assert "<strong>optuna study first" in told._repr_html_()
+    assert told.to_json()["best"]["trial"] == 0
 
 
 def test_json_is_what_the_contract_says(folder, capsys):
@@ -204,3 +222,104 @@ def test_what_was_running_when_it_was_killed_is_tried_again(folder, capsys):
     study = optuna.load_study(study_name="first", storage="sqlite:///study.db")
     assert study.trials[left.number].state == optuna.trial.TrialState.FAIL
     assert study.trials[left.number + 1].params["lr"] == lr
+
+
+TUNER = """
+import os, warnings
+os.environ.setdefault("KERAS_BACKEND", "torch")
+warnings.simplefilter("ignore")
+import keras_tuner as kt
+
+class Tuned(kt.RandomSearch):
+    def run_trial(self, trial, gain):
+        hp = trial.hyperparameters
+        return {"score": gain * hp.Float("lr", 1e-3, 1.0, sampling="log") + hp.Int("units", 1, 100)}
+
+def tuner(folder="project"):
+    made = Tuned(objective=kt.Objective("score", "max"), max_trials=6, project_name=folder, seed=1)
+    return made, {"gain": 2.0}
+
+def elsewhere():
+    return tuner("another")
+
+def nothing():
+    return None
+
+def failing():
+    made, given = tuner()
+    return made, {"loss": 1.0}
+
+def broken():
+    raise ValueError("no data")
+
+if __name__ == "__main__":
+    made, given = tuner()
+    made.search(**given)
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A project folder of KerasTuner with six trials, and the code that made it."""
+    folder = tmp_path_factory.mktemp("keras")
+    (folder / "train.py").write_text(TUNER)
+    done = subprocess.run([sys.executable, "train.py"], cwd=folder, capture_output=True, text=True, check=False)
+    if "No module named" in done.stderr:
+        pytest.skip("KerasTuner is not installed")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def copied(project, tmp_path, monkeypatch):
+    shutil.copytree(project, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_folder_of_keras_tuner_is_examined_and_left_as_it_is(copied, capsys):
+    before = {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()}
+    assert main(["repair", "keras-tuner:project"]) == 0
+    assert "keras-tuner study project: 6 trials (6 finished)" in capsys.readouterr().out
+    assert main(["repair", "keras-tuner:project", "--json", "--patience", "1"]) in (0, 3)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["engine"], told["study"], told["trials"]) == ("keras-tuner", "project", 6)
+    assert {action["parameter"] for action in told["actions"]} == {"lr", "units"}
+    assert {path: path.read_bytes() for path in copied.rglob("*") if path.is_file()} == before
+    assert main(["repair", "keras-tuner:projcet"]) == 1
+    assert "projects in .: project" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--continue", "3"], "--tuner train.py:tuner"),
+        (["--continue", "3", "--objective", "train.py:tuner"], "--objective belongs to another engine"),
+        (["--tuner", "train.py:tuner"], "belong to --continue N"),
+        (["--study", "p"], "are for Optuna"),
+        (["--requeue"], "are for Optuna"),
+    ],
+)
+def test_options_that_do_not_go_with_a_folder_are_told(words, said, copied, capsys):
+    assert main(["repair", "keras-tuner:project", *words]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_folder_goes_on_repaired(copied, capsys):
+    whole = (copied / "project" / "oracle.json").read_text()
+    (copied / "project" / "oracle.json").write_text(whole[:100])
+    refused = {
+        "nothing": "something else than a tuner",
+        "elsewhere": "works in another folder",
+        "broken": "ValueError: no data",
+    }
+    for function, said in refused.items():
+        words = ["repair", "keras-tuner:project", "--continue", "4", "--tuner", f"train.py:{function}"]
+        assert main(words) == 1
+        assert said in " ".join(capsys.readouterr().err.split())
+    words = ["repair", "keras-tuner:project", "--continue", "4", "--tuner", "train.py:tuner", "--json"]
+    assert main(words) in (0, 3)
+    told = json.loads(capsys.readouterr().out)
+    assert told["trials"] == 10
+    assert len(list((copied / "project").glob("trial_*/isorun.json"))) == 4

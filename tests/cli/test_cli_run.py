@@ -272,6 +272,12 @@ def test_a_metric_that_no_run_logged_is_told_with_those_that_were(shell):
     assert "[metric-not-logged]" in done.stdout
     assert "test_acc" in done.stdout.split("[metric-not-logged]")[1]
     assert "no tset_acc" in done.stderr
+    assert "did you mean 'test_acc'?" in done.stdout
+    assert done.returncode == 1
+    again = shell("run", "-n", 2, "--metric", "tset_acc", "--", "python", "t.py")
+    assert "[metric-not-logged]" in again.stdout, "also where nothing was missing"
+    assert again.returncode == 1
+    assert shell("run", "-n", 2, "--metric", "test_acc", "--", "python", "t.py").returncode == 0
 
 
 def test_a_script_in_place_of_a_study_gets_the_command_that_runs_it(shell):
@@ -285,3 +291,65 @@ def test_a_column_that_a_study_does_not_have_is_named(shell):
     shell.write("two.toml", f'name = "two"\nrepeats = 2\n{approaches}')
     shell("run", "two.toml")
     assert "no column 'aproach'" in shell("compare", "two.toml", "--by", "aproach").stderr
+
+
+SEARCH = """
+[approaches.toy]
+command = "python train.py {config.lr} {config.act}"
+[metrics]
+accuracy = "higher"
+[search]
+trials = 6
+engine = "random"
+seed = 4
+[search.space]
+lr = { float = [1e-5, 1.0], log = true }
+act = ["relu", "broken"]
+"""
+SEARCHED = """
+import sys
+if sys.argv[2] == "broken":
+    raise SystemExit("it is broken")
+print("accuracy:", 1 - float(sys.argv[1]))
+"""
+
+
+def test_a_search_is_run_told_of_examined_and_extended(shell):
+    (shell.folder / "train.py").write_text(SEARCHED)
+    (shell.folder / "search.toml").write_text(SEARCH)
+    first = shell("run", "search.toml", "-j", 1)
+    assert first.returncode == 0, first.stderr
+    assert "the best score is" in first.stdout.splitlines()[0]
+    assert "best trial: lr" in first.stdout
+    assert "next: isorun repair search.toml" in first.stdout
+    assert "search: 6 runs to do" in first.stderr
+    assert first.stderr.count("to do") == 1
+    assert "left" in first.stderr
+    assert "nothing was missing" in shell("run", "search.toml").stdout
+    dry = shell("run", "search.toml", "--dry-run").stdout
+    assert "nothing was run" in dry
+    assert "trial-5" in dry
+    (shell.folder / "search.toml").write_text(SEARCH.replace("trials = 6", "trials = 8"))
+    more = json.loads(shell("run", "search.toml", "--json").stdout)
+    assert more["finished"] + more["failed"] == 2
+    assert more["searches"][0]["trials"] == 8
+    assert more["next"] == "isorun repair search.toml"
+    for name in ("search.toml", "search"):
+        told = shell("repair", name, "--json")
+        assert told.returncode in {0, 3}, told.stderr
+        assert json.loads(told.stdout)["engine"] == "random"
+    assert "8 trials" in " ".join(shell("repair", "search").stdout.split())
+    assert shell("report", "search.toml").returncode == 0
+    assert "of 8 finished" in shell("status", "search.toml").stdout
+    wrong = shell("repair", "search", "--continue", "3")
+    assert wrong.returncode == 2
+    assert "isorun run search" in wrong.stderr
+
+
+def test_a_search_of_which_no_trial_finished_fails(shell):
+    (shell.folder / "train.py").write_text("raise SystemExit('it is broken')")
+    (shell.folder / "search.toml").write_text(SEARCH)
+    done = shell("run", "search.toml")
+    assert done.returncode == 1
+    assert "no trial has finished with a score yet" in done.stdout
+    assert "repeated-failure" in done.stdout

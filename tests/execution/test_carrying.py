@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from isorun.execution import (
     event_to_json,
 )
 from isorun.execution.assemble import lost_record, read_record
-from isorun.execution.carrying import Place, Workshop, carry_out
+from isorun.execution.carrying import Workbench, Workshop, carry_out
 from isorun.study import Environment, Sources
 from isorun.study.cells import Cell, Level
 from isorun.study.records import RunState
@@ -125,7 +126,7 @@ def test_what_nobody_can_read_is_a_failed_run_that_says_so(make_job, tmp_path, w
 
     monkeypatch.setattr(carrying, "read_run_folder", broken)
     (tmp_path / "run").mkdir()
-    record = carry_out(make_job(("echo", "words")), tmp_path / "run", Place(workshop, CPUS), lambda _event: None)
+    record = carry_out(make_job(("echo", "words")), tmp_path / "run", Workbench(workshop, CPUS), lambda _event: None)
     assert record.state is RunState.FAILED
     assert record.reason == "what the run left cannot be read (OverflowError: int too large to convert to float)"
     assert record.log_tail == "words"
@@ -140,7 +141,7 @@ def test_a_record_that_cannot_be_written_as_json_is_a_failed_run(make_job, tmp_p
 
     monkeypatch.setattr(carrying, "read_run_folder", odd)
     (tmp_path / "run").mkdir()
-    record = carry_out(make_job(("true",)), tmp_path / "run", Place(workshop, CPUS), lambda _event: None)
+    record = carry_out(make_job(("true",)), tmp_path / "run", Workbench(workshop, CPUS), lambda _event: None)
     assert record.state is RunState.FAILED
     assert "cannot be read (TypeError" in record.reason
 
@@ -151,6 +152,67 @@ def test_a_module_that_is_missing_names_the_interpreter_and_the_remedy(make_job,
     assert record.reason.startswith("exit code 1: ModuleNotFoundError: No module named 'no_such_module_at_all' in ")
     assert f"`{python} -m pip install`" in record.reason
     assert "--python" in record.reason
+
+
+LAST_LINE = """
+import os, pathlib, signal, sys
+pathlib.Path("r.csv").write_text("epoch,acc\\n1,0.5\\n2,0.25")
+print("epoch 1 loss: 0.75")
+print("epoch 2 loss: 0.125", end="", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "values", "torn"),
+    [
+        ("", [(0.5, 0.25), (0.75, 0.125)], []),
+        ("sys.exit(3)", [(0.5,), (0.75,)], ["line-torn", "files.torn"]),
+        ("os.kill(os.getpid(), signal.SIGKILL)", [(0.5,), (0.75,)], ["line-torn", "files.torn"]),
+        ("os.kill(os.getpid(), signal.SIGTERM)", [(0.5,), (0.75,)], ["line-torn", "files.torn"]),
+    ],
+)
+def test_a_last_line_without_an_end_counts_only_where_the_run_ended_well(make_job, local, ending, values, torn):
+    record = execute(local(), make_job(script=LAST_LINE + ending, sources=Sources(files=("r.csv",))))
+    assert [record.series[name].values for name in ("acc", "loss")] == values
+    assert [note.code for note in record.notes if note.code.endswith("torn")] == torn
+
+
+def test_a_last_line_of_a_run_that_timed_out_may_be_half_of_one(make_job, local):
+    patient = "signal.signal(signal.SIGTERM, lambda *_: os._exit(0))\nimport time; time.sleep(60)"
+    job = make_job(script=LAST_LINE + patient, sources=Sources(files=("r.csv",)), time_limit_seconds=1.0)
+    record = execute(local(), job)
+    assert (record.state, record.series["acc"].values) == (RunState.TIMED_OUT, (0.5,))
+    assert record.series["loss"].values == (0.75,)
+
+
+def test_a_signal_that_comes_while_runs_are_registered_is_heard():
+    """Its handler runs in the thread that holds the lock just then."""
+    workshop = Workshop(launch="fresh")  # not closed where it waits for itself: the test would wait, too
+    asked = []
+
+    class Running:
+        def ask_to_stop(self):
+            asked.append("stop")
+
+        kill = close = ask_to_stop
+
+    heard = threading.Event()
+
+    def stop_within():
+        with workshop._lock, workshop.registered("a-1", Running()):
+            workshop.stop()
+        heard.set()
+
+    threading.Thread(target=stop_within, daemon=True).start()
+    assert heard.wait(5), "the handler waits for what it has interrupted"
+    assert asked
+    workshop.close()
+
+
+@pytest.mark.parametrize("script", ["os.get_terminal_size()", "subprocess.run(['stty', 'size'], check=True)"])
+def test_a_training_that_wants_a_terminal_is_told_that_there_is_none(make_job, local, script):
+    record = execute(local(), make_job(script=f"import os, subprocess\n{script}\n"))
+    assert record.reason.endswith("(it asked for a terminal, and runs have none: look for its option to do without)")
 
 
 def test_another_error_has_no_remedy(make_job, local):

@@ -13,7 +13,7 @@ from contextlib import closing
 import pytest
 
 from isorun.errors import ExecutionError
-from isorun.execution.carrying import Place, Workshop, carry_out
+from isorun.execution.carrying import Workbench, Workshop, carry_out
 from isorun.execution.keeper import processes
 from isorun.execution.local import LocalExecutor
 from isorun.execution.process import Marks, find_strays
@@ -137,9 +137,9 @@ def test_what_was_logged_wins_over_files_and_files_over_output(executor, make_jo
     assert record.results["acc"] == 0.3
     assert record.results["loss"] == 0.2
     assert record.series["f1"].values == (0.1,)
-    assert record.sources["acc"] == "log"
-    assert record.sources["loss"].startswith("file")
-    assert record.sources["f1"].startswith("stdout")
+    assert record.origins["acc"] == "log"
+    assert record.origins["loss"].startswith("file")
+    assert record.origins["f1"].startswith("stdout")
 
 
 def test_values_that_are_not_finite_are_kept_and_noted(executor, make_job):
@@ -286,7 +286,7 @@ def test_a_full_disk_in_the_run_folder_leaves_a_record_with_notes(make_job, run_
     run_folder(job).mkdir(parents=True)
     (run_folder(job) / "output.log").symlink_to("/dev/full")
     workshop = Workshop(launch="fresh")
-    record = carry_out(job, run_folder(job), Place(workshop, tuple(os.sched_getaffinity(0))), lambda _event: None)
+    record = carry_out(job, run_folder(job), Workbench(workshop, tuple(os.sched_getaffinity(0))), lambda _event: None)
     workshop.close()
     assert record.state is RunState.FINISHED
     assert "output-lost" in codes(record)

@@ -1,6 +1,7 @@
 """Bugs of searches: each is found where it is, since the right trial, and healthy searches seldom have one."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,6 +91,24 @@ def test_a_trial_far_longer_than_the_others_is_stalled():
     assert "stalled-trial" not in kinds(search([*trials, runs], ()), Limits(time_limit=10_000), now=200 + 1000)
     took = Trial(8, "finished", 0.1, {"lr": 9}, seconds=1000.0, started=200.0)
     assert kinds(search([*trials, took], ()))["stalled-trial"].since_trial == 8
+
+
+def test_a_hang_is_seen_where_times_differ_as_sizes_do():
+    sizes = [1.0, 3.0, 9.0, 20.0] * 4
+    trials = [Trial(n, "finished", 0.1 * n, {"lr": n}, seconds=size) for n, size in enumerate(sizes)]
+    hangs = Trial(16, "running", None, {"lr": 17}, started=0.0)
+    assert kinds(search([*trials, hangs], ()), now=70.0)["stalled-trial"].since_trial == 16
+    assert "stalled-trial" not in kinds(search([*trials, hangs], ()), now=55.0)
+
+
+def test_no_value_is_blamed_where_everything_fails_or_by_chance():
+    everything = of_scores([None] * 12)
+    told = [replace(trial, why_failed="ValueError: shapes") for trial in everything.trials]
+    bug = kinds(replace(everything, trials=tuple(told)))["repeated-failure"]
+    assert bug.evidence == "12 trials failed with 'ValueError: shapes'"
+    rng = np.random.default_rng(4)
+    searches = [of_scores([None if rng.random() < 0.15 else 0.5 for _ in range(30)], rng) for _ in range(200)]
+    assert np.mean(["repeated-failure" in kinds(found) for found in searches]) < 0.02
 
 
 def test_times_that_vary_a_lot_are_not_stalled():

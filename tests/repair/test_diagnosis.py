@@ -1,6 +1,7 @@
 """What is said of a search: the same for machines and for people, and something sensible of every search."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,11 @@ from isorun.errors import InputError
 from isorun.repair import priors
 from isorun.repair.actions import MEANINGS, edit
 from isorun.repair.bugs import Limits
-from isorun.repair.diagnosis import diagnose
+from isorun.repair.diagnosis import diagnose, search_view
 from isorun.repair.priorities import Prior, PriorRow
 from isorun.repair.priors import prior_from_json, prior_of, prior_to_json, read_prior, shipped_prior
 from isorun.repair.searches import UNKNOWN_SYMPTOMS, Trial
+from isorun.report.html import render_view
 
 KEYS = {"engine", "study", "trials", "best", "bugs", "symptoms", "actions", "unknown_parameters"}
 
@@ -65,7 +67,7 @@ def test_counts_from_elsewhere_are_told_with_the_trust_in_them():
     rows = [PriorRow(edit(OPERATIONS[0], best, other), UNKNOWN_SYMPTOMS, 40, 30) for other in "abcd" if other != best]
     told = diagnose(found, Prior(tuple(rows)), now=0)
     assert 0 < told.to_json()["trust_in_prior"] < 1
-    assert "elsewhere it improved 75 % of 40 trainings" in told.to_json()["actions"][0]["why"]
+    assert "it improved 30 of 40 trainings elsewhere" in told.to_json()["actions"][0]["why"]
     assert told.to_json()["actions"][0]["parameter"] == "op0"
 
 
@@ -130,3 +132,101 @@ def test_a_shipped_prior_foretold_what_was_held_out(path):
     many = [one for one in about["calibration"] if one["tries"] >= 100]
     assert len(many) >= 5
     assert all(abs(one["foretold"] - one["improved"]) < 0.15 for one in many)
+
+
+def repaired(**more):
+    """A search whose trials 3 and 4 isorun proposed: one improved its origin, one did not."""
+    scores = {0: 0.5, 1: 0.4, 2: 0.6, 3: 0.8, 4: 0.55}
+    trials = [
+        Trial(number, "finished", score, {"lr": 0.001, "activation": "tanh"}, seconds=1.0, started=float(number))
+        for number, score in scores.items()
+    ]
+    trials[3] = replace(trials[3], parameters={"lr": 0.0123, "activation": "tanh"})
+    trials[4] = replace(trials[4], parameters={"lr": 0.001, "activation": "relu"})
+    for number in (3, 4):
+        trials[number] = replace(trials[number], proposed_by="isorun", origin=2, chance=0.25)
+    return search(trials, **more)
+
+
+def test_values_are_told_as_they_were_written_and_not_as_counts_know_them():
+    told = diagnose(repaired(), now=0).to_json()
+    rates = [action for action in told["actions"] if action["parameter"] == "lr"]
+    assert {action["from"] for action in rates} == {0.0123}
+    assert all(isinstance(action["to"], float) for action in rates)
+
+
+def test_what_was_changed_and_what_it_brought_is_told_against_what_was_foretold():
+    told = diagnose(repaired(), now=0)
+    first, second = told.to_json()["taken"]
+    assert first["changes"] == [{"parameter": "lr", "from": 0.001, "to": 0.0123}]
+    assert (first["before"], first["after"], first["outcome"], first["probability"]) == (0.6, 0.8, "improved", 0.25)
+    assert second["outcome"] == "worse"
+    assert "Of 2 trials that isorun proposed since trial 3, 1 improved" in told.view().text(width=200)
+    assert "(0.50 were foretold)" in told.view().text(width=200)
+    within = diagnose(repaired(noise=0.2), now=0).to_json()["taken"]
+    assert [one["outcome"] for one in within] == ["within noise", "within noise"]
+
+
+def test_the_condition_of_a_chance_is_named():
+    space = (SPACE[0],)
+    symptoms = Symptoms("plain", "slow", "vanishing", "unknown")
+    found = search([Trial(0, "finished", 0.5, {"lr": 1e-4}, symptoms=symptoms)], space)
+    row = PriorRow(edit(SPACE[0], 1e-4, 1e-3), symptoms, 120, 47)
+    whys = [one["why"] for one in diagnose(found, Prior((row,)), now=0).to_json()["actions"]]
+    said = "for plain networks that converge slowly with vanishing gradients it improved 47 of 120 trainings elsewhere"
+    assert said in whys
+    assert any(why.startswith("when raised, from whatever value, it improved 47 of 120") for why in whys)
+    assert any(why.startswith("by any change of the learning-rate it improved 47 of 120") for why in whys)
+
+
+def test_the_chance_to_beat_the_best_falls_with_the_number_of_trials_and_the_order_stays():
+    chances = {}
+    for count in (3, 12, 48):
+        rng = np.random.default_rng(0)
+        told = diagnose(of_scores([0.5, *[0.3] * (count - 1)], rng), shipped_prior(), now=0)
+        chances[count] = [one.probability for one in told.actions]
+        assert chances[count] == sorted(chances[count], reverse=True)
+    assert max(chances[48]) < max(chances[12]) < max(chances[3])
+
+
+def test_every_warning_has_a_next_step_and_a_bug_the_command_that_goes_on():
+    stuck = diagnose(of_scores([0.5, *[0.3] * 12]), Prior(()), Limits(0.9), where="sqlite:///a b.db", now=0)
+    by_code = {warning.code: warning for warning in stuck.warnings}
+    assert {"ineffective-search", "symptoms-unknown", "noise-unknown"} <= set(by_code)
+    assert all(warning.next_step for warning in stuck.warnings)
+    step = by_code["ineffective-search"].next_step
+    assert step.startswith("isorun repair 'sqlite:///a b.db'")
+    assert "--continue 15 --objective train.py:objective" in step
+    assert "isorun.repair.note(trial, watcher)" in by_code["symptoms-unknown"].next_step
+    assert stuck.to_json()["warnings"][0]["code"] == "ineffective-search"
+
+
+def test_trials_that_say_nothing_are_told():
+    trials = [
+        Trial(0, "finished", 0.5, {"lr": 0.1}, seconds=1.0),
+        Trial(1, "finished", float("nan"), {"lr": 0.2}),
+        Trial(2, "pruned", None, {"lr": 0.3}, seconds=1.0, why_failed="infeasible: it breaks a constraint"),
+        Trial(3, "running", None, {"lr": 0.4}, started=1.0),
+    ]
+    codes = [warning.code for warning in diagnose(search(trials, SPACE[:1]), now=2.0).warnings]
+    assert codes == ["no-score", "symptoms-unknown", "no-times", "infeasible", "running"]
+
+
+@pytest.mark.parametrize("number", [1, 25, 1000])
+def test_the_page_of_any_search_is_whole(number):
+    scores = [
+        None if place % 7 == 6 else float("nan") if place % 11 == 10 else place % 13 / 13 for place in range(number)
+    ]
+    told = diagnose(of_scores(scores, direction="lower"), shipped_prior(), Limits(0.0), now=1e6)
+    page = render_view("search", "isorun repair", search_view(told))
+    assert "Best score by trial" in page
+    assert "Best score by time" in page
+    assert len(page) < 1_000_000
+
+
+def test_noise_of_a_prior_is_that_of_accuracies():
+    told = {"noise": 0.01, "noise_from": "the prior"}
+    assert of_scores([0.1, 0.9], **told).noise == 0.01
+    assert of_scores([10.0, 90.0], **told).noise == 0.0
+    assert of_scores([0.001, 0.002], direction="lower", **told).noise == 0.0
+    assert of_scores([10.0, 90.0], noise=0.5, noise_from="trials that were repeated").noise == 0.5

@@ -42,7 +42,7 @@ def hostile():
             make_cell(level, place, approach=HOSTILE),
             results={metric: 0.5 + 0.01 * place},
             per_class={metric: {HOSTILE: 0.1 * place, "b": 0.5}},
-            sources={metric: f"stdout: {HOSTILE}"},
+            origins={metric: f"stdout: {HOSTILE}"},
             seeded=(Seeded(HOSTILE, HOSTILE, HOSTILE),),
         )
         for level in Level

@@ -93,6 +93,13 @@ class TestShouted(SourceContract):
         return ["ELAN! 0.5", "ELAN! 0.25"], {"elan": 0.25}
 
 
+class Asking(Shouted):
+    """One that asks whether the run ended well."""
+
+    def finish(self, working_folder, since_unix, **told):
+        return Found(series={"whole": Series((0.0,), (0.0,), (float(told["whole"]),))}, origins={"whole": "told"})
+
+
 class Breaking(Shouted):
     def feed(self, line, seconds):
         raise RuntimeError("on the first line")
@@ -104,7 +111,7 @@ def brings(monkeypatch):
 
     def load(group, name, own=()):
         assert group == "isorun.sources"
-        return {"shouted": Shouted, "breaking": Breaking, "nothing": object()}[name]
+        return {"shouted": Shouted, "asking": Asking, "breaking": Breaking, "nothing": object()}[name]
 
     monkeypatch.setattr(plugins, "load", load)
 
@@ -116,6 +123,15 @@ def test_a_source_of_another_distribution_reads_beside_the_others(brings, tmp_pa
     written, printed = reading.finish(tmp_path, 0.0)
     assert written.origins == {"elan": "shouted mine"}
     assert printed.results == {"loss": 0.25}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_source_that_takes_the_word_hears_whether_the_run_ended_well_and_others_work_without(brings, tmp_path, whole):
+    reading = Reading(Sources(installed={"asking": (), "shouted": ("mine",)}))
+    reading.feed("ELAN! 0.5", 1.0)
+    written, _ = reading.finish(tmp_path, 0.0, whole=whole)
+    assert {name: series.values for name, series in written.series.items()} == {"whole": (whole,), "elan": (0.5,)}
+    assert written.notes == ()
 
 
 def test_a_source_that_breaks_its_promise_is_switched_off_and_named(brings, tmp_path):
@@ -150,3 +166,14 @@ def test_a_study_names_installed_sources():
     from isorun.study.parsing import sources
 
     assert sources({"installed": {"shouted": ["{run_dir}/x"]}}, "sources").installed == {"shouted": ("{run_dir}/x",)}
+
+
+class Silent(Shouted):
+    def finish(self, working_folder, since_unix):
+        return None
+
+
+def test_a_source_that_gives_nothing_at_the_end_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(plugins, "load", lambda *_names: Silent)
+    written, _ = Reading(Sources(installed={"silent": ()})).finish(tmp_path, 0.0)
+    assert [note.message for note in written.notes] == ["the source 'silent' failed and was not used: it gave nothing"]

@@ -80,6 +80,16 @@ def test_a_torn_json_line_is_noted_with_its_place(tmp_path: Path) -> None:
     assert "2 such lines" in found.notes[0].message
 
 
+@pytest.mark.parametrize(
+    ("whole", "values", "noted"), [(True, (0.5, 0.25), ["files.no-times"]), (False, (0.5,), ["files.torn"])]
+)
+def test_a_last_row_without_an_end_counts_where_the_run_ended_well(tmp_path: Path, whole, values, noted) -> None:
+    write(tmp_path, "r.csv", "epoch,acc\n1,0.5\n2,0.25")
+    found, _ = Reading(Sources(files=("r.csv",))).finish(tmp_path, BEGAN, whole=whole)
+    assert found.series["acc"].values == values
+    assert codes(found) == noted
+
+
 def test_a_csv_with_empty_cells_uses_epochs_where_they_are_unique_and_steps_where_not(tmp_path: Path) -> None:
     write(
         tmp_path, "metrics.csv", "epoch,step,train_loss,val_acc\n0,4,0.9,\n0,9,0.8,\n0,9,,0.5\n1,14,0.7,\n1,19,,0.6\n"

@@ -138,6 +138,21 @@ def test_describe_shows_what_was_found_and_in_which_line() -> None:
     assert describe(Found()) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "made"),
+    [
+        ("Eval: acc 0.9", "eval_acc", True),
+        ("Val Acc: 0.9", "val_acc", False),
+        ("val-acc: 0.9", "val-acc", False),
+        ("test_acc: 0.9", "test_acc", False),
+        ("acc: 0.9", "acc", False),
+    ],
+)
+def test_a_name_that_isorun_put_together_is_told_as_its_own(text, name, made):
+    (line,) = [line for line in describe(scan_text(text)) if line.startswith(f"{name} ")]
+    assert ("isorun's name" in line) is made
+
+
 def test_describe_has_a_column_for_the_better_direction_when_it_is_told() -> None:
     lines = describe(scan_text("Epoch 1 loss: 0.5 foo: 0.25"), {"loss": "lower"})
     assert [line.split()[:3] for line in lines] == [

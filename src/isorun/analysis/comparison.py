@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, noted
 from isorun.analysis.evidence.units import (
     Counting,
     Units,
@@ -149,6 +149,11 @@ class Comparison(Told):
         """Which direction is better; None where nobody said it and the name does not tell."""
         unknown = any(condition.code == "direction-unknown" for condition in self.conditions)
         return None if unknown else self.direction
+
+    @property
+    def all_conditions(self) -> tuple[Condition, ...]:
+        """What weakens the evidence, what was noticed in the data, and what the decision adds."""
+        return (*self.conditions, *noted(self.notes), *self.decision.conditions)
 
     @property
     def verdict(self) -> str:

@@ -19,14 +19,15 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 from isorun.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from isorun.analysis import Told
     from isorun.questions import Results
     from isorun.report import View
     from isorun.report.figures.description import Figure
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Waiting",
+    "answer",
     "declare_command",
     "declare_figure",
     "declare_json",
@@ -60,6 +62,8 @@ __all__ = [
     "write_figures",
     "write_file",
 ]
+
+_Answered = TypeVar("_Answered", bound="Told")
 
 
 def declare_table(parser: argparse.ArgumentParser, *, optional: bool = False, judges: bool = True) -> None:
@@ -308,6 +312,14 @@ def _has_structure(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return value is None or isinstance(value, (int, float))
+
+
+def answer(result: _Answered, view: Callable[[_Answered], View], options: argparse.Namespace) -> None:
+    """Print a result as it was asked for: as JSON, or as its view."""
+    if options.json:
+        print_json(result.to_json())
+    else:
+        show(view(result))
 
 
 def show(view: View) -> None:

@@ -53,10 +53,7 @@ def execute(options: argparse.Namespace) -> int:
     )
     if options.figure:
         _draw(result, options)
-    if options.json:
-        cli.print_json(result.to_json())
-    else:
-        cli.show(agreement_view(result))
+    cli.answer(result, agreement_view, options)
     return 0
 
 

@@ -78,8 +78,5 @@ def execute(options: argparse.Namespace) -> int:
 
         sides = {side.name: side.values for side in (result.a, result.b)}
         save_figure(strip(sides, found.value(options.value)), options.figure)
-    if options.json:
-        cli.print_json(result.to_json())
-    else:
-        cli.show(comparison_view(result, found.value(options.value)))
+    cli.answer(result, comparison_view, options)
     return 3 if options.exit_code and result.verdict.endswith("better") else 0

@@ -33,8 +33,5 @@ def execute(options: argparse.Namespace) -> int:
     from isorun.workflow import doctor
 
     found = doctor(options.subject, store=options.store)
-    if options.json:
-        cli.print_json(found.to_json())
-    else:
-        cli.show(view_of(found))
+    cli.answer(found, view_of, options)
     return _FOUND if found.problems else 0

@@ -60,8 +60,5 @@ def execute(options: argparse.Namespace) -> int:
         alpha=options.alpha,
         sd=options.sd,
     )
-    if options.json:
-        cli.print_json(result.to_json())
-    else:
-        cli.show(power_view(result))
+    cli.answer(result, power_view, options)
     return 0

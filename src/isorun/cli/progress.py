@@ -54,7 +54,7 @@ class Progress(Observer):
         self._records: list[RunRecord] = []
         self._values: defaultdict[tuple[str, ...], list[float]] = defaultdict(list)
         self._metric = ""
-        self._sources: dict[str, str] = {}
+        self._origins: dict[str, str] = {}
         self._waited_for: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -117,7 +117,7 @@ class Progress(Observer):
         with self._lock:
             self._running -= 1
             self._records.append(record)
-            self._announce_sources(record)
+            self._announce_origins(record)
             line = f"{self._counts()}  {record.cell.label}: {self._told(record)}{self._time_left()}"
             if self._live and record.state is RunState.FINISHED:
                 self._rewrite(line)
@@ -156,20 +156,20 @@ class Progress(Observer):
         elapsed = time.monotonic() - self._started
         return f"; about {duration(elapsed / len(self._records) * left)} left"
 
-    def _announce_sources(self, record: RunRecord) -> None:
+    def _announce_origins(self, record: RunRecord) -> None:
         """Show which metrics were found in the output before anybody relies on them."""
-        found = {} if "log" in record.sources.values() else dict(record.sources)
-        new = {name: origin for name, origin in found.items() if name not in self._sources}
+        found = {} if "log" in record.origins.values() else dict(record.origins)
+        new = {name: origin for name, origin in found.items() if name not in self._origins}
         if new and record.state is RunState.FINISHED:
-            self._sources.update(new)
+            self._origins.update(new)
             shown = ", ".join(f"{name} ({origin})" for name, origin in list(new.items())[:8])
             self._say(f"metrics found without isorun.log: {shown}")
 
     def metrics_found(self) -> list[str]:
         """One line on where the metrics came from, for the end of the run."""
-        if not self._sources:
+        if not self._origins:
             return []
-        names = ", ".join(sorted(self._sources)[:12])
+        names = ", ".join(sorted(self._origins)[:12])
         return [
             f"  metrics read from output or files: {harmless(names)}; isorun report says how those judged were read"
         ]

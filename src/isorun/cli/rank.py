@@ -67,10 +67,7 @@ def execute(options: argparse.Namespace) -> int:
         repetitions=options.repetitions,
     )
     _draw(found, board, options)
-    if options.json:
-        cli.print_json(board.to_json())
-    else:
-        cli.show(leaderboard_view(board, found.value(options.value)))
+    cli.answer(board, leaderboard_view, options)
     return 0
 
 

@@ -1,8 +1,10 @@
 """What is wrong with an AutoML search, why, and what to try next; and going on with it, repaired.
 
 isorun repair sqlite:///study.db --study NAME          a finished, running or killed search
-isorun repair journal:study.log --study NAME --target 0.9 --patience 20
+isorun repair journal:study.log --study NAME --target 0.9 --patience 20 --html search.html
 isorun repair sqlite:///study.db --study NAME --continue 15 --objective train.py:objective
+isorun repair keras-tuner:FOLDER                       the same for a project folder of KerasTuner
+isorun repair keras-tuner:FOLDER --continue 15 --tuner train.py:tuner
 isorun repair search.toml                              a search that isorun runs; isorun run goes on with it
 
 Ends with 3 when a bug is found.
@@ -11,6 +13,7 @@ Ends with 3 when a bug is found.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import re
 import sys
@@ -22,20 +25,21 @@ from isorun import cli
 from isorun.errors import InputError, MissingExtra, UsageError
 
 if TYPE_CHECKING:
-    from isorun.repair.bugs import Limits
     from isorun.repair.diagnosis import SearchDiagnosis
-    from isorun.repair.priorities import Prior
+    from isorun.repair.policy import RepairPolicy
+    from isorun.repair.searches import Search
 
 __all__ = ["declare", "execute"]
 
+_FOLDER: Final = "keras-tuner:"
 _SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:")
 """What begins the address of a search that an engine runs itself."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    about = "where an Optuna study is kept: sqlite:///FILE, journal:FILE, or another URL that Optuna understands; "
-    about += "or a study with a search that isorun ran: its file or name"
+    about = "where the search is kept: sqlite:///FILE, journal:FILE or another URL that Optuna understands, "
+    about += "keras-tuner:FOLDER; or a study with a search that isorun ran: its file or name"
     parser.add_argument("storage", metavar="STORAGE", help=about)
     parser.add_argument("--study", metavar="NAME", help="which study, or which search of one (default: the only one)")
     parser.add_argument("--store", metavar="FOLDER", help="of a study that isorun ran: where its records are kept")
@@ -45,12 +49,15 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--patience", type=int, metavar="N", help=about)
     about = "a file with counts from other searches, shipped (default), or none"
     parser.add_argument("--prior", default="shipped", metavar="FILE", help=about)
-    about = "go on for N trials, repaired; takes --objective, for a storage holds no code"
+    about = "go on for N trials, repaired; takes --objective or --tuner, for a storage holds no code"
     parser.add_argument("--continue", dest="more", type=int, metavar="N", help=about)
     about = "the function that runs a trial and returns its score, as in study.optimize(function)"
     parser.add_argument("--objective", metavar="FILE.py:FUNCTION", help=about)
+    about = "for KerasTuner: the function that returns your tuner and a dict of what its search() is given"
+    parser.add_argument("--tuner", metavar="FILE.py:FUNCTION", help=about)
     about = "with --continue: first try trials again that are marked running and whose process is gone"
     parser.add_argument("--requeue", action="store_true", help=about)
+    parser.add_argument("--html", metavar="FILE", help="also write one self-contained page")
     cli.declare_json(parser)
 
 
@@ -58,22 +65,19 @@ def execute(options: argparse.Namespace) -> int:
     """Examine the search, go on with it where asked to, and tell."""
     if not _SCHEME.match(options.storage):
         return _tell(_of_study(options), options)
-    try:
-        from isorun.repair.engines.optuna import read_search
-    except ModuleNotFoundError as error:
-        if error.name != "optuna":
-            raise
-        raise MissingExtra("optuna", "optuna", "examining an Optuna study") from None
     from isorun.repair.bugs import Limits
     from isorun.repair.diagnosis import diagnose
+    from isorun.repair.policy import RepairPolicy
     from isorun.repair.priors import prior_of
 
     limits = Limits(options.target, options.time_limit, options.patience)
     prior = prior_of(None if options.prior == "none" else options.prior)
-    if options.more is not None or options.requeue or options.objective:
-        _continue(options, limits, prior)
-    search = read_search(options.storage, options.study, prior.noise if prior else 0.0)
-    return _tell(diagnose(search, prior, limits), options)
+    is_folder = options.storage.startswith(_FOLDER)
+    examine = _keras_tuner if is_folder else _optuna
+    _check(options, "--tuner" if is_folder else "--objective")
+    with contextlib.redirect_stdout(sys.stderr):  # what engines and trainings print is no part of the answer
+        search = examine(options, RepairPolicy(0, limits, prior))
+    return _tell(diagnose(search, prior, limits, where=options.storage), options)
 
 
 def _of_study(options: argparse.Namespace) -> SearchDiagnosis:
@@ -95,46 +99,90 @@ def _of_study(options: argparse.Namespace) -> SearchDiagnosis:
         asked.time_limit if options.time_limit is None else options.time_limit,
         asked.patience if options.patience is None else options.patience,
     )
-    return diagnose(search, prior, limits)
+    return diagnose(search, prior, limits, where=options.storage)
 
 
 def _tell(told: SearchDiagnosis, options: argparse.Namespace) -> int:
+    if options.html:
+        cli.write_file(options.html, _page(told))
     if options.json:
         cli.print_json(told.to_json())
     else:
-        cli.show(told.view())
+        written = f"\nwritten: {options.html}\n" if options.html else ""
+        cli.show_text(told.view().text(colour=cli.wants_colour(), width=cli.terminal_width()) + written)
     return 3 if told.bugs else 0
 
 
-def _continue(options: argparse.Namespace, limits: Limits, prior: Prior | None) -> None:
-    import optuna
+def _page(told: SearchDiagnosis) -> str:
+    from isorun.repair.diagnosis import search_view
+    from isorun.report import html
 
-    from isorun.repair.engines.optuna import RepairSampler, continue_study, open_study, requeue
-    from isorun.repair.policy import RepairPolicy
+    return html.render_view(f"{told.search.engine} study {told.search.name}", "isorun repair", search_view(told))
 
-    if options.more is None or options.more < 1:
-        raise UsageError("--objective and --requeue belong to --continue N, with N of at least 1")
-    if not options.objective:
+
+def _check(options: argparse.Namespace, code: str) -> None:
+    """Whether the options go together. code: the one that names the user's function for this engine."""
+    named = {"--objective": options.objective, "--tuner": options.tuner}
+    for name, given in named.items():
+        if given and name != code:
+            raise UsageError(f"{name} belongs to another engine", allowed=f"{code} FILE.py:FUNCTION")
+    if options.storage.startswith(_FOLDER) and (options.study or options.requeue):
+        raise UsageError(
+            "--study and --requeue are for Optuna: a folder is one search, and KerasTuner tries again what was running"
+        )
+    if ((options.requeue or named[code]) and options.more is None) or (options.more is not None and options.more < 1):
+        raise UsageError(f"{code} and --requeue belong to --continue N, with N of at least 1")
+    if options.more is not None and not named[code]:
+        train = "train.py:objective" if code == "--objective" else "train.py:tuner"
         raise UsageError(
             "--continue needs the function that runs a trial: a storage holds no code",
-            hint=f"isorun repair {options.storage} --continue {options.more} --objective train.py:objective",
+            hint=f"isorun repair {options.storage} --continue {options.more} {code} {train}",
         )
-    objective = _function(options.objective)
-    sampler = RepairSampler(optuna.samplers.TPESampler(), RepairPolicy(0, limits, prior))
-    study = open_study(options.storage, options.study, sampler)
-    if options.requeue:
-        requeue(study)
-    continue_study(study, objective, options.more)
 
 
-def _function(text: str) -> Callable[..., Any]:
+def _keras_tuner(options: argparse.Namespace, policy: RepairPolicy) -> Search:
+    from isorun.repair.engines.keras_folders import read_search
+
+    folder = Path(options.storage.removeprefix(_FOLDER))
+    if options.more is not None:
+        from isorun.repair.engines.keras_tuner import continue_search
+
+        make = _function(options.tuner, "--tuner")
+        try:
+            continue_search(folder, make, options.more, policy)
+        except ModuleNotFoundError as error:
+            if error.name not in ("keras_tuner", "keras", "six"):
+                raise
+            raise MissingExtra("keras-tuner", "keras-tuner", "going on with a KerasTuner search") from None
+    return read_search(folder, policy.noise)
+
+
+def _optuna(options: argparse.Namespace, policy: RepairPolicy) -> Search:
+    try:
+        import optuna
+
+        from isorun.repair.engines.optuna import RepairSampler, continue_study, open_study, read_search, requeue
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        raise MissingExtra("optuna", "optuna", "examining an Optuna study") from None
+    if options.more is not None:
+        objective = _function(options.objective, "--objective")
+        study = open_study(options.storage, options.study, RepairSampler(optuna.samplers.TPESampler(), policy))
+        if options.requeue:
+            requeue(study)
+        continue_study(study, objective, options.more)
+    return read_search(options.storage, options.study, policy.noise)
+
+
+def _function(text: str, option: str) -> Callable[..., Any]:
     """The function that a user names; its file is imported as `python` would."""
     file, _, name = text.rpartition(":")
     path = Path(file)
     if not file or not name.isidentifier() or path.suffix != ".py":
-        raise UsageError("--objective is not understood", found=text, allowed="FILE.py:FUNCTION")
+        raise UsageError(f"{option} is not understood", found=text, allowed="FILE.py:FUNCTION")
     if not path.is_file():
-        raise InputError(f"{path} is not there", hint="--objective FILE.py:FUNCTION")
+        raise InputError(f"{path} is not there", hint=f"{option} FILE.py:FUNCTION")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None

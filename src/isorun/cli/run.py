@@ -216,6 +216,7 @@ def _exit_code(outcome: Outcome, *, is_search: bool) -> int:
     if outcome.stopped == INTERRUPTED:
         return 130
     last = {record.cell.id: record.state for record in outcome.records}
+    misnamed = any(condition.code == "metric-not-logged" for condition in outcome.conditions)
     ended_well = [state is RunState.FINISHED for state in last.values()]
-    good = (any(ended_well) or not ended_well) if is_search else all(ended_well)
-    return 0 if good and not outcome.stopped else 1
+    well = (any(ended_well) or not ended_well) if is_search else all(ended_well)
+    return 0 if well and not misnamed and not outcome.stopped else 1

@@ -41,10 +41,7 @@ def execute(options: argparse.Namespace) -> int:
     )
     if options.figure:
         _draw(found, options)
-    if options.json:
-        cli.print_json(summaries.to_json())
-    else:
-        cli.show(summaries_view(summaries, found.value(options.value)))
+    cli.answer(summaries, summaries_view, options)
     return 0
 
 

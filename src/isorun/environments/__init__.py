@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from isorun.errors import ExecutionError, IsorunError, PluginError
+from isorun.errors import ExecutionError, IsorunError
 from isorun.study import Environment
 from isorun.study.parsing import INTERPRETER
 
@@ -182,15 +182,7 @@ def opened_environment(declared: Environment) -> AbstractEnvironment:
         return InterpreterEnvironment(declared)
     from isorun import plugins  # noqa: PLC0415  only where a study names a kind of another distribution
 
-    factory = plugins.load(plugins.ENVIRONMENTS, declared.kind, own=(INTERPRETER,))
-    try:
-        made = factory(declared)
-    except IsorunError:
-        raise
-    except Exception as error:  # whatever another distribution raises names it
-        found = f"{type(error).__name__}: {error}"
-        raise PluginError(f"the environment {declared.kind!r} cannot be opened", found=found) from error
-    if not isinstance(made, AbstractEnvironment):
-        what = f"the environment {declared.kind!r} cannot be used"
-        raise PluginError(what, found=type(made).__name__, allowed="a subclass of AbstractEnvironment")
+    made: AbstractEnvironment = plugins.make(
+        plugins.ENVIRONMENTS, declared.kind, AbstractEnvironment, declared, own=(INTERPRETER,)
+    )
     return made

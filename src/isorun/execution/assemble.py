@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import stat
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,22 +23,36 @@ from isorun.execution.output import EventLog, Secrets, non_finite_notes
 from isorun.execution.process import Exit
 from isorun.sources import Found, merged
 from isorun.study.records import Note, RunRecord, RunState, Series, open_envelope, sealed_and_gzipped
+from isorun.worker.levels import OWN_VARIABLES
+from isorun.worker.redaction import holds_secret, names_secret
 from isorun.worker.runfolder import open_own
-from isorun.worker.usercode import code_version
+from isorun.worker.usercode import code_version, hash_of_file
 
 __all__ = [
     "CodeVersions",
     "Ended",
+    "GivenFiles",
     "assemble",
+    "digest_of_file",
+    "digest_of_variable",
     "failed_to_read",
     "keep_record",
     "lost_record",
     "read_record",
     "state_and_reason",
+    "variables_read",
     "with_script",
 ]
 
 RECORD_NAME: Final = "record.json.gz"
+GIVEN_FILES: Final = "given_files"
+VARIABLES_READ: Final = "variables_read"
+_MOST_GIVEN_FILES: Final = 32
+_LARGEST_GIVEN_FILE: Final = 64 * 1024 * 1024
+_FILE_OPTION: Final = re.compile(r"[-_.]?(?:file|path)$")
+_PASSING: Final = re.compile(
+    r"(?:SLURM|PBS|LSB|SGE|SSH|XDG|VSCODE|TERM|ISORUN)_?.*|(?:OLD)?PWD|SHLVL|DISPLAY|COLUMNS|LINES|_|.*_P?ID"
+)
 
 # Thousands of short runs must not call git thousands of times; code that is edited meanwhile is still noticed.
 _MAX_AGE_SECONDS: Final = 10.0
@@ -46,6 +62,9 @@ STOPPED: Final = "stopped on request"
 NEVER_STARTED: Final = Exit(None, "", 0.0, 0.0, 0)
 _LAST_WORDS: Final = re.compile(r"(?:[\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b|\S*python\S*: ).*")
 _LAST_WORDS_LENGTH: Final = 200
+# What programs say of ENOTTY. What a program says before it fails may be followed by the traceback of who started it.
+_NO_TERMINAL: Final = re.compile(r"Inappropriate ioctl for device|\bnot a (?:tty|terminal)\b", re.IGNORECASE)
+_TAIL_SEARCHED: Final = 1000
 _MISSING_MODULE: Final = re.compile(r"^ModuleNotFoundError: No module named .*\Z", re.MULTILINE)
 
 
@@ -101,7 +120,7 @@ def assemble(ended: Ended) -> RunRecord:
         digests=events.digests,
         environment={"requested": ended.requested, "effective": events.effective},
         code=ended.code,
-        sources=found.origins,
+        origins=found.origins,
         seeded=tuple(events.seeded),
         notes=tuple(_notes(ended, found)),
         log_tail=ended.log_tail,
@@ -203,7 +222,9 @@ def _last_words(log_tail: str) -> str:
 
 
 def _remedy(ended: Ended) -> str:
-    """For a module that is not there: in which interpreter it was looked for, and what to do."""
+    """What to do about a module that is not there, or a terminal."""
+    if _NO_TERMINAL.search(ended.log_tail[-_TAIL_SEARCHED:]):
+        return " (it asked for a terminal, and runs have none: look for its option to do without)"
     python = ended.events.start.get("executable") or ended.requested.get("python")
     if not python or not _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
         return ""
@@ -288,6 +309,97 @@ class CodeVersions:
     def close(self) -> None:
         """End the thread."""
         self._pool.shutdown()
+
+
+Stamp = tuple[int, int, int, int]
+
+
+class GivenFiles:
+    """The files that commands name: settings, data, a script in another language. The record keeps what they held.
+
+    A file that the run itself wrote, or that was edited meanwhile, is left out: nobody knows what was read.
+    """
+
+    def __init__(self) -> None:
+        self._digests: dict[Path, tuple[Stamp, str]] = {}
+
+    def before(self, job: Job) -> dict[str, tuple[Path, Stamp]]:
+        """The files that the job's words name, and how they look before it begins."""
+        found = {}
+        for word in _words_for_files(job.command):
+            path = job.working_folder / word
+            if stamp := _stamp(path):
+                found[word] = (path, stamp)
+            if len(found) == _MOST_GIVEN_FILES:
+                break
+        return found
+
+    def untouched(self, given: Mapping[str, tuple[Path, Stamp]], hidden: Secrets) -> dict[str, Any]:
+        """For the record, when the run has ended: those that are as they were, with their digests."""
+        kept = [
+            {"path": word, "sha256": digest}
+            for word, (path, stamp) in given.items()
+            if hidden.masked(word) == word and _stamp(path) == stamp and (digest := self._digest(path, stamp))
+        ]
+        return {GIVEN_FILES: kept} if kept else {}
+
+    def _digest(self, path: Path, stamp: Stamp) -> str:
+        known, digest = self._digests.get(path, (None, ""))
+        if known != stamp:
+            digest = digest_of_file(path)
+            self._digests[path] = (stamp, digest)
+        return digest
+
+
+def _words_for_files(command: tuple[str, ...]) -> Iterator[str]:
+    """Words that may name files, also behind `=`; not a program of the system's, and nothing that holds a secret."""
+    before = ""
+    for number, word in enumerate(command):
+        name, sign, value = word.partition("=")
+        option = name if sign else before
+        if not names_secret(_FILE_OPTION.sub("", option)) and (number or word.startswith(".")):
+            yield from (part for part in (word, value) if part)
+        before = word if word.startswith("-") else ""
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """What changes when a file is written; None for what is no regular file."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    is_file = stat.S_ISREG(found.st_mode)
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if is_file else None
+
+
+def digest_of_file(path: Path) -> str:
+    """The hash of a file, for a large one its size alone; empty where it cannot be read."""
+    try:
+        stamp = _stamp(path)
+        size = 0 if stamp is None else stamp[2]
+        is_small = size <= _LARGEST_GIVEN_FILE
+        return "" if stamp is None else hash_of_file(path) if is_small else f"{size} bytes"
+    except OSError:
+        return ""
+
+
+def digest_of_variable(name: str) -> str:
+    """Enough of a hash to notice another value, too little to keep one; empty where it is not set or may be secret."""
+    value = os.environ.get(name)
+    if value is None or names_secret(name) or holds_secret(name, value):
+        return ""
+    return sha256(value.encode(errors="surrogateescape")).hexdigest()[:8]
+
+
+def variables_read(job: Job, effective: Mapping[str, Any]) -> dict[str, Any]:
+    """For the record: the variables of the caller's that the training's sources ask for, as digests.
+
+    Those of the study are part of what tells cells apart, and what a session or a batch system sets anew each time says
+    nothing about the training.
+    """
+    own = job.environment.env.keys() | OWN_VARIABLES | effective.get("variables", {}).keys()
+    asked = [name for name in effective.get("variables_read", ()) if name not in own and not _PASSING.fullmatch(name)]
+    return {VARIABLES_READ: {name: digest_of_variable(name) for name in asked}} if asked else {}
 
 
 def with_script(version: Mapping[str, Any], effective: Mapping[str, Any]) -> dict[str, Any]:

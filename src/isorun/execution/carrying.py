@@ -43,10 +43,12 @@ from isorun.execution.assemble import (
     STOPPED,
     CodeVersions,
     Ended,
+    GivenFiles,
     assemble,
     failed_to_read,
     keep_record,
     lost_record,
+    variables_read,
     with_script,
 )
 from isorun.execution.launching import LAUNCH_MODES, Launched, Launcher, ReadyRun, make_ready, refuse_missing_program
@@ -72,7 +74,7 @@ if TYPE_CHECKING:
 
     Running = KeptProcess | WarmRun
 
-__all__ = ["Place", "Workshop", "carry_out", "new_folder"]
+__all__ = ["Workbench", "Workshop", "carry_out", "new_folder"]
 
 _READ_BYTES: Final = 1 << 18
 # Output that a process outside our reach still writes after the end is not waited for.
@@ -103,13 +105,15 @@ class Workshop:
         self.standard_input = standard_input or own_input()
         self.launcher = Launcher(launch, grace_seconds, self.standard_input)
         self.code_versions = CodeVersions()
+        self.given_files = GivenFiles()
         self._environments = environments or Environments()
         self._running: dict[str, Running] = {}
         self._stopped: set[str] = set()
         self._all_stopped = False
-        self._lock = threading.Lock()
+        # A signal handler calls `stop` in the thread that may hold it just then.
+        self._lock = threading.RLock()
 
-    def ready(self, job: Job, folder: Path, place: Place, tell: Tell) -> ReadyRun | None:
+    def ready(self, job: Job, folder: Path, bench: Workbench, tell: Tell) -> ReadyRun | None:
         """The job, ready to be started; None when it was stopped, also while its environment was made.
 
         ExecutionError when its interpreter or program does not exist.
@@ -121,7 +125,7 @@ class Workshop:
         prepared = environment.prepare(filled.command, job.working_folder)
         if prepared.interpreter:
             refuse_missing_program(filled, self.standard_input)
-        return make_ready(filled, folder, place.cpus, place.devices, prepared)
+        return make_ready(filled, folder, bench.cpus, bench.devices, prepared)
 
     def environment(self, job: Job, tell: Tell) -> AbstractEnvironment | None:
         """The environment of the job, with all made that takes long; None when the run was stopped by then."""
@@ -202,7 +206,7 @@ class Workshop:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Workbench:
     """What one run is given on this machine."""
 
     workshop: Workshop
@@ -210,7 +214,7 @@ class Place:
     devices: Lent = field(default_factory=Lent)
 
 
-def carry_out(job: Job, folder: Path, place: Place, tell: Tell) -> RunRecord:
+def carry_out(job: Job, folder: Path, bench: Workbench, tell: Tell) -> RunRecord:
     """Run the job to its end in the folder, which is there and empty; the record of everything it left.
 
     `tell` hears that it started and what it logs, not that it ended. The record is also kept in the folder. A training
@@ -220,12 +224,12 @@ def carry_out(job: Job, folder: Path, place: Place, tell: Tell) -> RunRecord:
     check_memory(job.resources.memory_bytes)
     with suppress(OSError):  # what a full disk loses here is said by what follows
         write_own(folder / "job.json", json.dumps(job.to_json_without_secrets()) + "\n")
-    ready = place.workshop.ready(job, folder, place, tell)
-    if ready is None or place.workshop.is_stopped(job.run_id):
+    ready = bench.workshop.ready(job, folder, bench, tell)
+    if ready is None or bench.workshop.is_stopped(job.run_id):
         record = lost_record(job, STOPPED, state=RunState.INTERRUPTED)
         keep_record(record, folder)
         return record
-    ended = _run(ready, place.workshop, tell)
+    ended = _run(ready, bench.workshop, tell)
     try:
         record = assemble(ended)
         keep_record(record, folder)
@@ -279,12 +283,17 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -
     output = Output(log, lines)
     live = LiveRows(ready.folder, reading.latest, secrets)
     code = workshop.code_versions.ask(job.working_folder)
+    given = workshop.given_files.before(job)
     try:
         began_unix = time.time()
         with workshop.started(ready) as launched, closing(live) as rows:
             tell(RunStarted(job.run_id, _where(ready)))
-            watched = watch(launched.running, output, job.time_limit_seconds, _rows_teller(rows, job.run_id, tell))
+            tell_rows = _rows_teller(rows, job.run_id, tell)
+            watched = watch(launched.running, output, job.time_limit_seconds, tell_rows)
             asked_to_stop = workshop.is_stopped(job.run_id)
+            whole = watched.ended_well and not asked_to_stop
+            output.close(watched.seconds, whole=whole)
+            tell_rows()
             stdin = workshop.input_read_by(launched)
         if not watched.exit.kept:
             end_strays(Marks(ready.folder))
@@ -310,14 +319,17 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -
     try:
         if reader.error is not None:
             raise reader.error
-        return _with_what_it_left(ended, read_run_folder(ready.folder, held), reading, code.result())
+        written, printed = reading.finish(job.working_folder, began_unix, whole=whole)
+        requested = {**ended.requested, **workshop.given_files.untouched(given, secrets)}
+        ended = replace(ended, lines=printed, files=written, requested=requested)
+        return _with_events(ended, read_run_folder(ready.folder, held), code.result())
     except Exception as error:
         return failed_to_read(ended, error)
 
 
-def _with_what_it_left(ended: Ended, events: EventLog, reading: Reading, code: dict[str, Any]) -> Ended:
-    written, printed = reading.finish(ended.job.working_folder, ended.began_unix)
-    return replace(ended, events=events, lines=printed, files=written, code=with_script(code, events.effective))
+def _with_events(ended: Ended, events: EventLog, code: dict[str, Any]) -> Ended:
+    requested = {**ended.requested, **variables_read(ended.job, events.effective)}
+    return replace(ended, events=events, code=with_script(code, events.effective), requested=requested)
 
 
 def _where(ready: ReadyRun) -> dict[str, str]:
@@ -338,6 +350,9 @@ def _output_notes(log: BoundedLog, lines: LineSplitter) -> list[Note]:
         notes.append(Note("output-cut", f"{log.cut_bytes} bytes in the middle of the output were not kept"))
     if log.failure:
         notes.append(Note("output-lost", f"the output could not be kept: {log.failure}"))
+    if lines.torn_line:
+        shown = lines.torn_line.strip()[:40]
+        notes.append(Note("line-torn", f"the run ended in the middle of a line ({shown!r}), which was not read"))
     if lines.cut_lines:
         notes.append(Note("line-cut", f"{lines.cut_lines} lines were too long and were read for metrics only in part"))
     return notes
@@ -352,15 +367,22 @@ def _device_notes(ready: ReadyRun) -> list[Note]:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The end of a run, and whether its time limit ended it."""
+    """The end of a run, whether its time limit ended it, and how many seconds after its start that was."""
 
     exit: Exit
     timed_out: bool
+    seconds: float
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether nothing of it was ended by force, so that its last lines are whole."""
+        return self.exit.kept and self.exit.exit_code == 0 and not self.exit.left_behind and not self.timed_out
 
 
 def watch(running: Running, output: Output, limit: float | None, tell_rows: Callable[[], None]) -> Watched:
     """Read the output of a run that was started just now until it has ended; stop it after `limit` seconds.
 
+    Whoever called closes the output: a last line without an end counts only if the run ended well.
     The start of a fork server, which may have come before, counts neither for the limit nor for the times of lines.
     """
     began = time.monotonic()
@@ -377,8 +399,7 @@ def watch(running: Running, output: Output, limit: float | None, tell_rows: Call
             poll.unregister(running.output_fd)
         if running.status_fd in ready and (ended := running.exit()):
             _drain(running.output_fd, output, began)
-            tell_rows()
-            return Watched(ended, timed_out)
+            return Watched(ended, timed_out, time.monotonic() - began)
         now = time.monotonic()
         if deadline is not None and now >= deadline:
             running.ask_to_stop()
@@ -407,7 +428,6 @@ def _drain(fd: int, output: Output, began: float) -> None:
     left = _DRAIN_BYTES
     while left > 0 and (count := _read_once(fd, output, began)):
         left -= count
-    output.close(time.monotonic() - began)
 
 
 def _print_event(event: Event) -> None:
@@ -459,7 +479,7 @@ def _carry_out_alone(job: Job, folder: Path, devices: str, cpus: str) -> RunReco
         new_folder(folder)
         lent_devices = Devices(devices).lend(job.resources.devices, job.environment.env)
         with lent_cpus(job.resources.cpus, cpus) as own, lent_devices as seen:
-            return carry_out(job, folder, Place(workshop, own, seen), _print_event)
+            return carry_out(job, folder, Workbench(workshop, own, seen), _print_event)
     finally:
         workshop.close()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from isorun.errors import ExecutionError, IsorunError
 from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, RunEnded, Tell
-from isorun.execution.carrying import Place, Workshop, carry_out, new_folder
+from isorun.execution.carrying import Workbench, Workshop, carry_out, new_folder
 from isorun.execution.process import GRACE_SECONDS
 from isorun.execution.resources import Devices, Slots, StandardInput
 from isorun.study.records import RunRecord
@@ -67,7 +67,7 @@ class LocalExecutor(AbstractExecutor):
         new_folder(folder)
         lent = self._devices.lend(job.resources.devices, job.environment.env)
         with self._slots.lend(job.resources.cpus) as cpus, lent as devices:
-            return carry_out(job, folder, Place(self._workshop, cpus, devices), tell)
+            return carry_out(job, folder, Workbench(self._workshop, cpus, devices), tell)
 
     def stop(self, run_id: str | None = None) -> None:
         """End one run, or those in progress and start none any more."""

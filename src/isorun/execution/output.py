@@ -382,6 +382,7 @@ LOG_TAIL_BYTES: Final = 8_192
 LINE_BYTES: Final = 16_384
 
 _LINE_ENDS: Final = re.compile(rb"[\r\n]+")
+_DIGIT: Final = re.compile(rb"\d")
 # A shorter value is as likely a word that the training prints for other reasons.
 _SHORTEST_SECRET: Final = 6
 # What may hold a secret is looked at whole: a line, or a block of a private key, up to this length.
@@ -542,7 +543,8 @@ def _from_a_line_on(data: bytearray) -> bytes:
 class LineSplitter:
     """Passes on each line, ended by a newline or a carriage return, with the time it was read.
 
-    A line longer than `line_bytes` is passed on cut, once; `cut_lines` counts them.
+    A line longer than `line_bytes` is passed on cut, once; `cut_lines` counts them. torn_line: what a run that did
+    not end well left in the middle of a line, which is not passed on; empty where it has no number.
     """
 
     def __init__(self, consume: LineConsumer, line_bytes: int = LINE_BYTES) -> None:
@@ -550,6 +552,7 @@ class LineSplitter:
         self._line_bytes = line_bytes
         self._pending = b""
         self.cut_lines = 0
+        self.torn_line = ""
 
     def write(self, data: bytes, seconds: float) -> None:
         """Take the next bytes, read `seconds` after the run's start."""
@@ -579,9 +582,12 @@ class LineSplitter:
             line = line[: self._line_bytes]
         self._consume(line.decode("utf-8", "replace"), seconds)
 
-    def close(self, seconds: float) -> None:
-        """Pass on a last line that had no end."""
-        self._pass_on(self._pending, seconds)
+    def close(self, seconds: float, *, whole: bool = True) -> None:
+        """Pass on a last line that had no end, unless it may be half of one: the run did not end well by itself."""
+        if whole:
+            self._pass_on(self._pending, seconds)
+        elif _DIGIT.search(self._pending):
+            self.torn_line = self._pending.decode("utf-8", "replace")
         self._pending = b""
 
 
@@ -597,9 +603,9 @@ class Output:
         self._log.write(data)
         self._lines.write(data, seconds)
 
-    def close(self, seconds: float) -> None:
-        """Pass on a last line that has no end. The log stays open."""
-        self._lines.close(seconds)
+    def close(self, seconds: float, *, whole: bool = True) -> None:
+        """Pass on a last line that has no end, if the run is whole. The log stays open."""
+        self._lines.close(seconds, whole=whole)
 
 
 class LiveRows:

@@ -168,7 +168,7 @@ class KeptProcess:
         self._folder = working_folder
         self._lines: list[list[str]] = []
         self._pending = b""
-        self._orders_lock = threading.Lock()
+        self._orders_lock = threading.RLock()  # a signal handler may give an order within another
         request = {
             "argv": self.command,
             "environment": dict(env),
@@ -214,8 +214,8 @@ class KeptProcess:
 
     def _close_orders(self) -> None:
         if self._orders_fd >= 0:
-            os.close(self._orders_fd)
-            self._orders_fd = -1
+            closing, self._orders_fd = self._orders_fd, -1
+            os.close(closing)
 
     def exit(self) -> Exit | None:
         """Read what the keeper says; the end, or None if the program or a descendant still runs.

@@ -1,6 +1,8 @@
 """Repair: AutoML searches that are stuck or waste time, seen, explained, and put right.
 
     study = optuna.create_study(sampler=isorun.repair.optuna(TPESampler()))
+    tuner = isorun.repair.keras_tuner(kt.BayesianOptimization(...))
+    model = autokeras.AutoModel(..., tuner=isorun.repair.autokeras("greedy"))
 
 A search is read from its engine (`searches.py`), its bugs are found (`bugs.py`), actions on its best trial
 (`actions.py`) are drawn by the chance that they improve it (`priorities.py`), and all is told (`diagnosis.py`).
@@ -8,16 +10,29 @@ A search is read from its engine (`searches.py`), its bugs are found (`bugs.py`)
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
+    from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.priorities import Prior
+    from isorun.repair.racing import race
+    from isorun.repair.searches import Search
 
-__all__ = ["note", "optuna"]
+__all__ = ["autokeras", "examine", "expand", "keras_tuner", "note", "optuna", "race"]
+
+_ELSEWHERE: Final = {"expand": "isorun.repair.expansion", "race": "isorun.repair.racing"}
+"""Where a name comes from that is imported when it is first asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ELSEWHERE:
+        return getattr(importlib.import_module(_ELSEWHERE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has: {', '.join(__all__)}")
 
 
 def optuna(
@@ -51,6 +66,57 @@ def optuna(
     return RepairSampler(sampler, _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed))
 
 
+def keras_tuner(
+    tuner: Any,
+    *,
+    begin: str | int = "bug",
+    target: float | None = None,
+    time_limit: float | None = None,
+    patience: int | None = None,
+    prior: Prior | str | Path | None = "shipped",
+    guard: bool = True,
+    seed: int | None = None,
+) -> Any:
+    """Your tuner, of any class: its trials are watched, and when the search has a bug, they change the best one.
+
+    The tuner that is given is the one that is returned. The arguments are those of `isorun.repair.optuna`.
+    """
+    try:
+        from isorun.repair.engines.keras_tuner import attach, check  # noqa: PLC0415 - an extra
+
+        check(tuner)
+    except ModuleNotFoundError as error:
+        if error.name not in ("keras_tuner", "keras", "six"):
+            raise
+        raise MissingExtra("keras-tuner", "keras-tuner", "repairing a KerasTuner search") from None
+    return attach(tuner, _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed))
+
+
+def autokeras(
+    strategy: str | type = "greedy",
+    *,
+    begin: str | int = "bug",
+    target: float | None = None,
+    time_limit: float | None = None,
+    patience: int | None = None,
+    prior: Prior | str | Path | None = "shipped",
+    guard: bool = True,
+    seed: int | None = None,
+) -> type:
+    """A class for AutoKeras' argument `tuner=`: its own strategy, and when the search has a bug, changes of the best.
+
+    strategy: "greedy", "bayesian", "hyperband", "random", or a class of tuners. The others are those of
+    `isorun.repair.optuna`.
+    """
+    try:
+        from isorun.repair.engines.autokeras import repaired_tuner  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name != "autokeras":
+            raise
+        raise MissingExtra("autokeras", "autokeras", "repairing an AutoKeras search") from None
+    return repaired_tuner(strategy, _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed))
+
+
 def _policy(
     begin: str | int,
     target: float | None,
@@ -68,6 +134,43 @@ def _policy(
     limits = Limits(target=target, time_limit=time_limit, patience=patience)
     drawn = {} if seed is None else {"seed": seed}
     return RepairPolicy(begin, limits, prior_of(prior), guard=guard, **drawn)
+
+
+def examine(
+    where: str,
+    study: str | None = None,
+    *,
+    target: float | None = None,
+    time_limit: float | None = None,
+    patience: int | None = None,
+    prior: Prior | str | Path | None = "shipped",
+) -> SearchDiagnosis:
+    """What is wrong with a search that is finished, running or was killed, and what to try next. Nothing is written.
+
+    where: a storage as `isorun repair` takes it, such as sqlite:///study.db. study: its name; none where there is one.
+    """
+    from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
+    from isorun.repair.diagnosis import diagnose  # noqa: PLC0415 - as above
+    from isorun.repair.priors import prior_of  # noqa: PLC0415 - as above
+
+    known = prior_of(prior)
+    search = _read(where, study, known.noise if known else 0.0)
+    return diagnose(search, known, Limits(target, time_limit, patience), where=where)
+
+
+def _read(where: str, study: str | None, noise: float) -> Search:
+    """The search that a storage holds, by the engine that it is a storage of."""
+    if where.startswith("keras-tuner:"):
+        from isorun.repair.engines import keras_folders  # noqa: PLC0415 - as above
+
+        return keras_folders.read_search(Path(where.removeprefix("keras-tuner:")), noise)
+    try:
+        from isorun.repair.engines.optuna import read_search  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name != "optuna":
+            raise
+        raise MissingExtra("optuna", "optuna", "examining an Optuna study") from None
+    return read_search(where, study, noise)
 
 
 def note(trial: Any, watched: Any, **curves: Any) -> None:

@@ -33,7 +33,7 @@ __all__ = [
 
 MEANINGS: Final = (
     ("end-learning-rate", r"(end|final|min(imum)?|last)_(lr|learning_rate)"),
-    ("learning-rate-scale", r"(lr|learning_rate)_(scale|factor|multiplier|mult)"),
+    ("learning-rate-scale", r"(lr|learning_rate)_(scale|factor|multiplier|mult)|second_(lr|learning_rate)"),
     ("schedule", r"(lr|learning_rate)_(schedule|scheduler|policy|decay)|schedule(r)?|annealing|warm_?up"),
     ("learning-rate", r"(init(ial)?|base|max|peak)?_?(lr|learning_rate)(_(init|initial|max|base))?|eta"),
     ("weight-decay", r"weight_decay|wd|alpha|l2(_.*)?|l1(_.*)?|reg(ulari[sz](ation|er))?(_.*)?|lambda(_.*)?"),

@@ -250,7 +250,7 @@ class _Known:
         )
 
     def standing(self) -> Standing:
-        """Which trial is the best by what was repeated, and which repeats its place needs."""
+        """Which trial leads by what was repeated, and which repeats the race needs."""
         sign = 1.0 if self.design.direction == "higher" else -1.0
         runs: dict[int, Runs] = {}
         for one in self.proposed:
@@ -382,7 +382,7 @@ class _Proposing:
         return len({configuration_of(one.parameters) for one in self.known.trials}) >= size
 
     def _repeats(self) -> tuple[tuple[int, int], ...]:
-        """Repeats that the place of a candidate needs, by trial and number, and that nobody has proposed."""
+        """Repeats that a race needs, by trial and number, and that nobody has proposed."""
         if self._design.repeats < 2:
             return ()
         made = {(one.number, one.repeat) for one in self.known.proposed}
@@ -581,7 +581,7 @@ def told_of(study: Study, store: AbstractStore) -> tuple[SearchDiagnosis, ...]:
 
 
 def extra_trainings(study: Study, store: AbstractStore) -> tuple[str, ...]:
-    """Of each search that is raced: who holds the first place, and how many trainings that took beyond the trials."""
+    """Of each search that is raced: who leads, and how many trainings that took beyond the trials."""
     study = known_to(study, store)
     known = _known(study, store.records([cell.id for cell in cells_of(study)]))
     told = []
@@ -590,7 +590,7 @@ def extra_trainings(study: Study, store: AbstractStore) -> tuple[str, ...]:
             standing, extra = one.standing(), len(one.proposed) - len(one.trials)
             won = sum(verdict == "better" for _, _, verdict in standing.races)
             told.append(
-                f"racing: trial {standing.best} holds the first place; {len(standing.races)} candidates looked better, "
+                f"racing: trial {standing.best} leads; {len(standing.races)} candidates looked better, "
                 f"{won} were (at most {100 * ERROR_RATE:g} % for one that is not, over all trials); "
                 f"{extra} extra trainings"
             )

@@ -20,7 +20,7 @@ from typing import Any, Final
 from isorun.repair.actions import size_of
 from isorun.repair.searches import Configuration, Search, Trial
 
-__all__ = ["BUGS", "Bug", "Limits", "find_bugs", "patience_of"]
+__all__ = ["BUGS", "Bug", "Limits", "elapsed", "find_bugs", "patience_of", "stall_limit", "stalled_trials"]
 
 BUGS: Final = (
     "performance",
@@ -36,6 +36,10 @@ _LEAST_PATIENCE: Final = 10
 _MISSED: Final = 0.05
 _LONGER: Final = 10.0
 _SPREADS: Final = 4.0
+_LONGEST: Final = 3.0
+_MOST_LOG: Final = 700.0
+_BY_CHANCE: Final = 0.01
+_CLUE_BY_CHANCE: Final = 0.2
 _SAME_FAILURES: Final = 3
 _NOTHING_NEW: Final = 20
 _DUPLICATES: Final = 3
@@ -82,10 +86,10 @@ def _performance(search: Search, limits: Limits) -> Iterator[Bug]:
     if target is None or best is None or _reaches(search, best, target):
         return
     if limits.time_limit is not None:
-        late = [trial for trial, spent in zip(search.trials, _spent(search), strict=True) if spent > limits.time_limit]
+        late = [trial for trial, spent in zip(search.trials, elapsed(search), strict=True) if spent > limits.time_limit]
         if late:
             evidence = f"the best score {_number(best.score)} (trial {best.number}) is short of the target "
-            evidence += f"{target:g} after {_spent(search)[-1]:.0f} s; the limit is {limits.time_limit:g} s"
+            evidence += f"{target:g} after {elapsed(search)[-1]:.0f} s; the limit is {limits.time_limit:g} s"
             yield Bug("performance", late[0].number, evidence)
     elif len(search.scored) >= _PROJECTED_FROM:
         yield from _projected(search, best, target)
@@ -107,7 +111,7 @@ def _reaches(search: Search, best: Trial, target: float) -> bool:
     return search.gain(best) >= (target if search.direction == "higher" else -target)
 
 
-def _spent(search: Search) -> list[float]:
+def elapsed(search: Search) -> list[float]:
     """Seconds from the start of the search to the end of each trial, as far as engines keep time."""
     start = min((trial.started for trial in search.trials if trial.started is not None), default=0.0)
     total, spent = 0.0, []
@@ -147,26 +151,51 @@ def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
         yield Bug("ineffective-search", last.number + 1, evidence)
 
 
-def _stalled(search: Search, limits: Limits, now: float | None) -> Iterator[Bug]:
-    """Longer than ten times the median, than four spreads on the log scale, and than a quarter of the time there is."""
-    taken = [trial.seconds for trial in search.trials if trial.state == "finished" and trial.seconds]
+def stall_limit(search: Search, limits: Limits = Limits(), *, running: bool = False) -> float | None:  # noqa: B008
+    """Seconds after which a trial is stalled; None while too few have finished to say.
+
+    Ten times the median, four spreads on the log scale, and a quarter of the time there is, whichever is longest. Of a
+    trial that runs still, three times the longest so far do for the spreads: where times differ as models' sizes do,
+    spreads are so wide that a hang would go unseen for long.
+    """
+    taken = _durations(search)
     if len(taken) < _ENOUGH_TO_JUDGE:
+        return None
+    median = statistics.median(taken)
+    spread = 1.4826 * statistics.median(abs(math.log(seconds / median)) for seconds in taken)
+    wide = median * math.exp(min(_SPREADS * spread, _MOST_LOG))
+    if running and len(taken) >= _LEAST_PATIENCE:
+        wide = min(wide, _LONGEST * max(taken))
+    return max(_LONGER * median, wide, (limits.time_limit or 0.0) / 4)
+
+
+def _durations(search: Search) -> list[float]:
+    return [trial.seconds for trial in search.trials if trial.state == "finished" and trial.seconds]
+
+
+def stalled_trials(search: Search, limits: Limits, now: float | None) -> Iterator[tuple[Trial, str]]:
+    """Trials that take longer than that, with the evidence."""
+    taken, ended, hangs = _durations(search), stall_limit(search, limits), stall_limit(search, limits, running=True)
+    if ended is None or hangs is None:
         return
     median = statistics.median(taken)
-    logs = [math.log(seconds) for seconds in taken]
-    spread = 1.4826 * statistics.median(abs(value - math.log(median)) for value in logs)
-    limit = max(_LONGER * median, median * math.exp(_SPREADS * spread), (limits.time_limit or 0.0) / 4)
     for trial in search.trials:
         seconds = trial.seconds
         if trial.state == "running" and trial.started is not None and now is not None:
             seconds = now - trial.started
+        limit = hangs if trial.state == "running" else ended
         if seconds is not None and seconds > limit and trial.state != "waiting":
             runs = trial.state == "running"
             evidence = f"trial {trial.number} {'has been running for' if runs else 'took'} {seconds:.3g} s; the median "
             evidence += f"of {len(taken)} finished trials is {median:.3g} s"
             evidence += ": it hangs, or its process is gone" if runs else ""
-            yield Bug("stalled-trial", trial.number, evidence)
-            return
+            yield trial, evidence
+
+
+def _stalled(search: Search, limits: Limits, now: float | None) -> Iterator[Bug]:
+    for trial, evidence in stalled_trials(search, limits, now):
+        yield Bug("stalled-trial", trial.number, evidence)
+        return
 
 
 def _duplicates(search: Search) -> Iterator[Bug]:
@@ -195,7 +224,7 @@ def _repeated_failure(search: Search) -> Iterator[Bug]:
     reasons = Counter(_last_line(trial) for trial in failed)
     for reason, times in reasons.most_common(1):
         same = [trial for trial in failed if _last_line(trial) == reason]
-        guilty = _guilty(search, same)
+        guilty = _guilty(search, same, sure=not reason)
         if times >= _SAME_FAILURES and (reason or guilty):
             evidence = f"{times} trials failed with {reason!r}" if reason else f"{times} trials failed"
             evidence += f", among them {guilty}" if guilty else ""
@@ -207,20 +236,33 @@ def _last_line(trial: Trial) -> str:
     return lines[-1].strip() if lines else ""
 
 
-def _guilty(search: Search, failed: Sequence[Trial]) -> str:
-    """The value that most of its trials fail with, where there is one."""
+def _guilty(search: Search, failed: Sequence[Trial], *, sure: bool) -> str:
+    """The value that most of its trials fail with, where there is one. sure: beyond chance, of all values there are."""
     over = [trial for trial in search.trials if trial.is_over]
-    shares = []
+    found, looked = [], 0
     for parameter in search.space:
-        labels = Counter(
+        have = [trial for trial in over if parameter.name in trial.parameters]
+        among = Counter(parameter.label(trial.parameters[parameter.name]) for trial in have)
+        fails = Counter(
             parameter.label(trial.parameters[parameter.name]) for trial in failed if parameter.name in trial.parameters
         )
-        for label, times in labels.items():
-            have = [trial for trial in over if parameter.name in trial.parameters]
-            among = sum(parameter.label(trial.parameters[parameter.name]) == label for trial in have)
-            if times >= _SAME_FAILURES and times > among / 2:
-                shares.append((times / among, times, f"{times} of {among} with {parameter.name} {label}"))
-    return max(shares)[2] if shares else ""
+        looked += len(among)
+        for label, times in fails.items():
+            if times >= _SAME_FAILURES and times > among[label] / 2:
+                chance = _at_least(times, among[label], fails.total(), len(have))
+                found.append((chance, -times, f"{times} of {among[label]} with {parameter.name} {label}"))
+    chance, _, words = min(found, default=(1.0, 0, ""))
+    return words if chance < (_BY_CHANCE / looked if sure else _CLUE_BY_CHANCE) else ""
+
+
+def _at_least(times: int, drawn: int, marked: int, whole: int) -> float:
+    """The chance that so many of those drawn are marked ones, if it has nothing to do with being drawn."""
+    ways = sum(
+        math.comb(marked, some) * math.comb(whole - marked, drawn - some)
+        for some in range(times, min(drawn, marked) + 1)
+        if drawn - some <= whole - marked
+    )
+    return ways / math.comb(whole, drawn)
 
 
 def _exhausted(search: Search) -> Iterator[Bug]:

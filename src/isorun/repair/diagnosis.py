@@ -1,7 +1,12 @@
-"""What is said of a search: its bugs, the symptoms of its best and latest trials, and what to try next, and why."""
+"""What is said of a search: its bugs, what its trials showed, what was changed and what that brought, what to try next.
+
+The verdict comes first, then tables, then numbered warnings, each with the next command.
+"""
 
 from __future__ import annotations
 
+import math
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -12,21 +17,83 @@ import numpy as np
 
 from isorun import showing
 from isorun.analysis import Told
+from isorun.analysis.evidence import Condition
 from isorun.repair.actions import unknown_parameters
-from isorun.repair.bugs import Bug, Limits, find_bugs
-from isorun.repair.priorities import Prior, RankedAction, ranked, trust_in
-from isorun.repair.searches import SYMPTOMS, Search, Trial
+from isorun.repair.bugs import Bug, Limits, elapsed, find_bugs, stalled_trials
+from isorun.repair.priorities import Level, Prior, RankedAction, ranked, trust_in
+from isorun.repair.searches import SYMPTOMS, Search, Trial, Value
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, significant
+from isorun.report.figures.description import Figure
+from isorun.report.figures.searches import (
+    SearchStory,
+    TakenAction,
+    TrialMark,
+    action_gains,
+    progress_by_time,
+    progress_by_trial,
+    symptom_strip,
+)
 
-__all__ = ["SearchDiagnosis", "diagnose"]
+__all__ = ["SearchDiagnosis", "Taken", "diagnose", "search_view"]
 
 _LATEST: Final = 5
 _SHOWN: Final = 8
+_FOLDED_FROM: Final = 25
+_MORE: Final = 15
+_SOUND: Final = ("normal", "plain", "residual", "depthwise", "inverted-bottleneck", "attention")
+_CONDITIONS: Final = (
+    {"*": "trainings", "*named": "{} networks"},
+    {"slow": "that converge slowly", "oscillating": "that oscillate", "normal": "that converge"},
+    {
+        "vanishing": "with vanishing gradients",
+        "exploding": "with exploding gradients",
+        "dying": "with dying ReLUs",
+        "normal": "with sound gradients",
+    },
+    {"exploding": "whose weights explode", "normal": "whose weights stay finite"},
+)
+"""The words for A, C, G and W in a condition."""
+_CODE: Final = {"optuna": ("--objective", "train.py:objective"), "keras-tuner": ("--tuner", "train.py:tuner")}
+"""How the function is named that makes an engine's trials."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An action that isorun took. edits: parameter, from, to. before: the score of the trial that it changed.
+
+    outcome: improved (above noise), within noise, worse, no score, or the state of a trial that has not finished.
+    """
+
+    trial: Trial
+    origin: int
+    edits: tuple[tuple[str, Value, Value], ...]
+    before: float
+    outcome: str
+
+    @property
+    def label(self) -> str:
+        """All that was changed, in a line."""
+        return ", ".join(f"{name} {_written(old)} → {_written(new)}" for name, old, new in self.edits) or "nothing"
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "trial": self.trial.number,
+            "origin": self.origin,
+            "changes": [{"parameter": name, "from": _plain(old), "to": _plain(new)} for name, old, new in self.edits],
+            "probability": self.trial.chance,
+            "before": self.before,
+            "after": self.trial.score if self.trial.has_score else None,
+            "outcome": self.outcome,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class SearchDiagnosis(Told):
-    """trust: the probability that the prior speaks of this search; None without a prior. actions: the best first."""
+    """trust: the probability that the prior speaks of this search; None without a prior. actions: the best first.
+
+    where: the storage, as a user names it. go_on: how the search goes on, repaired. stalled: numbers of trials.
+    """
 
     told_as: ClassVar[str] = "search-diagnosis"
 
@@ -35,6 +102,9 @@ class SearchDiagnosis(Told):
     actions: tuple[RankedAction, ...]
     trust: float | None
     limits: Limits
+    where: str = ""
+    go_on: str = ""
+    stalled: frozenset[int] = frozenset()
 
     @property
     def latest(self) -> tuple[Trial, ...]:
@@ -45,6 +115,21 @@ class SearchDiagnosis(Told):
     def states(self) -> dict[str, int]:
         """How many trials are in each state."""
         return dict(Counter(trial.state for trial in self.search.trials))
+
+    @property
+    def taken(self) -> tuple[Taken, ...]:
+        """The actions that isorun took, in order."""
+        by_number = {trial.number: trial for trial in self.search.trials}
+        proposed = [trial for trial in self.search.trials if trial.proposed_by == "isorun" and trial.origin is not None]
+        origins = ((trial, by_number.get(trial.origin)) for trial in proposed)  # type: ignore[arg-type]
+        return tuple(
+            _taken(self.search, trial, origin) for trial, origin in origins if origin is not None and origin.has_score
+        )
+
+    @property
+    def warnings(self) -> tuple[Condition, ...]:
+        """What to know and what to do about it, the bugs first."""
+        return (*_bug_warnings(self), *_other_warnings(self))
 
     def to_json(self) -> dict[str, Any]:
         """For machines."""
@@ -63,33 +148,16 @@ class SearchDiagnosis(Told):
                 "latest": [{"trial": trial.number, **_symptoms(trial)} for trial in self.latest],
             },
             "trust_in_prior": self.trust,
-            "actions": [_action_json(one) for one in self.actions],
+            "actions": [_action_json(one, best) for one in self.actions if best is not None],
+            "taken": [one.to_json() for one in self.taken],
+            "stalled": sorted(self.stalled),
             "unknown_parameters": list(unknown_parameters(self.search)),
+            "warnings": [warning.to_json() for warning in self.warnings],
         }
 
     def view(self) -> View:
-        """For people."""
-        tables = [_action_table(self)] if self.actions else []
-        tables += [_symptom_table(self)] if self.latest else []
-        unknown = unknown_parameters(self.search)
-        listing = Listing("Parameters whose meaning is not known", tuple(unknown))
-        return View(tuple(self._verdict()), tuple(tables), listings=(listing,) if unknown else ())
-
-    def _verdict(self) -> list[str]:
-        best, name = self.search.best, f"{self.search.engine} study {self.search.name}"
-        states = ", ".join(f"{number} {state}" for state, number in self.states.items())
-        counted = f"{count(len(self.search.trials), 'trial')} ({states})" if states else "no trial"
-        if best is None:
-            return [
-                f"{name}: {counted}; no trial has finished with a score yet, so nothing can be said of it.",
-                *self._bugs(),
-            ]
-        score = significant(best.score, 5)
-        return [f"{name}: {counted}; the best score is {score} (trial {best.number}).", *self._bugs()]
-
-    def _bugs(self) -> list[str]:
-        said = [f"{bug.kind}, since trial {bug.since_trial}: {bug.evidence}." for bug in self.bugs]
-        return said or ["No bug is found."]
+        """For people: the page without its figures, which terminals and notebooks do not show."""
+        return search_view(self, figures=False)
 
 
 showing.VIEWS[SearchDiagnosis.told_as] = SearchDiagnosis.view
@@ -101,30 +169,169 @@ def diagnose(
     prior: Prior | None = None,
     limits: Limits = Limits(),  # noqa: B008
     *,
+    where: str = "",
+    go_on: str = "",
     now: float | None = None,
     seed: int = 0,
 ) -> SearchDiagnosis:
-    """All that can be said of a search as it stands. The same search gives the same answer."""
+    """All that can be said of a search as it stands. The same search gives the same answer.
+
+    where: what `isorun repair` finds the search by. go_on: what continues it, repaired; else as its engine is used.
+    """
     at = time.time() if now is None else now
-    rng = np.random.default_rng(seed)
-    trust = trust_in(prior, search) if prior is not None else None
-    return SearchDiagnosis(search, find_bugs(search, limits, at), tuple(ranked(search, prior, rng)), trust, limits)
+    return SearchDiagnosis(
+        search,
+        find_bugs(search, limits, at),
+        tuple(ranked(search, prior, np.random.default_rng(seed))),
+        trust_in(prior, search) if prior is not None else None,
+        limits,
+        where,
+        go_on,
+        frozenset(trial.number for trial, _ in stalled_trials(search, limits, at)),
+    )
+
+
+def search_view(told: SearchDiagnosis, *, figures: bool = True) -> View:
+    """The page of a search: the verdict, its figures, the tables, and what to do next."""
+    tables = [_action_table(told)] if told.actions else []
+    tables += [_taken_table(told)] if told.taken else []
+    tables += [_symptom_table(told)] if told.latest else []
+    unknown = unknown_parameters(told.search)
+    listing = Listing("Parameters whose meaning is not known: they are acted on by this search alone", unknown)
+    drawn = tuple(_figures(told)) if figures else ()
+    return View(tuple(_verdict(told)), tuple(tables), told.warnings, drawn, (listing,) if unknown else ())
+
+
+def _verdict(told: SearchDiagnosis) -> Iterator[str]:
+    search = told.search
+    best, name = search.best, f"{search.engine} study {search.name}"
+    states = ", ".join(f"{number} {state}" for state, number in told.states.items())
+    counted = f"{count(len(search.trials), 'trial')} ({states})" if states else "no trial"
+    if best is None:
+        yield f"{name}: {counted}; no trial has finished with a score yet, so nothing can be said of it."
+    else:
+        since = len([trial for trial in search.trials if trial.is_over and trial.number > best.number])
+        later = f", {count(since, 'trial')} ago" if since else ""
+        yield f"{name}: {counted}; the best score is {significant(best.score, 5)} (trial {best.number}){later}."
+    yield from (f"{bug.kind}, since trial {bug.since_trial}: {bug.evidence}." for bug in told.bugs)
+    if not told.bugs:
+        yield "No bug is found."
+    yield from _brought(told)
+
+
+def _brought(told: SearchDiagnosis) -> Iterator[str]:
+    """What isorun's own proposals came to, against what was foretold of them."""
+    over = [one for one in told.taken if one.trial.is_over]
+    if not over:
+        return
+    improved = sum(one.outcome == "improved" for one in over)
+    foretold = [one.trial.chance for one in over if one.trial.chance is not None]
+    said = (
+        f"Of {count(len(over), 'trial')} that isorun proposed since trial {over[0].trial.number}, {improved} improved "
+    )
+    said += "the trial they changed above noise"
+    yield said + (f" ({significant(math.fsum(foretold), 2)} were foretold)." if len(foretold) == len(over) else ".")
+
+
+def _command(told: SearchDiagnosis, *more: str) -> str:
+    named = ["--study", told.search.name] if told.search.engine == "optuna" else []
+    limits = [("--target", told.limits.target), ("--time-limit", told.limits.time_limit)]
+    asked = [word for option, value in limits if value is not None for word in (option, f"{value:g}")]
+    words = ["isorun", "repair", told.where or "STORAGE", *named, *asked, *more]
+    return " ".join(word if word.isupper() else shlex.quote(word) for word in words)
+
+
+def _continued(told: SearchDiagnosis, *more: str) -> str:
+    if told.go_on:
+        return told.go_on
+    code = _CODE.get(told.search.engine, _CODE["optuna"])
+    return _command(told, "--continue", str(_MORE), *code, *(more if told.search.engine == "optuna" else ()))
+
+
+def _bug_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
+    running = {trial.number for trial in told.search.trials if trial.state == "running"}
+    for bug in told.bugs:
+        go_on = _continued(told)
+        if bug.kind == "stalled-trial" and bug.since_trial in running:
+            message = f"trial {bug.since_trial} can be tried again once its process is gone"
+            go_on = _continued(told, "--requeue")
+        elif bug.kind == "stalled-trial":
+            message = "a trial that takes this long should be ended by the objective, so that the others get the time"
+            go_on = "raise optuna.TrialPruned() there when a trial has taken ten times as long as the median"
+        elif bug.kind == "repeated-failure":
+            message = "the same failure comes again: mend it, or leave the value out of the space; then go on"
+        elif bug.kind == "exhausted-space":
+            message = "there is nothing new to try in this space: widen it, or let isorun offer more to change"
+            go_on = "isorun.repair.expand(trial, model, optimizer) in the objective; then " + go_on
+        elif bug.kind == "duplicates":
+            message = "isorun proposes only what has not been tried"
+        else:
+            message = "the search can go on by changing its best trial where that has the best chance to help"
+        yield Condition(bug.kind, message, go_on)
+
+
+def _other_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
+    search = told.search
+    over = [trial for trial in search.trials if trial.is_over]
+    without = [trial.number for trial in over if trial.state == "finished" and not trial.has_score]
+    if without:
+        said = f"{count(len(without), 'trial')} ended without a number as score (NaN or none), first trial {without[0]}"
+        yield Condition("no-score", said, "isorun doctor RUN tells what went wrong in a training that isorun recorded")
+    blind = sum(trial.symptoms.gradient == "unknown" for trial in over)
+    if over and 2 * blind > len(over):
+        said = (
+            f"nothing was seen inside {blind:,} of {count(len(over), 'training')}: actions are chosen without symptoms"
+        )
+        step = "watcher = isorun.watch(model) before the training, isorun.repair.note(trial, watcher) after it"
+        yield Condition("symptoms-unknown", said, step)
+    if len(search.scored) > 1 and not search.noise:
+        said = "how much a score varies between seeds is not known (no trial was repeated): any gain counts"
+        yield Condition("noise-unknown", said, "try the best configuration three times with seeds of their own")
+    untimed = sum(trial.seconds is None for trial in over)
+    if untimed:
+        said = f"{untimed:,} of {count(len(over), 'trial')} have no duration: what stalls cannot be told of them"
+        yield Condition("no-times", said, "run trials with study.optimize, or end them with study.tell at once")
+    yield from _unfinished(told)
+
+
+def _unfinished(told: SearchDiagnosis) -> Iterator[Condition]:
+    outside = [trial.number for trial in told.search.trials if trial.why_failed.startswith("infeasible")]
+    if outside:
+        said = f"{count(len(outside), 'trial')} broke a constraint, the first trial {outside[0]}: none can be the best"
+        yield Condition("infeasible", said, _command(told, "--json"))
+    running = [trial.number for trial in told.search.trials if trial.state == "running"]
+    if running and not told.stalled & set(running):
+        named = ", ".join(map(str, running[:5])) + (", …" if len(running) > 5 else "")
+        said = (
+            f"{count(len(running), 'trial')} marked running ({named}); whether a process still makes them is not known"
+        )
+        yield Condition("running", said, f"if none does: {_continued(told, '--requeue')}")
 
 
 def _symptoms(trial: Trial) -> dict[str, str]:
     return dict(zip(SYMPTOMS, trial.symptoms, strict=True))
 
 
+def _plain(value: Value) -> Value:
+    """A value that any JSON can hold."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _written(value: Value) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else UNKNOWN if value is None else str(value)
+
+
 def _trial_json(trial: Trial) -> dict[str, Any]:
-    return {"trial": trial.number, "score": trial.score, "parameters": dict(trial.parameters)}
+    parameters = {name: _plain(value) for name, value in trial.parameters.items()}
+    return {"trial": trial.number, "score": trial.score, "parameters": parameters}
 
 
-def _action_json(one: RankedAction) -> dict[str, Any]:
+def _action_json(one: RankedAction, best: Trial) -> dict[str, Any]:
     edit = one.action.edits[0]
     return {
         "parameter": edit.parameter,
-        "from": edit.before,
-        "to": edit.value,
+        "from": _plain(best.parameters[edit.parameter]),
+        "to": _plain(edit.value),
         "probability": round(one.probability, 4),
         "tries": one.tries,
         "improved": one.improved,
@@ -133,26 +340,51 @@ def _action_json(one: RankedAction) -> dict[str, Any]:
 
 
 def why(one: RankedAction) -> str:
-    """Where the probability of an action comes from."""
+    """Where the probability of an action comes from: which trainings elsewhere, and this search itself."""
     said = []
     if one.prior_tries:
-        share = f"{100 * one.prior_improved / one.prior_tries:.0f} %"
-        said.append(f"elsewhere it improved {share} of {one.prior_tries:,.0f} trainings")
+        counts = f"{one.prior_improved:,.0f} of {one.prior_tries:,.0f}"
+        said.append(f"{_known_by(one.known_by)} it improved {counts} trainings elsewhere")
     if one.tries:
-        said.append(f"here {one.improved} of {one.tries}")
-    return "; ".join(said) or "not tried before: as similar changes"
+        said.append(f"{'' if said else 'it improved '}{one.improved} of {one.tries} here")
+    return "; ".join(said) or "not tried before: as changes in general"
+
+
+def _known_by(level: Level) -> str:
+    if level[0] == "edit":
+        return _condition(level[4:]) if any(word != "*" for word in level[4:]) else "whatever the symptoms,"
+    if level[0] == "way":
+        way = {"up": "when raised,", "down": "when lowered,"}
+        return way.get(level[2], f"when set to {level[2]},") + " from whatever value,"
+    return f"by any change of the {level[1]}"
+
+
+def _condition(symptoms: Level) -> str:
+    """For plain networks that converge slowly with vanishing gradients."""
+    architecture, *others = symptoms
+    words = ["trainings" if architecture == "*" else f"{architecture} networks"]
+    words += [known[word] for known, word in zip(_CONDITIONS[1:], others, strict=True) if word in known]
+    return f"for {' '.join(words)}"
 
 
 def _action_table(told: SearchDiagnosis) -> Table:
+    best = told.search.best
+    assert best is not None
     rows = []
     for one in told.actions[:_SHOWN]:
         edit = one.action.edits[0]
-        value = f"{edit.value:.4g}" if isinstance(edit.value, float) else str(edit.value)
-        rows.append((edit.parameter, edit.before, value, f"{100 * one.probability:.0f}", why(one)))
+        values = (_written(best.parameters[edit.parameter]), _written(edit.value))
+        rows.append((edit.parameter, *values, f"{100 * one.probability:.0f}", why(one)))
     return Table(
         "actions",
-        "What to change in the best trial, the most promising first",
-        (Column("parameter", key=True), Column("from"), Column("to"), Column("chance to improve", "%"), Column("why")),
+        f"What to change in the best trial ({best.number}), the most promising first",
+        (
+            Column("parameter", key=True),
+            Column("from", key=True),
+            Column("to", key=True),
+            Column("chance to improve", "%"),
+            Column("why", key=True),
+        ),
         tuple(rows),
         notes=tuple(_notes(told)),
     )
@@ -167,22 +399,114 @@ def _notes(told: SearchDiagnosis) -> Iterator[str]:
         yield "How much a score varies between seeds is not known (no trial was repeated): any gain counts."
 
 
+def _taken(search: Search, trial: Trial, origin: Trial) -> Taken:
+    names = dict.fromkeys([*origin.parameters, *trial.parameters])
+    changed = tuple(
+        (name, origin.parameters.get(name), trial.parameters.get(name))
+        for name in names
+        if repr(origin.parameters.get(name)) != repr(trial.parameters.get(name))
+    )
+    assert origin.score is not None
+    if trial.has_score:
+        gained = search.gain(trial) - search.gain(origin)
+        outcome = "improved" if gained > search.margin else "worse" if gained < -search.margin else "within noise"
+        outcome = "the same" if not gained else outcome
+    else:
+        outcome = "no score" if trial.state == "finished" else trial.state
+    return Taken(trial, origin.number, changed, origin.score, outcome)
+
+
+def _taken_table(told: SearchDiagnosis) -> Table:
+    rows = []
+    for one in told.taken:
+        names, olds, news = (
+            ("; ".join(parts) for parts in zip(*map(_edit_cells, one.edits), strict=True))
+            if one.edits
+            else (UNKNOWN,) * 3
+        )
+        chance = UNKNOWN if one.trial.chance is None else f"{100 * one.trial.chance:.0f}"
+        after = significant(one.trial.score, 5) if one.trial.has_score else UNKNOWN
+        trial = f"{one.trial.number} (from {one.origin})"
+        rows.append((trial, names, olds, news, chance, significant(one.before, 5), after, one.outcome))
+    keys = {"trial", "parameter"}
+    titles = ("trial", "parameter", "from", "to", "foretold", "before", "after", "outcome")
+    return Table(
+        "taken",
+        "What isorun changed, and what that brought",
+        tuple(Column(title, "%" if title == "foretold" else "", key=title in keys) for title in titles),
+        tuple(rows),
+        notes=("before: the score of the trial that was changed. improved: by more than noise.",),
+        folded=len(rows) > _FOLDED_FROM,
+    )
+
+
+def _edit_cells(edit: tuple[str, Value, Value]) -> tuple[str, str, str]:
+    return edit[0], _written(edit[1]), _written(edit[2])
+
+
 def _symptom_table(told: SearchDiagnosis) -> Table:
     best = told.search.best
     trials = [*([best] if best is not None else []), *(trial for trial in told.latest if trial is not best)]
     rows = tuple(
         (
             f"{trial.number}{' (best)' if trial is best else ''}",
-            trial.state,
-            UNKNOWN if trial.score is None else significant(trial.score, 5),
+            "stalled" if trial.number in told.stalled else trial.state,
+            significant(trial.score, 5) if trial.has_score else UNKNOWN,
             *(UNKNOWN if symptom == "unknown" else symptom for symptom in trial.symptoms),
         )
         for trial in trials
     )
-    titles = ("state", "score", *SYMPTOMS)
     return Table(
         "symptoms",
         "The best and the latest trials",
-        (Column("trial", key=True), *(Column(title) for title in titles)),
+        (
+            Column("trial", key=True),
+            Column("state", key=True),
+            Column("score"),
+            *(Column(one, key=True) for one in SYMPTOMS),
+        ),
         rows,
     )
+
+
+def _figures(told: SearchDiagnosis) -> Iterator[Figure]:
+    story = _story(told)
+    taken = [
+        TakenAction(
+            one.trial.number, one.label, one.before, one.trial.score if one.trial.has_score else None, one.outcome
+        )
+        for one in told.taken
+    ]
+    drawn = (
+        progress_by_trial(story),
+        progress_by_time(story),
+        symptom_strip(story, _SOUND),
+        action_gains(taken, told.search.direction),
+    )
+    yield from (figure for figure in drawn if figure is not None)
+
+
+def _story(told: SearchDiagnosis) -> SearchStory:
+    search = told.search
+    timed = any(trial.seconds is not None for trial in search.trials)
+    marks = tuple(
+        TrialMark(
+            trial.number,
+            trial.score if trial.has_score else None,
+            _state(told, trial),
+            ended if timed and (trial.seconds is not None or trial.started is not None) else None,
+            trial.proposed_by == "isorun",
+            {name: word for name, word in _symptoms(trial).items() if word != "unknown"},
+        )
+        for trial, ended in zip(search.trials, elapsed(search), strict=True)
+    )
+    moments = [(bug.since_trial, f"{bug.kind} since {bug.since_trial}") for bug in told.bugs]
+    first = next((mark.number for mark in marks if mark.proposed), None)
+    moments += [] if first is None else [(first, f"isorun proposes from {first} on")]
+    return SearchStory(marks, search.direction, search.margin, told.limits.target, tuple(moments))
+
+
+def _state(told: SearchDiagnosis, trial: Trial) -> str:
+    if trial.number in told.stalled:
+        return "stalled"
+    return "without" if trial.state == "finished" and not trial.has_score else trial.state

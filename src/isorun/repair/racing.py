@@ -1,4 +1,4 @@
-"""Racing: a candidate that looks better than the best is trained again, by turns with it, while its place is open.
+"""Racing: a candidate that looks better than the best is trained again, by turns with it, until it is clear or spent.
 
 A search looks at many candidates, and the luckiest of equals looks best. So what looks better is repeated over seeds:
 after each pair of trainings Student's t of the two sides is held against boundaries that are simulated for equals
@@ -126,7 +126,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """best: the trial that holds its place; races: candidate, incumbent and verdict; wanted: trial and repeat."""
+    """best: the trial that leads; races: candidate, incumbent and verdict; wanted: trial and repeat."""
 
     best: int | None
     races: tuple[tuple[int, int, Verdict], ...] = ()
@@ -134,7 +134,7 @@ class Standing:
 
 
 def standing_of(runs: Sequence[Runs], rule: RaceRule) -> Standing:
-    """Who holds the first place, from the trainings there are: trials are candidates in the order they ended in."""
+    """Who leads, from the trainings there are: trials are candidates in the order they ended in."""
     incumbent: Runs | None = None
     races: list[tuple[int, int, Verdict]] = []
     for one in sorted(runs, key=lambda item: (item.since, item.number)):
@@ -199,7 +199,7 @@ def race(
 
     train(config, seed) gives a score. repeats: most trainings of a side. error_rate: that any of `candidates` (how many
     the whole search looks at) that is no better is called better. candidate_scores, incumbent_scores: those made so
-    far, each with the seed of its place. seeds: of the first training of a side, the second, …; 1, 2, … if not given.
+    far, by the first seeds. seeds: of the first training of a side, the second, …; 1, 2, … if not given.
     """
     rule = RaceRule(repeats, error_rate, candidates)
     if direction not in {"higher", "lower"}:

@@ -52,7 +52,7 @@ class Trial:
     """One configuration that was tried.
 
     score: as the engine holds it; none for a trial that has not finished. symptoms: A, C, G, W. origin: the trial that
-    it changes, where isorun proposed it.
+    it changes, where isorun proposed it; chance: the probability to improve that was foretold then.
     """
 
     number: int
@@ -65,6 +65,7 @@ class Trial:
     why_failed: str = ""
     proposed_by: str = ""
     origin: int | None = None
+    chance: float | None = None
 
     @property
     def configuration(self) -> Configuration:
@@ -93,6 +94,13 @@ class Search:
     trials: tuple[Trial, ...]
     noise: float = 0.0
     noise_from: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        """The noise of a prior is that of accuracies as shares of one: of a loss or a percentage it says nothing."""
+        shares = self.direction == "higher" and all(0 <= trial.score <= 1 for trial in self.scored if trial.score)
+        if self.noise_from == "the prior" and not shares:
+            object.__setattr__(self, "noise", 0.0)
+            object.__setattr__(self, "noise_from", "")
 
     def gain(self, trial: Trial) -> float:
         """The score, so that more is better."""
@@ -135,15 +143,16 @@ def is_offered(name: str) -> bool:
 
 
 def with_kept(trials: Iterable[Trial], space: Iterable[Parameter]) -> tuple[Trial, ...]:
-    """The trials, where one that was never asked for an offered parameter has it as it was: kept.
+    """The trials, where one from before isorun came to the search has all that is offered as it was: kept.
 
-    So trials from before isorun came to the search can be changed, too, and equal ones are known to be equal.
+    So it can be changed there, too. A trial that was offered something lacks the rest because it does not apply to it.
     """
     kept = {one.name: KEEP for one in space if is_offered(one.name) and one.holds(KEEP)}
-    if not kept:
-        return tuple(trials)
     return tuple(
-        replace(trial, parameters={**kept, **trial.parameters}) if trial.parameters else trial for trial in trials
+        trial
+        if not kept or not trial.parameters or any(map(is_offered, trial.parameters))
+        else replace(trial, parameters={**kept, **trial.parameters})
+        for trial in trials
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from isorun.analysis.agreements.agreement import RankCorrelation
 from isorun.analysis.agreements.shared_runs import AgreementTable, RankChange, SharedRuns, SupportedDigits
-from isorun.analysis.evidence import Condition
 from isorun.report import UNKNOWN, Column, Table, View, count, fixed, p_value, percentage, significant, whole
 from isorun.report.comparisons import evidence_sentences
 
@@ -15,7 +14,7 @@ __all__ = ["agreement_view"]
 
 def agreement_view(result: AgreementTable) -> View:
     """The weakest agreement, every pair of sides, and the digits that each side supports."""
-    return View(tuple(_verdict(result)), (_orders(result), _digits(result)), tuple(_warnings(result)))
+    return View(tuple(_verdict(result)), (_orders(result), _digits(result)), result.all_conditions)
 
 
 def _verdict(result: AgreementTable) -> Iterator[str]:
@@ -93,14 +92,3 @@ def _side(name: str, digits: SupportedDigits) -> tuple[str, ...]:
         percentage(digits.repeats),
         percentage(digits.repeats_with_one_more),
     )
-
-
-def _warnings(result: AgreementTable) -> Iterator[Condition]:
-    yield from result.conditions
-    for note in result.notes:
-        yield Condition("note", note, "see the data")
-    for shared in result.pairs:
-        if shared.pairs.unmatched:
-            sides = f"{shared.agreement.a} and {shared.agreement.b}"
-            message = f"{count(len(shared.pairs.unmatched), 'run')} of {sides} without a partner, left out"
-            yield Condition("unmatched", message, "see the data", shared.pairs.unmatched[:5])

@@ -11,7 +11,15 @@ from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult, MetricSpread
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.report import UNKNOWN, Column, Table, style_for
-from isorun.report.study_tables import GROUP_COLUMNS, group_cells, has_weak, interval_cell, runs_seen
+from isorun.report.study_tables import (
+    GROUP_COLUMNS,
+    group_cells,
+    has_weak,
+    interval_cell,
+    runs_seen,
+    spread_columns,
+    spread_rows,
+)
 from isorun.study import Selection
 
 __all__ = ["class_tables"]
@@ -34,32 +42,15 @@ def class_tables(result: StudyResult, metric: JudgedMetric) -> Iterator[Table]:
 
 
 def _largest_table(result: StudyResult, metric: JudgedMetric, without_weak: bool) -> Table:
-    style = style_for(metric.scale)
-    columns = (
-        *GROUP_COLUMNS,
-        Column("selection", key=True),
-        Column("class", key=True),
-        Column("max diff", style.difference_sign),
-        Column("sd", style.difference_sign),
-        Column("90 % interval of sd", style.difference_sign),
-        Column("min", style.unit),
-        Column("max", style.unit),
-    )
-    rows = tuple(
-        (
-            *group_cells(group.key),
-            judged.selection.name,
-            *_largest_cells(runs_seen(judged, without_weak).metrics[metric.name], metric),
-        )
-        for group in result.groups
-        for judged in group.selections
-        if judged.every.metrics[metric.name].classes
+    titles = ("class", "max diff", "sd", "90 % interval of sd", "min", "max")
+    rows = spread_rows(
+        result, metric, lambda found: _largest_cells(found, metric), without_weak=without_weak, with_classes=True
     )
     return Table(
         name=f"class-{metric.name}{_suffix(without_weak)}",
         title=f"{metric.name}: the class that varies most{_ending(without_weak)}",
-        columns=columns,
-        rows=rows,
+        columns=(*GROUP_COLUMNS, Column("selection", key=True), *spread_columns(titles, metric)),
+        rows=tuple(rows),
         notes=("sd: standard deviation of this class over runs (n - 1).", *_chance_notes(result, metric, without_weak)),
     )
 

@@ -120,11 +120,11 @@ def power_view(result: PowerResult) -> View:
     return View((result.sentence, *evidence), (table,), result.conditions)
 
 
-def comparison_view(result: Comparison, value: str = "") -> View:
+def comparison_view(result: Comparison) -> View:
     """The verdict with its reason, both sides, and every test with what it asks."""
-    tables = (_sides(result, value), _effects(result), _tests(result))
+    tables = (_sides(result), _effects(result), _tests(result))
     also = Listing("also asked for, by name", tuple(found.sentence for found in result.also.values()))
-    return View(tuple(_verdict(result)), tables, tuple(_warnings(result)), listings=(also,))
+    return View(tuple(_verdict(result)), tables, result.all_conditions, listings=(also,))
 
 
 def _verdict(result: Comparison) -> list[str]:
@@ -144,12 +144,12 @@ def _verdict(result: Comparison) -> list[str]:
     return sentences
 
 
-def _sides(result: Comparison, value: str) -> Table:
+def _sides(result: Comparison) -> Table:
     decimals = decimals_for(max(result.sd_a or 0.0, result.sd_b or 0.0) or abs(result.mean_a) / 1000)
     sides = ((result.a, result.mean_a, result.sd_a), (result.b, result.mean_b, result.sd_b))
     return Table(
         name="sides",
-        title=f"{value or 'results'} of both sides ({_direction(result)})",
+        title=f"{result.metric or 'results'} of both sides ({_direction(result)})",
         columns=(Column("side", key=True), *(Column(title) for title in ("runs", "units", "mean", "sd", "min", "max"))),
         rows=tuple(
             (
@@ -218,10 +218,3 @@ def _spread_test(name: str, outcome: Significance) -> list[tuple[str, str, str, 
 
 def _interval(interval: Interval | None) -> str:
     return UNKNOWN if interval is None else " to ".join(significant(end) for end in interval)
-
-
-def _warnings(result: Comparison) -> list[Condition]:
-    warnings = list(result.conditions)
-    warnings += [Condition("note", note, "see the data") for note in result.notes]
-    warnings += result.decision.conditions
-    return warnings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from isorun.analysis.evidence import Condition, voided
+from isorun.analysis.evidence import voided
 from isorun.analysis.leaderboards.compare_many import PairOutcome
 from isorun.analysis.leaderboards.leaderboard import Leaderboard, Standing
 from isorun.report import UNKNOWN, Column, Table, View, count, fixed, p_value, percentage, significant, whole
@@ -17,13 +17,13 @@ _MANY = 15
 _ALPHA = 0.05
 
 
-def leaderboard_view(board: Leaderboard, value: str) -> View:
+def leaderboard_view(board: Leaderboard) -> View:
     """Who leads and whether that is sure, every approach, and every pair."""
-    return View(tuple(_verdict(board)), (_standings(board, value), _pairs(board)), tuple(_warnings(board)))
+    return View(tuple(_verdict(board)), (_standings(board), _pairs(board)), board.all_conditions)
 
 
 def _verdict(board: Leaderboard) -> Iterator[str]:
-    leading = [standing for standing in board.standings if standing.place.rank == 1]
+    leading = [standing for standing in board.standings if standing.ranked.rank == 1]
     void = voided(board.conditions)
     if void is not None:
         yield f"Nobody is called the best: {void.message}; next: {void.next_step}."
@@ -49,11 +49,11 @@ def _evidence(board: Leaderboard) -> str:
 
 def _first(standing: Standing, board: Leaderboard) -> str:
     """What the interval of the leader's rank supports, and no more."""
-    others = sum(one.place.rank is not None for one in board.standings) - 1
+    others = sum(one.ranked.rank is not None for one in board.standings) - 1
     leads = f"{standing.approach} ranks first by {board.options.statistic}"
     if not others:
         return f"{leads}: no other approach can be ranked."
-    _, high = standing.place.interval or (1, 1 + others)
+    _, high = standing.ranked.interval or (1, 1 + others)
     if high == 1:
         against = "the other one" if others == 1 else f"all {others} others"
         return f"{leads}, and its runs tell it apart from {against} (95 % interval of its rank: 1)."
@@ -78,13 +78,13 @@ def _p(p: float) -> str:
     return p_value(p) if p < 0.001 else f"= {p_value(p)}"
 
 
-def _standings(board: Leaderboard, value: str) -> Table:
+def _standings(board: Leaderboard) -> Table:
     best = f"expected best of {board.options.best_of}"
     statistic = board.options.statistic
     titles = ("rank", "95 % of rank", "runs", "units", "mean", statistic, "95 % interval", "mean rank", best)
     return Table(
         name="standings",
-        title=f"{value} ({board.direction} is better)",
+        title=f"{board.metric} ({board.direction} is better)",
         columns=(Column("approach", key=True), *(Column(title) for title in titles)),
         rows=tuple(_row(standing) for standing in board.standings),
         notes=(
@@ -101,7 +101,7 @@ def _intervals(board: Leaderboard) -> str:
 
 
 def _row(standing: Standing) -> tuple[str, ...]:
-    place = standing.place
+    place = standing.ranked
     ranks = UNKNOWN if place.interval is None else "–".join(str(end) for end in place.interval)
     return (
         standing.approach,
@@ -147,9 +147,3 @@ def _wins(board: Leaderboard, pair: PairOutcome) -> tuple[str, str]:
     found = board.improvements[pair.a, pair.b]
     ends = UNKNOWN if found.ci95 is None else "–".join(percentage(end) for end in found.ci95)
     return percentage(found.estimate), ends
-
-
-def _warnings(board: Leaderboard) -> Iterator[Condition]:
-    yield from board.conditions
-    for note in board.notes:
-        yield Condition("note", note, "see the data")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS, INITIAL_WEIGHTS, IdenticalRuns
 from isorun.analysis.spreads import Spread
-from isorun.analysis.studies.group_result import GroupKey, GroupResult, SelectionResult, SelectionSpread
+from isorun.analysis.studies.group_result import GroupKey, GroupResult, MetricSpread, SelectionResult, SelectionSpread
 from isorun.analysis.studies.selection import FINAL
 from isorun.analysis.studies.study_result import LevelComparison, StudyResult
 from isorun.report import (
@@ -40,6 +40,8 @@ __all__ = [
     "named_rows",
     "run_tables",
     "runs_seen",
+    "spread_columns",
+    "spread_rows",
     "spread_tables",
     "time_tables",
 ]
@@ -92,6 +94,33 @@ def runs_seen(judged: SelectionResult, without_weak: bool) -> SelectionSpread:
     return judged.without_weak if without_weak and judged.without_weak is not None else judged.every
 
 
+def spread_columns(titles: Sequence[str], metric: JudgedMetric) -> Iterator[Column]:
+    """Columns of a spread, each in the unit that its title takes: levels of the metric, differences, or counts."""
+    style = style_for(metric.scale)
+    units = {"n": "", "class": "", "mean": style.unit, "min": style.unit, "max": style.unit}
+    for title in titles:
+        yield Column(title, units.get(title, style.difference_sign), key=title == "class")
+
+
+def spread_rows(
+    result: StudyResult,
+    metric: JudgedMetric,
+    cells: Callable[[MetricSpread], Iterable[str]],
+    *,
+    without_weak: bool,
+    with_classes: bool = False,
+) -> Iterator[tuple[str, ...]]:
+    """A row for each group and selection: what it is, and the cells of what the metric showed there.
+
+    with_classes: only those where the metric has values by class.
+    """
+    for group in result.groups:
+        for judged in group.selections:
+            if judged.every.metrics[metric.name].classes or not with_classes:
+                found = runs_seen(judged, without_weak).metrics[metric.name]
+                yield (*group_cells(group.key), judged.selection.name, *cells(found))
+
+
 def spread_tables(result: StudyResult, metric: JudgedMetric) -> Iterator[Table]:
     """All runs; where some are weak, also the others alone."""
     yield _overall_table(result, metric, without_weak=False)
@@ -100,33 +129,14 @@ def spread_tables(result: StudyResult, metric: JudgedMetric) -> Iterator[Table]:
 
 
 def _overall_table(result: StudyResult, metric: JudgedMetric, *, without_weak: bool) -> Table:
-    style = style_for(metric.scale)
-    columns = (
-        *GROUP_COLUMNS,
-        Column("selection", key=True),
-        Column("n"),
-        Column("mean", style.unit),
-        Column("sd", style.difference_sign),
-        Column("90 % interval of sd", style.difference_sign),
-        Column("max diff", style.difference_sign),
-        Column("min", style.unit),
-        Column("max", style.unit),
-    )
-    rows = tuple(
-        (
-            *group_cells(group.key),
-            judged.selection.name,
-            *_spread_cells(runs_seen(judged, without_weak).metrics[metric.name].overall, metric),
-        )
-        for group in result.groups
-        for judged in group.selections
-    )
+    titles = ("n", "mean", "sd", "90 % interval of sd", "max diff", "min", "max")
+    rows = spread_rows(result, metric, lambda found: _spread_cells(found.overall, metric), without_weak=without_weak)
     ending = ", without weak runs" if without_weak else ""
     return Table(
         name=f"overall-{metric.name}{'-without-weak' if without_weak else ''}",
         title=f"{metric.name}: spread between runs{ending}",
-        columns=columns,
-        rows=rows,
+        columns=(*GROUP_COLUMNS, Column("selection", key=True), *spread_columns(titles, metric)),
+        rows=tuple(rows),
         notes=(_weak_counts(result),) if without_weak else tuple(_overall_notes(result, metric)),
     )
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from isorun.analysis.evidence import Condition
-from isorun.analysis.spreads import GroupSummary
+from isorun.analysis.spreads import GroupSummary, Summaries
 from isorun.report import (
     UNKNOWN,
     Column,
@@ -22,7 +19,6 @@ from isorun.study.cells import GROUP_FACTORS
 
 __all__ = ["summaries_view"]
 
-_FEW = 5
 _NOTE = (
     "sd: standard deviation over runs (n - 1), with its chi-square interval for normal values. IQM: mean of the middle "
     "half. max diff: largest minus smallest run. rel sd: sd over mean; rel max diff: max diff over min. Units: what "
@@ -30,39 +26,34 @@ _NOTE = (
 )
 
 
-def summaries_view(summaries: Sequence[GroupSummary], value: str) -> View:
+def summaries_view(summaries: Summaries) -> View:
     """One row a group; the verdict says which varies most. Factors that all runs of a study share are left out."""
-    table = without_constant_columns(_table(summaries, value), GROUP_FACTORS)
-    return View(tuple(_verdict(summaries, value)), (table,), tuple(_warnings(summaries)))
+    table = without_constant_columns(_table(summaries), GROUP_FACTORS)
+    return View((_verdict(summaries),), (table,), summaries.all_conditions)
 
 
-def _verdict(summaries: Sequence[GroupSummary], value: str) -> list[str]:
+def _verdict(summaries: Summaries) -> str:
+    value = summaries.value
     runs = count(sum(item.n for item in summaries), "run")
     known = [item for item in summaries if item.sd is not None]
     if not known:
-        return [f"{value}: {runs} in {count(len(summaries), 'group')}; no group has two runs, so no spread is known."]
+        return f"{value}: {runs} in {count(len(summaries), 'group')}; no group has two runs, so no spread is known."
     widest = max(known, key=lambda item: item.sd or 0.0)
     decimals = decimals_for(widest.sd or 0.0)
     spread = f"mean {fixed(widest.mean, decimals)} ± {fixed(widest.sd, decimals)} (sd of {widest.n} runs)"
     gap = f"max difference {fixed(widest.max_diff, decimals)}"
     if len(summaries) == 1:
-        return [f"{value}: {spread}, {gap}."]
-    return [f"{value}: {runs} in {len(summaries)} groups; {_name(widest, summaries)} varies most: {spread}, {gap}."]
+        return f"{value}: {spread}, {gap}."
+    return f"{value}: {runs} in {len(summaries)} groups; {summaries.name_of(widest)} varies most: {spread}, {gap}."
 
 
-def _name(item: GroupSummary, among: Sequence[GroupSummary]) -> str:
-    """The labels that tell it from the others."""
-    telling = [label for name, label in item.group.items() if len({other.group[name] for other in among}) > 1]
-    return ", ".join(telling or item.group.values()) or "all runs"
-
-
-def _table(summaries: Sequence[GroupSummary], value: str) -> Table:
+def _table(summaries: Summaries) -> Table:
     keys = tuple(Column(name, key=True) for name in summaries[0].group) or (Column("group", key=True),)
     titles = ("n", "units", "mean", "sd", "90 % interval of sd", "median", "IQM", "min", "max", "max diff")
     relative = (Column("rel sd", "%"), Column("rel max diff", "%"))
     return Table(
         name="summary",
-        title=f"{value} by group",
+        title=f"{summaries.value} by group",
         columns=(*keys, *(Column(title) for title in titles), *relative),
         rows=tuple(_row(item) for item in summaries),
         notes=(_NOTE,),
@@ -84,17 +75,3 @@ def _row(item: GroupSummary) -> tuple[str, ...]:
         percentage(item.rel_sd),
         percentage(item.rel_max_diff),
     )
-
-
-def _warnings(summaries: Sequence[GroupSummary]) -> list[Condition]:
-    few = [_name(item, summaries) for item in summaries if item.n < _FEW]
-    dropped = sum(item.dropped for item in summaries)
-    own = {warning.message: warning for item in summaries for warning in item.conditions}
-    warnings = list(own.values())
-    if few:
-        message = f"{count(len(few), 'group')} with fewer than {_FEW} runs: the spread is hardly known"
-        warnings.append(Condition("few-runs", message, "make more runs", tuple(few[:5])))
-    if dropped:
-        message = f"{count(dropped, 'value')} not finite, left out as asked"
-        warnings.append(Condition("not-finite", message, "look at these runs: a diverged training is a result, too"))
-    return warnings

@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import abc
 import functools
+import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from isorun.errors import PluginError
+from isorun.errors import PluginError, said_by
 from isorun.study import Sources
 from isorun.study.records import Note, Series
 
 if TYPE_CHECKING:
     from isorun.sources.lines import LineMetrics
 
-__all__ = ["AbstractSource", "Found", "Reading", "describe", "installed_source", "merged"]
+__all__ = ["AbstractSource", "Found", "Reading", "describe", "finished", "installed_source", "merged"]
 
 EXAMPLE_LENGTH = 60
+_Asked = ParamSpec("_Asked")
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class AbstractSource(abc.ABC):
     - Every metric has a series and an origin; `results` holds those that the source knows to be final.
     - Memory is bounded, however much the run prints; the same lines give the same metrics.
     - Files that the run did not write (last changed before `since_unix`) are not read.
+    - Of a run that was killed, what it left in the middle of a line is not read: `12.` may be half of 12.5. Of one that
+      ended well (`whole`) the last line counts, whether or not it has an end.
     """
 
     def __init__(self, sources: Sources, settings: tuple[str, ...] = ()) -> None:
@@ -66,8 +72,19 @@ class AbstractSource(abc.ABC):
         """Take in one line of output, without its end. seconds: since the run began."""
 
     @abc.abstractmethod
-    def finish(self, working_folder: Path, since_unix: float) -> Found:
-        """All metrics of the run. since_unix: the wall clock at its start."""
+    def finish(self, working_folder: Path, since_unix: float, *, whole: bool = False) -> Found:
+        """All metrics of the run. since_unix: the wall clock at its start. whole: whether it ended well by itself.
+
+        A source that has no use for `whole` may leave it out of its own `finish`, and is then not told.
+        """
+
+
+def finished(source: AbstractSource, working_folder: Path, since_unix: float, *, whole: bool) -> Found:
+    """What the source found; whether the run is whole is told to those that take the word."""
+    taken = inspect.signature(source.finish).parameters
+    if "whole" in taken or any(one.kind is one.VAR_KEYWORD for one in taken.values()):
+        return source.finish(working_folder, since_unix, whole=whole)
+    return source.finish(working_folder, since_unix)
 
 
 def installed_source(name: str) -> type[AbstractSource]:
@@ -127,7 +144,17 @@ def _row(found: Found, name: str) -> tuple[str, str, str, str, str]:
     span = f"{values[0]:.6g}" if len(values) == 1 else f"{values[0]:.6g} .. {values[-1]:.6g}"
     final = " (final)" if name in found.results else ""
     example = _shortened(" ".join(found.examples.get(name, "").split()))
-    return (name, str(len(values)), span + final, found.origins.get(name, ""), example)
+    origin = found.origins.get(name, "")
+    is_made = _is_made_up(name, found.examples.get(name, ""))
+    return (name, str(len(values)), span + final, f"{origin}, isorun's name" if is_made else origin, example)
+
+
+def _is_made_up(name: str, line: str) -> bool:
+    """Whether the line has the last words of a name but not the name: isorun put it together (eval_acc)."""
+    printed = re.sub(r"[\s_-]+", "_", line.lower())
+    parts = name.lower().split("_")
+    ends = ("_".join(parts[start:]) for start in range(1, len(parts)))
+    return "_".join(parts) not in printed and any(end and end in printed for end in ends)
 
 
 def _shortened(text: str) -> str:
@@ -170,10 +197,13 @@ class Reading:
         """What lines gave since the last call, as one row: `t`, `step` and `values`; empty where nothing came."""
         return self._lines.latest() if self._lines else {}
 
-    def finish(self, working_folder: Path, since_unix: float) -> tuple[Found, Found]:
-        """What was found in files and by other distributions' sources, which wins, and what in the lines of output."""
-        written = [source.finish(working_folder, since_unix) for source in self._files]
-        written += [source.finish(working_folder, since_unix) for source in self._installed]
+    def finish(self, working_folder: Path, since_unix: float, *, whole: bool = False) -> tuple[Found, Found]:
+        """What was found in files and by other distributions' sources, which wins, and what in the lines of output.
+
+        whole: the run ended well by itself, so that nothing it wrote is half of something.
+        """
+        written = [source.finish(working_folder, since_unix, whole=whole) for source in self._files]
+        written += [source.finish(working_folder, since_unix, whole=whole) for source in self._installed]
         return merged(*written), self._lines.finish() if self._lines else Found()
 
 
@@ -191,32 +221,25 @@ class _Guarded:
     def __init__(self, name: str, sources: Sources, settings: tuple[str, ...]) -> None:
         self._name = name
         self._failure = ""
-        self._source: AbstractSource | None = None
-        kind = installed_source(name)
-        try:
-            self._source = kind(sources, settings)
-        except Exception as error:  # whatever another distribution may raise
-            self._fail(error)
+        self._source: AbstractSource | None = self._asked(installed_source(name), sources, settings)
 
     def feed(self, line: str, seconds: float) -> None:
-        if self._source is None:
-            return
-        try:
-            self._source.feed(line, seconds)
-        except Exception as error:  # whatever another distribution may raise
-            self._fail(error)
+        if self._source is not None:
+            self._asked(self._source.feed, line, seconds)
 
-    def finish(self, working_folder: Path, since_unix: float) -> Found:
-        try:
-            found = self._source.finish(working_folder, since_unix) if self._source else Found()
-        except Exception as error:  # whatever another distribution may raise
-            self._fail(error)
-        if not self._failure:
+    def finish(self, working_folder: Path, since_unix: float, *, whole: bool) -> Found:
+        source = self._source
+        found = None if source is None else self._asked(finished, source, working_folder, since_unix, whole=whole)
+        if found is not None:
             return found
-        return Found(
-            notes=(Note("source-failed", f"the source {self._name!r} failed and was not used: {self._failure}"),)
-        )
+        why = self._failure or "it gave nothing"
+        return Found(notes=(Note("source-failed", f"the source {self._name!r} failed and was not used: {why}"),))
 
-    def _fail(self, error: Exception) -> None:
-        self._failure = f"{type(error).__name__}: {error}"
-        self._source = None
+    def _asked(self, ask: Callable[_Asked, _Answer], *words: _Asked.args, **named: _Asked.kwargs) -> _Answer | None:
+        """What it answers; whatever it raises is kept for a note, and ends its part."""
+        try:
+            return ask(*words, **named)
+        except Exception as error:  # another distribution may raise anything
+            self._failure = said_by(error)
+            self._source = None
+            return None

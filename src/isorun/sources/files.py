@@ -31,31 +31,41 @@ class DataFiles(AbstractSource):
     that was last changed before the run began belongs to another run: it is left out, and a note says so.
     """
 
-    def finish(self, working_folder: Path, since_unix: float) -> Found:
+    def finish(self, working_folder: Path, since_unix: float, *, whole: bool = False) -> Found:
         """The metrics in all of them."""
-        return merged(*(_read_pattern(pattern, working_folder, since_unix) for pattern in self.sources.files))
+        run = _Run(working_folder, since_unix, whole)
+        return merged(*(_read_pattern(pattern, run) for pattern in self.sources.files))
 
 
 class EventFiles(AbstractSource):
     """The TensorBoard folders that the study names, as far as they were written since the run began."""
 
-    def finish(self, working_folder: Path, since_unix: float) -> Found:
-        """The scalars in all of them."""
+    def finish(self, working_folder: Path, since_unix: float, *, whole: bool = False) -> Found:  # noqa: ARG002
+        """The scalars in all of them. A record says itself whether it is whole."""
         return merged(*(_read_folders(pattern, working_folder, since_unix) for pattern in self.sources.tensorboard))
 
 
-def _read_pattern(pattern: str, folder: Path, since: float) -> Found:
-    paths = [path for path in _matches(pattern, folder) if path.is_file()]
-    fresh = [path for path in paths if _is_fresh(path, since)]
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Where a run worked, since when, and whether it ended well by itself."""
+
+    folder: Path
+    since: float
+    whole: bool
+
+
+def _read_pattern(pattern: str, run: _Run) -> Found:
+    paths = [path for path in _matches(pattern, run.folder) if path.is_file()]
+    fresh = [path for path in paths if _is_fresh(path, run.since)]
     if not fresh:
         return Found(notes=(_nothing_note("files", pattern, paths),))
-    parts = [_read_one(path, folder, since) for path in fresh]
-    return merged(*(_told_apart(parts, fresh, folder) if len(parts) > 1 else parts))
+    parts = [_read_one(path, run) for path in fresh]
+    return merged(*(_told_apart(parts, fresh, run.folder) if len(parts) > 1 else parts))
 
 
-def _read_one(path: Path, folder: Path, since: float) -> Found:
-    modified = path.stat().st_mtime if path.exists() else since
-    return read_data_file(path, _shown(path, folder), FileTimes(since, modified))
+def _read_one(path: Path, run: _Run) -> Found:
+    modified = path.stat().st_mtime if path.exists() else run.since
+    return read_data_file(path, _shown(path, run.folder), FileTimes(run.since, modified), whole=run.whole)
 
 
 def _read_folders(pattern: str, folder: Path, since: float) -> Found:
@@ -136,8 +146,11 @@ _TABLE_SUFFIXES = frozenset([".csv", ".tsv"])
 _LINES_SUFFIXES = frozenset([".jsonl", ".ndjson"])
 
 
-def read_data_file(path: Path, shown: str, times: FileTimes) -> Found:
-    """The metrics in a file. shown: its name as the user knows it, for origins and notes."""
+def read_data_file(path: Path, shown: str, times: FileTimes, *, whole: bool = False) -> Found:
+    """The metrics in a file. shown: its name as the user knows it, for origins and notes.
+
+    whole: whoever wrote it ended well, so that a last line without an end is not half of one.
+    """
     try:
         if path.stat().st_size > LARGEST_FILE:
             return _noted("files.too-large", f"{shown} is larger than {LARGEST_FILE // 2**20} MiB; not read")
@@ -146,12 +159,12 @@ def read_data_file(path: Path, shown: str, times: FileTimes) -> Found:
         return _noted("files.unreadable", f"{shown} cannot be read: {error.strerror or error}")
     if not text.strip():
         return _noted("files.empty", f"{shown} is empty")
-    return _read_text(text, path.suffix.lower(), shown, times)
+    return _read_text(text, path.suffix.lower(), shown, times, whole=whole)
 
 
-def _read_text(text: str, suffix: str, shown: str, times: FileTimes) -> Found:
+def _read_text(text: str, suffix: str, shown: str, times: FileTimes, *, whole: bool) -> Found:
     if suffix in _TABLE_SUFFIXES or (suffix not in _LINES_SUFFIXES and text.lstrip()[0] not in "{["):
-        return _read_table(text, shown, times)
+        return _read_table(text, shown, times, whole=whole)
     if suffix not in _LINES_SUFFIXES:
         try:
             return _read_json(json.loads(text), shown, times)
@@ -192,6 +205,7 @@ def _add_objects(columns: Columns, items: list[Any], shown: str) -> list[Note]:
 
 
 def _read_json_lines(text: str, shown: str, times: FileTimes) -> Found:
+    # An object that is not whole lacks its last brace: the end of a line says nothing more.
     columns = Columns(shown, times)
     bad: list[tuple[int, str]] = []
     lines = text.split("\n")
@@ -217,9 +231,9 @@ def _bad_lines_note(bad: list[tuple[int, str]], shown: str) -> list[Note]:
     return [Note("files.bad-line", f"{shown}, line {line}: {reason}; {len(bad)} such lines left out")]
 
 
-def _read_table(text: str, shown: str, times: FileTimes) -> Found:
+def _read_table(text: str, shown: str, times: FileTimes, *, whole: bool) -> Found:
     lines = text.replace("\0", "").splitlines(keepends=True)
-    torn = [] if len(lines) < 2 or lines[-1].endswith(("\n", "\r")) else [lines.pop()]
+    torn = [] if whole or len(lines) < 2 or lines[-1].endswith(("\n", "\r")) else [lines.pop()]
     rows = csv.reader(lines, delimiter=_delimiter(text))
     columns = Columns(shown, times)
     notes: list[Note] = []
@@ -236,7 +250,7 @@ def _read_table(text: str, shown: str, times: FileTimes) -> Found:
 
 
 def _torn_note(line: str, shown: str) -> Note:
-    """Whoever was killed while it wrote 0.25 has left 0.2: only the end of a line says that it is whole."""
+    """Whoever was killed while it wrote 0.25 has left 0.2: only the end of a line says then that it is whole."""
     return Note("files.torn", f"{shown} ends in the middle of a line ({line[:40]!r}), which is not read: end it")
 
 

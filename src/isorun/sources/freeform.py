@@ -16,6 +16,9 @@ words or numbers between the name and the value, are tried first:
 Accuracy of the network on the 10000 test images: 54 %     test_accuracy
 Accuracy for class: plane is 55.4 %                        accuracy[plane]
 8.0 perplexity estimate based on a held-out corpus         perplexity
+
+What surrounds a message in a log line (colours, cursor movements, dates, levels, the names of loggers) is taken off
+first, and lines that tell what was set are known by their words.
 """
 
 from __future__ import annotations
@@ -35,9 +38,9 @@ from isorun.sources.rows import (
     UNCLEAR_COMMA,
     VOCABULARY,
     LeftOut,
+    MetricValue,
     Row,
     Span,
-    Value,
     count_of,
     fraction_of,
     has_split,
@@ -52,7 +55,19 @@ from isorun.sources.rows import (
     written_number,
 )
 
-__all__ = ["Label", "Role", "label_of", "may_be_a_sentence", "read_sentence", "read_text"]
+__all__ = [
+    "Label",
+    "Role",
+    "is_about_settings",
+    "is_an_aim",
+    "label_of",
+    "lists_settings",
+    "may_be_a_sentence",
+    "message_of",
+    "plain",
+    "read_sentence",
+    "read_text",
+]
 
 _EPOCH = re.compile(r"(?:^|[^a-z])(?:epoch|ep)(?:\s*\([a-z]+\))?[\s:=#\[('\"]*$")
 _EPOCHS = re.compile(r"(?:^|[^a-z])epochs?\s*:?\s*$")
@@ -302,7 +317,7 @@ class _Reader:
         self._add(label, value, label.form + ("%" if is_percent else ""), fraction=is_percent)
 
     def _add(self, label: Label, value: float, form: str, *, fraction: bool) -> None:
-        found = Value(self._prefixed(label.name), value, form, fraction)
+        found = MetricValue(self._prefixed(label.name), value, form, fraction)
         if label.role is Role.METRIC:
             self._row.values.append(found)
             self._last_was_value = True
@@ -323,11 +338,11 @@ class _Reader:
         elif lone := _LEADING_STEP.match(self._line):
             self._row.step, self._row.places[STEP] = float(lone[1].replace(",", "")), lone.span(1)
 
-    def _averaged(self, index: int, value: Value) -> Value:
+    def _averaged(self, index: int, value: MetricValue) -> MetricValue:
         if index not in self._averages:
             return value
         average, self._row.places[value.name] = self._averages[index]
-        return Value(value.name, average, "name: value (average)", value.fraction)
+        return MetricValue(value.name, average, "name: value (average)", value.fraction)
 
 
 def _says_final(lowered: str) -> bool:
@@ -375,4 +390,80 @@ def read_sentence(line: str) -> Row | None:
     if value is None or is_a_code:
         return None
     is_percent = "%" in found["value"]
-    return Row([Value(name, value, "sentence" + ("%" if is_percent else ""), is_percent)], final="test" in name)
+    return Row([MetricValue(name, value, "sentence" + ("%" if is_percent else ""), is_percent)], final="test" in name)
+
+
+# Colours and cursor movements, then titles and links (a text up to its end mark), then single characters.
+_CONTROL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+_LEVEL = re.compile(
+    r"""^[^{}=]{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL)\b[\])]*\s*
+        (?:[|:\-]\s*)?
+        (?:\[?[\w.<>]+(?::[\w.<>]+)*\]?(?:\s+[-|]\s+|\]\s*:?\s*|:(?=[A-Za-z_{\[])))?""",
+    re.VERBOSE,
+)
+_ABSL = re.compile(r"^[IWEF]\d{4} [\d:.]+\s+\d+ [\w./-]+:\d+\] ")
+_RANK = re.compile(r"^\s*(?:\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\)|\[(?:rank|default)\s?\d+\]:?)\s*")
+_DATED_LOGGER = re.compile(r"^\[?\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*(?:[-|]\s+)?(?:[\w.]+\s+-\s+)?")
+
+_PREFIX_STARTS = frozenset("[( TDINWECF")
+_DATE_SIGNS = frozenset("-/:.")
+
+
+def plain(line: str) -> str:
+    """The line without colour codes, backspaces and other control characters (tabs stay)."""
+    return line if line.isprintable() else _CONTROL.sub("", line)
+
+
+def message_of(line: str) -> str:
+    """The message of a log line, without date, level, logger, process or rank; other lines as they are."""
+    if not _may_have_a_prefix(line):
+        return line
+    line = _RANK.sub("", line, count=1) if line[:1] in "([" or "pid=" in line[:40] else line
+    if (level := _LEVEL.match(line)) or (level := _ABSL.match(line)) or (level := _DATED_LOGGER.match(line)):
+        return line[level.end() :]
+    return line
+
+
+def _may_have_a_prefix(line: str) -> bool:
+    """Whether the line starts like a date, a time, a bracket or a level; cheap, since it is asked for every line."""
+    first = line[:1]
+    return first in _PREFIX_STARTS or (first.isdigit() and (line[4:5] in _DATE_SIGNS or line[2:3] in _DATE_SIGNS))
+
+
+_SETTINGS = re.compile(r"\s*(?:\w*Namespace|\w*Config|\w*Arguments|args|hparams|params|parameters)\b\s*[:=]?\s*[({]")
+# What was set, or what a training starts from; before it has begun this is no result of it.
+_ABOUT_SETTINGS = re.compile(
+    r"""\s*(?:the\s+|using\s+|run\s+|training\s+|model\s+)?
+        (?:(?:config(?:uration)?|args|arguments|hyper-?\s?param(?:eter)?s|hparams|settings|options|flags)\s*[:=]
+          |(?:loading|loaded|resuming|resumed|restoring|restored)\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_SETTING_KEY = re.compile(
+    r"""['"](?:lr|learning_rate|batch_size|seed|(?:num_|max_|n_)?(?:epochs|steps|iters)|weight_decay|momentum|optimizer
+        |num_workers|dropout|device|hidden_(?:size|dim)|warmup_steps)['"]\s*:""",
+    re.VERBOSE,
+)
+_KEYS_AT_LEAST = 2
+_AIM = re.compile(r"(?:target|goal|desired|required)[_\- ]", re.IGNORECASE)
+_SET = re.compile(r"=(?:True|False|None)\b")
+_SETTINGS_AT_LEAST = 3
+
+
+def lists_settings(line: str) -> bool:
+    """Whether the line prints what was set ("amp=False, augment=False, iou=0.7, save=True"), not what came out."""
+    return bool(_SETTINGS.match(line)) or ("=" in line and len(_SET.findall(line)) >= _SETTINGS_AT_LEAST)
+
+
+def is_about_settings(line: str, row: Row) -> bool:
+    """Whether a line tells what was set or loaded; an object does by two keys that only settings have, or by an aim."""
+    if _ABOUT_SETTINGS.match(message_of(line)):
+        return True
+    keys = len(_SETTING_KEY.findall(line)) if "{" in line else 0
+    return keys >= _KEYS_AT_LEAST or (keys > 0 and any(is_an_aim(value.name) for value in row.values))
+
+
+def is_an_aim(name: str) -> bool:
+    """Whether a name says what is to be reached, which no training gave."""
+    return _AIM.match(name) is not None

@@ -1,8 +1,7 @@
 """Metrics from what a training prints, line by line, while it prints.
 
 A training may print hundreds of megabytes, so that most lines must be turned away after a glance: a line is read
-only if it has a number and a sign or word that could name it. What surrounds a message in a log line (colours, cursor
-movements, dates, levels, the names of loggers) is taken off first.
+only if it has a number and a sign or word that could name it.
 
 Rows of output become series. `Clock` says where in the training the output is: the epoch, else the step, else the pass
 of a progress bar. Epochs win: once the output has named an epoch, steps and bars no longer start a new moment.
@@ -19,17 +18,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isorun.sources import AbstractSource, Found
-from isorun.sources.freeform import may_be_a_sentence, read_sentence, read_text
+from isorun.sources.freeform import (
+    is_about_settings,
+    is_an_aim,
+    lists_settings,
+    may_be_a_sentence,
+    message_of,
+    plain,
+    read_sentence,
+    read_text,
+)
 from isorun.sources.objects import Objects, may_begin_an_object, pieces_of_an_object, read_structured, unwrapped
 from isorun.sources.rows import (
     EPOCH,
     MOST_POINTS,
     UNCLEAR_COMMA,
     LeftOut,
+    MetricValue,
     Row,
     SeenPoints,
     Template,
-    Value,
     has_split,
     is_metric,
     line_shape,
@@ -48,8 +56,6 @@ __all__ = [
     "Clock",
     "LineMetrics",
     "Timeline",
-    "message_of",
-    "plain",
     "scan_text",
 ]
 
@@ -64,25 +70,8 @@ _WORDS = (
     "loss", "acc", "epoch", "error", "score", "│", "step", "iter", "f1", "auc", "reward", "mse", "mae", "iou", "bleu",
     "recall", "precision", "perplex", "dice",
 )  # fmt: skip
-_SETTINGS = re.compile(r"\s*(?:\w*Namespace|\w*Config|\w*Arguments|args|hparams|params|parameters)\b\s*[:=]?\s*[({]")
-# What was set, or what a training starts from; before it has begun this is no result of it.
-_ABOUT_SETTINGS = re.compile(
-    r"""\s*(?:the\s+|using\s+|run\s+|training\s+|model\s+)?
-        (?:(?:config(?:uration)?|args|arguments|hyper-?\s?param(?:eter)?s|hparams|settings|options|flags)\s*[:=]
-          |(?:loading|loaded|resuming|resumed|restoring|restored)\b)""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_SETTING_KEY = re.compile(
-    r"""['"](?:lr|learning_rate|batch_size|seed|(?:num_|max_|n_)?(?:epochs|steps|iters)|weight_decay|momentum|optimizer
-        |num_workers|dropout|device|hidden_(?:size|dim)|warmup_steps)['"]\s*:""",
-    re.VERBOSE,
-)
-_KEYS_AT_LEAST = 2
-_AIM = re.compile(r"(?:target|goal|desired|required)[_\- ]", re.IGNORECASE)
 _BESIDE_SETTINGS = "printed among settings before the training began"
 MOST_HELD = 20
-_SET = re.compile(r"=(?:True|False|None)\b")
-_SETTINGS_AT_LEAST = 3
 
 
 class LineMetrics(AbstractSource):
@@ -167,8 +156,14 @@ class LineMetrics(AbstractSource):
             if shape and len(line) <= LONGEST_TEMPLATE and _DIGIT.search(line):
                 self._learn(line, shape, None)
 
-    def finish(self, working_folder: Path | None = None, since_unix: float = 0.0) -> Found:  # noqa: ARG002 - no files
-        """All metrics of the run."""
+    def finish(
+        self,
+        working_folder: Path | None = None,  # noqa: ARG002 - nothing here is read from files
+        since_unix: float = 0.0,  # noqa: ARG002
+        *,
+        whole: bool = False,  # noqa: ARG002
+    ) -> Found:
+        """All metrics of the run. A last line that may be half of one was never fed."""
         said = () if self._patterns is None else self._patterns.notes()
         if not self._timeline.has_begun:  # a line of settings and results may be all that is printed
             for row, seconds, line in self._held:
@@ -213,9 +208,9 @@ class LineMetrics(AbstractSource):
 
     def _holds_back(self, row: Row, seconds: float, line: str) -> bool:
         """Whether a row is one of settings: it counts only if the output has nothing else, what is aimed at never."""
-        if not row.values or row.has_clock or self._timeline.has_begun or not _is_about_settings(line, row):
+        if not row.values or row.has_clock or self._timeline.has_begun or not is_about_settings(line, row):
             return False
-        row.values = [value for value in row.values if is_metric(value.name) and not _AIM.match(value.name)]
+        row.values = [value for value in row.values if is_metric(value.name) and not is_an_aim(value.name)]
         row.by_value = True  # the same line within the training says what came out
         if len(self._held) < MOST_HELD:
             self._held.append((row, seconds, line))
@@ -238,7 +233,7 @@ class LineMetrics(AbstractSource):
         line = unwrapped(self._shortened(line))
         if left_out := pieces_of_an_object(line):
             return Row(left_out=left_out)
-        if _SETTINGS.match(line) or _lists_settings(line):
+        if lists_settings(line):
             return None
         if ":\tlearn: " in line and (row := read_catboost(line)) is not None:
             return row
@@ -321,19 +316,6 @@ def scan_text(text: str, sources: Sources | None = None) -> Found:
     return metrics.finish()
 
 
-def _lists_settings(line: str) -> bool:
-    """Whether the line prints what was set ("amp=False, augment=False, iou=0.7, save=True"), not what came out."""
-    return "=" in line and len(_SET.findall(line)) >= _SETTINGS_AT_LEAST
-
-
-def _is_about_settings(line: str, row: Row) -> bool:
-    """Whether a line tells what was set or loaded; an object does by two keys that only settings have, or by an aim."""
-    if _ABOUT_SETTINGS.match(message_of(line)):
-        return True
-    keys = len(_SETTING_KEY.findall(line)) if "{" in line else 0
-    return keys >= _KEYS_AT_LEAST or (keys > 0 and any(_AIM.match(value.name) for value in row.values))
-
-
 def _is_promising(line: str) -> bool:
     if _DIGIT.search(line) is None:
         lowered = line.lower()
@@ -342,45 +324,6 @@ def _is_promising(line: str) -> bool:
         return True
     lowered = line.lower()
     return any(word in lowered for word in _WORDS)
-
-
-# Colours and cursor movements, then titles and links (a text up to its end mark), then single characters.
-_CONTROL = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
-)
-_LEVEL = re.compile(
-    r"""^[^{}=]{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|FATAL)\b[\])]*\s*
-        (?:[|:\-]\s*)?
-        (?:\[?[\w.<>]+(?::[\w.<>]+)*\]?(?:\s+[-|]\s+|\]\s*:?\s*|:(?=[A-Za-z_{\[])))?""",
-    re.VERBOSE,
-)
-_ABSL = re.compile(r"^[IWEF]\d{4} [\d:.]+\s+\d+ [\w./-]+:\d+\] ")
-_RANK = re.compile(r"^\s*(?:\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\)|\[(?:rank|default)\s?\d+\]:?)\s*")
-_DATED_LOGGER = re.compile(r"^\[?\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*(?:[-|]\s+)?(?:[\w.]+\s+-\s+)?")
-
-_PREFIX_STARTS = frozenset("[( TDINWECF")
-_DATE_SIGNS = frozenset("-/:.")
-
-
-def plain(line: str) -> str:
-    """The line without colour codes, backspaces and other control characters (tabs stay)."""
-    return line if line.isprintable() else _CONTROL.sub("", line)
-
-
-def message_of(line: str) -> str:
-    """The message of a log line, without date, level, logger, process or rank; other lines as they are."""
-    if not _may_have_a_prefix(line):
-        return line
-    line = _RANK.sub("", line, count=1) if line[:1] in "([" or "pid=" in line[:40] else line
-    if (level := _LEVEL.match(line)) or (level := _ABSL.match(line)) or (level := _DATED_LOGGER.match(line)):
-        return line[level.end() :]
-    return line
-
-
-def _may_have_a_prefix(line: str) -> bool:
-    """Whether the line starts like a date, a time, a bracket or a level; cheap, since it is asked for every line."""
-    first = line[:1]
-    return first in _PREFIX_STARTS or (first.isdigit() and (line[4:5] in _DATE_SIGNS or line[2:3] in _DATE_SIGNS))
 
 
 MOST_METRICS = 1_000
@@ -512,7 +455,7 @@ class Timeline:
             clock.moment += 1
         return clock.moment, now
 
-    def _points_of(self, name: str, value: Value, row: Row, line: str, source: str) -> SeenPoints | None:
+    def _points_of(self, name: str, value: MetricValue, row: Row, line: str, source: str) -> SeenPoints | None:
         """New points for a name, also in place of what was found by itself before the user's pattern did."""
         known = self._points.get(name)
         if known is not None and known.by_user:
@@ -531,7 +474,7 @@ class Timeline:
         after_the_last_epoch = points.last_row > self._last_clock_row
         return after_the_last_epoch and (points.final or len(points.values) == 1)
 
-    def _remember_not_taken(self, value: Value, line: str) -> None:
+    def _remember_not_taken(self, value: MetricValue, line: str) -> None:
         """Whole numbers in passing are counts and settings, not worth a note."""
         if len(self._not_taken) < MOST_NAMES_IN_NOTE and not value.value.is_integer():
             self._not_taken.setdefault(value.name, " ".join(line.split())[:80])

@@ -18,8 +18,8 @@ from isorun.sources.rows import (
     STEP,
     UNCLEAR_COMMA,
     LeftOut,
+    MetricValue,
     Row,
-    Value,
     has_unclear_comma,
     is_metric,
     is_never,
@@ -261,9 +261,9 @@ def _row(pairs: Iterable[tuple[str, Any]], form: str) -> Row:
         elif last_part in STEP_KEYS:
             row.step = number
         elif is_metric(key):
-            row.values.append(Value(key, number, form))
+            row.values.append(MetricValue(key, number, form))
         elif not is_never(key):
-            row.doubtful.append(Value(key, number, form))
+            row.doubtful.append(MetricValue(key, number, form))
     if holds_text and not row.values:
         row.epoch = row.step = None  # the settings of a training, which may well say "steps": 1000
     row.final = any("test" in value.name.lower() or "final" in value.name.lower() for value in row.values)

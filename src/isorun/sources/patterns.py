@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from isorun.errors import StudyError
-from isorun.sources.rows import Row, Value, read_number
+from isorun.sources.rows import MetricValue, Row, read_number
 from isorun.study.records import Note
 
 __all__ = ["Patterns", "has_nested_repeat"]
@@ -136,7 +136,7 @@ def _take(match: re.Match[str], row: Row, pattern: _Pattern) -> None:
         elif name == "step":
             row.step = number
         else:
-            row.values.append(Value(name, number, "group", "%" in text or "/" in text))
+            row.values.append(MetricValue(name, number, "group", "%" in text or "/" in text))
 
 
 _UNIT = re.compile(

@@ -36,11 +36,11 @@ __all__ = [
     "UNCLEAR_COMMA",
     "VOCABULARY",
     "LeftOut",
+    "MetricValue",
     "Row",
     "SeenPoints",
     "Span",
     "Template",
-    "Value",
     "count_of",
     "fraction_of",
     "has_split",
@@ -258,7 +258,7 @@ COUNT: Final = "\ncount"
 TOTAL: Final = "\ntotal"
 
 
-class Value(NamedTuple):
+class MetricValue(NamedTuple):
     """One named value. form: how it was written ("name: value"). fraction: whether the text said % or count/total."""
 
     name: str
@@ -289,8 +289,8 @@ class Row:
     by_value: what was taken depends on more than the shape of the line.
     """
 
-    values: list[Value] = field(default_factory=list)
-    doubtful: list[Value] = field(default_factory=list)
+    values: list[MetricValue] = field(default_factory=list)
+    doubtful: list[MetricValue] = field(default_factory=list)
     epoch: float | None = None
     step: float | None = None
     count: int = 0
@@ -359,7 +359,7 @@ def line_shape(line: str) -> bytes:
 class Template:
     """How lines of one shape are read. names: digits that are part of names, which other lines must share."""
 
-    values: tuple[tuple[Value, Span], ...]
+    values: tuple[tuple[MetricValue, Span], ...]
     clock: tuple[tuple[str, Span], ...]
     names: tuple[tuple[Span, str], ...]
     filled: Row
@@ -401,7 +401,7 @@ class Template:
             else:
                 row.total = int(number)
         row.values = [
-            Value(name, fraction_of(line[start:end]) if fraction else float(line[start:end]), form, fraction)
+            MetricValue(name, fraction_of(line[start:end]) if fraction else float(line[start:end]), form, fraction)
             for (name, _, form, fraction), (start, end) in self.values
         ]
         return row

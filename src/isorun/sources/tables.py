@@ -21,8 +21,8 @@ from isorun.sources.rows import (
     SPLITS,
     UNCLEAR_COMMA,
     LeftOut,
+    MetricValue,
     Row,
-    Value,
     has_unclear_comma,
     is_metric,
     is_never,
@@ -167,7 +167,7 @@ class Tables:
         names, self._classes = self._classes, []
         numbers = {name: read_number(cell) for name, cell in zip(reversed(names), reversed(cells), strict=False)}
         found = {name: value for name, value in numbers.items() if value is not None and is_metric(name)}
-        return Row([Value(name, value, "table column") for name, value in reversed(found.items())])
+        return Row([MetricValue(name, value, "table column") for name, value in reversed(found.items())])
 
 
 _CLASSES = re.compile(r"^\s*class(?:es)?\s+(?P<names>[^:]*):", re.IGNORECASE)
@@ -245,7 +245,7 @@ def _row_under(heading: _Heading, line: str, table: int) -> Row | None:
             continue
         value = read_number(texts[place].rstrip(":"))
         if value is not None and name and (is_metric(name) or not is_never(name)):
-            row.values.append(Value(f"{prefix}_{name}" if prefix else name, value, "table column"))
+            row.values.append(MetricValue(f"{prefix}_{name}" if prefix else name, value, "table column"))
         elif has_unclear_comma(texts[place]):
             row.left_out.append(LeftOut(f"{prefix}_{name}" if prefix else name, UNCLEAR_COMMA))
     return row
@@ -338,7 +338,7 @@ class _MetricLists:
             return None
         if is_never(cells[0]) and not is_metric(cells[0]):
             return Row(table=True)
-        return Row([Value(cells[0], value, "table of metrics", "%" in cells[1])], final=True)
+        return Row([MetricValue(cells[0], value, "table of metrics", "%" in cells[1])], final=True)
 
     def _report_line(self, line: str) -> Row | None:
         """A line of a classification report: of its rows the accuracy and the averages are metrics of the whole."""
@@ -347,13 +347,13 @@ class _MetricLists:
             return Row(table=True)
         numbers = [number for number in map(read_number, cells) if number is not None]
         if cells[0] == "accuracy" and len(cells) == 3 and len(numbers) == 2:
-            return Row([Value("accuracy", numbers[0], CLASS_REPORT)])
+            return Row([MetricValue("accuracy", numbers[0], CLASS_REPORT)])
         if len(numbers) < len(self._columns):
             self._columns = []
             return None
         if cells[1:2] == ["avg"] and len(cells) == len(self._columns) + 2:
             pairs = zip(self._columns[:-1], numbers, strict=False)
-            return Row([Value(f"{name}_{cells[0]}", value, CLASS_REPORT) for name, value in pairs])
+            return Row([MetricValue(f"{name}_{cells[0]}", value, CLASS_REPORT) for name, value in pairs])
         return Row(table=True)
 
 
@@ -397,7 +397,7 @@ class _SectionedBox:
         box, lines = self._values, " ".join(self._lines)
         self._values, self._lines, self._section = {}, [], ""
         taken = {name: value for name, value in box.items() if not name.startswith("time/") and not is_never(name)}
-        values = [Value(name, value, "boxed table") for name, value in taken.items()]
+        values = [MetricValue(name, value, "boxed table") for name, value in taken.items()]
         return Row(values, step=box.get(_BOX_STEP), lines=lines)
 
 
@@ -421,5 +421,5 @@ def read_catboost(line: str) -> Row | None:
     if found is None:
         return None
     numbers = {part["name"]: read_number(part["value"]) for part in _CATBOOST_VALUE.finditer(found["values"])}
-    values = [Value(name, value, "name: value") for name, value in numbers.items() if value is not None]
+    values = [MetricValue(name, value, "name: value") for name, value in numbers.items() if value is not None]
     return Row(values, step=float(found["round"]))

@@ -6,52 +6,30 @@ with those that the folders of runs still have. Nothing is deleted: what is dama
 
 from __future__ import annotations
 
-import gzip
 import os
-import shutil
 import sqlite3
-import tempfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.errors import StoreBusy, StoreConflict, StoreDamaged, StoreError
+from isorun.errors import StoreBusy, StoreConflict, StoreError
 from isorun.store import PLANS, SEARCHES, STUDIES
 from isorun.store.claims import ByteLocks, Claims, cell_of, claim_names, read_claim
-from isorun.store.content import KnownAttempt, is_known, stored_form
-from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, writing
-from isorun.store.files import Files, FolderDocuments, NotAFile, reported
+from isorun.store.content import KnownAttempt, is_known
+from isorun.store.database import connect, create_database, writing
+from isorun.store.files import Files, FolderDocuments, reported
 from isorun.store.folder import Catalogue, make_key, packed_count, read_key, remember_count
 from isorun.store.inbox import DamagedFile, Inbox, write_batch
-from isorun.store.rows import RecordReader, RecordWriter, Unwritable, is_another_key, remember_key
-from isorun.study.cells import Cell
-from isorun.study.records import RunRecord, RunState, open_envelope, record_digest
+from isorun.store.rows import RecordWriter, Unwritable, is_another_key, remember_key
+from isorun.store.salvage import Damage, from_run_folder, in_run_folders, names_in, opened_copy, salvaged, with_copy
+from isorun.study.records import RunRecord, RunState, record_digest
 
 __all__ = ["Damage", "Repaired", "Verified", "repair", "share", "verify"]
 
-RECORD_FILE: Final = "record.json.gz"
 _WAIT_SECONDS: Final = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """Something that is not as isorun wrote it. run_id: whose record it is, empty where it is no single one's.
-
-    saved: whether its record is whole elsewhere, in the run's folder or in the store itself.
-    """
-
-    where: str
-    what: str
-    run_id: str = ""
-    saved: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {"where": self.where, "what": self.what, "run": self.run_id or None, "saved": self.saved}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +103,20 @@ def verify(folder: Path) -> Verified:
     for item in inbox.read_all() if inbox.folder.is_dir() else ():
         recorded.take(item.record)
     waiting = len(recorded.run_ids)
-    with _opened_copy(folder) as copy:
+    with opened_copy(folder) as copy:
         damage += copy.damage
-        for found in _salvaged(copy.connection):
+        for found in salvaged(copy.connection):
             if isinstance(found, RunRecord):
                 recorded.take(found)
             else:
-                damage.append(_with_copy(folder, found))
+                damage.append(with_copy(folder, found))
         damage += _lost_rows(folder, packed, copy.connection)
         damage += _lost_key(folder, copy.connection, needed=recorded.withheld)
         unreadable = {item.run_id for item in damage if item.run_id}
         damage += () if damage else _refused(inbox, copy.connection)
     arrived = _waiting_now(inbox) - unreadable
     unrecorded, whole = [], recorded.run_ids | arrived
-    for run_id, found in _in_run_folders(folder):
+    for run_id, found in in_run_folders(folder):
         if isinstance(found, Damage):
             damage.append(replace(found, saved=run_id in whole))
             unreadable.add(run_id)
@@ -253,7 +231,7 @@ def repair(folder: Path) -> Repaired:
         rebuilt = _Rebuilding(folder, files)
         rebuilt.fill()
         lost = sorted(set(findings.lost) - rebuilt.run_ids)
-        _remember_attempts(folder, files, {*lost, *_names_in(folder / "runs")} - rebuilt.run_ids)
+        _remember_attempts(folder, files, {*lost, *names_in(folder / "runs")} - rebuilt.run_ids)
         aside += [*rebuilt.aside, str(rebuilt.put_in_place())]
     kept = len(rebuilt.run_ids)
     unnamed = max(packed - kept - len(lost), 0)
@@ -285,7 +263,7 @@ def _remember_the_new_key(folder: Path, files: Files) -> None:
 def _put_into_inbox(folder: Path, run_ids: Iterable[str], files: Files) -> int:
     """Records that only the folders of runs have; the store packs them when it is opened next."""
     inbox = Inbox(folder / "inbox", files)
-    found = [_from_run_folder(folder, run_id) for run_id in run_ids]
+    found = [from_run_folder(folder, run_id) for run_id in run_ids]
     records = [record for record in found if isinstance(record, RunRecord)]
     for record in records:
         files.ensure_inner_folder(inbox.folder)
@@ -296,7 +274,7 @@ def _put_into_inbox(folder: Path, run_ids: Iterable[str], files: Files) -> int:
 def _runs_of_damaged_claims(folder: Path, damage: Iterable[Damage]) -> Iterator[str]:
     """The runs of those cells that have a folder: nothing else tells any more which attempt was the last."""
     claims = {path.name for item in damage if (path := Path(item.where)).parent == folder / "claims"}
-    return (name for name in _names_in(folder / "runs") if name.rpartition("-")[0] in claims)
+    return (name for name in names_in(folder / "runs") if name.rpartition("-")[0] in claims)
 
 
 def _remember_attempts(folder: Path, files: Files, run_ids: Iterable[str]) -> None:
@@ -335,145 +313,11 @@ def _existing(folder: Path) -> Path:
     return folder
 
 
-@dataclass(slots=True)
-class _Copy:
-    """A copy of the database that may be changed while it is read, and what is wrong with the database as a whole."""
-
-    connection: sqlite3.Connection
-    damage: list[Damage] = field(default_factory=list)
-
-
-@contextmanager
-def _opened_copy(folder: Path) -> Iterator[_Copy]:
-    """Copy the database with its journal, look it over, make its indexes anew, and bring it up to date."""
-    with _room_for_a_copy(folder) as place:
-        copy = _copied(folder, place)
-        try:
-            yield copy
-        finally:
-            copy.connection.close()
-
-
-@contextmanager
-def _room_for_a_copy(folder: Path) -> Iterator[Path]:
-    """A new folder in the store's own, or where there is no room in the one for temporary files."""
-    needed = 2 * sum(path.stat().st_size for path in _database_files(folder))  # its indexes may be made anew
-    near = os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > needed
-    at = str(folder) if near else tempfile.gettempdir()
-    if shutil.disk_usage(at).free <= needed:
-        raise StoreError(
-            f"the database of {folder} cannot be copied, and it is looked at only in a copy",
-            found=f"{shutil.disk_usage(at).free:,} bytes free in {at}, and {needed:,} are needed",
-            hint="name a folder on a disk that has room, TMPDIR=/elsewhere, before the same command",
-        )
-    with tempfile.TemporaryDirectory(dir=at, prefix="reading-") as place:
-        yield Path(place)
-
-
-def _database_files(folder: Path) -> list[Path]:
-    return [path for name in ("store.sqlite", "store.sqlite-journal") if (path := folder / name).is_file()]
-
-
-def _copied(folder: Path, place: Path) -> _Copy:
-    database = folder / "store.sqlite"
-    with reported("copying the database", database):
-        if not database.is_file():
-            return _nothing(f"{database}", "there is no such file")
-        for path in _database_files(folder):
-            shutil.copyfile(path, place / path.name)
-    try:
-        connection = connect(place / "store.sqlite")
-    except StoreError as error:
-        return _nothing(str(database), error.found)
-    copy = _Copy(connection)
-    try:
-        look_over(connection, database, thoroughly=True)
-    except StoreError as error:
-        copy.damage.append(Damage(str(database), error.found))
-        _make_indexes_anew(connection)
-    try:
-        if needs_migration(connection, place / "store.sqlite"):
-            migrate(connection, place / "store.sqlite")
-    except StoreError as error:
-        copy.damage.append(Damage(str(database), error.found or error.what))
-    return copy
-
-
-def _nothing(where: str, what: str) -> _Copy:
-    return _Copy(sqlite3.connect(":memory:"), [Damage(where, what)])
-
-
-def _make_indexes_anew(connection: sqlite3.Connection) -> None:
-    """So that what was found through a damaged index can be read; where that fails, rows are read one by one."""
-    try:
-        connection.execute("REINDEX")
-    except sqlite3.Error:
-        return
-
-
-def _salvaged(connection: sqlite3.Connection) -> Iterator[RunRecord | Damage]:
-    """Every record that can be read and is whole, and for every other row of the runs what is wrong with it."""
-    seen: dict[str, list[KnownAttempt]] = {}
-    for row, found in _each_row(connection):
-        if isinstance(found, StoreError):
-            yield Damage(f"row {row} of the runs", found.found or found.what, _run_id_of(connection, row))
-            continue
-        if Cell.from_json(found.cell.to_json()).id != found.cell.id:
-            yield Damage(f"row {row} of the runs", "its cell has another id than its content says", found.run_id)
-            continue
-        known = seen.setdefault(found.cell.id, [])
-        digest = record_digest(found)
-        try:
-            is_known(found, digest, known)
-        except StoreConflict as error:
-            yield Damage(f"row {row} of the runs", f"{error.what}: {error.found}", found.run_id)
-            continue
-        known.append(KnownAttempt(found.attempt, found.state is RunState.FINISHED, digest))
-        yield found
-
-
-def _each_row(connection: sqlite3.Connection) -> Iterator[tuple[int, RunRecord | StoreError]]:
-    """All rows at once, or one by one where a part of the database cannot be read."""
-    try:
-        rows: list[tuple[int, RunRecord | StoreError]] = list(RecordReader(connection).each())
-    except (sqlite3.Error, ValueError):
-        rows = [(row, _one_row(connection, row)) for row in _row_numbers(connection)]
-    yield from rows
-
-
-def _one_row(connection: sqlite3.Connection, row: int) -> RunRecord | StoreError:
-    try:
-        found = list(RecordReader(connection, [row]).each())
-    except (sqlite3.Error, ValueError) as error:
-        return StoreDamaged("it cannot be read", found=str(error))
-    return found[0][1] if found else StoreDamaged("it cannot be read", found="no such row")
-
-
-def _row_numbers(connection: sqlite3.Connection) -> list[int]:
-    """The rows of the runs from both ends as far as they can be read, and every number in between."""
-    found: set[int] = set()
-    for order in ("ASC", "DESC"):
-        try:
-            for (number,) in connection.execute(f"SELECT id FROM runs NOT INDEXED ORDER BY id {order}"):  # noqa: S608
-                found |= {number} if isinstance(number, int) else set()
-        except (sqlite3.Error, UnicodeDecodeError):
-            continue
-    return list(range(min(found), min(max(found), min(found) + 10_000_000) + 1)) if found else []
-
-
-def _run_id_of(connection: sqlite3.Connection, row: int) -> str:
-    try:
-        found = connection.execute("SELECT cell, attempt FROM runs WHERE id = ?", (row,)).fetchone()
-    except sqlite3.Error:
-        return ""
-    return f"{found[0]}-{found[1]}" if found else ""
-
-
 def _damaged_files(folder: Path) -> Iterator[Damage]:
     inbox = Inbox(folder / "inbox", Files())
     for file in _damaged_in(inbox) if inbox.folder.is_dir() else ():
-        yield _with_copy(folder, Damage(str(file.path), file.found, file.path.name.removesuffix(".json")))
-    for name in claim_names(_names_in(folder / "claims")):
+        yield with_copy(folder, Damage(str(file.path), file.found, file.path.name.removesuffix(".json")))
+    for name in claim_names(names_in(folder / "claims")):
         found = read_claim(folder / "claims" / name, Files())
         if isinstance(found, str):
             yield Damage(str(folder / "claims" / name), found)
@@ -501,40 +345,6 @@ def _set_damaged_files_aside(folder: Path, damaged: Iterable[Damage], files: Fil
         yield str(target)
 
 
-def _with_copy(folder: Path, damage: Damage) -> Damage:
-    saved = bool(damage.run_id) and isinstance(_from_run_folder(folder, damage.run_id), RunRecord)
-    return replace(damage, saved=saved)
-
-
-def _from_run_folder(folder: Path, run_id: str) -> RunRecord | Damage | None:
-    """The record that the run's folder keeps; what is wrong with it, or None where it keeps none that we may read."""
-    path = folder / "runs" / run_id / RECORD_FILE
-    try:
-        record = stored_form(open_envelope(Files().read(path)).record)
-    except (NotAFile, IsADirectoryError):
-        return Damage(str(path), "it is no regular file", run_id)
-    except (TypeError, ValueError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        return Damage(str(path), f"the copy of the record is damaged: {error}", run_id)
-    except (OSError, StoreError):
-        return None
-    if record.run_id != run_id:
-        return Damage(str(path), f"the record of run {record.run_id}", run_id)
-    return record
-
-
-def _in_run_folders(folder: Path) -> Iterator[tuple[str, RunRecord | Damage]]:
-    """What the folders of runs keep of their records, in the order of cells and attempts."""
-    places = {name: place for name in _names_in(folder / "runs") if (place := cell_of(name))}
-    for name in sorted(places, key=places.__getitem__):
-        found = _from_run_folder(folder, name)
-        if found is not None:
-            yield name, found
-
-
-def _names_in(folder: Path) -> list[str]:
-    return Files().names(folder) if folder.is_dir() else []
-
-
 class _Rebuilding:
     """A new database beside the damaged one."""
 
@@ -553,13 +363,13 @@ class _Rebuilding:
         create_database(self._path, self._files)
         connection = connect(self._path)
         try:
-            with _opened_copy(self._folder) as copy, writing(connection, self._path):
+            with opened_copy(self._folder) as copy, writing(connection, self._path):
                 writer = RecordWriter(connection)
-                for found in _salvaged(copy.connection):
+                for found in salvaged(copy.connection):
                     if isinstance(found, RunRecord):
                         self._write(writer, found)
                 waiting = _waiting_now(Inbox(self._folder / "inbox", self._files))
-                for run_id, kept in _in_run_folders(self._folder):
+                for run_id, kept in in_run_folders(self._folder):
                     if isinstance(kept, RunRecord) and run_id not in self.run_ids and run_id not in waiting:
                         self.saved += self._write(writer, kept)
                 key = read_key(self._folder, self._files)

@@ -473,30 +473,16 @@ class RecordReader:
         return found
 
 
-# What SQLite and Python say of the content of one record. Trouble of the disk or the file is none of these.
+# What Python and SQLite say of the content of one record. Trouble of the disk or the file is none of these.
+_CONTENT: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _REFUSED: Final = (
     sqlite3.DataError,
     sqlite3.IntegrityError,
     sqlite3.InterfaceError,
     sqlite3.ProgrammingError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
+    *_CONTENT,
 )
-
-_UNREADABLE: Final = (
-    StoreError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    zlib.error,
-)
+_UNREADABLE: Final = (StoreError, zlib.error, *_CONTENT)
 
 
 @contextmanager

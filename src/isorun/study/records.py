@@ -58,6 +58,8 @@ __all__ = [
 ]
 
 RECORD_VERSION: Final = 2
+_KEYS: Final = {"origins": "sources"}
+"""Fields of a record whose key on disk is older than their name."""
 
 if TYPE_CHECKING:
     _Array = array[float]
@@ -213,7 +215,7 @@ class RunRecord:
     results: final values by metric. per_class: final values by metric, then class; per-class values that were logged
     at every epoch are series named "metric[class]". digests: name ("weights.initial", "weights.final", …) to hex.
     environment: {"requested": …, "effective": …}. code: git commit, dirty-diff hash, hash of the script.
-    sources: where each metric came from ("log", "stdout: <pattern>", "file: …", "tensorboard: …").
+    origins: where each metric came from ("log", "stdout: <pattern>", "file: …", "tensorboard: …").
     startup_seconds: of the wall_seconds, those before the training's own work began (interpreter, imports of
     frameworks); None where that is not known. devices: those the run was lent. where: the machine ("host") and the
     folder ("folder") it ran in. watched: what `isorun.watch` saw inside the training, a row an epoch, as plain JSON.
@@ -238,7 +240,7 @@ class RunRecord:
     digests: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, Any] = field(default_factory=dict)
-    sources: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
     seeded: tuple[Seeded, ...] = ()
     notes: tuple[Note, ...] = ()
     log_tail: str = ""
@@ -254,7 +256,7 @@ class RunRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, the same for the same record. Runs that were not watched look as they did before one could."""
-        fields = {name: codec.write(getattr(self, name)) for name, codec in _codecs().items()}
+        fields = {_KEYS.get(name, name): codec.write(getattr(self, name)) for name, codec in _codecs().items()}
         if not self.watched:
             del fields["watched"]
         return {"record": RECORD_VERSION, **fields}
@@ -268,7 +270,11 @@ class RunRecord:
         try:
             version = data["record"]
             _refuse_newer_record(version)
-            read = {name: codec.read(data[name], version) for name, codec in _codecs().items() if name in data}
+            read = {
+                name: codec.read(data[key], version)
+                for name, codec in _codecs().items()
+                if (key := _KEYS.get(name, name)) in data
+            }
             return cls(**read, **apart)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise StoreError(

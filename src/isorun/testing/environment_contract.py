@@ -24,7 +24,7 @@ from isorun import plugins
 from isorun.environments import AbstractEnvironment
 from isorun.errors import ExecutionError
 from isorun.execution import Event, Job
-from isorun.execution.carrying import Place, Workshop, carry_out
+from isorun.execution.carrying import Workbench, Workshop, carry_out
 from isorun.execution.keeper import descendants
 from isorun.study import Environment
 from isorun.study.records import RunRecord, RunState
@@ -90,8 +90,8 @@ class EnvironmentContract:
     def carry_out(self, job: Job, folder: Path, workshop: Workshop) -> RunRecord:
         """The record of the job."""
         (folder / "run").mkdir()
-        place = Place(workshop, tuple(sorted(os.sched_getaffinity(0))))
-        return carry_out(job, folder / "run", place, lambda _event: None)
+        bench = Workbench(workshop, tuple(sorted(os.sched_getaffinity(0))))
+        return carry_out(job, folder / "run", bench, lambda _event: None)
 
     def run(self, folder: Path, script: str, env: Mapping[str, str] | None = None, **fields: Any) -> RunRecord:
         """The record of the script, run in the environment."""
@@ -113,7 +113,7 @@ class EnvironmentContract:
         record = self.run(tmp_path, LOGS, level="fixed-seed", seed=5)
         assert (record.state, record.reason) == (RunState.FINISHED, "")
         assert record.results == {"test_acc": 0.5}
-        assert record.sources == {"acc": "log", "test_acc": "log"}
+        assert record.origins == {"acc": "log", "test_acc": "log"}
         assert "no-worker" not in {note.code for note in record.notes}
 
     def test_what_the_study_and_the_level_set_reaches_the_training(self, tmp_path: Path) -> None:

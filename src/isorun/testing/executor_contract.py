@@ -117,7 +117,7 @@ class ExecutorContract:
         assert record.results == {"test_acc": 0.5}
         assert list(record.series["acc"].values) == [0.25, 0.5]
         assert list(record.series["acc"].steps) == [1.0, 2.0]
-        assert record.sources == {"acc": "log", "test_acc": "log"}
+        assert record.origins == {"acc": "log", "test_acc": "log"}
         assert (record.cell, record.attempt, record.seed_used) == (job.cell, 1, 5)
 
     def test_a_run_that_fails_is_a_record_with_its_reason_and_log(

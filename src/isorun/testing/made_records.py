@@ -68,7 +68,7 @@ def make_record(
         "digests": {"weights.initial": "00ff" * 16, "weights.final": "ab" * 32, "mine": "not hexadecimal"},
         "environment": ENVIRONMENT,
         "code": {"commit": "0" * 40},
-        "sources": {"loss": "log"},
+        "origins": {"loss": "log"},
         "seeded": (Seeded("torch.manual_seed", "0", "train.py:3"),),
         "notes": (Note("code", "A sentence."),),
         "log_tail": "epoch 1\nepoch 2\n",

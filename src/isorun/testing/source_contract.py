@@ -12,6 +12,7 @@ class TestMySource(SourceContract):
 from __future__ import annotations
 
 import abc
+import inspect
 import os
 import threading
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from typing import Final
 
 import pytest
 
-from isorun.sources import AbstractSource, Found
+from isorun.sources import AbstractSource, Found, finished
 
 __all__ = ["SourceContract"]
 
@@ -53,12 +54,12 @@ class SourceContract(abc.ABC):
     def leave(self, folder: Path) -> tuple[Sequence[str], dict[str, float]]:
         """Write into the folder what a run would, and say which lines it prints and the last value of each metric."""
 
-    def read(self, folder: Path, lines: Sequence[str], began: float = _BEGAN) -> Found:
-        """What a new source finds in a run that printed these lines."""
+    def read(self, folder: Path, lines: Sequence[str], began: float = _BEGAN, *, whole: bool = False) -> Found:
+        """What a new source finds in a run that printed these lines. whole: it ended well by itself."""
         source = self.make_source()
         for number, line in enumerate(lines):
             source.feed(line, float(number))
-        return source.finish(folder, began)
+        return finished(source, folder, began, whole=whole)
 
     def lines_of_a_run(self, folder: Path, modified: float = _BEGAN + 10.5) -> tuple[Sequence[str], dict[str, float]]:
         """A run that left its files at the given time."""
@@ -124,6 +125,17 @@ class SourceContract(abc.ABC):
         for name, series in torn.series.items():
             assert list(series.values) == list(whole.series[name].values)[: len(series.values)], name
         assert {name: whole.results.get(name) for name in torn.results} == torn.results
+
+    def test_a_last_line_without_an_end_counts_in_a_run_that_ended_well(self, tmp_path: Path) -> None:
+        """Many programs write none: what they meant to say is there, and leaving it out would be another value."""
+        if "whole" not in inspect.signature(self.make_source().finish).parameters:
+            pytest.skip("this source does not ask whether a run ended well: it leaves out the same in all of them")
+        lines, expected = self.leave(tmp_path)
+        for path in [path for path in tmp_path.rglob("*") if path.is_file()]:
+            data = path.read_bytes()
+            path.write_bytes(data if b"\0" in data else data.rstrip(b"\r\n"))
+        found = self.read(tmp_path, lines, began=0.0, whole=True)
+        assert {name: series.values[-1] for name, series in found.series.items()} == pytest.approx(expected)
 
     def test_a_folder_that_is_gone_is_no_error(self, tmp_path: Path) -> None:
         """A training may remove its own working folder."""

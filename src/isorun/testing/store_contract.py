@@ -40,7 +40,7 @@ _ODD: list[dict[str, Any]] = [
         "reason": "\udce9",
         "digests": {"\udce9": "\udce9", "A": "AB"},
     },
-    {"predictions": (), "digests": {}, "environment": {}, "code": {}, "sources": {}},
+    {"predictions": (), "digests": {}, "environment": {}, "code": {}, "origins": {}},
     {"environment": {"effective": None, "requested": {"list": list(range(100))}, "x": [1]}},
     {"seed_used": 2**200, "exit_code": None, "signal": "SIGKILL"},
     {"watched": ({"step": 1, "epoch": None, "layers": ["a", "\udce9"], "gradient": [0.1, "NaN"], "finite": False}, {})},

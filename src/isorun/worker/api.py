@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from . import recorder
 
 _watching: Any = None
+_followers: list[Callable[[], Any]] = []
 
 __all__ = ["digest", "log", "result", "watch"]
 
@@ -28,6 +29,22 @@ def log(
         current.log(step, epoch=epoch, per_class=per_class, predictions=predictions, **metrics)
     if epoch is not None and _watching is not None:
         _watching.marked(epoch, metrics)
+    if epoch is not None and _followers:
+        _tell_followers(epoch)
+
+
+def follow(follower: Callable[[], Any]) -> None:
+    """Call what this weak reference gives with every epoch that `log` is told, as long as it is there."""
+    _followers.append(follower)
+
+
+def _tell_followers(epoch: Any) -> None:
+    for reference in tuple(_followers):
+        follower = reference()
+        if follower is None:
+            _followers.remove(reference)
+        else:
+            follower(epoch)
 
 
 def result(

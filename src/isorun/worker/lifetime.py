@@ -208,7 +208,7 @@ class Closer:
         from . import fingerprint, usercode
 
         effective = fingerprint.effective_environment(self._script)
-        effective["sources_sha256"] = usercode.sources_digest(self._sources)
+        effective.update(usercode.sources_read(self._sources, self._folder))
         if self._seed_option:
             effective["seed_option"] = self._seed_option
         if self._asked.fixes_kernels:

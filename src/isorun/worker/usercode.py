@@ -26,6 +26,7 @@ _GENERATED_FOLDERS = ("ipykernel_",)
 
 _GIT_SECONDS = 20
 _BLOCK = 1 << 20
+_MOST_VARIABLES = 50
 # Untracked files that are code or settings; checkpoints and logs of the training itself must not change its version.
 _SOURCE_SUFFIXES = frozenset(
     (".py", ".pyi", ".pyx", ".ipynb", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".sh", ".toml", ".yaml", ".yml")
@@ -210,9 +211,38 @@ def hash_of_file(path: Path) -> str:
     return hasher.hexdigest()
 
 
-def sources_digest(paths: Sequence[Path]) -> str:
-    """One hash of the training's own source files, wherever they lie: a changed module is a changed training."""
+def sources_read(paths: Sequence[Path], folder: Path | None) -> dict[str, Any]:
+    """The training's own source files: each with its hash, one hash of all, and the variables that they ask for.
+
+    A changed module is a changed training, wherever it lies: the hash of all knows files by their last name alone.
+    `sources` says which file it was; those below the folder where the training was started are told from there.
+    """
     from hashlib import sha256
 
-    hashes = sorted(f"{path.name} {hash_of_file(path)}" for path in paths if path.is_file())
-    return sha256("\n".join(hashes).encode()).hexdigest() if hashes else ""
+    hashes = {path: hash_of_file(path) for path in paths if path.is_file()}
+    if not hashes:
+        return {"sources_sha256": ""}
+    together = "\n".join(sorted(f"{path.name} {digest}" for path, digest in hashes.items()))
+    asked = {name for path in hashes for name in variables_asked_for(path)}
+    return {
+        "sources_sha256": sha256(together.encode()).hexdigest(),
+        "sources": [{"path": _seen_from(folder, path), "sha256": digest} for path, digest in hashes.items()],
+        **({"variables_read": sorted(asked)[:_MOST_VARIABLES]} if asked else {}),
+    }
+
+
+def variables_asked_for(path: Path) -> set[str]:
+    """The names of variables that a source file asks the system for, as far as they are written out in it."""
+    import re
+
+    with path.open("rb") as file:
+        text = file.read(_BLOCK)
+    if b"environ" not in text and b"getenv" not in text:
+        return set()
+    found = re.findall(rb"""(?:environ|getenv)\s*(?:\.\s*\w+\s*)?[\[(]\s*["']([A-Za-z_]\w*)["']""", text)
+    return {name.decode() for name in found}
+
+
+def _seen_from(folder: Path | None, path: Path) -> str:
+    below = folder is not None and _is_below(str(path), [str(folder)])
+    return os.path.relpath(str(path), str(folder)) if below else str(path)

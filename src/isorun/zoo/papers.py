@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from isorun import plugins
 from isorun.analysis.evidence import Condition
-from isorun.errors import InputError, IsorunError, PluginError, UsageError, known_names
+from isorun.errors import InputError, IsorunError, PluginError, UsageError, foreign_errors, known_names
 from isorun.report import Column, Listing, Table, View
 from isorun.zoo.paper import SCALES, AbstractPaper, Omission, Presentation, Request
 from isorun.zoo.training import DEVICES
@@ -65,10 +66,8 @@ def brought_papers() -> tuple[tuple[AbstractPaper, ...], tuple[IsorunError, ...]
 
 def _checked(name: str, brought: Any) -> AbstractPaper:
     """The paper behind an entry point, or an error that says what it is instead."""
-    try:
+    with foreign_errors(partial(_broken, name), but=()):
         found = brought() if isinstance(brought, type) else brought
-    except Exception as error:  # whatever another distribution may raise
-        raise _broken(name, f"{type(error).__name__}: {error}") from error
     if not isinstance(found, AbstractPaper):
         raise _broken(name, type(found).__name__)
     missing = [told for told in _TOLD if not hasattr(found, told)]

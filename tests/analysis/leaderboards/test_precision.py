@@ -129,7 +129,7 @@ def _repeated(values, runs):
 
 
 def sentence(samples, **more):
-    return leaderboard_view(board(samples, **more), "acc").verdict[0]
+    return leaderboard_view(board(samples, **more)).verdict[0]
 
 
 def test_the_sentence_says_what_the_interval_of_the_first_rank_supports():
@@ -148,7 +148,7 @@ def test_a_board_counts_runs_and_units():
     assert [(one.n, one.units) for one in plain.standings] == [(3, 3), (3, 3)]
     assert [(one.n, one.units) for one in repeated.standings] == [(30, 3), (3, 3)]
     assert repeated.to_json()["approaches"][0]["units"] == 3
-    assert "33 runs of 6 seeds count as 6" in " ".join(leaderboard_view(repeated, "acc").verdict)
+    assert "33 runs of 6 seeds count as 6" in " ".join(leaderboard_view(repeated).verdict)
 
 
 def test_runs_that_are_all_equal_have_no_interval_and_say_why():
@@ -161,4 +161,4 @@ def test_percentile_intervals_stay_to_be_had_on_a_board():
     found = board({"new": [0.9, 0.92, 0.94], "old": [0.8, 0.82, 0.81]}, interval="percentile", repetitions=200)
     assert found.improvements["new", "old"].ci95 == (1.0, 1.0)
     assert found.standings[0].score.repetitions == 200
-    assert "200 bootstrap" in leaderboard_view(found, "acc").tables[0].notes[0]
+    assert "200 bootstrap" in leaderboard_view(found).tables[0].notes[0]

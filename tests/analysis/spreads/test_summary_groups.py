@@ -99,3 +99,18 @@ def test_the_order_of_rows_changes_nothing(runs, random):
 @settings(deadline=None)
 def test_the_interquartile_mean_is_scipys_trimmed_mean(runs):
     assert interquartile_mean(np.array(runs)) == pytest.approx(stats.trim_mean(runs, 0.25), abs=1e-9)
+
+
+def test_what_is_to_be_known_of_all_groups_is_said_once():
+    models = ["a"] * 3 + ["b"] * 6
+    found = summarize(
+        {"model": models, "set": ["x"] * 9, "v": [1.0, 2.0, float("nan"), 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]},
+        value="v",
+        by=("model", "set"),
+        drop_missing=True,
+    )
+    told = {condition.code: condition for condition in found.all_conditions}
+    assert told["few-runs"].message == "1 group with fewer than 5 runs: the spread is hardly known"
+    assert told["few-runs"].groups == ("a",)
+    assert told["not-finite"].message == "1 value not finite, left out as asked"
+    assert len(told) == len(found.all_conditions)

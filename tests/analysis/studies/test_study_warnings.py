@@ -120,6 +120,22 @@ def test_versions_of_the_code_that_differ_are_told(study, records):
     assert "2 versions of the code (script differ)" in warning.message
 
 
+def test_files_that_runs_were_given_and_that_differ_are_told(study, records):
+    def given(digest, commit):
+        told = {"effective": {**ENVIRONMENT["effective"], "sources": [{"path": "t.py", "sha256": "aa"}]}}
+        files = [{"path": "lr.json", "sha256": digest}, {"path": f"{commit}.txt", "sha256": commit}]
+        return {**told, "requested": {"given_files": files}}
+
+    def code(commit):
+        return {"commit": commit, "sources_sha256": "bb"}
+
+    first = [replace(record, environment=given("aa", "1"), code=code("1")) for record in records]
+    same = changed(first, Level.DEFAULT, environment=given("aa", "2"), code=code("2"))
+    assert "code-differs" not in warnings_of(study, same), "the commit around files that are the same"
+    edited = changed(first, Level.DEFAULT, environment=given("bb", "2"), code=code("2"))
+    assert "different versions of lr.json" in warnings_of(study, edited)["code-differs"].message
+
+
 def test_levels_that_were_started_differently_do_not_compare_in_time(study, records):
     fresh = [replace(record, launch="fresh") if record.cell.level is Level.DEFAULT else record for record in records]
     message = warnings_of(study, fresh)["launch-differs"].message
@@ -253,7 +269,7 @@ def test_final_values_in_place_of_those_of_the_epoch_are_told():
 def test_metrics_read_from_the_output_are_shown_with_a_line():
     study = make_study(levels=(Level.DEFAULT,), metrics=DECLARED)
     records = [
-        replace(run, sources={"test_acc": "stdout: name: value"}, log_tail="epoch 3\ntest_acc: 0.5 done\n")
+        replace(run, origins={"test_acc": "stdout: name: value"}, log_tail="epoch 3\ntest_acc: 0.5 done\n")
         for run in with_results([0.5] * 8)
     ]
     assert '"test_acc: 0.5 done"' in warnings_of(study, records)["metric-from-output"].message

@@ -15,6 +15,15 @@ from isorun.report.figures.decision_paths import sequential_path
 from isorun.report.figures.distributions import ecdf, strip
 from isorun.report.figures.effects import ForestRow, forest, paired_change, shares_figure
 from isorun.report.figures.leaderboards import critical_difference, improvement_matrix, performance_profiles
+from isorun.report.figures.searches import (
+    SearchStory,
+    TakenAction,
+    TrialMark,
+    action_gains,
+    progress_by_time,
+    progress_by_trial,
+    symptom_strip,
+)
 
 HOSTILE = "<script>alert('x')</script>&\"$x^2$ \x1b[31m]]>"
 LONG = "resnet50-with-a-name-of-forty-characters"
@@ -88,7 +97,54 @@ def _compared(count, kind="plain", **plan):
     return compare_many(groups(count, 20, kind), **plan)
 
 
+def story(trials, direction="higher", word="slow", **more):
+    generator = np.random.default_rng(trials)
+    states = generator.choice(["finished", "failed", "pruned", "without"], trials, p=[0.7, 0.1, 0.1, 0.1])
+    states[:1], states[1:][-1:] = "finished", "running"
+    marks = tuple(
+        TrialMark(
+            number,
+            float(generator.normal(0.5, 0.1) * (1e6 if number == 3 else 1)) if state == "finished" else None,
+            str(state),
+            10.0 * number + 5,
+            number % 3 == 2,
+            {"convergence": word if number % 2 else "normal", "gradient": "vanishing"} if state == "finished" else {},
+        )
+        for number, state in enumerate(states)
+    )
+    return SearchStory(marks, direction, target=0.9, moments=((trials // 2, f"{word} since {trials // 2}"),), **more)
+
+
+def taken(count, kind="plain"):
+    generator = np.random.default_rng(count)
+    return [
+        TakenAction(
+            number,
+            f"{name} 0.1 → 0.01",
+            0.5,
+            float(generator.normal(0.5, 0.1)) if number % 5 else -1e9,
+            "improved" if number % 3 else "worse",
+        )
+        for number, name in enumerate(names(count, kind))
+    ]
+
+
 EXAMPLES = {
+    "search-1": lambda: progress_by_trial(story(1)),
+    "search-25": lambda: progress_by_trial(story(25)),
+    "search-25-lower": lambda: progress_by_trial(story(25, "lower")),
+    "search-25-time": lambda: progress_by_time(story(25)),
+    "search-1000-time": lambda: progress_by_time(story(1000, "lower")),
+    "search-10000": lambda: progress_by_trial(story(10_000)),
+    "search-hostile": lambda: progress_by_trial(story(12, word=HOSTILE)),
+    "symptoms-1": lambda: symptom_strip(story(1), ("normal",)),
+    "symptoms-40": lambda: symptom_strip(story(40), ("normal",)),
+    "symptoms-10000": lambda: symptom_strip(story(10_000), ("normal",)),
+    "symptoms-hostile": lambda: symptom_strip(story(12, word=HOSTILE), ("normal",)),
+    "actions-1": lambda: action_gains(taken(1), "higher"),
+    "actions-12-long": lambda: action_gains(taken(12, "long"), "lower"),
+    "actions-1000": lambda: action_gains(taken(1000), "higher"),
+    "actions-hostile": lambda: action_gains(taken(3, "hostile"), "higher"),
     "strip-1": lambda: strip(groups(1, 5), "accuracy (%)"),
     "strip-single-run": lambda: strip({"base": [0.5]}),
     "strip-constant": lambda: strip({"base": [2.5] * 5, "new": [2.5] * 3}, "loss"),

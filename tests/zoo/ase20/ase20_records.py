@@ -24,7 +24,7 @@ def record_of(cell, accuracy, *, seconds=1.0, weights=None, classes=None, loss=(
     }
     initial = cell.id if cell.level is Level.DEFAULT else f"seed {cell.seed}"
     digests = {"weights.initial": hexed(initial), "weights.final": hexed(weights or cell.id)}
-    return make_record(cell, series=series, digests=digests, sources=dict.fromkeys(series, "log"))
+    return make_record(cell, series=series, digests=digests, origins=dict.fromkeys(series, "log"))
 
 
 def hexed(text):

@@ -23,7 +23,7 @@ from scipy.special import ndtr
 
 from isorun.analysis import Told
 from isorun.analysis.agreements.agreement import Agreement, agreement
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, noted, some
 from isorun.analysis.evidence.units import Counting, Units, units_of
 from isorun.analysis.measurements import Measurements
 from isorun.analysis.samples import Pairs, finite_sample, higher_is_better
@@ -203,6 +203,12 @@ class AgreementTable(Told):
     notes: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
+    @property
+    def all_conditions(self) -> tuple[Condition, ...]:
+        """What weakens the evidence, what was noticed in the data, and who had no partner."""
+        unmatched = (shared for shared in self.pairs if shared.pairs.unmatched)
+        return (*self.conditions, *noted(self.notes), *map(_unmatched, unmatched))
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
         return {
@@ -217,6 +223,13 @@ class AgreementTable(Told):
             "notes": list(self.notes),
             "warnings": [condition.to_json() for condition in self.conditions],
         }
+
+
+def _unmatched(shared: SharedRuns) -> Condition:
+    sides = f"{shared.agreement.a} and {shared.agreement.b}"
+    left = shared.pairs.unmatched
+    message = f"{some(len(left), 'run')} of {sides} without a partner, left out"
+    return Condition("unmatched", message, "see the data", left[:5])
 
 
 def agreement_table(

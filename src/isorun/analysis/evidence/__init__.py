@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Condition", "first_of", "some", "voided"]
+__all__ = ["Condition", "first_of", "noted", "some", "voided"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,14 @@ def voided(conditions: Iterable[Condition]) -> Condition | None:
     return next((condition for condition in conditions if condition.voids), None)
 
 
+def noted(notes: Iterable[str]) -> tuple[Condition, ...]:
+    """What was noticed while something was computed, as conditions."""
+    return tuple(Condition("note", note, "see the data") for note in notes)
+
+
 def some(count: int, noun: str) -> str:
     """A count with its noun: 1 run, 2 runs."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def first_of(items: Iterable[str], most: int, joint: str = "; ") -> str:

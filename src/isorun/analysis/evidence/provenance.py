@@ -10,22 +10,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, first_of
 from isorun.study.records import RunRecord
 
-__all__ = ["Provenance", "between_sides", "changed_facts", "distinct", "effective", "provenance"]
+__all__ = ["SOURCES", "Provenance", "between_sides", "changed_facts", "distinct", "effective", "files_of", "provenance"]
 
 _MACHINE_FACTS: Final = frozenset(("model", "vector", "cpu_capability", "devices", "version", "affinity"))
-_SOURCES: Final = ("sources_sha256", "script_sha256")
+SOURCES: Final = ("sources_sha256", "script_sha256")
 _NOTHING: Final = object()
 _NEW_STORE: Final = "make the runs of both sides again in a new store: isorun decide … --store NEW"
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The different values among the runs, each as JSON. sources: hashes of what the training itself is written in."""
+    """The different values among the runs, each as JSON. sources: hashes of what the training itself is written in.
+
+    files: name and digest of every file that the runs told they were made of. commits: of runs that told none.
+    """
 
     sources: frozenset[str] = frozenset()
+    files: frozenset[tuple[str, str]] = frozenset()
     commits: frozenset[str] = frozenset()
     machines: frozenset[str] = frozenset()
     launches: frozenset[str] = frozenset()
@@ -33,9 +37,11 @@ class Provenance:
 
 def provenance(records: Sequence[RunRecord]) -> Provenance:
     """Where the runs come from."""
-    codes, machines = _changes(one.code for one in records), _changes(effective(one) for one in records)
+    codes = _changes(one.code for one in records if not effective(one).get("sources"))
+    machines = _changes(effective(one) for one in records)
     return Provenance(
         sources=frozenset(found for record in records if (found := _sources(record.code))),
+        files=frozenset(item for record in records for item in files_of(record)),
         commits=frozenset(distinct(commit for code in codes if (commit := _commit(code)))),
         machines=frozenset(distinct(_facts(found, _is_machine_fact) for found in machines if found)),
         launches=frozenset(record.launch for record in records),
@@ -50,6 +56,9 @@ def between_sides(a: Provenance, b: Provenance, compared: str) -> tuple[Conditio
         message = "the two sides were trained by different versions of the code"
         said = f"{message}, so that the difference may be the code's" if apart else f"{message} in part"
         found.append(Condition("sides-differ-in-code", said, _NEW_STORE, voids=apart))
+    elif shared := _edited_between(a.files, b.files):
+        message = f"the two sides were trained with different versions of {first_of(shared, 4, ', ')}"
+        found.append(Condition("sides-differ-in-code", message, _NEW_STORE))
     elif a.commits != b.commits:
         message = "the two sides come from different commits or uncommitted changes"
         found.append(Condition("sides-differ-in-code", message, _NEW_STORE))
@@ -60,6 +69,29 @@ def between_sides(a: Provenance, b: Provenance, compared: str) -> tuple[Conditio
         message = f"the two sides were launched differently ({_listed(a.launches)}; {_listed(b.launches)})"
         found.append(Condition("sides-differ-in-launch", message, "isorun run --launch fresh in a new store"))
     return tuple(found)
+
+
+def files_of(record: RunRecord) -> Iterator[tuple[str, str]]:
+    """Names and digests of the files that a run was made of: its script, what it imported, what its command names.
+
+    Runs of an earlier isorun told the script alone. What a training tells may be anything: what is no text is left out.
+    """
+    given = record.environment.get("requested", {}).get("given_files", ())
+    imported = effective(record).get("sources")
+    for item in (*given, *(imported if isinstance(imported, list | tuple) else ())):
+        path, digest = (item.get("path"), item.get("sha256")) if isinstance(item, Mapping) else (None, None)
+        if isinstance(path, str) and isinstance(digest, str) and "\0" not in path:
+            yield path, digest
+    script = next((word for word in record.cell.command if word.endswith(".py")), "")
+    if script and record.code.get("script_sha256"):
+        yield script, str(record.code["script_sha256"])
+
+
+def _edited_between(a: frozenset[tuple[str, str]], b: frozenset[tuple[str, str]]) -> list[str]:
+    """The files that both sides know, and of which they had no version in common."""
+    both = {path for path, _ in a} & {path for path, _ in b}
+    common = {path for path, _ in a & b}
+    return sorted(both - common)
 
 
 def effective(record: RunRecord) -> Mapping[str, Any]:
@@ -101,11 +133,11 @@ def _facts(found: Mapping[str, Any], wanted: Callable[[str], bool]) -> dict[str,
 
 
 def _sources(code: Mapping[str, Any]) -> str:
-    return next((str(code[name]) for name in _SOURCES if code.get(name)), "")
+    return next((str(code[name]) for name in SOURCES if code.get(name)), "")
 
 
 def _commit(code: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in code.items() if name not in _SOURCES}
+    return {name: value for name, value in code.items() if name not in SOURCES}
 
 
 def _listed(names: frozenset[str]) -> str:

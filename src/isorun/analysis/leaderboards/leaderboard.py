@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isorun.analysis import Told
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, noted
 from isorun.analysis.evidence.units import (
     Counting,
     Units,
@@ -150,7 +150,7 @@ class Standing:
     units: int
     mean: float
     score: Aggregate
-    place: Ranked
+    ranked: Ranked
     mean_rank: float
     expected_best: float | None
 
@@ -163,11 +163,11 @@ class Standing:
             "mean": self.mean,
             "score": self.score.estimate,
             "score_ci95": None if self.score.ci95 is None else list(self.score.ci95),
-            "rank": self.place.rank,
-            "rank_ci95": None if self.place.interval is None else list(self.place.interval),
+            "rank": self.ranked.rank,
+            "rank_ci95": None if self.ranked.interval is None else list(self.ranked.interval),
             "mean_rank": self.mean_rank,
             "expected_best": self.expected_best,
-            "why_unranked": self.place.why,
+            "why_unranked": self.ranked.why,
         }
 
 
@@ -191,6 +191,11 @@ class Leaderboard(Told):
     unit: str = "run"
     conditions: tuple[Condition, ...] = ()
     metric: str = ""
+
+    @property
+    def all_conditions(self) -> tuple[Condition, ...]:
+        """What weakens the evidence, and what was noticed in the data."""
+        return (*self.conditions, *noted(self.notes))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON with the documented keys."""
@@ -255,17 +260,17 @@ def leaderboard(
     }
     standings = tuple(
         Standing(
-            approach=place.approach,
-            n=sum(one.runs.size for one in units[place.approach]) if units else counted.values.size,
+            approach=ranked.approach,
+            n=sum(one.runs.size for one in units[ranked.approach]) if units else counted.values.size,
             units=counted.values.size,
             mean=fmean(float(counted.of(task).mean()) for task in counted.tasks),
             score=_score(counted, generator, chosen),
-            place=place,
-            mean_rank=compared.mean_ranks[place.approach],
+            ranked=ranked,
+            mean_rank=compared.mean_ranks[ranked.approach],
             expected_best=_expected_best(counted, chosen.best_of, direction),
         )
-        for place in places
-        for counted in [scores[place.approach]]
+        for ranked in places
+        for counted in [scores[ranked.approach]]
     )
     tasks = next(iter(scores.values())).tasks
     noun = next(iter(units.values()))[0].noun if units else "run"
@@ -286,12 +291,12 @@ def _expected_best(runs: TaskScores, k: int, direction: str) -> float | None:
 
 
 def _conditions(standings: tuple[Standing, ...]) -> Iterator[Condition]:
-    unranked = [standing for standing in standings if standing.place.rank is None]
+    unranked = [standing for standing in standings if standing.ranked.rank is None]
     if unranked:
         names = tuple(standing.approach for standing in unranked)
-        message = f"not ranked: {len(unranked)} of {len(standings)} approaches ({unranked[0].place.why})"
+        message = f"not ranked: {len(unranked)} of {len(standings)} approaches ({unranked[0].ranked.why})"
         yield Condition("unranked", message, "make more runs of these", names)
-    constant = tuple(one.approach for one in standings if one.place.rank is not None and one.score.ci95 is None)
+    constant = tuple(one.approach for one in standings if one.ranked.rank is not None and one.score.ci95 is None)
     if constant:
         message = (
             f"all runs of {', '.join(constant)} are equal on every task: nothing says how far they could vary, "

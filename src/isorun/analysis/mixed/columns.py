@@ -18,7 +18,7 @@ from isorun.analysis.mixed.formula import Formula
 from isorun.analysis.samples import require_moderate
 from isorun.errors import InputError, known_names
 
-__all__ = ["Column", "Factor", "Missing", "ModelColumns", "interaction", "levels_of", "model_columns"]
+__all__ = ["Factor", "Missing", "ModelColumns", "Regressor", "interaction", "levels_of", "model_columns"]
 
 Missing = Literal["error", "drop"]
 
@@ -31,7 +31,7 @@ class Factor:
     codes: NDArray[np.intp]
 
 
-Column = NDArray[np.float64] | Factor
+Regressor = NDArray[np.float64] | Factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ModelColumns:
     """The response, the variables of fixed and random effects by their label, the grouping factors by name (`h:g`)."""
 
     response: NDArray[np.float64]
-    variables: Mapping[str, Column]
+    variables: Mapping[str, Regressor]
     groups: Mapping[str, Factor]
     notes: tuple[str, ...]
 

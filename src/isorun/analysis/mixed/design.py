@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from isorun.analysis.mixed.columns import Column, Factor, ModelColumns
+from isorun.analysis.mixed.columns import Factor, ModelColumns, Regressor
 from isorun.analysis.mixed.formula import Formula, RandomTerm, Term, Variable, term_label
 from isorun.errors import InputError
 
@@ -71,7 +71,7 @@ class FixedDesign:
     """
 
     terms: tuple[CodedTerm, ...]
-    variables: Mapping[str, Column]
+    variables: Mapping[str, Regressor]
     names: tuple[str, ...]
     owner: NDArray[np.intp]
     basis: Floats
@@ -88,7 +88,7 @@ class FixedDesign:
         return len(self.names)
 
 
-def design_of(formula: Formula, variables: Mapping[str, Column], rows: int) -> FixedDesign:
+def design_of(formula: Formula, variables: Mapping[str, Regressor], rows: int) -> FixedDesign:
     """Code the fixed part of `formula` for `rows` rows of `variables`."""
     _check_levels(variables)
     terms = code_terms(formula.intercept, formula.terms)
@@ -127,7 +127,7 @@ def code_terms(intercept: bool, terms: tuple[Term, ...]) -> tuple[CodedTerm, ...
     return (*first, *coded)
 
 
-def indicator(column: Column, full: bool) -> Floats:
+def indicator(column: Regressor, full: bool) -> Floats:
     """The coded columns of a variable: the number itself, or one column a level (without the first if not `full`)."""
     if not isinstance(column, Factor):
         return column[:, None]
@@ -150,12 +150,12 @@ def multiply_out(terms: tuple[CodedTerm, ...], block: Block, rows: int) -> Float
     return np.hstack(parts)
 
 
-def coefficient_names(terms: tuple[CodedTerm, ...], variables: Mapping[str, Column]) -> list[str]:
+def coefficient_names(terms: tuple[CodedTerm, ...], variables: Mapping[str, Regressor]) -> list[str]:
     """R's names of the columns that `multiply_out` makes."""
     return [name for coded in terms for name in _term_names(coded, variables)]
 
 
-def _term_names(coded: CodedTerm, variables: Mapping[str, Column]) -> list[str]:
+def _term_names(coded: CodedTerm, variables: Mapping[str, Regressor]) -> list[str]:
     if not coded.term:
         return [coded.label]
     names = [""]
@@ -166,7 +166,7 @@ def _term_names(coded: CodedTerm, variables: Mapping[str, Column]) -> list[str]:
     return [name.removeprefix(":") for name in names]
 
 
-def _check_levels(variables: Mapping[str, Column]) -> None:
+def _check_levels(variables: Mapping[str, Regressor]) -> None:
     for label, column in variables.items():
         if isinstance(column, Factor) and len(column.levels) < 2:
             raise InputError(

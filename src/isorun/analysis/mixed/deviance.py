@@ -15,28 +15,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from isorun.analysis.mixed.products import CrossProducts
+from isorun.analysis.mixed.products import CrossProducts, SlopeProducts
 
 __all__ = [
     "Criterion",
     "Factored",
     "Objective",
     "Point",
+    "ProfiledDeviance",
+    "degrees_of",
     "factor_at",
     "first_traces",
     "fixed_scores",
+    "inverse_from_cholesky",
     "products_with",
+    "profiled_deviance",
     "projector",
     "traces",
 ]
 
 Floats = NDArray[np.float64]
+
+_Products = TypeVar("_Products", CrossProducts, SlopeProducts)
 
 _SMALL: Final = 200
 
@@ -66,7 +72,7 @@ class Factored:
     def covariance(self) -> Floats:
         """(X'V⁻¹X)⁻¹ in the orthonormal basis of X."""
         block = slice(self.data.levels, -1)
-        return _inverse_from_cholesky(self.lower[block, block])
+        return inverse_from_cholesky(self.lower[block, block])
 
     def coefficients(self) -> Floats:
         """The rest's solution: random effects over their ratio's root times that root, then fixed effects."""
@@ -89,10 +95,7 @@ class Factored:
 
     def deviance(self, *, reml: bool) -> float:
         """-2 log likelihood, but for the log-determinant of X's basis."""
-        degrees = self.data.rows - (self.data.fixed if reml else 0)
-        pivots = np.diagonal(self.lower)[: -1 if reml else self.data.levels]
-        determinants = 2.0 * float(np.log(pivots).sum()) - float(np.log(self.shrink).sum())
-        return determinants + degrees * (1.0 + math.log(2.0 * math.pi * self.residual_square / degrees))
+        return profiled_deviance(self.data, self.lower, -float(np.log(self.shrink).sum()), reml=reml)
 
     def scores(self) -> list[Floats]:
         """Z_k'Py for each term; times γ_k these are the predicted random effects."""
@@ -101,6 +104,21 @@ class Factored:
         rest = self.reduced[: data.levels] @ toward_y
         absorbed = self.shrink * data.table.times(toward_y)
         return [absorbed if part is None else rest[part] for part in data.slices]
+
+
+def degrees_of(data: CrossProducts | SlopeProducts, *, reml: bool) -> int:
+    """What the residual sum of squares is divided by: n - p for REML, n for ML."""
+    return data.rows - (data.fixed if reml else 0)
+
+
+def profiled_deviance(
+    data: CrossProducts | SlopeProducts, lower: Floats, absorbed_log_determinant: float, *, reml: bool
+) -> float:
+    """-2 log likelihood, but for the log-determinant of X's basis; lower: the Cholesky factor of the rest."""
+    degrees = degrees_of(data, reml=reml)
+    pivots = np.diagonal(lower)[: -1 if reml else data.levels]
+    determinants = 2.0 * float(np.log(pivots).sum()) + absorbed_log_determinant
+    return determinants + degrees * (1.0 + math.log(2.0 * math.pi * float(lower[-1, -1] ** 2) / degrees))
 
 
 def factor_at(data: CrossProducts, ratios: Floats) -> Factored | None:
@@ -134,7 +152,7 @@ def projector(point: Factored, *, with_fixed: bool) -> Floats:
     """R such that P (or V⁻¹, without the fixed effects) is A - A T R T' A, where A takes out the absorbed term."""
     size = point.data.levels + (point.data.fixed if with_fixed else 0)
     scale = point.scale[:size]
-    return scale[:, None] * _inverse_from_cholesky(point.lower[:size, :size]) * scale
+    return scale[:, None] * inverse_from_cholesky(point.lower[:size, :size]) * scale
 
 
 def traces(point: Factored, middle: Floats) -> tuple[Floats, Floats]:
@@ -208,7 +226,7 @@ def products_with(point: Factored, middle: Floats, vectors: list[Floats]) -> Flo
     return products.reshape(data.terms, width, data.terms, width).transpose(0, 2, 1, 3)
 
 
-def _inverse_from_cholesky(lower: Floats) -> Floats:
+def inverse_from_cholesky(lower: Floats) -> Floats:
     """Small inverses avoid dpotri, which starts threads that cost more than the work."""
     if len(lower) <= _SMALL:
         root: Floats = lapack.dtrtri(lower, lower=1)[0] if len(lower) else lower
@@ -238,6 +256,9 @@ class Point(Protocol):
     @property
     def covariance(self) -> Floats:
         """(X'V⁻¹X)⁻¹ in the orthonormal basis of X."""
+
+    def deviance(self, *, reml: bool) -> float:
+        """-2 log likelihood, but for the log-determinant of X's basis."""
 
     def fixed_effects(self) -> Floats:
         """In X's basis, but for the least-squares ones that were taken out before."""
@@ -283,16 +304,25 @@ class Criterion(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Objective:
-    """The profiled deviance of a model, by REML or ML."""
+class ProfiledDeviance(Generic[_Products]):
+    """The profiled deviance of a model, by REML or ML, as a function of its relative covariances."""
 
-    data: CrossProducts
+    data: _Products
     reml: bool
 
     @property
     def degrees(self) -> int:
-        """What the residual sum of squares is divided by: n - p for REML, n for ML."""
-        return self.data.rows - (self.data.fixed if self.reml else 0)
+        """What the residual sum of squares is divided by."""
+        return degrees_of(self.data, reml=self.reml)
+
+    def value(self, point: Point) -> float:
+        """The deviance, but for the constant of X's basis."""
+        return point.deviance(reml=self.reml)
+
+
+@dataclass(frozen=True, slots=True)
+class Objective(ProfiledDeviance[CrossProducts]):
+    """The deviance where each random term has one variance, as a function of their ratios to the residual's."""
 
     @property
     def exact(self) -> bool:
@@ -302,10 +332,6 @@ class Objective:
     def at(self, ratios: Floats) -> Factored | None:
         """The model at these ratios, None where it is numerically singular."""
         return factor_at(self.data, ratios)
-
-    def value(self, point: Factored) -> float:
-        """The deviance, but for the constant of X's basis."""
-        return point.deviance(reml=self.reml)
 
     def derivatives(self, point: Factored) -> tuple[Floats, Floats]:
         """Gradient and a curvature that is good enough to step by.

@@ -13,7 +13,6 @@ falls towards some v v', that direction is opened and the descent goes on. What 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag, lapack
 
+from isorun.analysis.mixed.deviance import ProfiledDeviance, inverse_from_cholesky, profiled_deviance
 from isorun.analysis.mixed.products import (
     ZERO,
     Element,
@@ -70,15 +70,11 @@ class SlopePoint:
     def covariance(self) -> Floats:
         """(X'V⁻¹X)⁻¹ in the orthonormal basis of X."""
         block = slice(self.data.levels, -1)
-        root = lapack.dtrtri(self.lower[block, block], lower=1)[0]
-        return np.asarray(root.T @ root)
+        return inverse_from_cholesky(self.lower[block, block])
 
     def deviance(self, *, reml: bool) -> float:
         """-2 log likelihood, but for the log-determinant of X's basis."""
-        degrees = self.data.rows - (self.data.fixed if reml else 0)
-        pivots = np.diagonal(self.lower)[: -1 if reml else self.data.levels]
-        determinants = 2.0 * float(np.log(pivots).sum()) + self.absorbed_log_determinant
-        return determinants + degrees * (1.0 + math.log(2.0 * math.pi * self.residual_square / degrees))
+        return profiled_deviance(self.data, self.lower, self.absorbed_log_determinant, reml=reml)
 
     @cached_property
     def solution(self) -> Floats:
@@ -93,11 +89,7 @@ class SlopePoint:
     def projector(self, *, with_fixed: bool) -> Floats:
         """R such that P (or V⁻¹) is A - A T R T' A, where A takes out the absorbed term."""
         size = self.data.levels + (self.data.fixed if with_fixed else 0)
-        inverse = np.zeros((size, size))
-        if size:
-            root = lapack.dtrtri(self.lower[:size, :size], lower=1)[0]
-            inverse = root.T @ root
-        left = _scaled(self.data, self.roots, inverse, transposed=False)
+        left = _scaled(self.data, self.roots, inverse_from_cholesky(self.lower[:size, :size]), transposed=False)
         return _scaled(self.data, self.roots, left.T.copy(), transposed=False)
 
     @cached_property
@@ -136,16 +128,8 @@ class SlopePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class SlopeObjective:
-    """The profiled deviance as a function of the relative covariances, by REML or ML."""
-
-    data: SlopeProducts
-    reml: bool
-
-    @property
-    def degrees(self) -> int:
-        """What the residual sum of squares is divided by: n - p for REML, n for ML."""
-        return self.data.rows - (self.data.fixed if self.reml else 0)
+class SlopeObjective(ProfiledDeviance[SlopeProducts]):
+    """The deviance where random terms have slopes, as a function of their relative covariances."""
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -175,10 +159,6 @@ class SlopeObjective:
         if failed:
             return None
         return SlopePoint(data, tuple(roots), kernel, 2.0 * float(np.log(pivots).sum()), reduced, lower)
-
-    def value(self, point: SlopePoint) -> float:
-        """The deviance, but for the constant of X's basis."""
-        return point.deviance(reml=self.reml)
 
     def second_derivatives(self, point: SlopePoint) -> tuple[Floats, Floats]:
         """Gradient and curvature by the elements of the covariances."""

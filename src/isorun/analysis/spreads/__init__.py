@@ -14,7 +14,7 @@ Summaries: what the runs of each group look like, the numbers of Pham et al. (AS
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, overload
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from isorun.analysis import Told
-from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence import Condition, some
 from isorun.analysis.evidence.units import Counting, Units, counted, counting_of, units_of
 from isorun.analysis.measurements import Group, Measurements, read_table
 from isorun.analysis.samples import FloatArray, Interval, as_numbers, finite_sample
@@ -270,6 +270,10 @@ class GroupSummary:
         }
 
 
+_FEW = 5
+"""Of fewer runs the spread is hardly known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Summaries(Told, Sequence[GroupSummary]):
     """The summaries of all groups, ordered by label. value: the name of what is summarized."""
@@ -288,6 +292,30 @@ class Summaries(Told, Sequence[GroupSummary]):
     def __getitem__(self, place: slice) -> Sequence[GroupSummary]: ...
     def __getitem__(self, place: int | slice) -> GroupSummary | Sequence[GroupSummary]:
         return self.groups[place]
+
+    @property
+    def all_conditions(self) -> tuple[Condition, ...]:
+        """What is said of any group, once, and what their numbers of runs leave open."""
+        own = {condition.message: condition for item in self.groups for condition in item.conditions}
+        return (*own.values(), *self._few_runs(), *self._left_out())
+
+    def _few_runs(self) -> Iterator[Condition]:
+        few = [self.name_of(item) for item in self.groups if item.n < _FEW]
+        if few:
+            message = f"{some(len(few), 'group')} with fewer than {_FEW} runs: the spread is hardly known"
+            yield Condition("few-runs", message, "make more runs", tuple(few[:5]))
+
+    def _left_out(self) -> Iterator[Condition]:
+        dropped = sum(item.dropped for item in self.groups)
+        if dropped:
+            message = f"{some(dropped, 'value')} not finite, left out as asked"
+            yield Condition("not-finite", message, "look at these runs: a diverged training is a result, too")
+
+    def name_of(self, item: GroupSummary) -> str:
+        """The labels that tell this group from the others."""
+        labels = item.group.items()
+        telling = [label for name, label in labels if len({other.group[name] for other in self.groups}) > 1]
+        return ", ".join(telling or item.group.values()) or "all runs"
 
     def to_json(self) -> list[dict[str, Any]]:
         """Plain JSON, a group each."""

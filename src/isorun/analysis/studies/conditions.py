@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.judged import (
@@ -23,7 +23,7 @@ from isorun.analysis.evidence.judged import (
     is_bookkeeping,
     kind_of,
 )
-from isorun.analysis.evidence.provenance import changed_facts, distinct, effective
+from isorun.analysis.evidence.provenance import SOURCES, changed_facts, distinct, effective, files_of
 from isorun.analysis.evidence.run_units import (
     FINAL_WEIGHTS,
     INITIAL_WEIGHTS,
@@ -39,7 +39,7 @@ from isorun.analysis.studies.group_result import GroupKey, GroupResult, JudgedRu
 from isorun.analysis.studies.selection import FINAL, selections_of
 from isorun.analysis.studies.study_metrics import judged_metrics, logged_metrics
 from isorun.errors import known_names
-from isorun.sources.lines import plain
+from isorun.sources.freeform import plain
 from isorun.study.cells import Level
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
@@ -150,7 +150,8 @@ def _deterministic_differs(key: GroupKey, records: Sequence[RunRecord], _units: 
                 "deterministic-differs",
                 f"identical runs with seed {same.seed} gave {differing.distinct} different {_spoken(differing.name)} "
                 f"in {some(differing.runs, 'run')}{_seen_open(runs)}",
-                "look for threads, data workers, time or files that the training reads; notes of the runs name more",
+                "look for threads, data workers, time, files that the training reads (/dev/urandom among them) and "
+                "programs that it starts, which isorun does not see; notes of the runs name more",
             )
 
 
@@ -265,18 +266,33 @@ def _input_differs(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnit
 
 
 def _code_differs(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
-    found = distinct(dict(record.code) for record in records if record.code)
+    versions = [_version(record) for record in records if record.code]
+    found = distinct(versions)
+    edited = _edited_files(records)
     if len(found) > 1:
-        yield Condition(
-            "code-differs",
-            f"the runs come from {len(found)} versions of the code ({_changed_keys(records)} differ)",
-            "run the study again in a new store, or report the versions apart",
-        )
+        keys = dict.fromkeys(name for version in versions for name in version)
+        differ = [name for name in keys if len(distinct(version.get(name) for version in versions)) > 1]
+        told = first_of(edited, _PACKAGES_TOLD, ", ") or ", ".join(differ)
+        message = f"the runs come from {len(found)} versions of the code ({told} differ)"
+    elif edited:
+        message = f"the runs were given different versions of {first_of(edited, _PACKAGES_TOLD, ', ')}"
+    else:
+        return
+    yield Condition("code-differs", message, "run the study again in a new store, or report the versions apart")
 
 
-def _changed_keys(records: Sequence[RunRecord]) -> str:
-    keys = dict.fromkeys(name for record in records for name in record.code)
-    return ", ".join(name for name in keys if len(distinct(record.code.get(name) for record in records)) > 1)
+def _version(record: RunRecord) -> dict[str, Any]:
+    """Of which code a run is; where it told its own files, the repository around them may hold anything."""
+    own = {name: value for name, value in record.code.items() if name in SOURCES}
+    return own if effective(record).get("sources") and own else dict(record.code)
+
+
+def _edited_files(records: Sequence[RunRecord]) -> list[str]:
+    seen: dict[str, set[str]] = {}
+    for record in records:
+        for path, digest in files_of(record):
+            seen.setdefault(path, set()).add(digest)
+    return sorted(path for path, digests in seen.items() if len(digests) > 1)
 
 
 def _launch_mixed(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
@@ -463,7 +479,8 @@ def _not_logged(metrics: Sequence[JudgedMetric], logged: Sequence[str]) -> Itera
             yield Condition(
                 "metric-not-logged",
                 f"no run logged the metric {metric.name!r}; logged were: {known_names(metric.name, logged)}",
-                f"rename [metrics.{metric.name}] in the study, or log it: isorun.result({metric.name}=...)",
+                f"name one that was logged (--metric, or [metrics.…] in the study file), or log it: "
+                f"isorun.result({metric.name}=...)",
             )
 
 
@@ -621,7 +638,7 @@ def _from_output(evidence: StudyFacts) -> Iterator[Condition]:
     records = [record for group in evidence.records.values() for record in group]
     alike: dict[str, list[str]] = {}
     for metric in sorted(judged):
-        origins = (record.sources.get(metric, "") for record in records)
+        origins = (record.origins.get(metric, "") for record in records)
         origin = next((origin for origin in origins if origin.startswith("stdout")), "")
         if origin:
             alike.setdefault(f"({origin}){_example(records, metric)}", []).append(metric)

@@ -47,6 +47,7 @@ __all__ = [
     "StudySides",
     "analyse_study",
     "compare_levels",
+    "refuse_pooling",
     "run_table",
     "study_sides",
 ]
@@ -274,6 +275,22 @@ def study_sides(
         and all(_factor(group, name) == label for name, label in fixed.items())
     ]
     return StudySides(result, by, tuple(chosen))
+
+
+def refuse_pooling(labels: Mapping[str, Iterable[str]], compared: str) -> None:
+    """Runs of several configs, environments or levels are not repetitions of one another.
+
+    labels: what each factor of the study is in the runs at hand. compared: the factors that tell the sides apart.
+    """
+    named = {name.strip() for name in compared.split(",")}
+    for name, seen in labels.items():
+        distinct = list(dict.fromkeys(seen))
+        if name not in named and len(distinct) > 1:
+            raise InputError(
+                "the sides differ in more than one factor",
+                found=f"{name} is one of {', '.join(distinct)}",
+                hint=f"where={{{name!r}: …}} (--where {name}=…), or isorun mixed for all of them together",
+            )
 
 
 def _factor(group: GroupResult, name: str) -> str:

@@ -134,9 +134,10 @@ def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], *, higher: bool) ->
         seconds=duration.total_seconds() if duration is not None else None,
         started=started.timestamp() if started is not None else None,
         symptoms=_symptoms(frozen, higher=higher) if state in _OVER else UNKNOWN_SYMPTOMS,
-        why_failed=str(frozen.user_attrs.get(_WHY, "")),
+        why_failed=str(frozen.user_attrs.get(_WHY, "infeasible: it breaks a constraint" if infeasible else "")),
         proposed_by="isorun" if proposal else "",
         origin=proposal.get("origin"),
+        chance=proposal.get("chance"),
     )
 
 

@@ -8,7 +8,8 @@ from typing import Final
 
 from isorun.report import Column, Table, fixed
 from isorun.report.figures.axes import value_axis
-from isorun.report.figures.description import Axis, Band, Dot, Figure, Legend, Line, Shape, Tick, Tile
+from isorun.report.figures.description import Axis, Band, Figure, Legend, Line, Shape, Tick, Tile
+from isorun.report.figures.searches import BestCurve, best_so_far
 from isorun.zoo.data.search_logs import LoggedSearch
 from isorun.zoo.studies.dream.findings import HOUR, TARGET, TRIALS
 from isorun.zoo.studies.dream.measured import MeasuredSearch, SearchPoint, SearchProgress, replay
@@ -25,14 +26,12 @@ _Across = Callable[[SearchPoint], float]
 def best_by_time(searches: Mapping[str, LoggedSearch], title: str) -> Figure:
     """The best score over the hours of each search, and the score that was aimed at (Figure 2 of the paper)."""
     runs = {label(tuner): replay(search, None) for tuner, search in searches.items()}
-    longest = max(run.elapsed_s for run in runs.values()) / HOUR
-    target = Line(((0.0, 100 * TARGET), (longest, 100 * TARGET)), _TARGET_SERIES, dashed=True)
     return _figure(
         "best-by-time",
         title,
         runs,
         ("hours of search", lambda point: point.elapsed_s / HOUR),
-        target=target,
+        target=100 * TARGET,
         sentence="The best score so far by time; a mark is a trial that improved it; dashed: the target.",
     )
 
@@ -56,52 +55,34 @@ def _figure(
     across: tuple[str, _Across],
     *,
     sentence: str,
-    target: Line | None = None,
+    target: float | None = None,
 ) -> Figure:
     unit, place = across
-    numbered = [(number, tuner, run) for number, (tuner, run) in enumerate(runs.items())]
-    lines = [Line(_steps(run, place), number) for number, _, run in numbered]
-    lines += [target] if target else []
-    points = [point for line in lines for point in line.points]
-    legend = [Legend(tuner, _SHAPES[number % len(_SHAPES)], number) for number, tuner, _ in numbered]
-    return Figure(
-        name=name,
-        title=title,
-        sentence=sentence,
-        x=value_axis(unit, [x for x, _ in points]),
-        y=value_axis("best validation accuracy so far (%)", [0.0, *(y for _, y in points)]),
+    curves = [
+        BestCurve(tuner, tuple(_step(tuner, point, place) for point in _changes(run)), place(run.curve[-1]))
+        for tuner, run in runs.items()
+    ]
+    points = [point for curve in curves for point in curve.corners]
+    return best_so_far(
+        (name, title, sentence),
+        curves,
+        value_axis(unit, [x for x, _ in points] + ([0.0] if target is not None else [])),
+        value_axis(
+            "best validation accuracy so far (%)", [0.0, *(y for _, y in points), *([target] if target else [])]
+        ),
         data=_data_table(name, title, runs),
-        lines=tuple(lines),
-        dots=tuple(dot for number, tuner, run in numbered for dot in _dots(number, tuner, run, place)),
-        legend=(*legend, *([Legend("target", None, _TARGET_SERIES, dashed=True)] if target else [])),
+        target=target,
     )
 
 
-def _steps(run: SearchProgress, place: _Across) -> tuple[tuple[float, float], ...]:
-    """The curve as stairs: the best stays what it was until the trial that improves it has ended."""
-    corners: list[tuple[float, float]] = []
-    for point in _changes(run):
-        corners += [(place(point), corners[-1][1])] if corners else []
-        corners.append((place(point), 100 * point.best))
-    return (*corners, (place(run.curve[-1]), 100 * run.best))
+def _step(tuner: str, point: SearchPoint, place: _Across) -> tuple[float, float, str]:
+    words = f"{tuner}, trial {point.trial}, {point.elapsed_s / HOUR:.2f} h: {100 * point.best:.2f} %"
+    return place(point), 100 * point.best, words
 
 
 def _changes(run: SearchProgress) -> list[SearchPoint]:
     """The first trial and those that improved on all before."""
     return [run.curve[0], *(point for point in run.curve if point.trial in set(run.improving))]
-
-
-def _dots(number: int, tuner: str, run: SearchProgress, place: _Across) -> list[Dot]:
-    return [
-        Dot(
-            place(point),
-            100 * point.best,
-            _SHAPES[number % len(_SHAPES)],
-            number,
-            f"{tuner}, trial {point.trial}, {point.elapsed_s / HOUR:.2f} h: {100 * point.best:.2f} %",
-        )
-        for point in _changes(run)
-    ]
 
 
 def _data_table(name: str, title: str, runs: Mapping[str, SearchProgress]) -> Table:

@@ -1,0 +1,284 @@
+"""Project folders of KerasTuner, running, finished or killed, as searches: from their JSON alone.
+
+Nothing is imported, unpickled or written. A file that is half-written is the file of a trial that failed, and what
+isorun remembers lies beside each trial (`trial_07/isorun.json`): the proposal, when it began, its symptoms, what was
+offered.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from isorun.diagnose import Symptoms, Trace, symptoms_of
+from isorun.errors import InputError
+from isorun.repair.searches import (
+    UNKNOWN_SYMPTOMS,
+    Parameter,
+    Search,
+    State,
+    Trial,
+    is_offered,
+    repeated_noise,
+    with_kept,
+)
+
+__all__ = [
+    "BOOKKEEPING",
+    "NOTE",
+    "ProjectState",
+    "is_project",
+    "no_project",
+    "read_json",
+    "read_search",
+    "unreadable_trial",
+]
+
+BOOKKEEPING: Final = "tuner/"
+"""What the names of values begin with that KerasTuner keeps for itself."""
+NOTE: Final = "isorun.json"
+_EPOCHS: Final = "tuner/epochs"
+_STATES: Final[Mapping[str, State]] = {
+    "COMPLETED": "finished",
+    "FAILED": "failed",
+    "INVALID": "waiting",
+    "RUNNING": "running",
+}
+_MOST_VALUES: Final = 64
+
+
+def read_search(folder: Path, noise: float = 0.0) -> Search:
+    """The search that a project folder holds, as it stands: running, finished, killed, or with half-written files."""
+    if not is_project(folder):
+        raise no_project(folder)
+    oracle = read_json(folder / "oracle.json") or {}
+    states = {}
+    for path in folder.glob("trial_*/trial.json"):
+        name = path.parent.name.removeprefix("trial_")
+        states[name] = read_json(path) or unreadable_trial(name, oracle)
+    notes = {name: read_json(folder / f"trial_{name}" / NOTE) or {} for name in states}
+    ends = {name: (folder / f"trial_{name}" / "trial.json").stat().st_mtime for name in states}
+    return ProjectState(folder.name, oracle, states, notes, ends).search(noise)
+
+
+def is_project(folder: Path) -> bool:
+    """Whether a search of KerasTuner lies in a folder."""
+    return (folder / "oracle.json").is_file() or any(folder.glob("trial_*/trial.json"))
+
+
+def no_project(folder: Path) -> InputError:
+    """What is said of a folder that is none: those that are."""
+    within = folder if folder.is_dir() else folder.parent
+    beside = sorted(one for one in within.glob("*") if one.is_dir() and is_project(one)) if within.is_dir() else []
+    return InputError(
+        f"{folder} is not there" if not folder.is_dir() else f"{folder} is no project of KerasTuner",
+        found=f"projects in {within}: {', '.join(one.name for one in beside[:20]) or 'none'}",
+        allowed="the folder that holds oracle.json: directory/project_name of the tuner",
+        hint=f"isorun repair keras-tuner:{beside[0]}" if beside else "",
+    )
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """What a file holds; None where it is missing or half-written."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def unreadable_trial(name: str, oracle: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of a trial whose file cannot be read."""
+    ongoing = oracle.get("ongoing_trials")
+    runs = isinstance(ongoing, Mapping) and name in ongoing.values()
+    return {"trial_id": name, "status": "RUNNING" if runs else "FAILED", "message": "its trial.json is half-written"}
+
+
+@dataclass(frozen=True)
+class ProjectState:
+    """What KerasTuner and isorun keep of a search.
+
+    oracle: oracle.json. trials, notes: trial.json and isorun.json by the name of the trial. ends: when a trial's file
+    was written last. direction: of the objective ("min", "max"), where it is known.
+    """
+
+    name: str
+    oracle: Mapping[str, Any]
+    trials: Mapping[str, Mapping[str, Any]]
+    notes: Mapping[str, Mapping[str, Any]]
+    ends: Mapping[str, float] = field(default_factory=dict)
+    direction: str = ""
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The numbers of trials by their names, in order: the names themselves are numbers, where KerasTuner chose."""
+        if all(name.isdecimal() for name in self.trials):
+            return {name: int(name) for name in sorted(self.trials, key=int)}
+        order = [one for one in _list(self.oracle.get("start_order")) if one in self.trials]
+        return {name: number for number, name in enumerate([*order, *sorted(set(self.trials) - set(order))])}
+
+    def search(self, noise: float = 0.0) -> Search:
+        """As all searches look."""
+        trials = [self._trial(number, name) for name, number in self.numbers.items()]
+        space = (*_space(self.oracle, self.trials.values()), *_rungs(trials), *_offered(self.notes.values()))
+        kept = with_kept(trials, space)
+        repeats = repeated_noise(kept)
+        return Search(
+            engine="keras-tuner",
+            name=self.name,
+            direction="higher" if (self.direction or _direction(self.trials.values())) == "max" else "lower",
+            space=space,
+            trials=kept,
+            noise=repeats or noise,
+            noise_from="trials that were repeated" if repeats else ("the prior" if noise else ""),
+        )
+
+    def _trial(self, number: int, name: str) -> Trial:
+        state, note = self.trials[name], self.notes.get(name, {})
+        found, why = _ended(state)
+        over = found in ("finished", "failed")
+        values = _mapping(_mapping(state.get("hyperparameters")).get("values"))
+        parameters = {key: one for key, one in values.items() if key == _EPOCHS or not key.startswith(BOOKKEEPING)}
+        proposal = _mapping(note.get("proposal"))
+        started, seconds = self._times(name)
+        return Trial(
+            number=number,
+            state=found,
+            score=float(state["score"]) if found == "finished" else None,
+            parameters=parameters,
+            seconds=seconds if over else None,
+            started=started,
+            symptoms=_symptoms(note, parameters) if over else UNKNOWN_SYMPTOMS,
+            why_failed=why,
+            proposed_by="isorun" if proposal else "",
+            origin=self.numbers.get(str(proposal.get("trial"))),
+            chance=proposal.get("chance"),
+        )
+
+    def _times(self, name: str) -> tuple[float | None, float | None]:
+        """When it began and how long it took: as isorun saw it, else by what KerasTuner displayed and wrote."""
+        note = self.notes.get(name, {})
+        starts = _mapping(_mapping(self.oracle.get("display")).get("trial_start"))
+        started = note.get("started") or _timestamp(starts.get(name))
+        ended = self.ends.get(name)
+        guessed = max(ended - started, 0.0) if ended is not None and started is not None else None
+        return started, note.get("seconds") or guessed
+
+
+def _ended(state: Mapping[str, Any]) -> tuple[State, str]:
+    """How a trial ended, and why where it failed."""
+    found: State = _STATES.get(str(state.get("status")), "waiting")
+    score, why = state.get("score"), str(state.get("message") or "")
+    if found == "finished" and not isinstance(score, (int, float)):
+        return "failed", why or "there is no score"
+    if found != "running" and isinstance(score, float) and not math.isfinite(score):
+        return "failed", why or "the score is not a finite number"
+    return found, why if found == "failed" else ""
+
+
+def _list(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []
+
+
+def _mapping(found: Any) -> Mapping[str, Any]:
+    return found if isinstance(found, Mapping) else {}
+
+
+def _timestamp(text: Any) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (TypeError, ValueError):
+        return None
+
+
+def _symptoms(note: Mapping[str, Any], parameters: Mapping[str, Any]) -> Symptoms:
+    told = note.get("symptoms")
+    if isinstance(told, Mapping):
+        return Symptoms(**{name: str(told.get(name, "unknown")) for name in Symptoms._fields})
+    return symptoms_of(Trace.of_rows((), parameters=parameters))
+
+
+def _direction(states: Iterable[Mapping[str, Any]]) -> str:
+    """KerasTuner keeps the name of the objective nowhere: it is the metric whose values are the scores."""
+    fits: dict[str, str] = {}
+    wrong: set[str] = set()
+    for state in states:
+        score = state.get("score")
+        if not isinstance(score, (int, float)) or not math.isfinite(score):
+            continue
+        for name, metric in _mapping(_mapping(state.get("metrics")).get("metrics")).items():
+            told = [value for one in _list(metric.get("observations")) for value in _list(one.get("value"))]
+            fits[name] = str(metric.get("direction"))
+            if not any(isinstance(value, (int, float)) and math.isclose(value, score) for value in told):
+                wrong.add(name)
+    left = sorted(set(fits) - wrong, key=lambda name: (not name.startswith("val_"), name))
+    return fits[left[0]] if left else "min"
+
+
+def _space(oracle: Mapping[str, Any], states: Iterable[Mapping[str, Any]]) -> tuple[Parameter, ...]:
+    """The parameters by name: a name may stand under several conditions, and then has the values of all."""
+    declared = _list(_mapping(oracle.get("hyperparameters")).get("space"))
+    if not declared:
+        declared = [one for state in states for one in _list(_mapping(state.get("hyperparameters")).get("space"))]
+    found: dict[str, Parameter] = {}
+    for one in map(_mapping, declared):
+        config = _mapping(one.get("config"))
+        name = str(config.get("name"))
+        if one.get("class_name") != "Fixed" and not name.startswith(BOOKKEEPING) and not is_offered(name):
+            try:
+                made = _parameter(str(one.get("class_name")), name, config)
+            except (KeyError, TypeError, ValueError, ArithmeticError):
+                made = Parameter(name, "category", choices=_NOT_UNDERSTOOD)
+            found[name] = _joined(found[name], made) if name in found else made
+    return tuple(one for one in found.values() if one.size != 1 or one.choices == _NOT_UNDERSTOOD)
+
+
+_NOT_UNDERSTOOD: Final = ("?",)
+"""The only choice of a parameter of a kind that isorun does not know: it is left as it is."""
+
+
+def _parameter(kind: str, name: str, config: Mapping[str, Any]) -> Parameter:
+    if kind == "Boolean":
+        return Parameter(name, "category", choices=(False, True))
+    if kind == "Choice":
+        return Parameter(name, "category", choices=tuple(config.get("values", ())) or _NOT_UNDERSTOOD)
+    if kind not in ("Int", "Float"):
+        return Parameter(name, "category", choices=_NOT_UNDERSTOOD)
+    low, high, step = config["min_value"], config["max_value"], config.get("step")
+    log = config.get("sampling") == "log"
+    if step is not None and config.get("sampling") in ("log", "reverse_log"):
+        powers = range(min(int(math.log(high / low, step) + 1e-8) + 1, _MOST_VALUES))
+        steps = [low * step**power for power in powers]
+        choices = steps if log else [high + low - one for one in steps]
+        return Parameter(name, "category", choices=tuple(int(one) if kind == "Int" else one for one in choices))
+    whole: Literal["int", "float"] = "int" if kind == "Int" else "float"
+    return Parameter(name, whole, low=low, high=high, log=log, step=None if log else step)
+
+
+def _joined(one: Parameter, other: Parameter) -> Parameter:
+    if one.kind == other.kind == "category":
+        return replace(one, choices=tuple(dict.fromkeys((*one.choices, *other.choices))))
+    if one.kind == other.kind:
+        return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
+    return Parameter(one.name, "category", choices=_NOT_UNDERSTOOD)
+
+
+def _rungs(trials: Iterable[Trial]) -> Iterator[Parameter]:
+    """How long Hyperband trained: it sets trials apart, but is the engine's to choose, so no value is within it."""
+    lengths = {str(trial.parameters[_EPOCHS]) for trial in trials if _EPOCHS in trial.parameters}
+    if lengths:
+        yield Parameter(_EPOCHS, "category", choices=tuple(f"{length} epochs" for length in sorted(lengths)))
+
+
+def _offered(notes: Iterable[Mapping[str, Any]]) -> tuple[Parameter, ...]:
+    found: dict[str, Parameter] = {}
+    for note in notes:
+        for name, choices in _mapping(note.get("offered")).items():
+            found[name] = Parameter(name, "category", choices=tuple(_list(choices)))
+    return tuple(found.values())

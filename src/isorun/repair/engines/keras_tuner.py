@@ -1,0 +1,395 @@
+"""KerasTuner: an oracle and a tuner that are the user's own and repair.
+
+A tuner that is repaired stays the object that it was. Its oracle proposes through the policy, and its trials are
+watched; what isorun must remember lies beside each trial in the project folder (`keras_folders.py`).
+
+KerasTuner writes its files in place, and a folder with half a file cannot be opened again. A repaired search replaces
+them whole, so that it may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from isorun.diagnose import Trace, symptoms_of
+from isorun.errors import InputError, IsorunError
+from isorun.repair.bugs import stall_limit
+from isorun.repair.engines.keras_folders import (
+    BOOKKEEPING,
+    NOTE,
+    ProjectState,
+    is_project,
+    no_project,
+    read_json,
+    unreadable_trial,
+)
+from isorun.repair.expansion import OFFERS
+from isorun.repair.policy import RepairPolicy, values_for
+from isorun.repair.priorities import Proposal
+from isorun.repair.searches import KEEP, OFFERED, Search, is_offered
+from isorun.worker.watching import Watcher, watch
+
+__all__ = ["RepairedOracle", "RepairedTuner", "attach", "check", "continue_search", "mend"]
+
+_HALF: Final = ".half-written"
+_ATTEMPTS: Final = 2
+"""How often a trial may end the whole process before it is given up."""
+
+
+class _Attachment:
+    """What a repaired tuner and its oracle share: the folder, the policy, and the trial that is being trained."""
+
+    def __init__(self, folder: Path, policy: RepairPolicy) -> None:
+        self.folder = folder
+        self.policy = policy
+        self.names: dict[int, str] = {}
+        self.running = ""
+        self.watcher: Watcher | None = None
+        self.offered: dict[str, list[Any]] = {}
+        self.left_out: dict[str, str] = {}
+        self.longest: float | None = None
+        self._notes: dict[str, dict[str, Any]] = {}
+
+    def search(self, oracle: Any) -> Search:
+        """The search as its oracle knows it."""
+        states = {name: trial.get_state() for name, trial in oracle.trials.items()}
+        for name, state in states.items():
+            if name not in self._notes or state["status"] not in ("COMPLETED", "FAILED"):
+                self._notes[name] = read_json(self._path(name)) or {}
+        about = {"start_order": oracle.start_order, "hyperparameters": oracle.hyperparameters.get_config()}
+        direction = getattr(oracle.objective, "direction", "min")
+        state = ProjectState(self.folder.name, about, states, self._notes, direction=direction)
+        self.names = {number: name for name, number in state.numbers.items()}
+        return state.search(self.policy.noise)
+
+    def note(self, trial_id: str, **told: Any) -> dict[str, Any]:
+        """Remember more of a trial."""
+        known = {**(read_json(self._path(trial_id)) or {}), **told}
+        self._path(trial_id).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(self._path(trial_id), known)
+        self._notes[trial_id] = known
+        return known
+
+    def is_proposed(self, trial_id: str) -> bool:
+        """Whether a trial is isorun's own."""
+        return "proposal" in (self._notes.get(trial_id) or {})
+
+    def forget(self, trial_id: str) -> None:
+        """Nothing was proposed for it, whatever a process that was killed had in mind."""
+        self._path(trial_id).unlink(missing_ok=True)
+        self._notes.pop(trial_id, None)
+
+    def _path(self, trial_id: str) -> Path:
+        return self.folder / f"trial_{trial_id}" / NOTE
+
+    def begin(self, trial_id: str) -> int:
+        """A trial begins to train. How often it began before and never ended, because its process did."""
+        before = int((read_json(self._path(trial_id)) or {}).get("began", 0))
+        self.note(trial_id, started=time.time(), began=before + 1)
+        self.running = trial_id
+        return before
+
+    def end(self, trial: Any, seconds: float) -> None:
+        """A trial has ended, one way or another: keep what was seen in it."""
+        watcher, self.watcher, self.running = self.watcher, None, ""
+        told: dict[str, Any] = {"seconds": round(seconds, 3), "began": 0}
+        if watcher is not None:
+            watcher.stop()
+            trace = Trace.of_rows(watcher.rows, parameters=trial.hyperparameters.values)
+            told["symptoms"] = symptoms_of(trace)._asdict()
+        if self.offered:
+            told |= {"offered": self.offered, "left_out": self.left_out}
+        self.note(trial.trial_id, **told)
+
+    def built(self, hp: Any, model: Any) -> Any:
+        """A model was built: with what isorun offers, and watched where a trial is about to train it."""
+        model = self._expanded(hp, model)
+        if self.running and hasattr(model, "fit") and hasattr(model, "layers"):
+            if self.watcher is not None:
+                self.watcher.stop()
+            self.watcher = watch(model)
+        return model
+
+    def _expanded(self, hp: Any, model: Any) -> Any:
+        """Declared on a copy: what is offered is no part of the engine's space, only a value of trials that have it."""
+        declared = {one.name: list(one.values) for one in hp.space if is_offered(one.name)}
+        if declared or not (hasattr(model, "fit") and hasattr(model, "layers")):
+            self.offered = declared  # by the user's own `expansion.hypermodel`
+            return model
+        from isorun.repair.expansion.keras import expand_built  # noqa: PLC0415 - Keras is there: it built the model
+
+        expanded = expand_built(hp.copy(), model)
+        self.offered = {name: [KEEP, *OFFERS[name.removeprefix(OFFERED)]] for name in expanded.offered}
+        self.left_out = dict(expanded.left_out)
+        return expanded.model
+
+
+def write_whole(path: Path, document: Any) -> None:
+    """Replace a file by another in one step."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+    draft.write_text(json.dumps(document), encoding="utf-8")
+    draft.replace(path)
+
+
+class RepairedOracle:
+    """Put before the class of the user's oracle: proposes through the policy where it is isorun's turn."""
+
+    isorun: _Attachment
+
+    def populate_space(self: Any, trial_id: str) -> dict[str, Any]:
+        """The values of the next trial, as the policy or the user's oracle says."""
+        state = self.isorun
+        left = self._left_behind(trial_id)
+        if left is not None:
+            return {"status": "RUNNING", "values": left}
+        search = state.search(self)
+        state.longest = stall_limit(search, state.policy.limits)
+        number, is_hyperband = max(state.names, default=-1) + 1, self._is_hyperband()
+        plan = state.policy.plan(search, number)
+        if plan is None or (self.max_trials is None and not is_hyperband and number % 2):
+            # where nothing but the engine's own strategy ends the search, it keeps every other trial
+            state.forget(trial_id)
+            return dict(super().populate_space(trial_id))  # type: ignore[misc]
+        engine = super().populate_space(trial_id) if is_hyperband else {}  # type: ignore[misc]
+        if engine and (engine["status"] != "RUNNING" or "tuner/trial_id" in engine["values"]):
+            state.forget(trial_id)
+            return dict(engine)
+        state.note(trial_id, proposal={**plan.to_json(), "trial": state.names[plan.origin]})
+        return {"status": "RUNNING", "values": self._planned(search, plan, engine.get("values") or {})}
+
+    def _left_behind(self: Any, trial_id: str) -> dict[str, Any] | None:
+        """The values of a trial that was written down and never run, because its process was killed in between."""
+        ongoing = {one.trial_id for one in self.ongoing_trials.values()}
+        for one in self.trials.values():
+            if one.status == "RUNNING" and one.trial_id not in ongoing:
+                one.status, one.message = "FAILED", f"its process ended: it is tried again as trial {trial_id}"
+                self._save_trial(one)
+                proposal = (read_json(self.isorun.folder / f"trial_{one.trial_id}" / NOTE) or {}).get("proposal")
+                self.isorun.forget(trial_id)
+                if proposal:
+                    self.isorun.note(trial_id, proposal=proposal)
+                return dict(one.hyperparameters.values)
+        return None
+
+    def _is_hyperband(self: Any) -> bool:
+        from keras_tuner.oracles import HyperbandOracle  # noqa: PLC0415 - an extra
+
+        return isinstance(self, HyperbandOracle)
+
+    def _planned(self: Any, search: Search, plan: Proposal, engine: Mapping[str, Any]) -> dict[str, Any]:
+        """The plan's values of parameters that are active in it. Hyperband says how long it is trained."""
+        from keras_tuner import HyperParameters  # noqa: PLC0415 - an extra
+
+        chosen = HyperParameters()
+        for one in self.hyperparameters.space:
+            chosen.merge([one])
+            if chosen.is_active(one):
+                parameter = search.parameters.get(one.name)
+                found = values_for(search, plan, parameter) if parameter is not None else ()
+                given = plan.action.parameters.get(one.name, one.default)
+                chosen.values[one.name] = found[0] if found else given
+        offered = {name: value for name, value in plan.action.parameters.items() if is_offered(name)}
+        kept = {name: value for name, value in engine.items() if name.startswith(BOOKKEEPING)}
+        return {**chosen.values, **offered, **kept}
+
+    def end_trial(self: Any, trial: Any) -> None:
+        """As the user's oracle does. That trials fail one after another ends a search in which none succeeded."""
+        from keras_tuner import Oracle  # noqa: PLC0415 - an extra
+        from keras_tuner.oracles import GridSearchOracle  # noqa: PLC0415 - an extra
+
+        if any(one.status == "COMPLETED" for one in self.trials.values()):
+            self.max_consecutive_failed_trials = None
+        if isinstance(self, GridSearchOracle) and self.isorun.is_proposed(trial.trial_id):
+            Oracle.end_trial(self, trial)  # a grid goes on from each of its own points, and this is none
+        else:
+            super().end_trial(trial)  # type: ignore[misc]
+
+    def save(self: Any) -> None:
+        """The same file as the user's oracle writes, at once."""
+        write_whole(self.isorun.folder / "oracle.json", self.get_state())
+
+    def _save_trial(self: Any, trial: Any) -> None:
+        folder = self.isorun.folder / f"trial_{trial.trial_id}"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / "trial.json", trial.get_state())
+
+
+class RepairedTuner:
+    """Put before the class of the user's tuner: its trials are watched, and one that hangs is ended."""
+
+    isorun: _Attachment
+
+    def run_trial(self: Any, trial: Any, *args: Any, **kwargs: Any) -> Any:
+        """As the user's tuner does, with what is seen kept beside the trial."""
+        from keras_tuner.errors import FailedTrialError  # noqa: PLC0415 - an extra
+
+        before = self.isorun.begin(trial.trial_id)
+        began = time.monotonic()
+        try:
+            if before >= _ATTEMPTS:
+                raise FailedTrialError(f"the process ended in this trial {before} times: it is not tried again")
+            if self.isorun.longest is not None and _takes_callbacks(self):
+                kwargs["callbacks"] = [*(kwargs.get("callbacks") or ()), _end_after(self.isorun.longest)]
+            return super().run_trial(trial, *args, **kwargs)  # type: ignore[misc]
+        finally:
+            self.isorun.end(trial, time.monotonic() - began)
+
+    def save(self: Any) -> None:
+        """The same files as the user's tuner writes, each at once."""
+        self.oracle.save()
+        write_whole(self.isorun.folder / f"{self.tuner_id}.json", self.get_state())
+
+
+def _takes_callbacks(tuner: Any) -> bool:
+    """Whether the trials of a tuner are run by KerasTuner itself, which gives them to `fit`, and not by the user."""
+    from keras_tuner import Tuner  # noqa: PLC0415 - an extra
+
+    runs = next(one for one in type(tuner).__mro__ if "run_trial" in vars(one) and one is not RepairedTuner)
+    return isinstance(tuner, Tuner) and runs.__module__.startswith(("keras_tuner.", "autokeras."))
+
+
+def _end_after(seconds: float) -> Any:
+    """A callback that ends a training that takes far longer than all others did."""
+    import keras  # noqa: PLC0415 - an extra
+    from keras_tuner.errors import FailedTrialError  # noqa: PLC0415 - an extra
+
+    class EndStalledTrial(keras.callbacks.Callback):  # type: ignore[misc]  # mypy does not look into Keras
+        began = 0.0
+
+        def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 - Keras gives it
+            self.began = time.monotonic()
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras gives them
+            if time.monotonic() - self.began > seconds:
+                raise FailedTrialError(f"stalled: it took longer than {seconds:.3g} s, far longer than others did")
+
+    return EndStalledTrial()
+
+
+class _Build:
+    """A hypermodel's own build function, whose models go through the attachment."""
+
+    def __init__(self, own: Any, attachment: _Attachment) -> None:
+        self.own = own
+        self.attachment = attachment
+
+    def __call__(self, hp: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.attachment.built(hp, self.own(hp, *args, **kwargs))
+
+
+def attach(tuner: Any, policy: RepairPolicy) -> Any:
+    """The same tuner, repairing from now on. Trials that lie in its folder and that it does not know are its own."""
+    folder = Path(tuner.project_dir)
+    attachment = _Attachment(folder, policy)
+    _put_before(tuner, RepairedTuner, attachment)
+    hypermodel = tuner.hypermodel
+    if hypermodel is not None:
+        own = hypermodel.build.own if isinstance(hypermodel.build, _Build) else hypermodel.build
+        hypermodel.build = _Build(own, attachment)
+    from keras_tuner import Oracle  # noqa: PLC0415 - an extra
+
+    if isinstance(tuner.oracle, Oracle):  # a worker of a distributed search asks the oracle of another process
+        _put_before(tuner.oracle, RepairedOracle, attachment)
+        _adopt(tuner.oracle, folder)
+        tuner.save()
+    return tuner
+
+
+def _put_before(one: Any, mixin: type, attachment: _Attachment) -> None:
+    """Its class is from now on one of its own, in which what the mixin says goes before."""
+    if not isinstance(one, mixin):
+        one.__class__ = type(f"Repaired{type(one).__name__}", (mixin, type(one)), {})
+    one.isorun = attachment
+
+
+def _adopt(oracle: Any, folder: Path) -> None:
+    """Take over the trials of a folder whose oracle was not written down, or only half."""
+    from keras_tuner.engine.trial import Trial as KerasTrial  # noqa: PLC0415 - an extra
+
+    for path in sorted(folder.glob("trial_*/trial.json")):
+        name = path.parent.name.removeprefix("trial_")
+        if name not in oracle.trials:
+            _mend_trial(path)
+            found = KerasTrial.load(str(path))
+            oracle.trials[name] = found
+            oracle.start_order.append(name)
+            if found.status in ("COMPLETED", "FAILED"):
+                oracle.end_order.append(name)
+            oracle.update_space(found.hyperparameters)
+
+
+def mend(folder: Path) -> None:
+    """Make a folder with half-written files one that KerasTuner opens. What was half-written is set aside."""
+    for path in folder.glob("trial_*/trial.json"):
+        _mend_trial(path)
+    if (
+        read_json(folder / "oracle.json") is None
+    ):  # without the tuner's own file, KerasTuner begins with an empty oracle
+        for path in (*folder.glob("oracle.json"), *folder.glob("tuner*.json")):
+            path.replace(path.with_name(path.name + _HALF))
+    for path in folder.glob("tuner*.json"):
+        if read_json(path) is None:
+            write_whole(path, {})
+
+
+def _mend_trial(path: Path) -> None:
+    if read_json(path) is None:
+        name = path.parent.name.removeprefix("trial_")
+        path.replace(path.with_name(path.name + _HALF))
+        empty: dict[str, Any] = {"hyperparameters": {"space": [], "values": {}}, "metrics": {"metrics": {}}}
+        told = unreadable_trial(name, {})
+        write_whole(path, {**told, **empty, "score": None, "best_step": 0})
+
+
+def continue_search(folder: Path, make: Any, trials: int, policy: RepairPolicy) -> None:
+    """Go on with a folder. make: the user's function that gives his tuner on it, and what its `search` is given."""
+    if not is_project(folder):
+        raise no_project(folder)
+    mend(folder)
+    made = _asked("the function of --tuner", make)
+    if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], Mapping)):
+        raise InputError(
+            "the function of --tuner returns something else than a tuner and what its search is given",
+            found=repr(made)[:200],
+            allowed='return tuner, {"x": x, "y": y, "epochs": 5, "validation_data": (x_val, y_val)}',
+        )
+    tuner, arguments = made
+    check(tuner)
+    if Path(tuner.project_dir).resolve() != folder.resolve():
+        raise InputError(
+            "the tuner works in another folder",
+            found=str(tuner.project_dir),
+            allowed=f"directory={str(folder.parent)!r}, project_name={folder.name!r}",
+        )
+    attach(tuner, policy)
+    tuner.oracle.max_trials = len(tuner.oracle.trials) + trials
+    _asked("the search", lambda: tuner.search(**arguments))
+
+
+def _asked(what: str, function: Callable[[], Any]) -> Any:
+    """What the user's code answers, or how it ended in a sentence."""
+    try:
+        return function()
+    except (IsorunError, ModuleNotFoundError):
+        raise
+    except Exception as error:  # whatever it may raise
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        said = f"{type(error).__name__}: {lines[-1].strip() if lines else 'without a word'}"
+        raise InputError(f"{what} ended with an error", found=said[:300]) from error
+
+
+def check(tuner: Any) -> None:
+    """Refuse what is no tuner."""
+    from keras_tuner.engine.base_tuner import BaseTuner  # noqa: PLC0415 - an extra
+
+    if not isinstance(tuner, BaseTuner):
+        raise InputError(
+            "isorun.repair.keras_tuner goes around a tuner",
+            found=repr(tuner)[:200],
+            allowed="a tuner of KerasTuner, such as keras_tuner.RandomSearch(build, ...)",
+        )

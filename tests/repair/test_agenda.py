@@ -1,0 +1,324 @@
+"""Searches through the one loop: trials are ordinary runs, and a search goes on from the store alone."""
+
+import math
+import threading
+import time
+
+import pytest
+
+import isorun
+from isorun import workflow
+from isorun.errors import IsorunError, StoreError
+from isorun.repair.agenda import KeptSearch, known_to, read_searches, searched, standings_of, told_of
+from isorun.scheduling import Observer
+from isorun.store import SEARCHES
+from isorun.study.cells import cells_of
+from isorun.study.design import with_key
+from isorun.study.records import RunState, Series
+from isorun.testing.instant_executor import Computed, InstantExecutor
+from isorun.testing.memory_store import MemoryStore
+
+SPACE = {"lr": {"float": [1e-5, 1.0], "log": True}, "act": ["relu", "tanh", "elu"]}
+
+
+def search_study(trials=10, space=SPACE, engine="random", **search):
+    command = "python train.py " + " ".join(f"{{config.{name}}}" for name in space)
+    table = {"space": space, "trials": trials, "engine": engine, **search}
+    return isorun.Study("found", approaches={"toy": command}, metrics={"accuracy": "higher"}, search=table)
+
+
+def accuracy(values):
+    return 0.9 - 0.1 * abs(math.log10(values["lr"]) + 2) - (0.2 if values["act"] == "tanh" else 0.0)
+
+
+class Trainings:
+    """Counts trainings; compute may be told otherwise."""
+
+    def __init__(self, compute=None):
+        self.made = []
+        self._compute = compute or (lambda job: accuracy(job.cell.config_values))
+
+    def __call__(self, job):
+        self.made.append((job.cell.config, job.cell.repeat))
+        found = self._compute(job)
+        return found if isinstance(found, Computed) else Computed({"accuracy": found}, wall_seconds=1.0)
+
+
+def run(study, store, trainings, capacity=1, **options):
+    executor = InstantExecutor(trainings, capacity)
+    try:
+        return isorun.run(study, store=store, executor=executor, **options)
+    finally:
+        executor.close()
+
+
+def proposed(study, store):
+    return known_to(study, store).proposed
+
+
+def test_trials_are_ordinary_runs():
+    store, trainings, study = MemoryStore(), Trainings(), search_study()
+    outcome = run(study, store, trainings)
+    assert outcome.count(RunState.FINISHED) == 10
+    assert [config for config, _ in trainings.made] == [f"trial-{number}" for number in range(10)]
+    (search,) = read_searches(study, store)
+    assert [trial.score for trial in search.trials] == [accuracy(trial.parameters) for trial in search.trials]
+    assert len(isorun.analyse(study, store=store).groups) == 10
+    assert isorun.status(study, store=store).finished == 10
+    assert len(isorun.doctor(study, store=store).examinations) == 10
+
+
+def test_the_same_search_again_does_nothing_and_more_trials_extend_it():
+    store, trainings = MemoryStore(), Trainings()
+    run(search_study(6), store, trainings)
+    again = run(search_study(6), store, trainings)
+    assert (again.proposed, len(trainings.made)) == (0, 6)
+    run(search_study(9), store, trainings)
+    assert [config for config, _ in trainings.made] == [f"trial-{number}" for number in range(9)]
+    whole = MemoryStore()
+    run(search_study(9), whole, Trainings())
+    assert proposed(search_study(9), store) == proposed(search_study(9), whole)
+
+
+@pytest.mark.parametrize("engine", ["random", "isorun", "optuna:random", "optuna:tpe"])
+def test_a_search_is_the_same_for_a_seed_and_another_for_another(engine):
+    if engine.startswith("optuna"):
+        pytest.importorskip("optuna")
+    found = []
+    for seed in (1, 1, 2):
+        store, study = MemoryStore(), search_study(14, engine=engine, seed=seed)
+        run(study, store, Trainings())
+        found.append([one.parameters for one in proposed(study, store)])
+    assert found[0] == found[1] != found[2]
+
+
+def test_isorun_proposes_from_the_trial_that_is_said_and_what_it_changes_is_kept():
+    store, study = MemoryStore(), search_study(12, begin=5)
+    run(study, store, Trainings())
+    made = proposed(study, store)
+    assert [one.by for one in made] == ["random"] * 5 + ["isorun"] * 7
+    assert all(one.origin is not None and one.edits for one in made[5:])
+    (search,) = read_searches(study, store)
+    assert [trial.origin for trial in search.trials[5:]] == [one.origin for one in made[5:]]
+    assert {trial.proposed_by for trial in search.trials[5:]} == {"isorun"}
+
+
+def test_the_engine_alone_is_never_repaired():
+    store, study = MemoryStore(), search_study(30, begin="never")
+    run(study, store, Trainings(lambda _: 0.5))
+    assert {one.by for one in proposed(study, store)} == {"random"}
+    store, study = MemoryStore(), search_study(30)
+    run(study, store, Trainings(lambda _: 0.5))
+    assert "isorun" in {one.by for one in proposed(study, store)}
+
+
+def test_what_isorun_offers_is_kept_in_trials_of_the_engine():
+    space = {**SPACE, "isorun.momentum": ["keep", 0.5, 0.9]}
+    store, study = MemoryStore(), search_study(40, space, begin=20)
+    run(study, store, Trainings())
+    made = proposed(study, store)
+    assert {one.parameters["isorun.momentum"] for one in made[:20]} == {"keep"}
+    assert len({one.parameters["isorun.momentum"] for one in made[20:]}) > 1
+
+
+def broken(job):
+    number = int(job.cell.config.rpartition("-")[2])
+    if number == 1:
+        raise MemoryError("CUDA out of memory")
+    if number == 2:
+        return math.nan
+    if number == 3:
+        return Computed({"other": 1.0})
+    if number == 4:
+        return Computed({"accuracy": 0.9}, wall_seconds=1e6)
+    return accuracy(job.cell.config_values)
+
+
+@pytest.mark.parametrize("engine", ["random", "optuna:tpe"])
+def test_trials_that_fail_are_told_and_the_search_goes_on(engine):
+    if engine.startswith("optuna"):
+        pytest.importorskip("optuna")
+    study = workflow.load(search_study(12, engine=engine))
+    study = isorun.Study(
+        "found",
+        approaches={"toy": list(study.approaches["toy"].command)},
+        metrics={"accuracy": "higher"},
+        policy={"time_limit": 100},
+        search={"space": SPACE, "trials": 12, "engine": engine},
+    )
+    store = MemoryStore()
+    run(study, store, Trainings(broken))
+    (search,) = read_searches(study, store)
+    states = [trial.state for trial in search.trials]
+    assert states == ["finished", *["failed"] * 4, *["finished"] * 7]
+    why = [trial.why_failed for trial in search.trials[1:5]]
+    assert "out of memory" in why[0]
+    assert why[1:3] == ["accuracy is nan", "it left no accuracy"]
+    assert "100" in why[3]
+    status = isorun.status(study, store=store)
+    assert (status.total, status.failed, status.missing) == (12, 2, 0)
+    assert run(study, store, Trainings()).proposed == 0
+
+
+def test_where_nothing_ever_finished_failed_trials_are_tried_again():
+    def failing(job):
+        raise ImportError("no module named torhc")
+
+    store, study, trainings = MemoryStore(), search_study(4), Trainings()
+    run(study, store, Trainings(failing))
+    run(study, store, trainings)
+    assert [config for config, _ in trainings.made] == [f"trial-{number}" for number in range(4)]
+
+
+def test_a_space_that_is_exhausted_ends_the_search():
+    space = {"lr": [0.1, 0.01], "act": ["relu", "tanh"]}
+    store, study, trainings = MemoryStore(), search_study(20, space), Trainings()
+    run(study, store, trainings)
+    assert len(trainings.made) == 4
+    (told,) = told_of(study, store)
+    assert "exhausted-space" in {bug.kind for bug in told.bugs}
+
+
+def test_two_at_a_time_lose_and_double_nothing():
+    store, study, trainings = MemoryStore(), search_study(20), Trainings()
+    run(study, store, trainings, capacity=2)
+    assert sorted(trainings.made) == sorted({(f"trial-{number}", 0) for number in range(20)})
+
+
+def test_two_isoruns_share_one_search(tmp_path):
+    def slow(job):
+        time.sleep(0.02)
+        return accuracy(job.cell.config_values)
+
+    trainings = [Trainings(slow), Trainings(slow)]
+    study, errors = search_study(24), []
+
+    def work(one):
+        try:
+            run(study, tmp_path / "store", one)
+        except IsorunError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(one,)) for one in trainings]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    made = [config for one in trainings for config, _ in one.made]
+    assert sorted(made) == sorted({f"trial-{number}" for number in range(24)})
+    assert all(one.made for one in trainings)
+
+
+class Stops(Observer):
+    """Ends the work after some runs, as a kill would: nothing is told any more."""
+
+    def __init__(self, after):
+        self.left = after
+
+    def run_ended(self, record):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("after", [1, 3, 6])
+def test_what_was_interrupted_goes_on_from_the_store(tmp_path, after):
+    study, first, second = search_study(8), Trainings(), Trainings()
+    with pytest.raises(KeyboardInterrupt):
+        run(study, tmp_path / "store", first, observer=Stops(after))
+    run(study, tmp_path / "store", second)
+    configs = [config for one in (first, second) for config, _ in one.made]
+    assert sorted(set(configs)) == sorted(f"trial-{number}" for number in range(8))
+    with workflow.open_store(str(tmp_path / "store")) as store:
+        (search,) = read_searches(study, store)
+    assert [trial.state for trial in search.trials] == ["finished"] * 8
+
+
+def test_several_searches_go_side_by_side():
+    tables = {
+        name: {"space": SPACE, "trials": 5, "engine": "random", "seed": seed}
+        for name, seed in (("a 1", 1), ("a 2", 2), ("b 1", 1))
+    }
+    command = "python train.py {config.lr} {config.act}"
+    study = isorun.Study("both", approaches={"toy": command}, metrics={"accuracy": "higher"}, searches=tables)
+    store, trainings = MemoryStore(), Trainings()
+    run(study, store, trainings)
+    assert len(trainings.made) == 15
+    assert {config.partition(" trial")[0] for config, _ in trainings.made[:3]} == {"a 1", "a 2", "b 1"}
+    found = read_searches(study, store)
+    assert [len(search.trials) for search in found] == [5, 5, 5]
+    same = [[trial.parameters for trial in search.trials] for search in found]
+    assert same[0] == same[2] != same[1]
+    assert searched(study, store, "a 2")[0].name == "both a 2"
+    with pytest.raises(IsorunError, match="which one"):
+        searched(study, store)
+
+
+def test_repeats_race_what_looks_better_and_say_what_it_took():
+    def noisy(job):
+        noise = (int(job.cell.id[:6], 16) % 1000 / 1000 - 0.5) / 50
+        return accuracy(job.cell.config_values) + noise
+
+    store, study, trainings = MemoryStore(), search_study(15, repeats=6), Trainings(noisy)
+    run(study, store, trainings)
+    kept = known_to(study, store)
+    (standing,) = standings_of(kept, store.records())
+    assert standing.races
+    assert not standing.wanted
+    repeats = [one for one in kept.proposed if one.repeat]
+    assert {one.by for one in repeats} == {"race"}
+    assert max(one.repeat for one in repeats) <= 5
+    assert len(trainings.made) == len(set(trainings.made)) == 15 + len(repeats)
+    (search,) = read_searches(study, store)
+    assert search.noise > 0
+    assert len(search.trials) == 15
+    assert run(study, store, trainings).proposed == 0
+
+
+def test_symptoms_come_from_the_record():
+    def slow(job):
+        epochs = tuple(map(float, range(8)))
+        series = Series(epochs, epochs, tuple(0.1 + number / 10000 for number in range(8)))
+        return Computed({"accuracy": 0.1}, series={"val_accuracy": series, "accuracy": series})
+
+    store, study = MemoryStore(), search_study(2)
+    run(study, store, Trainings(slow))
+    (search,) = read_searches(study, store)
+    assert {trial.symptoms.convergence for trial in search.trials} == {"slow"}
+
+
+def test_progress_is_told_once_with_all_trials():
+    class Counts(Observer):
+        planned = ()
+
+        def work_planned(self, runs):
+            self.planned = (*self.planned, runs)
+
+    counts = Counts()
+    run(search_study(6), MemoryStore(), Trainings(), observer=counts)
+    assert counts.planned == (6, 5, 4, 3, 2, 1)
+
+
+def test_a_damaged_document_is_named():
+    store, study = MemoryStore(), search_study(3)
+    run(study, store, Trainings())
+    (name,) = store.documents(SEARCHES).names()
+    store.documents(SEARCHES).write(name, {"proposed": [{"number": "x"}]})
+    with pytest.raises(StoreError, match="cannot be read"):
+        run(study, store, Trainings())
+
+
+def test_a_search_whose_holder_died_is_free_again():
+    store, study = MemoryStore(), search_study(3)
+    kept = KeptSearch(with_key(study, store.key), study.searches[""], store)
+    with kept.alone():
+        assert store.holders()
+    assert not store.holders()
+
+
+def test_a_study_without_a_search_is_told_so():
+    study = isorun.Study("plain", approaches={"toy": "python train.py"})
+    with pytest.raises(IsorunError, match="has no search"):
+        read_searches(study, MemoryStore())
+    assert cells_of(study)

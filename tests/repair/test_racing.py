@@ -1,0 +1,149 @@
+"""Racing: what is called better is, at the rate that is stated; known answers, and simulated searches."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import isorun.repair
+from isorun.errors import InputError
+from isorun.repair.racing import RaceRule, Runs, race, standing_of
+
+
+def runs(number, *scores, since=None, pending=()):
+    one = Runs(number, float(number) if since is None else since, dict(enumerate(scores)))
+    one.ended.update({repeat: repeat not in pending for repeat in one.scores})
+    return one
+
+
+def test_boundaries_fall_from_look_to_look_and_rise_with_candidates():
+    rule = RaceRule(6)
+    assert len(rule.critical) == 5
+    assert all(one > other for one, other in zip(rule.critical, rule.critical[1:], strict=False))
+    assert all(one < other for one, other in zip(rule.critical, RaceRule(6, candidates=25).critical, strict=True))
+
+
+def test_a_clear_lead_wins_a_deficit_loses_and_what_is_between_stays_open():
+    rule = RaceRule(10)
+    assert rule.judge([0.9, 0.91, 0.9, 0.92], [0.5, 0.51, 0.52, 0.5]) == "better"
+    assert rule.judge([0.5, 0.51], [0.52, 0.53]) == "not better"
+    assert rule.judge([0.53, 0.5], [0.5, 0.52]) == "open"
+    assert rule.judge([0.9], [0.1]) == "open"
+    assert rule.judge([0.9, 0.9], [0.1, 0.1]) == "better"
+
+
+def test_what_is_not_decided_in_the_repeats_allowed_is_not_called_better():
+    rule = RaceRule(3)
+    assert rule.judge([0.52, 0.50, 0.53], [0.51, 0.52, 0.50]) == "not better"
+
+
+def test_the_best_holds_its_place_until_a_race_is_won():
+    rule = RaceRule(4, candidates=5)
+    open_race = standing_of([runs(0, 0.5), runs(1, 0.6), runs(2, 0.9)], rule)
+    assert (open_race.best, open_race.races) == (0, ((1, 0, "open"),))
+    assert open_race.wanted == ((1, 1), (0, 1))
+    pending = standing_of([runs(0, 0.5, None, pending={1}), runs(1, 0.6)], rule)
+    assert pending.wanted == ((1, 1), (0, 1))
+    won = standing_of([runs(0, 0.5, 0.5), runs(1, 0.6, 0.6)], rule)
+    assert (won.best, won.wanted) == (1, ())
+    lost = standing_of([runs(0, 0.5, 0.5), runs(1, 0.6, 0.3)], rule)
+    assert (lost.best, lost.races) == (0, ((1, 0, "not better"),))
+
+
+def test_repeats_that_fail_use_up_what_is_allowed():
+    rule = RaceRule(3, candidates=5)
+    assert standing_of([runs(0, 0.5, None, None), runs(1, 0.6, 0.7)], rule).races == ((1, 0, "not better"),)
+    assert standing_of([runs(0, 0.5, None), runs(1, 0.6, 0.7)], rule).wanted == ((0, 2),)
+
+
+def test_without_repeats_the_best_score_is_the_best_and_without_scores_there_is_none():
+    found = standing_of([runs(0, 0.5), runs(1, None), runs(2, 0.7), runs(3, 0.6)], RaceRule(1))
+    assert (found.best, found.wanted) == (2, ())
+    assert standing_of([runs(0, None)], RaceRule(5)).best is None
+
+
+SCORES = st.lists(st.floats(-1, 1), min_size=1, max_size=6)
+
+
+@given(st.lists(SCORES, min_size=1, max_size=5))
+def test_what_is_wanted_is_never_there_and_never_too_much(trials):
+    rule = RaceRule(5, candidates=5)
+    found = standing_of([runs(number, *scores) for number, scores in enumerate(trials)], rule)
+    assert found.best in range(len(trials))
+    for number, repeat in found.wanted:
+        assert len(trials[number]) <= repeat < rule.repeats
+
+
+def trained(table):
+    calls = []
+
+    def train(config, seed):
+        calls.append((config, seed))
+        return table[config] + 0.001 * ((seed * 7919) % 13 - 6)
+
+    return train, calls
+
+
+def test_a_race_trains_both_by_turns_and_counts_what_it_took():
+    train, calls = trained({"new": 0.8, "old": 0.5})
+    found = isorun.repair.race(train, "new", "old", repeats=6)
+    assert found.is_better
+    assert found.trainings == len(calls) == len(found.candidate_scores) + len(found.incumbent_scores)
+    assert [config for config, _ in calls[:4]] == ["new", "old", "new", "old"]
+    assert [seed for config, seed in calls if config == "new"] == [1, 2, 3][: len(found.candidate_scores)]
+    assert "better" in str(found)
+
+
+def test_known_scores_are_used_and_what_does_not_look_better_costs_nothing():
+    train, calls = trained({"new": 0.5, "old": 0.6})
+    lost = race(train, "new", "old", candidate_scores=[0.5], incumbent_scores=[0.6, 0.61])
+    assert (lost.verdict, lost.trainings, calls) == ("not better", 0, [])
+    won = race(train, "new", "old", candidate_scores=[0.5], incumbent_scores=[0.6], direction="lower")
+    assert won.is_better
+    assert {seed for _, seed in calls} <= {2, 3, 4, 5, 6, 7, 8, 9, 10}
+
+
+def test_a_candidate_that_breaks_loses_and_a_wrong_word_is_said():
+    assert not race(lambda config, _: math.nan if config == "new" else 0.5, "new", "old").is_better
+    for wrong in ({"repeats": 0}, {"error_rate": 0.0}, {"direction": "up"}, {"seeds": [1]}, {"candidates": 0}):
+        with pytest.raises(InputError):
+            race(lambda *_: 0.5, "new", "old", **wrong)
+
+
+def searched(rng, trials, repeats, *, better=None, lead=0.0, spread=0.0):
+    """One simulated search, raced as the agenda does: called better though it is not, found, extra trainings."""
+    means, sds = np.zeros(trials), np.exp(rng.normal(0.0, spread, trials))
+    if better is not None:
+        means[better] = lead
+    rule, best, wrong, extra = RaceRule(repeats, candidates=trials), runs(0, rng.normal(0.0, sds[0])), False, 0
+    for number in range(1, trials):
+        pair = {best.number: best, number: runs(number, rng.normal(means[number], sds[number]))}
+        while wanted := (standing := standing_of(list(pair.values()), rule)).wanted:
+            for trial, repeat in wanted:
+                pair[trial].scores[repeat] = rng.normal(means[trial], sds[trial])
+                pair[trial].ended[repeat] = True
+                extra += 1
+        wrong |= standing.best == number and bool(means[number] <= means[best.number])
+        best = pair[standing.best]
+    return wrong, best.number == better, extra
+
+
+def simulated(searches, seed, *arguments, **options):
+    rng = np.random.default_rng(seed)
+    return np.mean([searched(rng, *arguments, **options) for _ in range(searches)], axis=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("repeats", "spread"), [(5, 0.0), (10, 0.0), (10, 0.5)])
+def test_equals_are_called_better_at_most_at_the_stated_rate(repeats, spread):
+    wrong, _, _ = simulated(400, 7, 25, repeats, spread=spread)
+    assert wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("repeats", "lead", "least"), [(10, 2.0, 0.5), (10, 3.0, 0.9), (5, 3.0, 0.4)])
+def test_what_is_better_is_found(repeats, lead, least):
+    _, found, _ = simulated(150, 8, 25, repeats, better=12, lead=lead)
+    assert found >= least
