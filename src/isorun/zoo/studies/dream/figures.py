@@ -8,7 +8,7 @@ from typing import Final
 
 from isorun.report import Column, Table, fixed
 from isorun.report.figures.axes import value_axis
-from isorun.report.figures.description import Axis, Band, Figure, Legend, Line, Shape, Tick, Tile
+from isorun.report.figures.description import Axis, Figure, Legend, Line, Shape, Tick, Tile
 from isorun.report.figures.searches import BestCurve, best_so_far
 from isorun.zoo.data.search_logs import LoggedSearch
 from isorun.zoo.studies.dream.design import COMPARED, METHODS
@@ -21,6 +21,7 @@ __all__ = ["best_by_time", "best_by_trial", "searched_figures"]
 _SHAPES: Final = (Shape.CIRCLE, Shape.SQUARE, Shape.DIAMOND, Shape.TRIANGLE)
 _TARGET_SERIES: Final = 5
 _MOMENTS: Final = 60
+_TAKEN_OVER: Final = ", then repair"
 _Across = Callable[[SearchPoint], float]
 
 
@@ -156,10 +157,10 @@ def _mean_by_trial(name: str, title: str, curves: Curves, attached_after: int | 
     }
     marks = []
     if attached_after is not None:
-        highest = max(high for points in means.values() for _, _, _, high in points)
+        highest = max(mean for points in means.values() for _, mean, *_ in points)
         marks = [Line(((float(attached_after), 0.0), (float(attached_after), highest)), _TARGET_SERIES, dashed=True)]
     legend = [Legend("repair begins", None, _TARGET_SERIES, dashed=True)] if marks else []
-    sentence = f"The best score so far, mean of {_counted(curves)}; shaded: from the worst to the best of them."
+    sentence = f"The best score so far, mean of {_counted(curves)}; its data have the worst and the best."
     return _mean_figure((name, title, sentence), "trial", means, marks, legend)
 
 
@@ -199,11 +200,15 @@ def _mean_figure(
     marks: Sequence[Line],
     marked: Sequence[Legend],
 ) -> Figure:
-    """The means as lines and the ranges as bands. titles: name, title and sentence."""
+    """The means as lines; who takes another's search over has its colour, dashed. titles: name, title, sentence."""
     name, title, sentence = titles
-    lines = [Line(tuple((x, mean) for x, mean, _, _ in points), at) for at, points in enumerate(means.values())]
-    bands = [Band(tuple((x, low, high) for x, _, low, high in points), at) for at, points in enumerate(means.values())]
-    highest = max(high for points in means.values() for *_, high in points)
+    styles = {method: _style(method, list(means)) for method in means}
+    lines = [
+        Line(tuple((x, mean) for x, mean, *_ in points), styles[method][0], dashed=styles[method][1])
+        for method, points in means.items()
+    ]
+    legend = [Legend(method, None, series, dashed=dashed) for method, (series, dashed) in styles.items()]
+    highest = max(mean for points in means.values() for _, mean, *_ in points)
     columns = (Column("method", key=True), Column(unit), Column("mean", "%"), Column("worst", "%"), Column("best", "%"))
     rows = tuple(
         (method, f"{x:g}" if unit == "trial" else fixed(x, 1), fixed(mean, 2), fixed(low, 2), fixed(high, 2))
@@ -220,9 +225,14 @@ def _mean_figure(
         ),
         data=Table(f"data-{name}", f"Data: {title}", columns, rows, folded=True),
         lines=(*lines, *marks),
-        bands=tuple(bands),
-        legend=(*(Legend(method, None, at) for at, method in enumerate(means)), *marked),
+        legend=(*legend, *marked),
     )
+
+
+def _style(method: str, methods: Sequence[str]) -> tuple[int, bool]:
+    """The colour, and whether it is dashed."""
+    own = method.removesuffix(_TAKEN_OVER)
+    return methods.index(own if own in methods else method), own in methods and own != method
 
 
 def _time_shares(title: str, searches: Iterable[MeasuredSearch]) -> Figure | None:
