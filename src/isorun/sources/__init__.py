@@ -151,7 +151,7 @@ def _row(found: Found, name: str) -> tuple[str, str, str, str, str]:
 
 def _final_shown(final: float, last: float) -> str:
     """A value that came after the last epoch is none of the series."""
-    return " (final)" if final == last or final != final else f" ({final:.6g} final)"
+    return " (final)" if repr(final) == repr(last) else f" ({final:.6g} final)"
 
 
 def _is_made_up(name: str, line: str) -> bool:

@@ -220,13 +220,16 @@ class LineMetrics(AbstractSource):
         """Whether a row is one of settings: it counts only if the output has nothing else, what is aimed at never."""
         if not row.values or row.has_clock or self._timeline.has_begun or not is_about_settings(line, row):
             return False
-        if self._held and names_settings(line):  # settings are told once: these are results, a line for each setting
+        beside_results = names_settings(line)
+        if self._held and beside_results:  # settings are told once: these are results, a line for each setting
             return self._release_held()
-        row.values = [value for value in row.values if is_metric(value.name) and not is_an_aim(value.name)]
+        row.values = [
+            value for value in row.values if not is_an_aim(value.name) and (beside_results or is_metric(value.name))
+        ]
         row.by_value = True  # the same line within the training says what came out
         if len(self._held) < MOST_HELD:
             self._held.append((row, seconds, line))
-        left_out = [LeftOut(value.name, _BESIDE_SETTINGS) for value in row.values]
+        left_out = [LeftOut(value.name, _BESIDE_SETTINGS) for value in row.values if is_metric(value.name)]
         self._timeline.add(Row(left_out=left_out), seconds, line, "stdout")
         return True
 
@@ -451,7 +454,7 @@ class Timeline:
                 continue
             if row.table != points.table or row.table:
                 self._count -= points.follow_table(row.table, step)
-            self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER, clock)
+            self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER, clock=clock)
             points.last_row = self._rows
             points.final = final
             if points.fraction != fraction:
@@ -504,9 +507,10 @@ class Timeline:
             self._not_taken.setdefault(value.name, " ".join(line.split())[:80])
 
     def _notes(self) -> list[Note]:
+        items = self._points.items()
         notes = [
             Note("stdout.limit", f"metric {name!r} has more than {MOST_POINTS:,} values; later ones replaced the last")
-            for name, item in self._points.items()
+            for name, item in items
             if item.cut
         ]
         if self._too_many_names:
@@ -515,43 +519,19 @@ class Timeline:
             Note("stdout.scale", f"metric {name!r} was printed both as a percentage or count and as a plain number")
             for name in sorted(self._mixed)
         ]
-        notes += [
-            Note(
-                "stdout.no-epoch",
-                f"metric {name!r} was printed {item.without_step} times without an epoch or step: "
-                "taken for one training",
-            )
-            for name, item in self._points.items()
-            if item.without_step > 1
-        ]
-        notes += [
-            Note(
-                "stdout.replaced",
-                f"metric {name!r} was printed with its epoch and again without one: the last of each epoch counts",
-            )
-            for name, item in self._points.items()
-            if item.replaced
-        ]
-        notes += [
-            Note(
-                "stdout.after-end",
-                f"metric {name!r} was printed {item.after_end} times after the last epoch: the last is its final value",
-            )
-            for name, item in self._points.items()
-            if item.after_end > 1 and not item.replaced
-        ]
+        notes += [note for name, item in items if (note := _note_on_moments(name, item)) is not None]
         if self._clock.restarts:
             message = (
                 f"the epochs began again {self._clock.restarts} times; their values follow each other in the series"
             )
             notes.append(Note("stdout.restart", message))
-        if unclear := [name for name, item in self._points.items() if item.unclear]:
+        if unclear := [name for name, item in items if item.unclear]:
             why = "the rows of a table have the same epoch twice and are in no order"
             notes.append(Note("stdout.left-out", f"left out: {', '.join(unclear[:MOST_NAMES_IN_NOTE])}: {why}"))
         return [*notes, *self._left_out_notes(), *self._not_taken_note()]
 
     def _left_out_notes(self) -> list[Note]:
-        """What is left out altogether, and of which metrics some values are: without these a best one may be missing."""
+        """What is left out altogether, and of which metrics some values are: the best one may be among them."""
         notes = []
         for why, names in self._left_out.items():
             left = [name for name in names if name not in self._points]
@@ -573,6 +553,20 @@ class Timeline:
             f"not read as metrics: {', '.join(left)} (first in {self._not_taken[left[0]]!r}); name them by a pattern"
         )
         return [Note("stdout.not-taken", message)]
+
+
+def _note_on_moments(name: str, item: SeenPoints) -> Note | None:
+    """What is to be known where a metric was printed without an epoch, beside others or alone."""
+    if item.without_step > 1:
+        message = f"was printed {item.without_step} times without an epoch or step: taken for one training"
+        return Note("stdout.no-epoch", f"metric {name!r} {message}")
+    if item.replaced:
+        message = "was printed with its epoch and again without one: the last of each epoch counts"
+        return Note("stdout.replaced", f"metric {name!r} {message}")
+    if item.after_end > 1:
+        message = f"was printed {item.after_end} times after the last epoch: the last is its final value"
+        return Note("stdout.after-end", f"metric {name!r} {message}")
+    return None
 
 
 class Clock:

@@ -508,7 +508,7 @@ class SeenPoints:
         self.unclear, self.moment = True, -1
         return len(steps)
 
-    def put(self, moment: int, step: float | None, seconds: float, value: float, full: bool, clock: bool) -> bool:
+    def put(self, moment: int, step: float | None, seconds: float, value: float, full: bool, *, clock: bool) -> bool:
         """Add a point, or replace the last one when it is of the same moment or there is no room; whether added.
 
         full: there is no room for any further point. clock: the line says itself where in the training it stands.
