@@ -402,7 +402,7 @@ def test_what_is_offered_is_kept_in_the_engines_own_trials_and_is_no_part_of_its
     assert {trial.params["isorun.activation"] for trial in study.trials} == {"keep"}
     own = [{name: value for name, value in one.params.items() if name != "isorun.activation"} for one in study.trials]
     assert own == [one.params for one in alone.trials]
-    study.optimize(offering, n_trials=15)
+    study.optimize(offering, n_trials=30)
     assert study.best_params["isorun.activation"] == "selu"
 
 
@@ -424,7 +424,7 @@ def test_a_search_taken_over_is_changed_where_its_trials_were_never_asked():
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=1))
     study.optimize(good, n_trials=10)
     study.sampler = sampler(begin=10)
-    study.optimize(offering, n_trials=15)
+    study.optimize(offering, n_trials=30)
     changed = {edit[0] for key, one in study.user_attrs.items() if key.startswith("isorun:") for edit in one["edits"]}
     assert "isorun.activation" in changed
     assert study.trials[10].params["isorun.activation"] == "keep"
