@@ -44,6 +44,7 @@ def page() -> str:
         levels.factors_section(),
         answers.seeds_section(),
         others.fewshot_section(),
+        others.searches_section(),
         others.dream_section(),
         others.omissions_section(),
     )

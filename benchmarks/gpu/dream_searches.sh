@@ -5,9 +5,9 @@
 #
 # FOLDER gets the result as JSON, the log, stores.tar.gz with every record and proposal, and code.txt: one hash over src/.
 # After SECONDS (default 500) no run is begun any more: what has ended is kept, and the same command again goes on from
-# there; on another machine, once stores.tar.gz lies in $ISORUN_DATA. $ISORUN_DATA has cifar100/, fashion-mnist/ and
-# dream-search-logs/; packages that the machine lacks (Optuna and what it needs, without numpy) may lie in
-# $ISORUN_DATA/packages. PYTHON, SCALE, DEVICE and JOBS are for trying it out elsewhere.
+# there; on another machine, once stores.tar.gz lies in $ISORUN_DATA. $ISORUN_DATA has cifar100/ and fashion-mnist/;
+# packages that the machine lacks (Optuna and what it needs, without numpy) may lie in $ISORUN_DATA/packages. PYTHON, SCALE,
+# DEVICE, JOBS and MORE (further words) are for trying it out elsewhere.
 set -u -o pipefail
 
 out=${1:?a folder for the results}
@@ -31,9 +31,10 @@ if [ "$device" = cuda ] && command -v nvidia-cuda-mps-control > /dev/null; then 
     nvidia-cuda-mps-control -d || true
 fi
 
-reproduce() { "$python" -m isorun reproduce dream --scale "$scale" --device "$device" --store "$store" "$@"; }
+parts="--only searches --only expansion --only priorities --only feedback --only attached ${MORE:-}"
+reproduce() { "$python" -m isorun reproduce dream --scale "$scale" $parts --device "$device" --store "$store" "$@"; }
 export -f reproduce
-export python scale device store jobs
+export python scale device store jobs parts
 
 timeout --signal=INT --kill-after=30 "$seconds" bash -c 'reproduce -j "$jobs" > /dev/null' 2> "$out/dream.log"
 echo "ended with $? after $SECONDS s; $(grep -c '^\[' "$out/dream.log") runs"

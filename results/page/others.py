@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from isorun.zoo.papers import papers
-from page.numbers import conditions, load, machine, points, spelled
+from page.numbers import STORED, conditions, load, machine, points, spelled
 
 
 def fewshot_section() -> Iterator[str]:
@@ -35,6 +36,57 @@ def dream_section() -> Iterator[str]:
     yield "## dream: the published search logs, replayed"
     yield "\n".join(f"- {line}" for line in result["verdict"])
     yield f"Told by the result itself:\n{conditions(result)}"
+
+
+def searches_section() -> Iterator[str]:
+    """The searches of dream that were carried out, on whichever machine there is a result of."""
+    for name, where in (("dream-gpu", "a GPU"), ("dream-cpu", "two CPU cores")):
+        if (STORED / f"{name}.json").is_file():
+            yield from _searches(load(name), where)
+
+
+def _searches(result: dict[str, Any], where: str) -> Iterator[str]:
+    compared = result["numbers"]["compared"]
+    methods = {name: method["label"] for name, method in compared["methods"].items()}
+    yield f"## dream: searches by engines, and repaired, on {where}"
+    yield (
+        f"`isorun reproduce dream --scale {result['scale']}`: {result['runs']['finished']:,} trainings, "
+        f"{spelled(result['runs']['failed'])} failed ({machine(result)}). The paper's engines, networks and most of its data "
+        f"are others: what is seen compares in kind. Scaled down: {'; '.join(result['scaled_down'])}."
+    )
+    yield "\n".join(f"- {line}" for line in result["verdict"])
+    yield "Pairs of searches from the same initial model, best score of all trials, in points:"
+    yield _table(
+        ("asked in", "method", "against", "pairs", "won", "difference", "95 % interval", "published", "verdict"),
+        [_contrast(one, methods) for one in compared["contrasts"]],
+    )
+    if compared["second_searches"]:
+        yield "The same search with another seed, which the paper does not have:"
+        yield _table(
+            ("data", "family", "method", "best of each seed (%)", "worst to best (points)"),
+            [_again(one, methods) for one in compared["second_searches"]],
+        )
+    yield f"Told by the result itself:\n{conditions(result)}"
+
+
+def _contrast(one: dict[str, Any], methods: dict[str, str]) -> tuple[str, ...]:
+    interval = "–" if one["ci95"] is None else " to ".join(f"{100 * end:+.2f}" for end in one["ci95"])
+    published = "–" if one["published_points"] is None else f"{one['published_points']:+.2f}"
+    difference = f"{100 * one['difference']:+.2f}"
+    counted = (str(one["pairs"]), str(one["won"]))
+    names = (one["asked_in"], methods[one["first"]], methods[one["second"]])
+    return (*names, *counted, difference, interval, published, one["verdict"])
+
+
+def _again(one: dict[str, Any], methods: dict[str, str]) -> tuple[str, ...]:
+    best = one["best"]
+    scores = ", ".join(points(score) for score in best)
+    return one["data"], one["family"], methods[one["method"]], scores, points(max(best) - min(best))
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = (head, ("---",) * len(head), *rows)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def omissions_section() -> Iterator[str]:

@@ -142,7 +142,7 @@ def known_to(study: Study, store: AbstractStore) -> Study:
     """The study with the cells that the store knows: those of its key, and those that its searches proposed so far."""
     if not study.searches:
         return with_key(study, store.key)
-    from isorun.repair.agenda import known_to as with_trials
+    from isorun.repair.agenda import with_trials
 
     return with_trials(study, store)
 

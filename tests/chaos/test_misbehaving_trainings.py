@@ -91,6 +91,8 @@ WAYS: dict[str, tuple[RunState | None, str]] = {
         "import threading; threading.Thread(target=time.sleep, args=(300,)).start()",
     ),
     "kills its keeper": (FAILED, "os.kill(os.getppid(), signal.SIGKILL); time.sleep(300)"),
+    "stops its keeper": (FINISHED, "os.kill(os.getppid(), signal.SIGSTOP)"),
+    "stops its keeper and hangs": (TIMED_OUT, "os.kill(os.getppid(), signal.SIGSTOP); time.sleep(300)"),
     "kills its group": (FAILED, "os.killpg(0, signal.SIGKILL)"),
     "becomes another program": (TIMED_OUT, "os.execv('/bin/sleep', ['sleep', '300'])"),
     "a limit on its CPU time": (
@@ -112,6 +114,13 @@ WAYS: dict[str, tuple[RunState | None, str]] = {
     "numbers of 400 digits": (FINISHED, "print('acc:', '9' * 400); print('{\"acc\": ' + '9' * 5000 + '}')"),
     "a metric with a long name": (FINISHED, "print('m' * 100_000 + ': 1.0')"),
     # What is logged.
+    "steps that are not finite": (FINISHED, "isorun.log(epoch=float('nan'), y=1); isorun.log(float('inf'), y=1)"),
+    "a name of thousands of characters": (FINISHED, "isorun.log(**{'x' * 5000: 1.0, 'x' * 4128: 2.0})"),
+    "a limit on the size of files": (
+        FAILED,
+        "import resource; isorun.log(y=1); resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); isorun.log(y=2)",
+    ),
+    "closes all files and logs on": (FINISHED, "isorun.log(y=1); os.closerange(3, 256); isorun.log(y=2)"),
     "a number too large for a float": (FINISHED, "isorun.log(y=10**400)"),
     "values that are not finite": (FINISHED, "isorun.log(y=float('nan'), z=float('-inf'))"),
     "values that are no numbers": (None, "isorun.log(y=object(), z='word', epoch=[])"),

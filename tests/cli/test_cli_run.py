@@ -329,6 +329,7 @@ def test_a_search_is_run_told_of_examined_and_extended(shell):
     dry = shell("run", "search.toml", "--dry-run").stdout
     assert "nothing was run" in dry
     assert "trial-5" in dry
+    assert "6 in all" in dry
     (shell.folder / "search.toml").write_text(SEARCH.replace("trials = 6", "trials = 8"))
     more = json.loads(shell("run", "search.toml", "--json").stdout)
     assert more["finished"] + more["failed"] == 2

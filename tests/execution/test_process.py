@@ -209,6 +209,54 @@ def test_a_working_folder_that_does_not_exist_is_an_error(tmp_path):
         end_of(process)
 
 
+STOPS_ITS_KEEPER = """
+import os, signal, time
+keeper = os.getppid()
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.fork() or os.setsid()
+print(os.getpid(), flush=True)
+while True: os.kill(keeper, signal.SIGSTOP)
+"""
+
+
+def test_a_keeper_that_its_program_stopped_goes_on_when_it_is_told_something():
+    code = "import os, time; os.kill(os.getppid(), 19); print('stopped', flush=True); time.sleep(60)"
+    with kept(*python(code)) as process:
+        assert first_line(process) == "stopped"
+        process.ask_to_stop()
+        assert end_of(process).signal == "SIGTERM"
+
+
+@pytest.mark.parametrize("how", ["asked", "closed"])
+def test_a_keeper_that_is_stopped_again_and_again_is_killed_with_all_it_answers_for(monkeypatch, how):
+    monkeypatch.setattr("isorun.execution.process.ANSWER_SECONDS", 0.5)
+    with kept(*python(STOPS_ITS_KEEPER), grace=0.1) as process:
+        pids = [int(first_line(process)), int(first_line(process))]
+        if how == "asked":
+            process.ask_to_stop()
+            until = time.monotonic() + 0.8
+            while time.monotonic() < until:
+                process.see_to_it()
+                time.sleep(0.05)
+            end_of(process)
+        process.close()
+        assert all(gone(pid) for pid in (*pids, process.keeper_pid))
+
+
+def test_a_stopped_process_that_forks_keepers_goes_on():
+    keepers = Keepers()
+    try:
+        for _ in range(2):
+            process = KeptProcess(
+                keepers, python("pass"), env=dict(os.environ), working_folder=Path("/tmp"), cpus=(CPU,)
+            )
+            assert end_of(process).exit_code == 0
+            process.close()
+            os.kill(keepers._server.pid, signal.SIGSTOP)
+    finally:
+        keepers.close()
+
+
 def test_when_the_keeper_is_killed_the_program_dies_and_that_is_said():
     with kept("/bin/sleep", "100") as process:
         process.exit()

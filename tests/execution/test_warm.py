@@ -139,6 +139,14 @@ def test_a_run_whose_server_is_killed_is_a_failed_run_and_the_next_one_works(exe
     assert execute(executor, make_job(script=WHOAMI, level="fixed-seed")).state is RunState.FINISHED
 
 
+@pytest.mark.parametrize("limit", [None, 0.5])
+def test_a_run_that_stops_its_server_ends_as_any_other(executor, make_job, limit):
+    script = f"import os, time; os.kill(os.getppid(), 19); time.sleep({60 if limit else 0})"
+    record = execute(executor, make_job(script=script, level="fixed-seed", time_limit_seconds=limit))
+    assert (record.launch, record.state) == ("warm", RunState.TIMED_OUT if limit else RunState.FINISHED)
+    assert execute(executor, make_job(script=WHOAMI, level="fixed-seed")).state is RunState.FINISHED
+
+
 def test_children_of_a_warm_run_are_ended_and_noted_and_other_runs_are_left_alone(make_job, local):
     if CPUS < 2:
         pytest.skip("needs two CPUs")

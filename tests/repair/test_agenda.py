@@ -9,7 +9,7 @@ import pytest
 import isorun
 from isorun import workflow
 from isorun.errors import IsorunError, StoreError
-from isorun.repair.agenda import KeptSearch, known_to, read_searches, searched, standings_of, told_of
+from isorun.repair.agenda import KeptSearch, read_searches, searched, standings_of, told_of, with_trials
 from isorun.scheduling import Observer
 from isorun.store import SEARCHES
 from isorun.study.cells import cells_of
@@ -53,7 +53,7 @@ def run(study, store, trainings, capacity=1, **options):
 
 
 def proposed(study, store):
-    return known_to(study, store).proposed
+    return with_trials(study, store).proposed
 
 
 def test_trials_are_ordinary_runs():
@@ -262,7 +262,7 @@ def test_repeats_race_what_looks_better_and_say_what_it_took():
 
     store, study, trainings = MemoryStore(), search_study(15, repeats=6), Trainings(noisy)
     run(study, store, trainings)
-    kept = known_to(study, store)
+    kept = with_trials(study, store)
     (standing,) = standings_of(kept, store.records())
     assert standing.races
     assert not standing.wanted

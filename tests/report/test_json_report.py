@@ -1,6 +1,7 @@
 """The JSON report: strict, complete, and described key by key."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -8,7 +9,12 @@ import pytest
 
 from isorun.analysis.evidence import judged
 from isorun.analysis.studies import conditions
+from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import json_report
+from isorun.report.figures.study_figures import study_figures
+from isorun.study.cells import cells_of
+from isorun.study.records import Series
+from record_builder import make_record, make_study
 
 DESCRIPTION = (Path(__file__).parents[2] / "docs" / "report-json.md").read_text()
 NAMED_BY_USERS = {"metrics", "classes", "values", "per_class", "digests", "unjudged", "within_seed_sd"}
@@ -58,3 +64,13 @@ def test_numbers_are_as_logged_and_complete(troubled):
 def test_one_run_has_null_for_its_spread(single):
     overall = json_report.to_json(single)["groups"][0]["selections"][0]["all"]["metrics"]["perplexity"]["overall"]
     assert (overall["sd"], overall["sd_ci90"], overall["max_diff"]) == (None, None, None)
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_steps_that_are_not_finite_as_an_older_isorun_kept_them_are_left_out_everywhere(odd):
+    study = make_study(repeats=2)
+    series = Series((0.0, 1.0, odd), (0.0, 1.0, 2.0), (0.1, 0.2, 0.9))
+    result = analyse_study(study, [make_record(cell, series={"test_acc": series}) for cell in cells_of(study)])
+    json.dumps(json_report.to_json(result), allow_nan=False)
+    for figure in study_figures(result):
+        assert not any(math.isnan(x) or math.isinf(x) for line in figure.lines for x, _ in line.points)

@@ -199,3 +199,78 @@ def test_no_file_makes_reading_fail(tmp_path: Path, content: bytes, suffix: str)
     found = read(tmp_path, path.name)
     assert set(found.results) <= set(found.series) == set(found.origins)
     assert found.notes or content.strip()
+
+
+def values_in(found: Found) -> dict[str, list[float]]:
+    return {name: list(series.values) for name, series in found.series.items()}
+
+
+def told(found: Found) -> list[str]:
+    return [note.message for note in found.notes if note.code != "files.no-times"]
+
+
+def test_a_header_that_comes_again_in_another_order_names_the_columns_below_it(tmp_path: Path) -> None:
+    write(tmp_path, "m.csv", "epoch,loss,val_acc\n1,0.9,0.5\nepoch,val_acc,loss\n2,0.6,0.8\n")
+    found = read(tmp_path, "m.csv")
+    assert values_in(found) == {"loss": [0.9, 0.8], "val_acc": [0.5, 0.6]}
+    assert told(found) == []
+
+
+def test_a_header_that_comes_again_with_more_names_adds_columns(tmp_path: Path) -> None:
+    write(tmp_path, "m.csv", "epoch,loss\n1,0.9\nepoch,loss,acc\n2,0.8,0.6\n")
+    assert values_in(read(tmp_path, "m.csv")) == {"loss": [0.9, 0.8], "acc": [0.6]}
+
+
+@given(st.permutations(["epoch", "loss", "val_acc", "lr"]), st.permutations(["epoch", "loss", "val_acc", "lr"]))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+def test_every_header_counts_for_the_rows_below_it(tmp_path: Path, first: list[str], second: list[str]) -> None:
+    rows = [
+        {"epoch": "1", "loss": "0.9", "val_acc": "0.5", "lr": "0.1"},
+        {"epoch": "2", "loss": "0.8", "val_acc": "0.6", "lr": "0.2"},
+    ]
+    lines = [cell for names, row in zip((first, second), rows, strict=True) for cell in (names, map(row.get, names))]
+    write(tmp_path, "m.csv", "".join(",".join(map(str, cells)) + "\n" for cells in lines))
+    assert values_in(read(tmp_path, "m.csv")) == {"loss": [0.9, 0.8], "val_acc": [0.5, 0.6], "lr": [0.1, 0.2]}
+
+
+def test_a_mark_after_the_last_column_hides_no_row(tmp_path: Path) -> None:
+    write(tmp_path, "m.csv", "epoch,loss,val_acc\n1,0.9,0.5\n2,0.8,0.8,*\n3,0.7,0.6,\n")
+    found = read(tmp_path, "m.csv")
+    assert values_in(found) == {"loss": [0.9, 0.8, 0.7], "val_acc": [0.5, 0.8, 0.6]}
+    assert told(found) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ("2,0.8", "2 cells under 3 names"),
+        ("2,0.8,0.6,0.7", "4 cells under 3 names"),
+        ("2,0,8,*", "4 cells under 3 names"),
+        ("final,0.8,0.6", "epoch is 'final'"),
+        ("lenet,0.8,0.6", "epoch is 'lenet'"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_left_out_and_told_with_its_line(tmp_path: Path, row: str, why: str) -> None:
+    write(tmp_path, "m.csv", f"epoch,loss,val_acc\n1,0.9,0.5\n{row}\n3,0.7,0.6\n")
+    found = read(tmp_path, "m.csv")
+    assert values_in(found) == {"loss": [0.9, 0.7], "val_acc": [0.5, 0.6]}
+    assert told(found) == [f"m.csv, line 3: {why}; 1 such lines left out"]
+
+
+def test_lines_are_counted_as_in_the_file_also_below_a_cell_of_two_lines(tmp_path: Path) -> None:
+    write(tmp_path, "m.csv", 'epoch,note,acc\n1,"a\nb",0.5\n2,c\n')
+    assert "m.csv, line 4: 2 cells under 3 names; 1 such lines left out" in told(read(tmp_path, "m.csv"))
+
+
+def test_two_columns_of_one_name_are_left_out_and_told(tmp_path: Path) -> None:
+    write(tmp_path, "m.csv", "epoch,val_acc,loss,val_acc\n1,0.9,0.4,0.5\n2,0.8,0.3,0.6\n")
+    found = read(tmp_path, "m.csv")
+    assert values_in(found) == {"loss": [0.4, 0.3]}
+    assert told(found) == ["left out: val_acc: two columns have this name (m.csv, line 1)"]
+
+
+def test_a_number_with_a_hole_in_it_is_none(tmp_path: Path) -> None:
+    write(tmp_path, "m.csv", "epoch,val_acc\n1,0.5\n2,0.\x006\n")
+    found = read(tmp_path, "m.csv")
+    assert values_in(found) == {"val_acc": [0.5]}
+    assert "files.not-a-number" in codes(found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -309,3 +311,70 @@ def test_values_without_an_epoch_are_noted_with_their_number():
     assert codes(found) == ["stdout.no-epoch"]
     assert "'accuracy' was printed 2 times" in found.notes[0].message
     assert codes(scan_text("Epoch 1 acc: 0.5\nEpoch 2 acc: 0.6\nTest accuracy: 0.7")) == []
+
+
+def test_a_value_after_the_last_epoch_is_a_final_value_and_replaces_none() -> None:
+    found = scan_text("epoch 1 acc 0.5\nepoch 2 acc 0.7\nacc: 0.65")
+    assert found.series["acc"] == Series((1.0, 2.0), (0.0, 0.0), (0.5, 0.7))
+    assert found.results == {"acc": 0.65}
+    assert found.notes == ()
+    assert "0.5 .. 0.7 (0.65 final)" in describe(found)[1]
+
+
+def test_of_several_values_after_the_last_epoch_the_last_is_final_and_that_is_told() -> None:
+    found = scan_text("epoch 1 acc 0.5\nepoch 2 acc 0.7\nacc: 0.65\nacc: 0.66")
+    assert (list(found.series["acc"].values), found.results) == ([0.5, 0.7], {"acc": 0.66})
+    assert codes(found) == ["stdout.after-end"]
+
+
+def test_a_value_beside_the_one_of_its_epoch_counts_as_the_last_and_that_is_told() -> None:
+    found = scan_text("epoch 1 acc 0.5\nacc: 0.6\nepoch 2 acc 0.7\nacc: 0.65")
+    assert list(found.series["acc"].values) == [0.6, 0.65]
+    assert codes(found) == ["stdout.replaced"]
+
+
+def test_what_a_line_says_after_the_running_values_of_a_bar_is_the_value_of_the_epoch() -> None:
+    text = "".join(f"Epoch 1: 50%|##  | {n}/4 [00:01<00:01, loss=0.{n}]\n" for n in (3, 4)) + "loss: 0.25\n"
+    found = scan_text(text)
+    assert (list(found.series["loss"].values), codes(found)) == ([0.25], [])
+
+
+@given(st.lists(st.integers(1, 99), min_size=1, max_size=8, unique=True), st.integers(1, 99))
+def test_whatever_comes_after_the_epochs_every_epoch_keeps_its_value(percents: list[int], last: int) -> None:
+    text = "".join(f"epoch {epoch} acc {value / 100}\n" for epoch, value in enumerate(percents))
+    found = scan_text(f"{text}acc: {last / 100}\n")
+    assert list(found.series["acc"].values) == [value / 100 for value in percents]
+    assert found.results == {"acc": last / 100}
+
+
+def test_values_that_are_left_out_of_a_metric_are_told_with_the_line() -> None:
+    found = scan_text("epoch loss acc\n1 0.9 0.5\n2 0.8\n3 0.7 0.6\n")
+    assert list(found.series["acc"].values) == [0.5, 0.6]
+    assert codes(found) == ["stdout.values-left-out"] * 2
+    assert "values of 'acc' were left out: a row of its table does not fit the heading (first in '2 0.8')" in [
+        note.message for note in found.notes
+    ]
+
+
+def test_a_cell_with_a_word_is_told_and_an_empty_one_is_not() -> None:
+    found = scan_text("| epoch | acc |\n|---|---|\n| 1 | 0.5 |\n| 2 | - |\n| 3 | 0.6 (best) |\n")
+    assert list(found.series["acc"].values) == [0.5]
+    assert [note.message for note in found.notes] == [
+        "values of 'acc' were left out: a cell of its table is no number (first in '| 3 | 0.6 (best) |')"
+    ]
+
+
+@pytest.mark.parametrize("line", ["3 files in 2 folders", "12 of 50 done", "loss: 0.5", "4 0.5 at", "0.5 0.6 0.7"])
+def test_a_line_below_a_table_that_is_no_row_is_not_told_as_one(line: str) -> None:
+    found = scan_text(f"epoch loss acc\n1 0.9 0.5\ntraining is done\n{line}\n")
+    assert not [note for note in found.notes if "does not fit" in note.message]
+
+
+def test_random_bytes_give_no_metrics() -> None:
+    noise = random.Random(7).randbytes(300_000)
+    found = scan_text((noise + b"\nepoch 1 acc 0.5\n" + noise).decode("utf-8", "replace"))
+    assert set(found.series) == {"acc"}
+
+
+def test_a_byte_that_is_no_character_does_not_hide_a_line() -> None:
+    assert scan_text("\ufffdpoque 1, loss: 0.5").series["loss"].values == (0.5,)

@@ -181,6 +181,16 @@ def data_of_a_column(full):
     return full.to_json()["series"]["values"]["z"][1].encode()
 
 
+@pytest.mark.parametrize("length", [4095, 4096, 4097, 4128, 5000])
+@pytest.mark.parametrize("shape", ["{}", 'a"{}', '{}"', "{}=", "{}:"])
+def test_a_long_name_of_a_metric_is_no_column_of_numbers(length, shape):
+    name = shape.format("x" * length)
+    points = Numbers(range(1000))
+    before = record(series={name: Series(points, points, points)}, results={name: 0.5}, per_class={name: {name: 1.0}})
+    for data in (b"".join(sealed(before)[0]), b"".join(sealed_and_gzipped(before))):
+        assert open_envelope(data).record == before
+
+
 def test_an_envelope_that_was_changed_is_refused():
     data = b"".join(sealed(record(results={"acc": 0.8125}))[0])
     for changed in (

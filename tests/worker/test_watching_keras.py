@@ -32,11 +32,20 @@ model.save(sys.argv[1])
 loaded = keras.models.load_model(sys.argv[1])
 _, linear = trained(True, ("relu", "relu", None))
 watcher.stop()
+own, _ = trained(False)
+calls = []
+def its_own_fit(*args, **kwargs):
+    calls.append(len(kwargs["callbacks"]))
+    return type(own).fit(own, *args, **kwargs)
+own.fit = its_own_fit
+with isorun.watch(own) as watching:
+    own.fit(np.zeros((32, 8), "float32"), np.zeros(32, "int32"), epochs=2, verbose=0)
 print(json.dumps({
     "rows": watcher.rows, "problem": watcher.problem, "wrong": linear.rows[0]["output"],
     "same": all(np.array_equal(a, b) for a, b in zip(model.get_weights(), plain.get_weights())),
     "saved": len(loaded.optimizer.variables) == len(plain.optimizer.variables),
     "own_fit": "fit" not in model.__dict__,
+    "given_fit": [calls, len(watching.rows), own.fit is its_own_fit],
 }))
 """
 
@@ -77,3 +86,7 @@ def test_the_training_computes_the_same_bits_and_saves_what_anybody_can_load(tol
     assert told["same"]
     assert told["saved"]
     assert told["own_fit"]
+
+
+def test_a_fit_that_somebody_gave_the_model_is_called_and_left_as_it_was(told):
+    assert told["given_fit"] == [[1], 2, True]

@@ -200,17 +200,17 @@ def test_other_ranks_never_take_the_main_place(tmp_path, monkeypatch):
 
 
 class FailingDisk:
-    """`os.write` that fails, or writes half a line, for a while."""
+    """`os.pwrite` that fails, or writes half a line, for a while."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.failure = ""
-        self._write = os.write
-        monkeypatch.setattr(event_files.os, "write", self)
+        self._write = os.pwrite
+        monkeypatch.setattr(event_files.os, "pwrite", self)
 
-    def __call__(self, descriptor: int, data: bytes) -> int:
+    def __call__(self, descriptor: int, data: bytes, place: int) -> int:
         if self.failure == "full":
             raise OSError(errno.ENOSPC, "No space left on device")
-        return self._write(descriptor, data[: len(data) // 2] if self.failure == "half" else data)
+        return self._write(descriptor, data[: len(data) // 2] if self.failure == "half" else data, place)
 
 
 @pytest.mark.parametrize("failure", ["full", "half"])

@@ -150,6 +150,92 @@ def test_events_that_were_removed_while_they_were_written_fail_the_run(run, how)
     assert log.notes[-1].code == ("torn-events" if how == "truncated" else "events-lost")
 
 
+CLOSED = """
+import os, resource, sys, isorun
+isorun.log(epoch=0, acc=0.5)
+how = sys.argv[1]
+files = []
+if "closes" in how:
+    os.closerange(3, 256)
+if "opens" in how:
+    files = [open(f"mine-{number}.bin", "wb", buffering=0) for number in range(12)]
+if "small" in how:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+if "few" in how:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+isorun.log(epoch=1, acc=0.9)
+if "later" in how:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+isorun.log(epoch=2, acc=0.95)
+for file in files:
+    file.write(b"mine")
+if "at once" in how:
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    "how", ["", "closes", "closes opens", "small", "closes few", "closes few at once", "small at once"]
+)
+def test_lines_are_written_where_they_belong_or_are_told_as_lost(tmp_path, how):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (tmp_path / "train.py").write_text(CLOSED)
+    held = HeldFolder(folder)
+    subprocess.run(
+        [sys.executable, "train.py", how], cwd=tmp_path, env=run_environment(folder, "default", None), check=True
+    )
+    with closing(held):
+        log = read_run_folder(folder, held)
+    if "small" in how or "few" in how:
+        assert log.has_gaps
+        assert {note.code for note in log.notes} >= {"events-lost"}
+        assert ("File too large" if "small" in how else "cannot be opened again") in log.gap
+    else:
+        assert not log.has_gaps
+        assert log.series["acc"].values == (0.5, 0.9, 0.95)
+    assert {path.read_bytes() for path in tmp_path.glob("mine-*.bin")} <= {b"mine"}
+
+
+def test_events_that_could_be_written_after_all_are_not_told_as_lost(tmp_path):
+    made = runfolder.claim_main(tmp_path)
+    made.append({"kind": "row", "t": 0, "step": 1, "values": {"a": 1.0}})
+    os.close(made._descriptor)
+    hidden = (tmp_path / "events.jsonl").rename(tmp_path / "elsewhere")
+    made.append({"kind": "row", "t": 0, "step": 2, "values": {"a": 2.0}})
+    assert [path.name for path in tmp_path.glob("events-lost-*")] == [f"events-lost-{os.getpid()}.jsonl"]
+    assert read_run_folder(tmp_path).has_gaps
+    hidden.rename(tmp_path / "events.jsonl")
+    made.append({"kind": "row", "t": 0, "step": 3, "values": {"a": 3.0}})
+    assert list(tmp_path.glob("events-lost-*")) == []
+    assert read_run_folder(tmp_path).series["a"].values == (1.0, 2.0, 3.0)
+    made.close()
+
+
+def test_a_process_that_can_make_no_file_says_so(tmp_path, monkeypatch):
+    other = Recorder(tmp_path)
+    monkeypatch.setattr(runfolder, "open_other", lambda *_: (_ for _ in ()).throw(OSError(24, "Too many open files")))
+    other.log(1, acc=0.5)
+    assert read_run_folder(tmp_path).gap == "a process could not write what it logged: Too many open files"
+
+
+@pytest.mark.parametrize("step", [float("nan"), float("inf"), float("-inf")])
+def test_a_step_that_is_not_finite_is_none_and_a_note(run, step):
+    run.log(epoch=step, acc=0.5)
+    run.log(step, epoch=1, acc=0.6)
+    log = read_run_folder(run.folder)
+    assert log.series["acc"].steps == (0.0, 1.0)
+    assert [note.code for note in log.notes] == ["bad-step", "bad-step"]
+    assert not log.has_gaps
+
+
+def test_a_step_that_is_not_finite_is_none_whoever_wrote_it(run):
+    run.write({"kind": "row", "t": 0, "step": "NaN", "values": {"acc": 0.5}})
+    log = read_run_folder(run.folder)
+    assert log.series["acc"].steps == (0.0,)
+    assert [note.code for note in log.notes] == ["bad-step"]
+
+
 def test_a_list_of_writers_that_is_none_is_not_waited_for(run):
     (run.folder / "writers.txt").unlink()
     (run.folder / "writers.txt").symlink_to("/dev/zero")

@@ -141,7 +141,7 @@ def _check(options: argparse.Namespace, code: str) -> None:
 
 
 def _keras_tuner(options: argparse.Namespace, policy: RepairPolicy) -> Search:
-    from isorun.repair.engines.keras_folders import read_search
+    from isorun.repair.engines.keras_folders import read_project
 
     folder = Path(options.storage.removeprefix(_FOLDER))
     if options.more is not None:
@@ -154,7 +154,7 @@ def _keras_tuner(options: argparse.Namespace, policy: RepairPolicy) -> Search:
             if error.name not in ("keras_tuner", "keras", "six"):
                 raise
             raise MissingExtra("keras-tuner", "keras-tuner", "going on with a KerasTuner search") from None
-    return read_search(folder, policy.noise)
+    return read_project(folder, policy.noise)
 
 
 def _optuna(options: argparse.Namespace, policy: RepairPolicy) -> Search:

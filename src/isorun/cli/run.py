@@ -103,6 +103,9 @@ def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -
         print(f"  {'missing ' if cell.id in left else 'finished'}  {cell.id}  {harmless(cell.label)}")
     if len(cells) > _MOST_SHOWN:
         print(f"  … and {len(cells) - _MOST_SHOWN:,} more; --json lists all")
+    if study.searches:
+        trials = sum(design.trials for design in study.searches.values())
+        print(f"  a search chooses its trials one after another: {trials} in all, and those above were proposed so far")
     return 0
 
 

@@ -405,6 +405,7 @@ def watch(running: Running, output: Output, limit: float | None, tell_rows: Call
             running.ask_to_stop()
             deadline, timed_out = None, True
         if now >= tell_at:
+            running.see_to_it()
             tell_rows()
             tell_at = now + _ROWS_SECONDS
 

@@ -24,6 +24,7 @@ from urllib.parse import quote
 from isorun.study.records import Note, Numbers, Predictions, Seeded, Series, number_from_json
 from isorun.worker.redaction import REDACTED, is_ordinary, secret_values, withheld_values, without_secrets
 from isorun.worker.runfolder import (
+    LOSS,
     WRITERS,
     WRITERS_BYTES,
     ReadFile,
@@ -56,6 +57,7 @@ Event = Mapping[str, Any]
 
 _GAPS: Final = {"torn-events", "events-lost"}
 _MOST_FILES_TOLD: Final = 5
+_LONGEST_REASON: Final = 80
 LAST_PRINTED: Final = "printed.json"
 MOST_WATCHED_ROWS: Final = 200
 
@@ -118,15 +120,25 @@ def read_run_folder(folder: Path, held: HeldFolder | None = None) -> EventLog:
 
 
 def _damages(folder: Path, files: list[ReadFile], held: HeldFolder | None) -> list[Note]:
-    notes = [
-        Note("torn-events", f"{file.name}: {_damage(file)}") for file in files if file.problem or file.unread_bytes
-    ]
+    damaged = [file for file in files if file.problem or file.unread_bytes]
+    losses = [file for file in damaged if file.name.startswith(LOSS)]
+    notes = [Note("torn-events", f"{file.name}: {_damage(file)}") for file in damaged if file not in losses]
+    if losses:
+        why = ", ".join(sorted({_why_lost(folder / file.name) for file in losses}))
+        notes.insert(0, Note("events-lost", f"a process could not write what it logged: {why}"))
     if loss := held.loss() if held else "":
         return [*notes[:_MOST_FILES_TOLD], Note("events-lost", loss)]
     if missing := missing_files(folder, held.entered() if held else entered_files(folder)):
         named = ", ".join(missing[:_MOST_FILES_TOLD])
         notes.append(Note("events-lost", f"removed or replaced while the run wrote to it: {named}"))
     return [*notes[:_MOST_FILES_TOLD], *notes[_MOST_FILES_TOLD:][-1:]]
+
+
+def _why_lost(link: Path) -> str:
+    try:
+        return str(link.readlink())[:_LONGEST_REASON]
+    except OSError:
+        return "why is not known"
 
 
 def _damage(file: ReadFile) -> str:
@@ -286,13 +298,21 @@ class EventLog:
 
     def _take_row(self, event: Event) -> None:
         step, seconds = event.get("step"), float(event["t"])
-        step = None if step is None else float(step)
+        step = None if step is None else self._finite_step(float(step))
         for metric, value in event["values"].items():
             self._add_point(metric, step, seconds, value)
         if "per_class" in event:
             for metric, classes in event["per_class"].items():
                 for name, value in classes.items():
                     self._add_point(f"{metric}[{name}]", step, seconds, value)
+
+    def _finite_step(self, step: float) -> float | None:
+        """The step; one that is not finite is none, as the worker says too."""
+        if math.isfinite(step):
+            return step
+        note = Note("bad-step", f"found {step}; a finite number is allowed, so these values have no step")
+        self.notes += [] if note in self.notes else [note]
+        return None
 
     def _add_point(self, metric: str, step: float | None, seconds: float, value: float | str) -> None:
         number = value if type(value) is float else number_from_json(value)

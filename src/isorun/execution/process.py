@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -18,7 +20,7 @@ from typing import Any, Final
 
 from isorun.errors import ExecutionError
 from isorun.execution import keeper
-from isorun.execution.keeper import Process, processes, send
+from isorun.execution.keeper import Process, kill_all, processes, send
 
 __all__ = [
     "Exit",
@@ -33,11 +35,14 @@ __all__ = [
 ]
 
 GRACE_SECONDS: Final = 5.0
+# How long a keeper may take beyond the grace time: it waits for what its program left behind, too.
+ANSWER_SECONDS: Final = 10.0
 # Helpers such as Python's resource tracker end by themselves just after the program; only what stays is a stray.
 _SETTLE_SECONDS: Final = 0.25
 _STRAY_GRACE_SECONDS: Final = 1.0
 _LONGEST_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.01
+_LOOK_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,7 @@ class Keepers:
         if self._connection is None:
             self._connection = self._begin()
         socket.send_fds(self._connection, [b"r"], files)
+        self._wake()
         answer = self._connection.recv(keeper.PID.size, socket.MSG_WAITALL)
         if len(answer) < keeper.PID.size:
             raise EOFError
@@ -134,8 +140,14 @@ class Keepers:
             self._connection.close()
             self._connection = None
         if self._server is not None:
+            self._wake()
             self._server.wait()
             self._server = None
+
+    def _wake(self) -> None:
+        """A training may stop any process of its user, and one that is stopped forks and ends never."""
+        if self._server is not None:
+            self._server.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
         """Fork no more; keepers that are there stay with their programs."""
@@ -149,6 +161,8 @@ class KeptProcess:
     output_fd: its standard output and error, to be read. status_fd: readable when `exit` may have news. All
     processes it starts end with it, and all of them end when this process dies. input_fd: its standard input, empty
     if not given. passed: a socket that the program gets as file 3.
+
+    A training may stop its keeper (SIGSTOP): who waits for the end calls `see_to_it` about once a second.
     """
 
     def __init__(
@@ -169,6 +183,9 @@ class KeptProcess:
         self._lines: list[list[str]] = []
         self._pending = b""
         self._orders_lock = threading.RLock()  # a signal handler may give an order within another
+        self._grace = grace
+        self._answer_by = math.inf
+        self._over = False
         request = {
             "argv": self.command,
             "environment": dict(env),
@@ -198,11 +215,30 @@ class KeptProcess:
     def ask_to_stop(self) -> None:
         """SIGTERM to the program and all its descendants, and SIGKILL after the grace time."""
         self._order(b"s")
+        self._expect_answer(self._grace)
 
     def kill(self) -> None:
         """SIGKILL to the program and all its descendants."""
         with self._orders_lock:
             self._close_orders()
+        self._expect_answer(0.0)
+
+    def _expect_answer(self, grace: float) -> None:
+        self._answer_by = min(self._answer_by, time.monotonic() + grace + ANSWER_SECONDS)
+        self.see_to_it()
+
+    def see_to_it(self) -> None:
+        """Let a keeper that was stopped go on, and end one that did not do what it was told, with all it answers for.
+
+        Not once it has ended: its id may be another's by then.
+        """
+        if self._over:
+            return
+        if time.monotonic() < self._answer_by:
+            send([self.keeper_pid], signal.SIGCONT)
+        else:
+            kill_all(self.keeper_pid)
+            send([self.keeper_pid], signal.SIGKILL)
 
     def _order(self, order: bytes) -> None:
         with self._orders_lock:
@@ -226,7 +262,8 @@ class KeptProcess:
         *lines, self._pending = (self._pending + news).split(b"\n")
         self._lines += [line.decode(errors="replace").split(maxsplit=2) for line in lines]
         self._notice_start()
-        return None if news else self._exit_from_lines()
+        self._over = not news
+        return self._exit_from_lines() if self._over else None
 
     def _notice_start(self) -> None:
         for word, *rest in self._lines:
@@ -248,13 +285,22 @@ class KeptProcess:
 
     def close(self) -> None:
         """Kill what still runs and give back all resources."""
-        self.kill()
-        while self.status_fd >= 0 and os.read(self.status_fd, 65536):
-            continue  # until the keeper has gone
+        if self.status_fd >= 0:
+            self._kill_and_wait()
         for name in ("status_fd", "output_fd"):
             if (fd := getattr(self, name)) >= 0:
                 os.close(fd)
                 setattr(self, name, -1)
+
+    def _kill_and_wait(self) -> None:
+        """Kill what still runs, and wait until the keeper has gone."""
+        with self._orders_lock:
+            self._close_orders()
+        while not self._over:
+            if select.select([self.status_fd], [], [], _LOOK_SECONDS)[0]:
+                self._over = not os.read(self.status_fd, 65536)
+            else:
+                self._expect_answer(0.0)
 
 
 def unnamed_file(content: bytes) -> int:

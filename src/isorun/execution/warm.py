@@ -11,6 +11,7 @@ Those that do are imported by each run itself.
 from __future__ import annotations
 
 import ast
+import math
 import os
 import select
 import signal
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import ExecutionError
 from isorun.execution.keeper import PASSED_SOCKET, Process, descendants, kill_all, send
-from isorun.execution.process import Exit, Keepers, KeptProcess, Marks, end_processes, signal_name
+from isorun.execution.process import ANSWER_SECONDS, Exit, Keepers, KeptProcess, Marks, end_processes, signal_name
 from isorun.study import FUNCTION
 from isorun.worker import forkserver as messages
 from isorun.worker.forkserver import Launch
@@ -39,6 +40,7 @@ __all__ = ["ServerKey", "WarmRun", "WarmServer", "WarmServers", "imports_of_scri
 
 _START_SECONDS: Final = 300.0
 _COMPLAINT_BYTES: Final = 2000
+_LOOK_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,19 @@ class WarmServer:
     def close(self) -> None:
         """End the server and everything that was forked from it."""
         self._process.kill()
-        self._thread.join()
+        while self._thread.is_alive():
+            self._process.see_to_it()
+            self._thread.join(_LOOK_SECONDS)
         self._release()
+
+    def see_to_it(self) -> None:
+        """Let the server go on where a run stopped it, or its keeper."""
+        self._process.see_to_it()
+        send([self._pid], signal.SIGCONT)
+
+    def end(self) -> None:
+        """Kill the server, and so all of its runs: it does not answer any more."""
+        self._process.kill()
 
     def _greet(self, hello: Mapping[str, Any]) -> dict[str, Any]:
         self._connection.settimeout(_START_SECONDS)
@@ -194,6 +207,7 @@ class WarmRun:
         self._event: Mapping[str, Any] | None = None
         self._over = False
         self._asked_to_stop = False
+        self._answer_by = math.inf
         self._kill_timer: threading.Timer | None = None
         self._open(launch, [] if input_fd is None else [input_fd])
 
@@ -264,12 +278,23 @@ class WarmRun:
             if self._over or self._asked_to_stop:
                 return
             self._asked_to_stop = True
+            self._answer_by = time.monotonic() + self._grace + ANSWER_SECONDS
             family = [self._pid, *(process.pid for process in descendants(self._pid))]
             send(family, signal.SIGTERM)
             send(family, signal.SIGCONT)
             self._kill_timer = threading.Timer(self._grace, self.kill)
             self._kill_timer.daemon = True
             self._kill_timer.start()
+
+    def see_to_it(self) -> None:
+        """Let a server that was stopped go on; end it where it does not tell the end of this run."""
+        with self._lock:
+            over = self._over
+        if over:
+            return
+        self._server.see_to_it()
+        if time.monotonic() >= self._answer_by:
+            self._server.end()
 
     def kill(self) -> None:
         """SIGKILL to the process and all its descendants."""

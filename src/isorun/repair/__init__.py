@@ -76,10 +76,12 @@ def keras_tuner(
     prior: Prior | str | Path | None = "shipped",
     guard: bool = True,
     seed: int | None = None,
+    pretrained: Any = None,
 ) -> Any:
     """Your tuner, of any class: its trials are watched, and when the search has a bug, they change the best one.
 
-    The tuner that is given is the one that is returned. The arguments are those of `isorun.repair.optuna`.
+    The tuner that is given is the one that is returned. The arguments are those of `isorun.repair.optuna`. pretrained:
+    weights (a file, or a function that loads them into the model), which makes loading them a choice that is offered.
     """
     try:
         from isorun.repair.engines.keras_tuner import attach, check  # noqa: PLC0415 - an extra
@@ -89,7 +91,8 @@ def keras_tuner(
         if error.name not in ("keras_tuner", "keras", "six"):
             raise
         raise MissingExtra("keras-tuner", "keras-tuner", "repairing a KerasTuner search") from None
-    return attach(tuner, _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed))
+    policy = _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed)
+    return attach(tuner, policy, pretrained)
 
 
 def autokeras(
@@ -161,9 +164,9 @@ def examine(
 def _read(where: str, study: str | None, noise: float) -> Search:
     """The search that a storage holds, by the engine that it is a storage of."""
     if where.startswith("keras-tuner:"):
-        from isorun.repair.engines import keras_folders  # noqa: PLC0415 - as above
+        from isorun.repair.engines.keras_folders import read_project  # noqa: PLC0415 - as above
 
-        return keras_folders.read_search(Path(where.removeprefix("keras-tuner:")), noise)
+        return read_project(Path(where.removeprefix("keras-tuner:")), noise)
     try:
         from isorun.repair.engines.optuna import read_search  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:

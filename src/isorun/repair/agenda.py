@@ -31,7 +31,7 @@ from isorun.repair.diagnosis import SearchDiagnosis, diagnose
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Prior
 from isorun.repair.priors import prior_of
-from isorun.repair.racing import ERROR_RATE, RaceRule, Runs, Standing, standing_of
+from isorun.repair.racing import ERROR_RATE, RaceRule, RaceStanding, Runs, standing_of
 from isorun.repair.searches import (
     UNKNOWN_SYMPTOMS,
     Parameter,
@@ -59,13 +59,13 @@ __all__ = [
     "KeptSearch",
     "SearchAgenda",
     "extra_trainings",
-    "known_to",
     "limits_of",
     "read_searches",
     "searched",
     "searches_of",
     "standings_of",
     "told_of",
+    "with_trials",
 ]
 
 _PATIENCE: Final = 60.0
@@ -74,7 +74,7 @@ _DRAWS: Final = 100
 """How often a draw is made anew that was tried before."""
 
 
-def known_to(study: Study, store: AbstractStore) -> Study:
+def with_trials(study: Study, store: AbstractStore) -> Study:
     """The study with the ids that the store knows, and with all that its searches proposed so far."""
     study = with_key(study, store.key)
     kept = [KeptSearch(study, design, store) for design in study.searches.values()]
@@ -249,7 +249,7 @@ class _Known:
             origin=one.origin,
         )
 
-    def standing(self) -> Standing:
+    def standing(self) -> RaceStanding:
         """Which trial leads by what was repeated, and which repeats the race needs."""
         sign = 1.0 if self.design.direction == "higher" else -1.0
         runs: dict[int, Runs] = {}
@@ -413,7 +413,9 @@ class _Proposing:
         kept = {one.name: values_for(search, None, one)[0] for one in self._design.space if is_offered(one.name)}
         seed = _seed(self._design.seed, number)
         if self._design.engine.startswith("optuna:"):
-            drawn = _ask_optuna(self._design.engine, search, own, seed)
+            from isorun.repair.engines.optuna import ask  # noqa: PLC0415 - an extra
+
+            drawn = ask(self._design.engine, search, own, seed)
         elif self._design.engine == "edits":
             drawn = _edited(search, own, seed) or _drawn(search, own, kept, seed)
         else:
@@ -470,70 +472,12 @@ def _check_optuna() -> None:
         raise MissingExtra("optuna", "optuna", 'a search by Optuna (engine = "random" needs no extra)') from None
 
 
-def _ask_optuna(engine: str, search: Search, space: Sequence[Parameter], seed: int) -> dict[str, Value]:
-    """What Optuna proposes after these trials: a study in memory, made anew for each: nothing has to be kept."""
-    import optuna  # noqa: PLC0415 - an extra
-    from optuna.trial import TrialState, create_trial  # noqa: PLC0415 - as above
-
-    states = {"finished": TrialState.COMPLETE, "failed": TrialState.FAIL, "pruned": TrialState.PRUNED}
-    names = [parameter.name for parameter in space]
-    distributions = {parameter.name: _distribution(parameter) for parameter in space}
-    sampler = optuna.samplers.RandomSampler(seed) if engine == "optuna:random" else _tpe(seed)
-    with _quiet(optuna):
-        direction = "maximize" if search.direction == "higher" else "minimize"
-        study = optuna.create_study(direction=direction, sampler=sampler)
-        for trial in search.trials:
-            state = states.get(trial.state, TrialState.RUNNING)
-            told = {name: trial.parameters[name] for name in names}
-            value = trial.score if trial.has_score else None
-            study.add_trial(create_trial(state=state, value=value, params=told, distributions=distributions))
-        asked = study.ask(distributions)
-    return dict(asked.params)
-
-
-def _tpe(seed: int) -> object:
-    import warnings  # noqa: PLC0415 - as above
-
-    import optuna  # noqa: PLC0415 - as above
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the argument is marked as experimental
-        return optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-
-
-@contextmanager
-def _quiet(optuna: object) -> Iterator[None]:
-    """Without a line for every study that is made in memory."""
-    logging = optuna.logging  # type: ignore[attr-defined]
-    before = logging.get_verbosity()
-    logging.set_verbosity(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.set_verbosity(before)
-
-
-def _distribution(parameter: Parameter) -> object:
-    from optuna.distributions import (  # noqa: PLC0415 - as above
-        CategoricalDistribution,
-        FloatDistribution,
-        IntDistribution,
-    )
-
-    if parameter.kind == "category":
-        return CategoricalDistribution(parameter.choices)
-    if parameter.kind == "int":
-        step = int(parameter.step or 1)
-        return IntDistribution(int(parameter.low), int(parameter.high), log=parameter.log, step=step)
-    return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
-
-
 def searches_of(study: Study, records: Iterable[RunRecord]) -> tuple[Search, ...]:
-    """The searches of a study (`known_to` a store) as these records tell them."""
+    """The searches of a study (`with_trials` a store) as these records tell them."""
     return tuple(one.search() for one in _known(study, records))
 
 
-def standings_of(study: Study, records: Iterable[RunRecord]) -> tuple[Standing, ...]:
+def standings_of(study: Study, records: Iterable[RunRecord]) -> tuple[RaceStanding, ...]:
     """Of each search, what its races say."""
     return tuple(one.standing() for one in _known(study, records))
 
@@ -556,7 +500,7 @@ def read_searches(study: Study, store: AbstractStore) -> tuple[Search, ...]:
     if not study.searches:
         what = f"the study {study.name!r} has no search"
         raise NothingRecorded(what, hint="isorun doctor looks at its trainings, isorun report at its results")
-    study = known_to(study, store)
+    study = with_trials(study, store)
     return searches_of(study, store.records([cell.id for cell in cells_of(study)]))
 
 
@@ -582,7 +526,7 @@ def told_of(study: Study, store: AbstractStore) -> tuple[SearchDiagnosis, ...]:
 
 def extra_trainings(study: Study, store: AbstractStore) -> tuple[str, ...]:
     """Of each search that is raced: who leads, and how many trainings that took beyond the trials."""
-    study = known_to(study, store)
+    study = with_trials(study, store)
     known = _known(study, store.records([cell.id for cell in cells_of(study)]))
     told = []
     for one in known:
@@ -591,7 +535,7 @@ def extra_trainings(study: Study, store: AbstractStore) -> tuple[str, ...]:
             won = sum(verdict == "better" for _, _, verdict in standing.races)
             told.append(
                 f"racing: trial {standing.best} leads; {len(standing.races)} candidates looked better, "
-                f"{won} were (at most {100 * ERROR_RATE:g} % for one that is not, over all trials); "
+                f"{won} are called better (an error of at most {100 * ERROR_RATE:g} % over all trials); "
                 f"{extra} extra trainings"
             )
     return tuple(told)

@@ -40,6 +40,7 @@ _LATEST: Final = 5
 _SHOWN: Final = 8
 _FOLDED_FROM: Final = 25
 _MORE: Final = 15
+_IN_VAIN: Final = 10
 _SOUND: Final = ("normal", "plain", "residual", "depthwise", "inverted-bottleneck", "attention")
 _CONDITIONS: Final = (
     {"*": "trainings", "*named": "{} networks"},
@@ -265,9 +266,21 @@ def _bug_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
             go_on = "isorun.repair.expand(trial, model, optimizer) in the objective; then " + go_on
         elif bug.kind == "duplicates":
             message = "isorun proposes only what has not been tried"
+        elif _has_not_helped(told):
+            message = (
+                f"{len(told.taken)} changes of its best trials did not help: what is wrong may lie beyond this space"
+            )
+            go_on = (
+                "isorun.repair.expand(trial, model, optimizer) in the objective offers more to change; then " + go_on
+            )
         else:
             message = "the search can go on by changing its best trial where that has the best chance to help"
         yield Condition(bug.kind, message, go_on)
+
+
+def _has_not_helped(told: SearchDiagnosis) -> bool:
+    """Whether isorun has tried for long, and in vain."""
+    return len(told.taken) >= _IN_VAIN and not any(one.outcome == "improved" for one in told.taken[-_IN_VAIN:])
 
 
 def _other_warnings(told: SearchDiagnosis) -> Iterator[Condition]:

@@ -44,6 +44,7 @@ _COUNTED_AT: Final = 6.0
 """Counts are of changes to the best of a few trainings, and the best of n random ones is beaten with odds of 1 to n:
 the odds told of beating the best of n are those of the counts by 6 / n. On tables held out, chances told so were
 right within a few points after 5 to 40 trials, and without it up to seven times too large (benchmarks/repair)."""
+_PROMISES: Final = 2.0
 _TELLING: Final = 10.0
 """Tries from which on a level is named as the reason of a chance."""
 
@@ -373,8 +374,23 @@ def _chance(search: Search, action: Action, believed: tuple[float, Beliefs, Beli
         fails *= 1 - mean
     helped, harmed = _jump_shape(search)
     chance = (1 - fails) * (helped / (helped + harmed) if len(action.edits) > 1 else 1.0)
-    harder = min(_COUNTED_AT / max(len(search.scored), 1), 1.0)
+    harder = min(_COUNTED_AT / max(len(search.scored), 1), 1.0) * _kept_promises(search)
     return harder * chance / (harder * chance + 1 - chance)
+
+
+def _kept_promises(search: Search) -> float:
+    """What came of the chances that were told in this search, by what was told; as if two more had come true.
+
+    A search that keeps less than was promised is promised less from then on.
+    """
+    by_number = {trial.number: trial for trial in search.trials}
+    told, came = _PROMISES, _PROMISES
+    for trial in search.trials:
+        origin = by_number.get(trial.origin) if trial.origin is not None else None
+        if trial.chance is not None and trial.is_over and origin is not None and origin.has_score:
+            told += trial.chance
+            came += trial.has_score and search.gain(trial) > search.gain(origin) + search.margin
+    return came / told
 
 
 def _stuck(search: Search, best: Trial) -> bool:

@@ -5,7 +5,7 @@ after each pair of trainings Student's t of the two sides is held against bounda
 (`analysis/sequential/boundaries`), at the error rate of the whole search divided by its candidates. All trainings
 count, also the first, which made the candidate look good: the boundary pays for every candidate, raced or not. A race
 ends early when the candidate falls behind, or could not win any more if it were better by two standard errors than it
-seems; that can only lower the error rate.
+seems; that can only lower the error rate. Who is ahead in the end without having won leads, and is not called better.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from isorun.analysis.sequential.boundaries import calibrate, null_paths
 from isorun.analysis.sequential.paths import RunArray, moments, pooled_t
 from isorun.errors import InputError
 
-__all__ = ["ERROR_RATE", "Race", "RaceRule", "Runs", "Standing", "race", "standing_of"]
+__all__ = ["ERROR_RATE", "Race", "RaceRule", "RaceStanding", "Runs", "race", "standing_of"]
 
-Verdict = Literal["better", "not better", "open"]
+Verdict = Literal["better", "ahead", "not better", "open"]
+"""ahead: its mean is better, by no more than luck may give: it leads from now on, and is not called better."""
 ERROR_RATE: Final = 0.05
 _PATHS: Final = 200_000
 _FEWEST: Final = 2
@@ -60,7 +61,7 @@ class RaceRule:
             verdict = self._look(np.array(candidate[:size]), np.array(incumbent[:size]))
             if verdict != "open":
                 return verdict
-        return "not better" if pairs >= self.repeats else "open"
+        return "ahead" if pairs >= self.repeats else "open"
 
     def _look(self, candidate: FloatArray, incumbent: FloatArray) -> Verdict:
         size = len(candidate)
@@ -74,7 +75,7 @@ class RaceRule:
             return "better"
         hoped = ahead + _HOPE * spread * math.sqrt(2 / size)
         in_reach = hoped / (spread * math.sqrt(2 / self.repeats)) >= self.critical[-1]
-        return "open" if in_reach else "not better"
+        return "open" if in_reach else "ahead"
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, int]) -> RunArray:
@@ -125,7 +126,7 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RaceStanding:
     """best: the trial that leads; races: candidate, incumbent and verdict; wanted: trial and repeat."""
 
     best: int | None
@@ -133,7 +134,7 @@ class Standing:
     wanted: tuple[tuple[int, int], ...] = ()
 
 
-def standing_of(runs: Sequence[Runs], rule: RaceRule) -> Standing:
+def standing_of(runs: Sequence[Runs], rule: RaceRule) -> RaceStanding:
     """Who leads, from the trainings there are: trials are candidates in the order they ended in."""
     incumbent: Runs | None = None
     races: list[tuple[int, int, Verdict]] = []
@@ -146,9 +147,9 @@ def standing_of(runs: Sequence[Runs], rule: RaceRule) -> Standing:
             verdict, wanted = _race(one, incumbent, rule)
             races.append((one.number, incumbent.number, verdict))
             if verdict == "open":
-                return Standing(incumbent.number, tuple(races), tuple(wanted))
-            incumbent = one if verdict == "better" else incumbent
-    return Standing(None if incumbent is None else incumbent.number, tuple(races))
+                return RaceStanding(incumbent.number, tuple(races), tuple(wanted))
+            incumbent = incumbent if verdict == "not better" else one
+    return RaceStanding(None if incumbent is None else incumbent.number, tuple(races))
 
 
 def _race(one: Runs, incumbent: Runs, rule: RaceRule) -> tuple[Verdict, list[tuple[int, int]]]:
@@ -243,4 +244,4 @@ def _why(verdict: Verdict, sides: Mapping[str, Sequence[float]]) -> str:
         finite = [score for score in scores if math.isfinite(score)]
         mean = f"{math.fsum(finite) / len(finite):.4g}" if finite else "no number"
         told.append(f"{name} {mean} over {len(scores)}")
-    return f"{'; '.join(told)}{'' if verdict == 'better' else '; what it leads by may be noise'}"
+    return f"{'; '.join(told)}{'; that may be luck' if verdict == 'ahead' else ''}"

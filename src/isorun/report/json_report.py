@@ -141,7 +141,7 @@ def _run(run: JudgedRun) -> dict[str, Any]:
         "seed": run.seed,
         "repeat": run.repeat,
         "unit": run.unit,
-        "epoch": selected.step,
+        "epoch": _number(selected.step),
         "epochs": selected.epochs,
         "seconds": _number(selected.seconds),
         "values": _numbers(selected.values),

@@ -142,11 +142,16 @@ def describe(found: Found, better: Mapping[str, str] | None = None) -> list[str]
 def _row(found: Found, name: str) -> tuple[str, str, str, str, str]:
     values = found.series[name].values
     span = f"{values[0]:.6g}" if len(values) == 1 else f"{values[0]:.6g} .. {values[-1]:.6g}"
-    final = " (final)" if name in found.results else ""
+    final = _final_shown(found.results[name], values[-1]) if name in found.results else ""
     example = _shortened(" ".join(found.examples.get(name, "").split()))
     origin = found.origins.get(name, "")
     is_made = _is_made_up(name, found.examples.get(name, ""))
     return (name, str(len(values)), span + final, f"{origin}, isorun's name" if is_made else origin, example)
+
+
+def _final_shown(final: float, last: float) -> str:
+    """A value that came after the last epoch is none of the series."""
+    return " (final)" if repr(final) == repr(last) else f" ({final:.6g} final)"
 
 
 def _is_made_up(name: str, line: str) -> bool:

@@ -232,7 +232,7 @@ def _bad_lines_note(bad: list[tuple[int, str]], shown: str) -> list[Note]:
 
 
 def _read_table(text: str, shown: str, times: FileTimes, *, whole: bool) -> Found:
-    lines = text.replace("\0", "").splitlines(keepends=True)
+    lines = text.replace("\0", "\ufffd").splitlines(keepends=True)  # a number with a hole in it is none
     torn = [] if whole or len(lines) < 2 or lines[-1].endswith(("\n", "\r")) else [lines.pop()]
     rows = csv.reader(lines, delimiter=_delimiter(text))
     columns = Columns(shown, times)
@@ -241,7 +241,7 @@ def _read_table(text: str, shown: str, times: FileTimes, *, whole: bool) -> Foun
         header = [cell.strip() for cell in next(rows)]
         if all(read_number(cell) is not None for cell in header if cell):
             return _noted("files.no-header", f"{shown}, line 1: numbers instead of the names of columns; not read")
-        notes = _add_table_rows(columns, header, rows, shown)
+        notes = _add_table_rows(columns, header, ((rows.line_num, row) for row in rows), shown)
     except (csv.Error, StopIteration) as error:
         notes.append(
             Note("files.bad-line", f"{shown}, line {rows.line_num}: {str(error) or 'no line'}; the rest is not read")
@@ -254,16 +254,67 @@ def _torn_note(line: str, shown: str) -> Note:
     return Note("files.torn", f"{shown} ends in the middle of a line ({line[:40]!r}), which is not read: end it")
 
 
-def _add_table_rows(columns: Columns, header: list[str], rows: Iterator[list[str]], shown: str) -> list[Note]:
-    uneven = []
-    count = 1
-    for count, row in enumerate(itertools.islice(rows, MOST_ROWS), start=2):
-        if row and len(row) != len(header):
-            uneven.append((count, f"{len(row)} cells under {len(header)} names"))
-        elif row:
-            columns.add_row(count, {name: cell.strip() for name, cell in zip(header, row, strict=True)})
-    more = sum(1 for _ in rows)
-    return _bad_lines_note(uneven, shown) + _limit_note(count - 1 + more, shown)
+_FEWEST_NAMES = 2
+
+
+class _Heading:
+    """The names of a table's columns. clocks: which of them count. doubled: the names of two columns, not read."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.clocks = [place for place, name in enumerate(names) if _counts(name)]
+        self.doubled = {name for name in names if name and names.count(name) > 1}
+
+    def comes_again(self, cells: list[str]) -> bool:
+        """Whether a row names columns again: no number in it, and it counts epochs, or half its names are known."""
+        if len(cells) < _FEWEST_NAMES or any(read_number(cell) is not None for cell in cells):
+            return False
+        given = [cell for cell in cells if cell]
+        known = sum(cell in self.names for cell in given)
+        return any(map(_counts, given)) or (known > 0 and known * 2 >= len(given))
+
+    def why_not(self, cells: list[str]) -> str:
+        """Why a row is left out, "" if it is not: nothing says which of its cells belongs to which name.
+
+        A mark after the last column ("2,0.8,0.81,*") is told apart, unless the commas may be decimal ("1,0,9,*").
+        """
+        for place in self.clocks:
+            if place < len(cells) and cells[place] and read_number(cells[place]) is None:
+                return f"{self.names[place]} is {cells[place][:40]!r}"
+        columns = len(self.names)
+        if len(cells) == columns:
+            return ""
+        is_clear = len(cells) > columns and any("." in cell for cell in cells[:columns])
+        has_marks = is_clear and not any(character.isdigit() for cell in cells[columns:] for character in cell)
+        return "" if has_marks else f"{len(cells)} cells under {columns} names"
+
+    def named(self, cells: list[str]) -> dict[str, str]:
+        row = dict(zip(self.names, cells, strict=False))
+        return {name: cell for name, cell in row.items() if name not in self.doubled} if self.doubled else row
+
+
+def _counts(name: str) -> bool:
+    return name.lower() in EPOCH_KEYS or name.lower() in STEP_KEYS
+
+
+def _add_table_rows(
+    columns: Columns, names: list[str], rows: Iterator[tuple[int, list[str]]], shown: str
+) -> list[Note]:
+    bad: list[tuple[int, str]] = []
+    heading = _Heading(names)
+    doubled = set(heading.doubled)
+    for line, row in itertools.islice(rows, MOST_ROWS):
+        cells = [cell.strip() for cell in row]
+        if heading.comes_again(cells):  # a run that was resumed appends a heading of its own
+            heading = _Heading(cells)
+            doubled |= heading.doubled
+        elif cells and (why := heading.why_not(cells)):
+            bad.append((line, why))
+        elif cells:
+            columns.add_row(line, heading.named(cells))
+    has_more = next(rows, None) is not None
+    columns.leave_out(sorted(doubled), "two columns have this name")
+    return _bad_lines_note(bad, shown) + _limit_note(MOST_ROWS + has_more, shown)
 
 
 def _delimiter(text: str) -> str:
@@ -308,7 +359,7 @@ class _Moment:
 class _Column:
     """A column's numbers with their moments, and the first lines at which it held something else.
 
-    unclear: a number has a comma in it that may be decimal, so that some values are not known.
+    left_out: why nothing of it is read: a number with a comma in it that may be decimal, or two columns of one name.
     """
 
     moments: list[_Moment] = field(default_factory=list)
@@ -317,7 +368,7 @@ class _Column:
     texts: int = 0
     first_text: tuple[int, str] = (0, "")
     first_not_finite: int = 0
-    unclear: bool = False
+    left_out: str = ""
 
 
 class Columns:
@@ -347,9 +398,14 @@ class Columns:
             self._add_cell(name, cell, _Moment(1, None, float(index), self._seconds({})))
         self._has_clock = True
 
+    def leave_out(self, names: Iterable[str], why: str) -> None:
+        """Give up whole columns."""
+        for name in names:
+            self._columns.setdefault(name, _Column()).left_out = why
+
     def found(self, *, always_results: bool = False) -> Found:
         """The metrics of the file. always_results: single values are final ones, whatever clock stands beside them."""
-        columns = {name: column for name, column in self._columns.items() if column.values and not column.unclear}
+        columns = {name: column for name, column in self._columns.items() if column.values and not column.left_out}
         is_final = always_results or (self._rows == 1 and not self._has_clock)
         return Found(
             series={name: _series(column) for name, column in columns.items()},
@@ -364,7 +420,8 @@ class Columns:
         number = number_in(cell)
         if number is None:
             column.texts += 1
-            column.unclear = column.unclear or (isinstance(cell, str) and has_unclear_comma(cell.strip()))
+            if isinstance(cell, str) and has_unclear_comma(cell.strip()):
+                column.left_out = UNCLEAR_COMMA
             column.first_text = column.first_text if column.first_text[0] else (moment.line, str(cell)[:40])
             return
         if not math.isfinite(number) and not column.first_not_finite:
@@ -385,7 +442,7 @@ class Columns:
 
     def _notes(self) -> list[Note]:
         notes = [note for name, column in self._columns.items() for note in self._column_notes(name, column)]
-        texts = [name for name, column in self._columns.items() if not column.values and not column.unclear]
+        texts = [name for name, column in self._columns.items() if not column.values and not column.left_out]
         if texts:
             notes.append(Note("files.text", f"{self._shown}: not read, no numbers: {', '.join(texts)}"))
         if self._rows > 1 and not self._has_times and len(texts) < len(self._columns):
@@ -395,8 +452,9 @@ class Columns:
 
     def _column_notes(self, name: str, column: _Column) -> list[Note]:
         notes = []
-        if column.unclear:
-            message = f"left out: {name}: {UNCLEAR_COMMA} ({self._shown}, line {column.first_text[0]})"
+        if column.left_out:
+            line = column.first_text[0] or min((moment.line for moment in column.moments), default=1)
+            message = f"left out: {name}: {column.left_out} ({self._shown}, line {line})"
             return [Note("files.left-out", message)]
         if column.values and column.texts:
             line, text = column.first_text

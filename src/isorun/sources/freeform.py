@@ -45,6 +45,7 @@ from isorun.sources.rows import (
     fraction_of,
     has_split,
     has_unclear_comma,
+    is_a_time,
     is_metric,
     is_never,
     keeps_no_prefix,
@@ -60,10 +61,12 @@ __all__ = [
     "Role",
     "is_about_settings",
     "is_an_aim",
+    "is_text",
     "label_of",
     "lists_settings",
     "may_be_a_sentence",
     "message_of",
+    "names_settings",
     "plain",
     "read_sentence",
     "read_text",
@@ -72,7 +75,9 @@ __all__ = [
 _EPOCH = re.compile(r"(?:^|[^a-z])(?:epoch|ep)(?:\s*\([a-z]+\))?[\s:=#\[('\"]*$")
 _EPOCHS = re.compile(r"(?:^|[^a-z])epochs?\s*:?\s*$")
 _STEP = re.compile(r"(?:^|[^a-z])(?:global_step|step|iteration|iter|round|episode)[\s:=#\[('\"]*$")
+_PART = re.compile(r"(?:^|[^a-z])(?:cv|folds?|seed|trial|run|repeat|task|split|model|candidate|client)[\s:=#\[(]*$")
 _SEPARATOR = re.compile(r"\s*(?P<sign>[:=]|->|=>|\bis\b)?(?P<space>\s*)[\"']?$")
+_ABBREVIATION = re.compile(r"\b(adj|val|trn|eval|avg)\.(?= )", re.IGNORECASE)
 _AVERAGE = re.compile(r"\s*\((micro|macro|weighted|samples)(?: avg)?\)\s*$", re.IGNORECASE)
 _PERCENT_UNIT = re.compile(r"\s*[(\[]\s*(?:%|in %|percent)\s*[)\]]\s*$")
 _BREAK = re.compile(r"[,;|(){}\[\]\"'<>│┃┆•·*#\t!?]|\s[-–—]+\s|^[-–—]+\s|[:=]|\s{2,}|\.\s|[━─█▏▎▍▌▋▊▉╸╺]+")
@@ -81,6 +86,7 @@ _STOP_WORDS = word_set(
     saved saving until since per into achieved had has"""
 )
 _MOST_WORDS = 4
+_UNREADABLE = "\ufffd"
 
 
 class Role(enum.Enum):
@@ -94,6 +100,7 @@ class Role(enum.Enum):
     IN_BRACKETS = "in brackets"
     OPENING = "opening"
     SPLIT = "split"
+    PART = "part"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +132,8 @@ def label_of(text: str) -> Label:
         return Label(Role.NOTHING if "best" in lowered else Role.EPOCH, split=split, plural_epochs=True)
     if _STEP.search(lowered):
         return Label(Role.NOTHING if "best" in lowered else Role.STEP, split=split)
+    if _PART.search(lowered):
+        return Label(Role.PART, split=split)
     return _named(text, split)
 
 
@@ -132,7 +141,7 @@ def _named(text: str, split: str) -> Label:
     separator = _SEPARATOR.search(text)
     assert separator is not None
     sign = separator["sign"] or ""
-    body = text[: separator.start()].replace("'s ", " ").replace("Adj. ", "Adj ")
+    body = _ABBREVIATION.sub(r"\1", text[: separator.start()].replace("'s ", " "))
     without_unit = _PERCENT_UNIT.sub("", body)
     average = _AVERAGE.search(without_unit)
     without_unit = without_unit[: average.start()] if average else without_unit
@@ -168,12 +177,16 @@ def _words(chunk: str, *, separated: bool) -> list[str]:
     "from score 0.69" tells where something began, which is no result.
     """
     words: list[str] = []
-    for word in reversed(chunk.split()):
+    parts = chunk.split()
+    for place in range(len(parts) - 1, -1, -1):
+        word = parts[place]
         cleaned = word.strip(".~+-&^`")
         lowered = cleaned.lower()
         if lowered == "from" and not separated:
             return []
         if not lowered or lowered in _STOP_WORDS or not _starts_a_name(lowered):
+            break
+        if place and is_a_time(lowered, parts[place - 1].lower()):
             break
         if not separated and lowered not in VOCABULARY and not is_metric(lowered):
             break
@@ -182,18 +195,26 @@ def _words(chunk: str, *, separated: bool) -> list[str]:
 
 
 def _starts_a_name(word: str) -> bool:
-    return (word[0].isalpha() or word[0] == "_") and not word.endswith((".py", ".log", ".txt", ".json", ".csv", ".pt"))
+    is_text = (word[0].isalpha() or word[0] == "_") and _UNREADABLE not in word
+    return is_text and not word.endswith((".py", ".log", ".txt", ".json", ".csv", ".pt"))
 
 
 _LEADING_PAIR = re.compile(r"\s*\[\s*(\d+)\s*,\s+(\d+)\s*\]")
 _LEADING_STEP = re.compile(r"\s*\[(\d{1,3}(?:,\d{3})+|\d+)\]")
 _FINAL = re.compile(r"\b(?:final|test|best)")
 _DIGITS = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?%?"
-# What may follow a number that is not the whole value: further numbers ("0.9, 0.8", "0.9 0.8", "0.5 / 0.6") or an
-# arrow to the next one.
+# What may follow a number that is not the whole value: further numbers ("0.9, 0.8", "0.9 0.8", "0.5 / 0.6"), an
+# arrow to the next one, the end of a range ("0.8-0.9", "0.1..0.2", "0.8 to 0.9").
 _GOES_ON = re.compile(
     rf"\s*,\s*{_DIGITS}\s*(?:$|[,;\])|])|\s+[-+]?\d*\.\d+(?:[eE][-+]?\d+)?%?(?:\s|$)|\s*/\s*{_DIGITS}|\s*(?:-+>|=>|→)"
+    r"|[-–—~]\.?\d|\s[-–—~]\s\d*\.\d+(?![\w.])(?!\s*[A-Za-z])|\s?\.\.+\s?[-+]?\.?\d|\s+to\s+[-+]?\.?\d"
 )
+# After a whole number: groups of a larger one ("1 234", "1'234"), or a sum ("1 - err = 0.8").
+_GROUPS = re.compile(r"[ '’\u00a0\u2009\u202f]\d{3}(?!\d)")
+_SUM = re.compile(r"\s*[-+*]\s*[A-Za-z_]\w*\s*=")
+_MOST_BEFORE_GROUPS = 3
+_IN_SUM = "its number is part of a sum"
+_SEVERAL = "several numbers follow its name"
 _DECIMAL_COMMA = re.compile(r",\d+(?![\d.,])")
 _RANGE_IN_NAME = re.compile(r"(?P<start>@\s?\[?[\d.]+):(?=[\d.]+\]?)")
 
@@ -228,6 +249,8 @@ class _Reader:
         self._bar_counts_epochs = False
         self._averages: dict[int, tuple[float, Span]] = {}
         self._last_was_value = False
+        self._after_sum = False
+        self._is_part = False
 
     def take(self, token: re.Match[str], label: Label) -> None:
         if label.split:
@@ -264,6 +287,8 @@ class _Reader:
         elif label.role is Role.STEP:
             self._row.step = float(count)
             self._row.places[STEP] = (token.start(), token.end("count"))
+        elif label.role is Role.PART or self._is_part:
+            self._is_part = True  # "[CV 1/3; 2/6] score=0.9": a result for each, which no later one replaces
         else:
             self._row.count, self._row.total = count, total
             self._row.places[COUNT], self._row.places[TOTAL] = (token.start(), token.end("count")), token.span("total")
@@ -309,12 +334,26 @@ class _Reader:
             self._row.by_value = True
             self._row.left_out.append(LeftOut(self._prefixed(label.name), UNCLEAR_COMMA))
             return
-        if _GOES_ON.match(self._line, token.end()):
-            self._row.left_out.append(LeftOut(self._prefixed(label.name), "several numbers follow its name"))
+        if why := self._is_not_the_value(token, label, written, whole=whole):
+            self._row.left_out.append(LeftOut(self._prefixed(label.name), why))
             return
         value = fraction_of(written) if is_percent else float(written)
         self._row.places[self._prefixed(label.name)] = (token.start(), token.start() + len(written))
         self._add(label, value, label.form + ("%" if is_percent else ""), fraction=is_percent)
+
+    def _is_not_the_value(self, token: re.Match[str], label: Label, written: str, *, whole: bool) -> str:
+        """Why a number after a name is not its value: more follows, or it says how much that changed; else ""."""
+        after_sum, self._after_sum = self._after_sum, False
+        if after_sum:
+            return _IN_SUM
+        if _GOES_ON.match(self._line, token.end()):
+            return _SEVERAL
+        if whole and label.form == _form("=") and _SUM.match(self._line, token.end()):
+            self._after_sum = True
+            return _IN_SUM
+        if whole and len(written) <= _MOST_BEFORE_GROUPS and _GROUPS.match(self._line, token.end()):
+            return _SEVERAL
+        return "a change of it, not its value" if written[0] == "+" and label.form == _form("") else ""
 
     def _add(self, label: Label, value: float, form: str, *, fraction: bool) -> None:
         found = MetricValue(self._prefixed(label.name), value, form, fraction)
@@ -408,12 +447,21 @@ _RANK = re.compile(r"^\s*(?:\([\w.:-]+ pid=\d+(?:, ip=[\d.]+)?\)|\[(?:rank|defau
 _DATED_LOGGER = re.compile(r"^\[?\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?\s*(?:[-|]\s+)?(?:[\w.]+\s+-\s+)?")
 
 _PREFIX_STARTS = frozenset("[( TDINWECF")
+_TEXT_PER_NOISE = 8
 _DATE_SIGNS = frozenset("-/:.")
 
 
 def plain(line: str) -> str:
     """The line without colour codes, backspaces and other control characters (tabs stay)."""
     return line if line.isprintable() else _CONTROL.sub("", line)
+
+
+def is_text(line: str) -> bool:
+    """Whether a line is text: bytes of something else have control characters and much that is no character at all."""
+    if _UNREADABLE not in line:
+        return True
+    controls = sum(character < " " and character not in "\t\b\x1b" for character in line)
+    return not controls or (line.count(_UNREADABLE) + controls) * _TEXT_PER_NOISE < len(line)
 
 
 def message_of(line: str) -> str:
@@ -445,6 +493,11 @@ _SETTING_KEY = re.compile(
         |num_workers|dropout|device|hidden_(?:size|dim)|warmup_steps)['"]\s*:""",
     re.VERBOSE,
 )
+_ASSIGNED = re.compile(
+    r"(?<![\w.])(?:lr|learning_rate|batch(?:_size)?|bs|seed|(?:n_|num_|max_)?epochs|weight_decay|wd|momentum|optimizer"
+    r"|dropout|hidden(?:_size|_dim)?)=",
+    re.IGNORECASE,
+)
 _KEYS_AT_LEAST = 2
 _AIM = re.compile(r"(?:target|goal|desired|required)[_\- ]", re.IGNORECASE)
 _SET = re.compile(r"=(?:True|False|None)\b")
@@ -458,10 +511,15 @@ def lists_settings(line: str) -> bool:
 
 def is_about_settings(line: str, row: Row) -> bool:
     """Whether a line tells what was set or loaded; an object does by two keys that only settings have, or by an aim."""
-    if _ABOUT_SETTINGS.match(message_of(line)):
+    if _ABOUT_SETTINGS.match(message_of(line)) or names_settings(line):
         return True
     keys = len(_SETTING_KEY.findall(line)) if "{" in line else 0
     return keys >= _KEYS_AT_LEAST or (keys > 0 and any(is_an_aim(value.name) for value in row.values))
+
+
+def names_settings(line: str) -> bool:
+    """Whether two names of a line are those of settings, and no bracket says whose ("lr=0.1 acc=0.9 batch=32")."""
+    return "{" not in line and len(_ASSIGNED.findall(line)) >= _KEYS_AT_LEAST
 
 
 def is_an_aim(name: str) -> bool:

@@ -21,14 +21,23 @@ from isorun.sources import AbstractSource, Found
 from isorun.sources.freeform import (
     is_about_settings,
     is_an_aim,
+    is_text,
     lists_settings,
     may_be_a_sentence,
     message_of,
+    names_settings,
     plain,
     read_sentence,
     read_text,
 )
-from isorun.sources.objects import Objects, may_begin_an_object, pieces_of_an_object, read_structured, unwrapped
+from isorun.sources.objects import (
+    Objects,
+    cut_off_in,
+    may_begin_an_object,
+    pieces_of_an_object,
+    read_structured,
+    unwrapped,
+)
 from isorun.sources.rows import (
     EPOCH,
     MOST_POINTS,
@@ -145,6 +154,8 @@ class LineMetrics(AbstractSource):
             return
         if self._tables.has_unread and _DIGIT.search(line):
             self._timeline.add(self._tables.unread(), seconds, line, "stdout")
+        if not is_text(line):
+            return
         if _is_promising(line):
             row = self._read(plain(line), seconds)
             if shape and len(line) <= LONGEST_TEMPLATE and line.isprintable():
@@ -166,8 +177,7 @@ class LineMetrics(AbstractSource):
         """All metrics of the run. A last line that may be half of one was never fed."""
         said = () if self._patterns is None else self._patterns.notes()
         if not self._timeline.has_begun:  # a line of settings and results may be all that is printed
-            for row, seconds, line in self._held:
-                self._timeline.add(row, seconds, line, "stdout")
+            self._release_held()
         return self._timeline.found((*said, *self._notes()))
 
     def latest(self) -> Mapping[str, Any]:
@@ -210,13 +220,25 @@ class LineMetrics(AbstractSource):
         """Whether a row is one of settings: it counts only if the output has nothing else, what is aimed at never."""
         if not row.values or row.has_clock or self._timeline.has_begun or not is_about_settings(line, row):
             return False
-        row.values = [value for value in row.values if is_metric(value.name) and not is_an_aim(value.name)]
+        beside_results = names_settings(line)
+        if self._held and beside_results:  # settings are told once: these are results, a line for each setting
+            return self._release_held()
+        row.values = [
+            value for value in row.values if not is_an_aim(value.name) and (beside_results or is_metric(value.name))
+        ]
         row.by_value = True  # the same line within the training says what came out
         if len(self._held) < MOST_HELD:
             self._held.append((row, seconds, line))
-        left_out = [LeftOut(value.name, _BESIDE_SETTINGS) for value in row.values]
+        left_out = [LeftOut(value.name, _BESIDE_SETTINGS) for value in row.values if is_metric(value.name)]
         self._timeline.add(Row(left_out=left_out), seconds, line, "stdout")
         return True
+
+    def _release_held(self) -> bool:
+        """Take the rows that were held back, which are no settings; False, as the next one is not, either."""
+        for row, seconds, line in self._held:
+            self._timeline.add(row, seconds, line, "stdout")
+        self._held = []
+        return False
 
     def _heading_after(self, line: str, row: Row) -> str:
         """A heading holds for the line below it, and on while lines are indented."""
@@ -229,6 +251,8 @@ class LineMetrics(AbstractSource):
             return row
         if may_begin_an_object(line) and self._objects.begin(line):
             return None
+        if "{" in line and (row := cut_off_in(line)) is not None:
+            return row
         as_printed = line
         line = unwrapped(self._shortened(line))
         if left_out := pieces_of_an_object(line):
@@ -396,9 +420,11 @@ class Timeline:
         for name in [name for name in self._unclear if name in self._points and not self._points[name].by_user]:
             del self._points[name]
         points = {name: item for name, item in self._points.items() if item.values}
+        ends = {name: end for name, item in points.items() if (end := item.after_the_last()) is not None}
+        results = {name: item.values[-1] for name, item in points.items() if self._is_result(item)}
         return Found(
             series={name: item.series() for name, item in points.items()},
-            results={name: item.values[-1] for name, item in points.items() if self._is_result(item)},
+            results=results | ends,
             origins={name: item.origin for name, item in points.items()},
             examples={name: item.example for name, item in points.items()},
             notes=(*notes, *self._notes()),
@@ -412,6 +438,7 @@ class Timeline:
     def _put_all(self, row: Row, seconds: float, line: str, source: str) -> None:
         is_evaluation = row.total > 0 and self._is_evaluation(row)
         moment, step = self._moment_of(row)
+        clock = not row.total and (row.epoch is not None or row.step is not None)  # a bar's values are running ones
         all_points, by_user, final = self._points, row.by_user, row.final or is_evaluation
         for value in row.values:
             name, number, _, fraction = value
@@ -427,7 +454,7 @@ class Timeline:
                 continue
             if row.table != points.table or row.table:
                 self._count -= points.follow_table(row.table, step)
-            self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER)
+            self._count += points.put(moment, step, seconds, number, self._count >= MOST_POINTS_TOGETHER, clock=clock)
             points.last_row = self._rows
             points.final = final
             if points.fraction != fraction:
@@ -480,9 +507,10 @@ class Timeline:
             self._not_taken.setdefault(value.name, " ".join(line.split())[:80])
 
     def _notes(self) -> list[Note]:
+        items = self._points.items()
         notes = [
             Note("stdout.limit", f"metric {name!r} has more than {MOST_POINTS:,} values; later ones replaced the last")
-            for name, item in self._points.items()
+            for name, item in items
             if item.cut
         ]
         if self._too_many_names:
@@ -491,32 +519,30 @@ class Timeline:
             Note("stdout.scale", f"metric {name!r} was printed both as a percentage or count and as a plain number")
             for name in sorted(self._mixed)
         ]
-        notes += [
-            Note(
-                "stdout.no-epoch",
-                f"metric {name!r} was printed {item.without_step} times without an epoch or step: "
-                "taken for one training",
-            )
-            for name, item in self._points.items()
-            if item.without_step > 1
-        ]
+        notes += [note for name, item in items if (note := _note_on_moments(name, item)) is not None]
         if self._clock.restarts:
             message = (
                 f"the epochs began again {self._clock.restarts} times; their values follow each other in the series"
             )
             notes.append(Note("stdout.restart", message))
-        if unclear := [name for name, item in self._points.items() if item.unclear]:
+        if unclear := [name for name, item in items if item.unclear]:
             why = "the rows of a table have the same epoch twice and are in no order"
             notes.append(Note("stdout.left-out", f"left out: {', '.join(unclear[:MOST_NAMES_IN_NOTE])}: {why}"))
         return [*notes, *self._left_out_notes(), *self._not_taken_note()]
 
     def _left_out_notes(self) -> list[Note]:
+        """What is left out altogether, and of which metrics some values are: the best one may be among them."""
         notes = []
         for why, names in self._left_out.items():
             left = [name for name in names if name not in self._points]
             if left:
                 message = f"left out: {', '.join(left)}: {why} (first in {names[left[0]]!r})"
                 notes.append(Note("stdout.left-out", message))
+            notes += [
+                Note("stdout.values-left-out", f"values of {name!r} were left out: {why} (first in {line!r})")
+                for name, line in names.items()
+                if name in self._points and why != _BESIDE_SETTINGS
+            ]
         return notes
 
     def _not_taken_note(self) -> list[Note]:
@@ -527,6 +553,20 @@ class Timeline:
             f"not read as metrics: {', '.join(left)} (first in {self._not_taken[left[0]]!r}); name them by a pattern"
         )
         return [Note("stdout.not-taken", message)]
+
+
+def _note_on_moments(name: str, item: SeenPoints) -> Note | None:
+    """What is to be known where a metric was printed without an epoch, beside others or alone."""
+    if item.without_step > 1:
+        message = f"was printed {item.without_step} times without an epoch or step: taken for one training"
+        return Note("stdout.no-epoch", f"metric {name!r} {message}")
+    if item.replaced:
+        message = "was printed with its epoch and again without one: the last of each epoch counts"
+        return Note("stdout.replaced", f"metric {name!r} {message}")
+    if item.after_end > 1:
+        message = f"was printed {item.after_end} times after the last epoch: the last is its final value"
+        return Note("stdout.after-end", f"metric {name!r} {message}")
+    return None
 
 
 class Clock:

@@ -30,6 +30,7 @@ __all__ = [
     "EPOCH_KEYS",
     "STEP_KEYS",
     "Objects",
+    "cut_off_in",
     "flattened",
     "may_begin_an_object",
     "number_in",
@@ -63,6 +64,9 @@ _DEEPEST = 8
 _MOST_LINES = 5_000
 _MOST_CHARACTERS = 200_000
 _UNREADABLE = "part of an object over several lines that is not whole"
+_CUT = "part of an object that is cut off"
+_OPENED = re.compile(r"\{\s*[\"'][^\"']{1,200}[\"']\s*:")
+_KEY = re.compile(r"[\"']([^\"']{1,200})[\"']\s*:")
 
 
 def unwrapped(line: str) -> str:
@@ -129,6 +133,14 @@ def pieces_of_an_object(line: str) -> list[LeftOut]:
     """The name in a line such as `"loss": 0.5,`, whose object is not there; [] for other lines."""
     found = _PIECE.match(line) if line.lstrip()[:1] in ("'", '"') else None
     return [LeftOut(found["key"], _UNREADABLE)] if found else []
+
+
+def cut_off_in(line: str) -> Row | None:
+    """What is left out of a line with an object that opens and does not close: its last number may be half of one."""
+    if line.count("{") <= line.count("}") or _OPENED.search(line) is None:
+        return None
+    names = dict.fromkeys(_KEY.findall(line))
+    return Row(left_out=[LeftOut(name, _CUT) for name in names if is_metric(name)])
 
 
 def may_begin_an_object(line: str) -> bool:

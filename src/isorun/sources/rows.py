@@ -45,6 +45,7 @@ __all__ = [
     "fraction_of",
     "has_split",
     "has_unclear_comma",
+    "is_a_time",
     "is_metric",
     "is_never",
     "keeps_no_prefix",
@@ -109,6 +110,8 @@ _NEVER_ALONE: Final = word_set(
 )
 _NO_PREFIX: Final = frozenset(["lr", "learning_rate", "lrate", "grad_norm", "gradnorm", "grad", "wd", "weight_decay"])
 _PARTS = re.compile(r"[^a-z0-9²]+")
+_ABBREVIATED: Final = frozenset(["val.", "trn.", "eval."])
+_AROUND_TRAINING: Final = word_set("before after until since without prior")
 _WORDS = re.compile(r"[\w./\-]+")
 
 
@@ -138,8 +141,17 @@ def split_in(text: str) -> str:
 
     Only words that stand alone: `val_loss` says something about itself, not about the names that follow it.
     """
-    found = [SPLITS[word] for word in _WORDS.findall(text.lower()) if word in SPLITS]
-    return found[-1] if found else ""
+    words = _WORDS.findall(text.lower())
+    for place in range(len(words) - 1, -1, -1):
+        word = words[place].rstrip(".") if words[place] in _ABBREVIATED else words[place]
+        if word in SPLITS and not is_a_time(word, words[place - 1] if place else ""):
+            return SPLITS[word]
+    return ""
+
+
+def is_a_time(word: str, before: str) -> bool:
+    """Whether a word for a split says when something was, as in "before training acc: 0.1"."""
+    return word == "training" and before in _AROUND_TRAINING
 
 
 @functools.lru_cache(maxsize=4096)
@@ -438,6 +450,9 @@ class SeenPoints:
     table: the table of epochs that the last point is a row of (0 for none), table_from: where its points begin,
     mixed_up: whether its epochs went back. unclear: whether points of a table were left out for that.
     of_report: whether the points are from a classification report. without_step: how many points had no step.
+    with_clock: whether the line of the last point named its epoch itself. set_aside: the step, time and value that such
+    a line gave, where a line without an epoch has since given another. replaced: at how many moments that happened.
+    after_end: how many values came since.
     """
 
     origin: str
@@ -457,6 +472,10 @@ class SeenPoints:
     unclear: bool = False
     of_report: bool = False
     without_step: int = 0
+    with_clock: bool = False
+    set_aside: tuple[float, float, float] | None = None
+    replaced: int = 0
+    after_end: int = 0
 
     def follow_table(self, table: int, step: float | None) -> int:
         """Note which table the next point is from, and whether its epochs go back; how many points were left out."""
@@ -489,17 +508,20 @@ class SeenPoints:
         self.unclear, self.moment = True, -1
         return len(steps)
 
-    def put(self, moment: int, step: float | None, seconds: float, value: float, full: bool) -> bool:
+    def put(self, moment: int, step: float | None, seconds: float, value: float, full: bool, *, clock: bool) -> bool:
         """Add a point, or replace the last one when it is of the same moment or there is no room; whether added.
 
-        full: there is no room for any further point.
+        full: there is no room for any further point. clock: the line says itself where in the training it stands.
         """
         count = len(self.values)
         if count and (moment == self.moment or full or count >= MOST_POINTS):
             self.cut = self.cut or moment != self.moment
+            if clock != self.with_clock or self.set_aside is not None:
+                self._meet_without_clock(clock)
             self._replace_last(step, seconds, value)
             self.moment = moment
             return False
+        self.with_clock, self.set_aside = clock, None
         self.steps.append(count if step is None else step)
         self.without_step += step is None
         self.seconds.append(seconds)
@@ -511,6 +533,30 @@ class SeenPoints:
         self.steps[-1] = self.steps[-1] if step is None else step
         self.seconds[-1] = seconds
         self.values[-1] = value
+
+    def _meet_without_clock(self, clock: bool) -> None:
+        """Keep what a line with its epoch gave, until it is known whether this line's is the value after the end."""
+        if clock:
+            self.with_clock, self.set_aside = True, None
+        elif self.with_clock:
+            self.set_aside = self.steps[-1], self.seconds[-1], self.values[-1]
+            self.with_clock = False
+            self.replaced += 1
+            self.after_end = 1
+        else:
+            self.after_end += 1
+
+    def after_the_last(self) -> float | None:
+        """The value that came after the last epoch and is none of its own; that epoch gets its own value back.
+
+        Lines without an epoch that come in other epochs, too, belong to the epochs: then there is none.
+        """
+        if self.set_aside is None or self.replaced > 1:
+            return None
+        value = self.values[-1]
+        self.steps[-1], self.seconds[-1], self.values[-1] = self.set_aside
+        self.set_aside, self.replaced = None, 0
+        return value
 
     def series(self) -> Series:
         """The points as a record keeps them, without a copy: there may be millions."""

@@ -4,6 +4,8 @@ A table of epochs is read when one of its columns counts epochs, steps or rounds
 spaCy and Ultralytics print it, as a pandas or Polars frame, in Markdown, or in a box. A cell belongs to the name it
 stands under: a printed frame has a column of indices with no name over it, so that counting cells is one column off.
 Its rows may be sorted by a metric, best first: their order is that of the epochs, not that of the lines.
+A mark beside a number or after the last column ("0.81*", "saved") is no value; a row that does not fit the heading is
+left out, and told.
 Other tables are read where each row is one metric: Lightning's list after `test`, "metric | value", the boxes of
 Stable-Baselines3, the averages of scikit-learn's classification report, the row "all" of Ultralytics. The rounds of
 CatBoost are a table without a heading: their values have the name of a split, and which metric it is is not said.
@@ -47,6 +49,10 @@ _FIRST_ONLY_CLOCKS = frozenset(["e"])
 _SPLIT_COLUMNS = word_set("split phase set mode subset")
 _OTHER_ROWS = word_set("seed fold trial run model name task dataset experiment method config configuration variant")
 _AFTER_TRAINING = frozenset(["eval", "test", "final"])
+_NO_VALUE = frozenset(["", "-", "--", "---", "—", "–", "n/a", "na", "none", "null", "...", "…", ".", "?", "x"])
+_MARKS = "*†‡"
+_DOES_NOT_FIT = "a row of its table does not fit the heading"
+_NO_NUMBER = "a cell of its table is no number"
 
 
 def may_head_a_table(line: str) -> bool:
@@ -82,6 +88,10 @@ class _Heading:
     boxed: bool
     delimiter: str = ""
 
+    def is_doubled(self, name: str) -> bool:
+        """Whether two columns have this name, so that nothing says which is meant."""
+        return bool(name) and is_metric(name) and self.names.count(name) > 1
+
 
 class Tables:
     """Remembers the heading of the table that the output is in, if it is in one. headings: how many there have been."""
@@ -93,6 +103,7 @@ class Tables:
         self._classes: list[str] = []
         self._before = ""
         self._unread: list[str] = []
+        self._in_rows = False
         self.headings = 0
 
     @property
@@ -115,6 +126,7 @@ class Tables:
     def forget(self) -> None:
         """A line with numbers that is no row came between."""
         self._before = ""
+        self._in_rows = False
 
     @property
     def has_unread(self) -> bool:
@@ -144,13 +156,27 @@ class Tables:
             self._heading = None
             self.headings += 1
             return None
-        return _row_under(self._heading, line, self.headings)
+        return self._row_of(self._heading, line)
+
+    def _row_of(self, heading: _Heading, line: str) -> Row | None:
+        """The row; one that does not fit is told as left out if it comes right after others, or with a row's form."""
+        row = _row_under(heading, line, self.headings)
+        was_in_rows, self._in_rows = self._in_rows, row is not None
+        if row is None and was_in_rows and _looks_like_a_row(line):
+            self._in_rows = True
+            left_out = [LeftOut(name, _DOES_NOT_FIT) for name in heading.names if is_metric(name)]
+            return Row(table=self.headings, left_out=left_out)
+        return row
 
     def _begin(self, heading: _Heading) -> Row:
+        self._in_rows = True
         others = [name for name in heading.names if name.lower() in _OTHER_ROWS]
         if not others:
             self._heading = heading
-            return Row(table=True)
+            doubled = [name for name in dict.fromkeys(heading.names) if heading.is_doubled(name)]
+            return Row(
+                table=True, left_out=[LeftOut(name, "two columns of its table have this name") for name in doubled]
+            )
         self._heading = None
         metrics = [name for name in heading.names if is_metric(name)]
         why = f"the rows of its table differ by {others[0]}, not only by epoch"
@@ -178,6 +204,10 @@ def _heading_of(line: str) -> _Heading | None:
     if ":" in line or "=" in line or (_CLOCK_WORD.search(line) is None and line.lstrip(" |█")[:2].lower() != "e "):
         return None
     boxed = _BORDER.search(line) is not None
+    if not boxed and "\t" in line.strip() and "\t\t" not in line.strip():
+        words = [_Cell(word.strip(), 0, 0) for word in line.strip().split("\t")]
+        if (heading := _heading_from(words, boxed=False, delimiter="\t")) is not None:
+            return heading
     if not boxed and "," in line and " " not in line.strip():
         return _heading_from([_Cell(word, 0, 0) for word in line.strip().split(",")], boxed=False, delimiter=",")
     cells = _boxed_cells(line) if boxed else _phrases(line.replace("█", " "))
@@ -241,26 +271,68 @@ def _row_under(heading: _Heading, line: str, table: int) -> Row | None:
     if heading.split >= 0 and not prefix:
         return None
     for place, name in enumerate(heading.names):
-        if place in (heading.clock, heading.split):
+        if place in (heading.clock, heading.split) or heading.is_doubled(name):
             continue
         value = read_number(texts[place].rstrip(":"))
         if value is not None and name and (is_metric(name) or not is_never(name)):
             row.values.append(MetricValue(f"{prefix}_{name}" if prefix else name, value, "table column"))
-        elif has_unclear_comma(texts[place]):
-            row.left_out.append(LeftOut(f"{prefix}_{name}" if prefix else name, UNCLEAR_COMMA))
+        elif value is None and (why := _why_not(name, texts[place])):
+            row.left_out.append(LeftOut(f"{prefix}_{name}" if prefix else name, why))
     return row
+
+
+def _why_not(name: str, text: str) -> str:
+    """Why what stands under a name is not read; "" where no value was meant."""
+    if has_unclear_comma(text):
+        return UNCLEAR_COMMA
+    return _NO_NUMBER if is_metric(name) and text.lower() not in _NO_VALUE else ""
 
 
 def _texts_under(heading: _Heading, line: str) -> list[str]:
     """What stands under each name, "" where nothing does; [] when the line is no row of this table."""
     if heading.boxed:
         cells = [cell.text for cell in _boxed_cells(line)] if _BORDER.search(line) else []
-        return cells if len(cells) == len(heading.cells) else []
-    if heading.delimiter:
-        cells = line.strip().split(heading.delimiter)
-        return cells if len(cells) == len(heading.cells) else []
+        return _without_marks(_fitting(cells, heading))
+    if heading.delimiter and (heading.delimiter in line or heading.delimiter == ","):
+        cells = [cell.strip() for cell in line.strip("\r\n ").split(heading.delimiter)]
+        if texts := _fitting(cells, heading):
+            return _without_marks(texts)
+        if heading.delimiter == ",":
+            return []
     words = [_Cell(match[0], match.start(), match.end()) for match in _WORD.finditer(line)]
-    return _aligned(heading, words) or _counted(heading, words)
+    aligned = [] if heading.delimiter else _aligned(heading, words)
+    return _without_marks(aligned or _counted(heading, words))
+
+
+def _fitting(cells: list[str], heading: _Heading) -> list[str]:
+    """The cells under the names: as many as these, or more where only a mark without a name follows the last.
+
+    A row of whole numbers alone is then left out: its commas may be decimal ("1,0,9,*").
+    """
+    columns = len(heading.cells)
+    if len(cells) == columns:
+        return cells
+    is_clear = heading.delimiter != "," or any("." in cell for cell in cells[:columns])
+    return cells[:columns] if len(cells) > columns and is_clear and all(map(_is_mark, cells[columns:])) else []
+
+
+def _is_mark(text: str) -> bool:
+    """Whether a text beside a row says something about it, and is no value itself."""
+    return not any(character.isdigit() for character in text) and read_number(text) is None
+
+
+def _without_marks(texts: list[str]) -> list[str]:
+    """The texts without the marks of the best row ("*0.6", "**0.6**")."""
+    return [text.strip(_MARKS).strip() or text for text in texts]
+
+
+def _looks_like_a_row(line: str) -> bool:
+    """Whether most of a line is numbers, and a whole one comes first: it counts, as those of the rows do."""
+    if ":" in line or "=" in line:
+        return False
+    words = [word.strip(_MARKS) for word in re.split(r"[\s,;│┃┆|]+", line) if word.strip(_MARKS)]
+    numbers = [word for word in words if read_number(word) is not None]
+    return len(numbers) >= 2 and len(numbers) * 2 >= len(words) and _COUNT.match(words[0]) is not None
 
 
 def _aligned(heading: _Heading, words: list[_Cell]) -> list[str]:
@@ -270,6 +342,8 @@ def _aligned(heading: _Heading, words: list[_Cell]) -> list[str]:
         met = [column for column, cell in enumerate(heading.cells) if word.meets(cell)]
         if not met and place == 0 and word.end <= heading.cells[0].start and word.text.isdigit():
             continue
+        if not met and word.start >= heading.cells[-1].end and all(_is_mark(other.text) for other in words[place:]):
+            break
         if len(met) != 1 or texts[met[0]]:
             return []
         texts[met[0]] = word.text
@@ -286,7 +360,14 @@ def _counted(heading: _Heading, words: list[_Cell]) -> list[str]:
     if len(texts) > columns and texts[columns - 1].endswith(":"):
         return texts[:columns]
     is_index = bool(words) and words[0].end < heading.cells[0].start
-    return texts if len(texts) == columns and not is_index else []
+    texts = [] if is_index else _fitting(texts, heading)
+    has_gap = any(is_metric(name) and _is_a_word(text) for name, text in zip(heading.names, texts, strict=False))
+    return [] if has_gap else texts
+
+
+def _is_a_word(text: str) -> bool:
+    """Whether a text where a number belongs is neither one nor a sign that there is none: a cell before it is empty."""
+    return _is_mark(text) and text.lower() not in _NO_VALUE
 
 
 def _boxed_cells(line: str) -> list[_Cell]:

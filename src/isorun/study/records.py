@@ -484,7 +484,8 @@ def open_envelope(data: bytes) -> Envelope:
     return Envelope(record, found if content["record"] == RECORD_VERSION else record_digest(record))
 
 
-_LONG_COLUMN: Final = re.compile(rb'"([A-Za-z0-9+/]{4096,}={0,2})"')
+# Not the name of a metric, behind which a colon stands: it may be as long, and be made of the same characters.
+_LONG_COLUMN: Final = re.compile(rb'"([A-Za-z0-9+/]{4096,}={0,2})"(?!:)')
 
 
 def _columns_apart(data: bytes) -> tuple[bytes, dict[str, Numbers]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import numbers
 import os
 import sys
@@ -274,8 +275,10 @@ class Recorder:
     def _open_own_file(self) -> bool:
         try:
             self._file = runfolder.open_other(self.folder, os.getpid())
-        except OSError:  # the disk is full or the folder is gone: what is held may find a place later
+        except OSError as error:  # the disk is full or the folder is gone: what is held may find a place later
+            runfolder.tell_loss(self.folder, error.strerror or "no file can be made")
             return False
+        runfolder.untell_loss(self.folder)
         self._release_held()
         return True
 
@@ -294,10 +297,14 @@ class Recorder:
         if value is None:
             return None
         try:
-            return number(value)
+            found = number(value)
         except Exception as error:  # a lazy array may raise anything when it is asked for its value
             self.note("bad-step", f"{name}: {error}")
             return None
+        if math.isfinite(found):
+            return found
+        self.note("bad-step", f"{name}: found {found}; a finite number is allowed, so these values have no {name}")
+        return None
 
     def _numbers(self, owner: str, given: Mapping[Any, Any]) -> dict[str, int | float]:
         return {str(name): one for name, value in given.items() for one in self._number(f"{owner}{name!s}", value)}

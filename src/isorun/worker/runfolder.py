@@ -12,8 +12,9 @@ the lines of the file from 0, so that a line which is missing, doubled or out of
 
 A torn tail (a crash or a full disk in the middle of a write) can so never be mistaken for data. While events wait for
 a disk that is full, the file ends in bytes that do not check: should the process end before they are written, in
-whatever way, a reader knows that something is missing. No fsync: the file survives the death of the process, and the
-executor makes the run durable when it has ended.
+whatever way, a reader knows that something is missing. Where not even that is possible (a limit on the size of files, a
+file that was closed and cannot be opened again) a link named `events-lost-<pid>.jsonl` says so. No fsync: the file
+survives the death of the process, and the executor makes the run durable when it has ended.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ import math
 import os
 import re
 import stat
+import time
 import zlib
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 PROTOCOL = 2
+LOSS = "events-lost-"
 
 # What a reader takes, and a writer gives: a training that logs more than this has failed.
 MAX_FILE_BYTES = 2**30
@@ -110,11 +113,14 @@ class EventFile:
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
         self.lost = 0
-        self.inode = os.fstat(descriptor).st_ino
+        found = os.fstat(descriptor)
+        self.inode = found.st_ino
+        self._identity = (found.st_dev, found.st_ino)
         self._descriptor = descriptor
+        self._mark = _marked(descriptor)
         self._next = 0
         self._size = 0
-        self._half_line = self._full = False
+        self._half_line = self._full = self._told = False
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
 
@@ -132,6 +138,8 @@ class EventFile:
         if self._full or len(line) > MAX_LINE_BYTES or self._size + self._waiting_bytes + len(line) >= MAX_FILE_BYTES:
             self.lost += 1
             self._full = self._full or self._half_line or self._lengthen()
+            if not self._full:
+                self._tell_loss("too much was logged")
         elif (not self._waiting and self._write(line)) or self._keep(line):
             self._next += 1
 
@@ -144,32 +152,79 @@ class EventFile:
             written += 1
         del self._waiting[:written]
         self._waiting_bytes = sum(map(len, self._waiting))
+        if self._told and not self._waiting and not self.lost:
+            self._told = False
+            untell_loss(self.path.parent)
         return not self._waiting
 
     def close(self) -> None:
         """Let go of the file."""
-        os.close(self._descriptor)
+        if self._is_ours(self._descriptor):
+            os.close(self._descriptor)
+
+    def _is_ours(self, descriptor: int) -> bool:
+        try:
+            found = os.fstat(descriptor)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._identity
+
+    def _has_file(self) -> bool:
+        """Whether the file is open. A training may close whatever is open, and get the number for a file of its own.
+
+        Every line asks, so it is first asked for the mark, which takes a third of the time.
+        """
+        try:
+            if os.lseek(self._descriptor, 0, os.SEEK_CUR) == self._mark:
+                return True
+        except OSError:
+            pass
+        if self._is_ours(self._descriptor):
+            return True
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return False
+        if not self._is_ours(descriptor):
+            os.close(descriptor)
+            return False
+        self._descriptor = descriptor
+        self._mark = _marked(descriptor)
+        return True
 
     def _write(self, line: bytes) -> bool:
+        if not self._has_file():
+            self._tell_loss("its file was closed, and cannot be opened again")
+            return False
         if self._half_line and not self._cut_half_line():
             return False
+        written, why = 0, "no room"
         try:
-            written = os.write(self._descriptor, line)
-        except OSError:
-            written = 0
+            written = os.pwrite(self._descriptor, line, self._size)
+        except OSError as error:
+            why = error.strerror or why
         if written == len(line):
             self._size += written
             return True
         self._half_line = written > 0 or self._lengthen()
+        if not self._half_line:
+            self._tell_loss(why)
         return False
+
+    def _tell_loss(self, why: str) -> None:
+        if not self._told:
+            self._told = True
+            tell_loss(self.path.parent, why)
 
     def _lengthen(self) -> bool:
         """Leave a byte that does not check; lengthening a file takes no room, so a full disk allows it."""
         try:
-            os.ftruncate(self._descriptor, self._size + 1)
+            if self._has_file():
+                os.ftruncate(self._descriptor, self._size + 1)
+                return True
         except OSError:
-            return False
-        return True
+            pass
+        return False
 
     def _cut_half_line(self) -> bool:
         """Nothing may be appended behind half a line: a reader stops there."""
@@ -187,6 +242,36 @@ class EventFile:
         self._waiting.append(line)
         self._waiting_bytes += len(line)
         return True
+
+
+def _marked(descriptor: int) -> int:
+    """Set the position of an open file to one that no other has, for what is written at a place of its own moves none.
+
+    -1 where that is not possible.
+    """
+    try:
+        return os.lseek(descriptor, 2**40 + time.time_ns() % 2**40, os.SEEK_SET)
+    except OSError:
+        return -1
+
+
+def tell_loss(folder: Path, why: str) -> None:
+    """Say in the folder that this process has events which it cannot write.
+
+    A link that leads nowhere: it takes no room on a full disk and no open file, and no limit of the process forbids it.
+    """
+    with suppress(OSError):
+        _loss(folder).symlink_to(why)
+
+
+def untell_loss(folder: Path) -> None:
+    """They were written after all."""
+    with suppress(OSError):
+        _loss(folder).unlink()
+
+
+def _loss(folder: Path) -> Path:
+    return folder / f"{LOSS}{os.getpid()}.jsonl"
 
 
 def create(path: Path) -> EventFile | None:

@@ -329,6 +329,26 @@ def test_values_printed_without_an_epoch_are_told(study, records):
     assert "'test_acc' was printed 2 times" in told["printed-without-epoch"].message
 
 
+@pytest.mark.parametrize(
+    ("note", "is_told"),
+    [
+        (Note("stdout.values-left-out", "values of 'test_acc' were left out: a cell is no number"), True),
+        (Note("stdout.values-left-out", "values of 'other' were left out: a cell is no number"), False),
+        (Note("stdout.replaced", "metric 'test_acc' was printed with its epoch and again without one"), True),
+        (Note("files.bad-line", "m.csv, line 3: 2 cells under 3 names; 1 such lines left out"), True),
+        (Note("files.bad-line", "other.csv, line 3: 2 cells under 3 names; 1 such lines left out"), False),
+        (Note("files.left-out", "left out: val_acc: two columns have this name (m.csv, line 1)"), True),
+    ],
+)
+def test_values_that_were_not_read_are_told_where_they_are_judged(study, records, note, is_told):
+    noted = changed(records, Level.DEFAULT, notes=(note,), origins={"test_acc": "file: m.csv"})
+    told = warnings_of(study, noted)
+    assert ("values-left-out" in told) == is_told
+    if is_told:
+        assert note.message in told["values-left-out"].message
+        assert "isorun.log(" in told["values-left-out"].next_step
+
+
 def test_a_seed_that_differs_between_identical_runs_is_named_as_seen_open(study, records):
     clocked = [
         replace(

@@ -14,7 +14,7 @@ with warnings.catch_warnings():
 
 import isorun.repair
 from isorun.errors import InputError
-from isorun.repair.engines.keras_folders import read_search
+from isorun.repair.engines.keras_folders import read_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -37,7 +37,7 @@ def searched(folder, strategy, trials, **options):
     )
     model.fit(x, y, epochs=4, validation_split=0.25, verbose=0)
     assert model.predict(x, verbose=0).shape == (60, 1)
-    return read_search(folder / "p")
+    return read_project(folder / "p")
 
 
 @pytest.mark.parametrize("strategy", ["greedy", "bayesian", "hyperband", "random"])

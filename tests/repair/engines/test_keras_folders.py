@@ -12,7 +12,7 @@ from isorun.diagnose import Symptoms
 from isorun.errors import InputError
 from isorun.repair.actions import single_edits, unknown_parameters
 from isorun.repair.diagnosis import diagnose
-from isorun.repair.engines.keras_folders import read_search
+from isorun.repair.engines.keras_folders import read_project
 from isorun.repair.searches import KEEP
 
 
@@ -65,7 +65,7 @@ def test_trials_and_space_are_read(tmp_path):
         trial(4, None, "RUNNING"),
         trial(5, None, "INVALID", message="ValueError: x"),
     ]
-    search = read_search(write(tmp_path / "p", trials))
+    search = read_project(write(tmp_path / "p", trials))
     assert (search.engine, search.name, search.direction) == ("keras-tuner", "p", "higher")
     assert [one.state for one in search.trials] == ["finished", "finished", "failed", "failed", "running", "waiting"]
     assert search.best.number == 1
@@ -79,11 +79,11 @@ def test_trials_and_space_are_read(tmp_path):
 
 
 def test_the_objective_is_the_metric_that_the_scores_are(tmp_path):
-    assert read_search(write(tmp_path / "a", [trial(0), trial(1)])).direction == "higher"
+    assert read_project(write(tmp_path / "a", [trial(0), trial(1)])).direction == "higher"
     told = [trial(0, 2.0, metric="val_accuracy"), trial(1, 0.5)]
     told[1]["score"] = 2.0
-    assert read_search(write(tmp_path / "b", told)).direction == "lower"
-    assert read_search(write(tmp_path / "c", [trial(0, None, "RUNNING")])).direction == "lower"
+    assert read_project(write(tmp_path / "b", told)).direction == "lower"
+    assert read_project(write(tmp_path / "c", [trial(0, None, "RUNNING")])).direction == "lower"
 
 
 def test_steps_of_a_log_scale_are_choices(tmp_path):
@@ -95,7 +95,7 @@ def test_steps_of_a_log_scale_are_choices(tmp_path):
         hp("Fixed", "epochs", value=3),
         hp("Choice", "loss", values=["mse"], ordered=False),
     ]
-    found = read_search(write(tmp_path / "p", [trial(0)], space)).parameters
+    found = read_project(write(tmp_path / "p", [trial(0)], space)).parameters
     assert found["batch"].choices == (2, 4, 8, 16, 32)
     assert found["alpha"].choices == pytest.approx((0.001, 0.01, 0.1, 1.0))
     assert found["width"].choices == (9, 8, 6, 2)
@@ -108,7 +108,7 @@ def test_a_parameter_of_a_kind_that_is_not_understood_is_told_and_left_alone(tmp
 
     space = [*SPACE, hp("Graph", "wiring", nodes=3)]
     values = {**VALUES, "wiring": "a-b-c"}
-    search = read_search(write(tmp_path / "p", [trial(0, values=values, space=space)], space))
+    search = read_project(write(tmp_path / "p", [trial(0, values=values, space=space)], space))
     assert unknown_parameters(search) == ("wiring",)
     actions = single_edits(search, search.best, (), np.random.default_rng(0))
     assert {action.edits[0].parameter for action in actions} == {"lr", "units", "activation", "dropout"}
@@ -124,7 +124,7 @@ def test_a_name_under_several_conditions_has_the_values_of_all(tmp_path):
         hp("Boolean", "mixed"),
         hp("Float", "mixed", min_value=0.0, max_value=1.0, step=None, sampling="linear"),
     ]
-    found = read_search(write(tmp_path / "p", [trial(0)], space)).parameters
+    found = read_project(write(tmp_path / "p", [trial(0)], space)).parameters
     assert (found["units"].low, found["units"].high) == (4, 32)
     assert found["kind"].choices == ("a", "b", "c")
     assert found["mixed"].choices == ("?",)
@@ -141,7 +141,7 @@ def test_what_isorun_kept_is_read(tmp_path):
         "offered": {"isorun.activation": [KEEP, "selu"]},
     }
     (folder / "trial_1" / "isorun.json").write_text(json.dumps(note))
-    search = read_search(folder)
+    search = read_project(folder)
     one = search.trials[1]
     assert (one.proposed_by, one.origin, one.seconds, one.started) == ("isorun", 0, 7.0, 100.0)
     assert one.symptoms == Symptoms(**symptoms)
@@ -151,7 +151,7 @@ def test_what_isorun_kept_is_read(tmp_path):
 
 def test_times_are_told_by_what_keras_tuner_displayed(tmp_path):
     display = {"trial_start": {"0": "2026-01-02T03:04:05"}}
-    search = read_search(write(tmp_path / "p", [trial(0), trial(1)], display=display))
+    search = read_project(write(tmp_path / "p", [trial(0), trial(1)], display=display))
     assert search.trials[0].started > 1.7e9
     assert search.trials[0].seconds >= 0
     assert search.trials[1].started is None
@@ -163,7 +163,7 @@ def test_trials_of_hyperband_that_train_longer_are_no_duplicates(tmp_path):
         {**VALUES, "tuner/epochs": 2, "tuner/bracket": 1},
         {**VALUES, "tuner/epochs": 8, "tuner/trial_id": "0"},
     )
-    search = read_search(write(tmp_path / "p", [trial(0, values=short), trial(1, values=long)]))
+    search = read_project(write(tmp_path / "p", [trial(0, values=short), trial(1, values=long)]))
     assert search.trials[0].configuration != search.trials[1].configuration
     assert "tuner/bracket" not in search.trials[0].parameters
     assert not search.parameters["tuner/epochs"].holds(8)
@@ -174,9 +174,9 @@ def test_a_folder_that_is_not_there_lists_those_that_are(tmp_path):
     write(tmp_path / "second", [trial(0)])
     for path in (tmp_path / "frist", tmp_path):
         with pytest.raises(InputError, match="first, second"):
-            read_search(path)
+            read_project(path)
     with pytest.raises(InputError, match="none"):
-        read_search(tmp_path / "no" / "such")
+        read_project(tmp_path / "no" / "such")
 
 
 @given(st.data())
@@ -186,7 +186,7 @@ def test_a_file_cut_off_anywhere_is_read_as_far_as_it_goes(tmp_path_factory, dat
         text = path.read_text()
         path.write_text(text[: data.draw(st.integers(0, len(text)))])
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    search = read_search(folder)
+    search = read_project(folder)
     assert [one.number for one in search.trials] == [0, 1, 2]
     assert search.trials[0].score == 0.3
     assert search.trials[1].score in (None, 0.6)
@@ -204,7 +204,7 @@ json_values = st.recursive(
 @given(json_values, st.sampled_from(["hyperparameters", "metrics", "score", "status", "message"]))
 def test_whatever_a_trial_holds_it_is_read(tmp_path_factory, found, key):
     folder = write(tmp_path_factory.mktemp("k") / "p", [trial(0), {**trial(1), key: found}])
-    assert diagnose(read_search(folder)).to_json()["trials"] == 2
+    assert diagnose(read_project(folder)).to_json()["trials"] == 2
 
 
 @given(json_values, st.sampled_from(["hyperparameters", "start_order", "ongoing_trials", "display", "space", "config"]))
@@ -215,7 +215,7 @@ def test_whatever_an_oracle_holds_it_is_read(tmp_path_factory, found, key):
     elif key == "config":
         more = {"hyperparameters": {"space": [{"class_name": "Float", "config": found}]}}
     folder = write(tmp_path_factory.mktemp("k") / "p", [trial(0), trial(1)], **more)
-    assert diagnose(read_search(folder)).to_json()["trials"] == 2
+    assert diagnose(read_project(folder)).to_json()["trials"] == 2
 
 
 def test_examining_imports_neither_keras_nor_its_tuner(tmp_path):

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ with warnings.catch_warnings():
 
 import isorun.repair
 from isorun.errors import InputError
-from isorun.repair.engines.keras_folders import read_search
+from isorun.repair.engines.keras_folders import read_project
 from isorun.repair.engines.keras_tuner import attach, mend
 from isorun.repair.policy import RepairPolicy
 
@@ -69,14 +70,14 @@ def values_of(tuner):
 
 
 def proposed(folder):
-    return [trial.number for trial in read_search(folder).trials if trial.proposed_by]
+    return [trial.number for trial in read_project(folder).trials if trial.proposed_by]
 
 
 def test_from_its_trial_on_every_trial_changes_the_best_one(tmp_path):
     tuner = tuned(directory=tmp_path, max_trials=20)
     assert repaired(tuner, begin=5) is tuner
     assert isinstance(run(tuner), kt.RandomSearch)
-    search = read_search(tmp_path / "p")
+    search = read_project(tmp_path / "p")
     assert (search.engine, search.name, search.direction) == ("keras-tuner", "p", "higher")
     assert proposed(tmp_path / "p") == list(range(5, 20))
     for trial in search.trials[5:]:
@@ -116,7 +117,7 @@ def test_hyperband_keeps_its_brackets_and_tries_what_is_proposed(tmp_path):
     own = run(tuned(kt.Hyperband, directory=tmp_path / "a"))
     tuner = run(repaired(tuned(kt.Hyperband, directory=tmp_path / "b"), begin=3))
     assert len(tuner.oracle.trials) == len(own.oracle.trials)
-    search = read_search(tmp_path / "b" / "p")
+    search = read_project(tmp_path / "b" / "p")
     made = [trial for trial in search.trials if trial.proposed_by]
     assert made
     lengths = [one.hyperparameters.values["tuner/epochs"] for one in own.oracle.trials.values()]
@@ -168,7 +169,7 @@ def test_trials_that_fail_end_nothing_and_are_diagnosed(error, tmp_path):
             raise error
         return float("nan") if hp.get("lr") > 0.1 else value
 
-    search = read_search(run_all(tmp_path, score, 25))
+    search = read_project(run_all(tmp_path, score, 25))
     assert len(search.trials) == 25
     failed = [trial for trial in search.trials if trial.state == "failed"]
     assert {trial.why_failed.strip().splitlines()[-1] for trial in failed} <= {
@@ -191,7 +192,7 @@ def test_a_search_in_which_nothing_ever_succeeds_ends_as_its_tuner_says(tmp_path
 
     with pytest.raises(RuntimeError, match="consecutive failures"):
         run(repaired(tuned(score=score, directory=tmp_path, max_trials=25)))
-    search = read_search(tmp_path / "p")
+    search = read_project(tmp_path / "p")
     assert {trial.state for trial in search.trials} <= {"failed", "running", "waiting"}
     assert search.best is None
 
@@ -202,18 +203,18 @@ def test_a_file_that_was_half_written_is_set_aside_and_no_trial_is_lost(tmp_path
     whole = (folder / "oracle.json").read_text()
     (folder / "oracle.json").write_text(whole[: len(whole) // 2])
     (folder / "trial_3" / "trial.json").write_text('{"trial_id": "3", "hyperp')
-    before = {trial.number: trial.score for trial in read_search(folder).trials if trial.has_score}
+    before = {trial.number: trial.score for trial in read_project(folder).trials if trial.has_score}
     assert sorted(before) == [0, 1, 2, 4, 5]
-    assert read_search(folder).trials[3].why_failed == "its trial.json is half-written"
+    assert read_project(folder).trials[3].why_failed == "its trial.json is half-written"
     mend(folder)
     tuner = run(repaired(tuned(directory=tmp_path, max_trials=9), begin=6))
-    after = {trial.number: trial.score for trial in read_search(folder).trials if trial.has_score}
+    after = {trial.number: trial.score for trial in read_project(folder).trials if trial.has_score}
     assert before.items() <= after.items()
     assert len(tuner.oracle.trials) == 9
     assert proposed(folder) == [6, 7, 8]
     assert (folder / "trial_3" / "trial.json.half-written").is_file()
     mend(folder)
-    assert read_search(folder).trials[3].state == "failed"
+    assert read_project(folder).trials[3].state == "failed"
 
 
 def test_a_trial_that_was_written_down_and_never_run_is_tried_again(tmp_path):
@@ -227,7 +228,7 @@ def test_a_trial_that_was_written_down_and_never_run_is_tried_again(tmp_path):
     (folder / "trial_3" / "trial.json").write_text(json.dumps(left))
     (folder / "oracle.json").write_text(json.dumps(oracle))
     run(repaired(tuned(directory=tmp_path, max_trials=6), begin=99))
-    trials = read_search(folder).trials
+    trials = read_project(folder).trials
     assert (trials[3].state, trials[4].state) == ("failed", "finished")
     assert trials[4].parameters == trials[3].parameters
     assert "tried again as trial 4" in trials[3].why_failed
@@ -240,7 +241,7 @@ def test_a_trial_that_ends_the_process_again_and_again_is_given_up(tmp_path):
     trial = tuner.oracle.create_trial("tuner0")
     for _ in range(2):
         tuner.isorun.begin(trial.trial_id)
-    search = read_search(run_in(tmp_path, 3))
+    search = read_project(run_in(tmp_path, 3))
     assert search.trials[0].state == "failed"
     assert "the process ended in this trial 2 times" in search.trials[0].why_failed
     assert [one.state for one in search.trials[1:]] == ["finished"] * 2
@@ -299,7 +300,7 @@ def data():
 def test_trainings_are_watched_and_their_symptoms_lie_beside_them(tmp_path):
     tuner = kt.RandomSearch(build, "val_accuracy", max_trials=4, directory=tmp_path, project_name="p", seed=1)
     repaired(tuner, begin=2).search(**data())
-    search = read_search(tmp_path / "p")
+    search = read_project(tmp_path / "p")
     assert [trial.state for trial in search.trials] == ["finished"] * 4
     for trial in search.trials:
         assert trial.seconds > 0
@@ -308,6 +309,54 @@ def test_trainings_are_watched_and_their_symptoms_lie_beside_them(tmp_path):
         assert trial.symptoms.convergence != "unknown"
     assert tuner.get_best_models()[0].predict(data()["x"], verbose=0).shape == (32, 2)
     assert sorted(path.name for path in (tmp_path / "p").glob("**/*.new")) == []
+
+
+def test_what_is_offered_is_kept_in_the_engines_trials_tried_in_isoruns_and_rebuilt_with_the_best(tmp_path):
+    tuner = kt.RandomSearch(build, "val_accuracy", max_trials=2, directory=tmp_path, project_name="p", seed=1)
+    repaired(tuner, begin=2).search(**data())
+    search = read_project(tmp_path / "p")
+    offered = {one.name: one.choices for one in search.space if one.name.startswith("isorun.")}
+    assert offered["isorun.momentum"][0] == "keep"
+    assert "isorun.activation" not in offered  # the space has one
+    assert all(trial.parameters["isorun.momentum"] == "keep" for trial in search.trials)
+    assert {one.name for one in tuner.oracle.get_space().space} == {"activation", "lr"}
+    tuner.oracle.max_trials = 3
+    plan = RepairPolicy(0, seed=0).plan(search, 2)
+    edits = {"isorun.momentum": "0.9", "isorun.initialiser": "he_uniform", "isorun.end_learning_rate": "1e-1"}
+    action = replace(plan.action, parameters={**plan.action.parameters, **edits})
+    attach(tuner, Planned(2, plan=replace(plan, action=action))).search(**data())
+    last = read_project(tmp_path / "p").trials[2]
+    assert last.state == "finished"
+    assert last.symptoms.gradient != "unknown"
+    assert edits.items() <= last.parameters.items()
+    model = tuner.hypermodel.build(tuner.oracle.trials["2"].hyperparameters)
+    assert model.optimizer.momentum == 0.9
+    assert {one.name for one in tuner.oracle.get_space().space} == {"activation", "lr"}
+
+
+@dataclass(frozen=True)
+class Planned(RepairPolicy):
+    """Proposes one thing."""
+
+    plan_made: object = None
+
+    def __init__(self, begin, plan):
+        super().__init__(begin)
+        object.__setattr__(self, "plan_made", plan)
+
+    def propose(self, search, taken, rng):
+        return self.plan_made
+
+
+def test_a_hypermodel_that_was_expanded_by_hand_is_expanded_once(tmp_path):
+    from isorun.repair.expansion import hypermodel
+
+    expanded = hypermodel(build)
+    tuner = kt.RandomSearch(expanded, "val_accuracy", max_trials=2, directory=tmp_path, project_name="p", seed=1)
+    assert any(one.name.startswith("isorun.") for one in tuner.oracle.get_space().space)
+    repaired(tuner, begin=99).search(**data())
+    assert {one.name for one in tuner.oracle.get_space().space} == {"activation", "lr"}
+    assert {trial.parameters["isorun.momentum"] for trial in read_project(tmp_path / "p").trials} == {"keep"}
 
 
 def test_a_training_that_takes_far_too_long_is_ended_and_the_search_goes_on(tmp_path):
@@ -322,7 +371,7 @@ def test_a_training_that_takes_far_too_long_is_ended_and_the_search_goes_on(tmp_
     slow = attach(tuner, RepairPolicy(99))
     slow.oracle.max_trials = 8
     slow.search(**given, callbacks=[Slow()])
-    search = read_search(tmp_path / "p")
+    search = read_project(tmp_path / "p")
     assert search.trials[-1].why_failed.strip().splitlines()[-1].endswith("far longer than others did")
     assert len(search.trials) == 8
 
@@ -374,7 +423,7 @@ def test_killed_at_any_moment_and_attached_again_no_finished_trial_is_lost(tmp_p
         assert finished.items() <= now.items()
         assert len(now) >= len(finished) + 4
         finished = now
-    search = read_search(tmp_path / "p")
+    search = read_project(tmp_path / "p")
     assert sum(trial.state == "running" for trial in search.trials) <= 1
     assert len({trial.configuration for trial in search.trials if trial.proposed_by}) >= len(search.trials) - 6
 
@@ -382,4 +431,4 @@ def test_killed_at_any_moment_and_attached_again_no_finished_trial_is_lost(tmp_p
 def scores(folder):
     if not (folder / "oracle.json").exists():
         return {}
-    return {trial.number: trial.score for trial in read_search(folder).trials if trial.has_score}
+    return {trial.number: trial.score for trial in read_project(folder).trials if trial.has_score}

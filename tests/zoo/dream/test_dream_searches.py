@@ -328,6 +328,13 @@ def test_the_whole_is_presented_with_figures_five_to_ten(tmp_path, monkeypatch):
     titles = [figure.title.partition(".")[0] for figure in shown.figures]
     assert titles == [f"Figure {number}" for number in (5, 7, 9, 10, 6, 8)]
     assert all("<svg" in render(figure, standalone=True) for figure in shown.figures)
+    taken_over = shown.figures[1]
+    assert [(entry.label, entry.series, entry.dashed) for entry in taken_over.legend[:6]] == [
+        *((label, at, False) for at, label in enumerate(("uniform edits", "TPE", "random"))),
+        *((f"{label}, then repair", at, True) for at, label in enumerate(("uniform edits", "TPE", "random"))),
+    ]
+    assert taken_over.lines[-1].points[0][0] == 2.0  # where repair begins
+    assert [y for _, y in shown.figures[0].lines[0].points] == pytest.approx([10.0, 20.0, 30.0, 45.0])
     assert [table.name for table in shown.tables] == [
         "contrasts",
         "table-2",

@@ -330,6 +330,8 @@ _TOLERANCE: Final = 1e-11
 _LARGEST: Final = 1e8
 _MOST_STEPS: Final = 200
 _LONGEST_STEP: Final = 2.0
+_SHARE_KEPT: Final = 0.1
+"""Of the fall in deviance that its slope promises, what a step must bring; a good one brings half of it."""
 _FLAT: Final = 1e-9
 """Curvatures below this share of the largest are rounding: rotations of L that leave Σ as it is."""
 
@@ -367,17 +369,21 @@ def _newton(objective: SlopeObjective, place: _Reached) -> tuple[_Reached, bool]
     jacobian = root_jacobian(moved, dict(enumerate(roots)), moved)
     curvature = jacobian.T @ bend @ jacobian + root_curvature(gradient_matrices(objective.widths, gradient), moved)
     values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
-    along = vectors.T @ (jacobian.T @ gradient)
+    slope = jacobian.T @ gradient
+    along = vectors.T @ slope
     steep = np.abs(values) > _FLAT * np.abs(values).max()
     along, sizes, vectors = along[steep], np.abs(values[steep]), vectors[:, steep]
     if float((along**2 / sizes).sum() / 2.0) < _TOLERANCE:
         return place, True
-    taken = _try(objective, place, -(vectors @ (along / sizes)))
+    taken = _try(objective, place, -(vectors @ (along / sizes)), slope)
     return (place, True) if taken is None else (taken, False)
 
 
-def _try(objective: SlopeObjective, place: _Reached, step: Floats) -> _Reached | None:
-    """Halve the step until the deviance falls; None when no step helps, which is convergence to noise."""
+def _try(objective: SlopeObjective, place: _Reached, step: Floats, slope: Floats) -> _Reached | None:
+    """Halve the step until the deviance falls by a share of what it promises; None when none does: that is noise.
+
+    L and its mirror image give the same Σ, so a step to near the image falls by next to nothing, again and again.
+    """
     roots = place.point.roots
     largest = max(1.0, *(float(np.abs(root).max()) for root in roots))
     step = step / max(1.0, float(np.abs(step).max()) / (_LONGEST_STEP * largest))
@@ -386,7 +392,7 @@ def _try(objective: SlopeObjective, place: _Reached, step: Floats) -> _Reached |
         for item, change in zip(objective.elements, step.tolist(), strict=True):
             moved[item.term][item.row, item.column] += change
         trial = _place(objective, moved)
-        if trial is not None and trial.value < place.value:
+        if trial is not None and trial.value < place.value + _SHARE_KEPT * float(slope @ step):
             return trial
         step = step / 2.0
     return None

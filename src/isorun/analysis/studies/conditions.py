@@ -50,8 +50,11 @@ _OPEN_ENDS_TOLD: Final = 3
 _ANSWERS_TOLD: Final = 3
 _PACKAGES_TOLD: Final = 5
 _GENERATOR, _SETTING = "generator-seeded", "setting-answered"
-_NOT_READ: Final = (".left-out", ".not-taken", ".no-metrics", "source-failed")
+_NOT_READ: Final = (".left-out", ".not-taken", ".no-metrics", ".bad-line", ".no-header", "source-failed")
 _NOT_READ_TOLD: Final = 2
+_SOME_NOT_READ: Final = frozenset(
+    ["stdout.values-left-out", "stdout.replaced", "stdout.after-end", "files.not-a-number"]
+)
 _VALUES: Final = "values of "
 _EXAMPLE_BEFORE, _EXAMPLE_LENGTH = 40, 100
 
@@ -572,6 +575,26 @@ def _without_epoch(evidence: StudyFacts) -> Iterator[Condition]:
             )
 
 
+def _values_left_out(evidence: StudyFacts) -> Iterator[Condition]:
+    """Values of a judged metric that were seen and not read, or of which another one counts: a best may be missing."""
+    picking = {one.selection.metric for group in evidence.groups for one in group.selections}
+    names = sorted({*picking, *(metric.name for metric in evidence.metrics)} - {""})
+    told: dict[str, int] = {}
+    for record in (record for records in evidence.records.values() for record in records):
+        files = [record.origins.get(name, "").removeprefix("file: ") for name in names]
+        for note in record.notes:
+            of_a_metric = note.code in _SOME_NOT_READ and any(f"{name!r}" in note.message for name in names)
+            of_a_file = note.code == "files.bad-line" and any(file and note.message.startswith(file) for file in files)
+            if of_a_metric or of_a_file or note.code == "files.left-out":
+                told[note.message] = told.get(note.message, 0) + 1
+    if told:
+        yield Condition(
+            "values-left-out",
+            f"not every value was read: {first_of(list(told), _NOT_READ_TOLD)} ({some(max(told.values()), 'run')})",
+            "print or write one number for each name in every row, or log it: isorun.log(epoch=..., val_acc=...)",
+        )
+
+
 def _restarts(records: Sequence[RunRecord], metrics: Collection[str]) -> Iterator[Condition]:
     """Runs that are several trainings by their steps: the best of all their epochs is that of one of them."""
     again = {
@@ -669,6 +692,7 @@ STUDY_CHECKS: Final[Sequence[Callable[[StudyFacts], Iterator[Condition]]]] = (
     _weak_runs,
     _epochs_restart,
     _without_epoch,
+    _values_left_out,
     _unjudged,
     _selected_on_itself,
     _judged_at_end,

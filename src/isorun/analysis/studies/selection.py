@@ -23,7 +23,7 @@ from isorun.analysis.evidence.judged import JudgedMetric, MetricKind, Split, dir
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.studies.class_values import PickedRow, class_values
 from isorun.study.design import Selection
-from isorun.study.records import RunRecord, Series
+from isorun.study.records import Numbers, RunRecord, Series
 
 __all__ = [
     "BAND",
@@ -194,13 +194,22 @@ class LearningCurves:
 
 def learning_curves(metric: str, records: Sequence[RunRecord]) -> LearningCurves | None:
     """The curves; None when no run logged the metric at two steps or more."""
-    runs = tuple(record.series[metric] for record in records if metric in record.series)
+    runs = tuple(_at_finite_steps(record.series[metric]) for record in records if metric in record.series)
     runs = tuple(run for run in runs if _has_steps(run))
     if not runs:
         return None
     steps, bands = _bands(runs)
     low, median, high = (tuple(band.tolist()) for band in bands)
     return LearningCurves(metric, tuple(steps.tolist()), median, low, high, runs)
+
+
+def _at_finite_steps(run: Series) -> Series:
+    """The points that have a place on an axis: an older isorun kept steps that are not finite."""
+    finite = np.isfinite(np.asarray(run.steps, dtype=np.float64))
+    if finite.all():
+        return run
+    kept = (np.asarray(part, dtype=np.float64)[finite] for part in (run.steps, run.seconds, run.values))
+    return Series(*map(Numbers, kept))
 
 
 def _bands(runs: Sequence[Series]) -> tuple[FloatArray, Sequence[FloatArray]]:

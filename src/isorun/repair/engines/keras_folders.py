@@ -36,7 +36,7 @@ __all__ = [
     "is_project",
     "no_project",
     "read_json",
-    "read_search",
+    "read_project",
     "unreadable_trial",
 ]
 
@@ -53,7 +53,7 @@ _STATES: Final[Mapping[str, State]] = {
 _MOST_VALUES: Final = 64
 
 
-def read_search(folder: Path, noise: float = 0.0) -> Search:
+def read_project(folder: Path, noise: float = 0.0) -> Search:
     """The search that a project folder holds, as it stands: running, finished, killed, or with half-written files."""
     if not is_project(folder):
         raise no_project(folder)
@@ -143,7 +143,7 @@ class ProjectState:
         state, note = self.trials[name], self.notes.get(name, {})
         found, why = _ended(state)
         over = found in ("finished", "failed")
-        values = _mapping(_mapping(state.get("hyperparameters")).get("values"))
+        values = {**_mapping(note.get("answers")), **_mapping(_mapping(state.get("hyperparameters")).get("values"))}
         parameters = {key: one for key, one in values.items() if key == _EPOCHS or not key.startswith(BOOKKEEPING)}
         proposal = _mapping(note.get("proposal"))
         started, seconds = self._times(name)

@@ -28,10 +28,9 @@ from isorun.repair.engines.keras_folders import (
     read_json,
     unreadable_trial,
 )
-from isorun.repair.expansion import OFFERS
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Proposal
-from isorun.repair.searches import KEEP, OFFERED, Search, is_offered
+from isorun.repair.searches import KEEP, Search, is_offered
 from isorun.worker.watching import Watcher, watch
 
 __all__ = ["RepairedOracle", "RepairedTuner", "attach", "check", "continue_search", "mend"]
@@ -44,14 +43,16 @@ _ATTEMPTS: Final = 2
 class _Attachment:
     """What a repaired tuner and its oracle share: the folder, the policy, and the trial that is being trained."""
 
-    def __init__(self, folder: Path, policy: RepairPolicy) -> None:
+    def __init__(self, folder: Path, policy: RepairPolicy, pretrained: Any = None) -> None:
         self.folder = folder
         self.policy = policy
         self.names: dict[int, str] = {}
         self.running = ""
         self.watcher: Watcher | None = None
-        self.offered: dict[str, list[Any]] = {}
+        self.offered: dict[str, list[str]] = {}
+        self.answers: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
+        self.pretrained = pretrained
         self.longest: float | None = None
         self._notes: dict[str, dict[str, Any]] = {}
 
@@ -103,28 +104,34 @@ class _Attachment:
             trace = Trace.of_rows(watcher.rows, parameters=trial.hyperparameters.values)
             told["symptoms"] = symptoms_of(trace)._asdict()
         if self.offered:
-            told |= {"offered": self.offered, "left_out": self.left_out}
+            told.update(offered=self.offered, answers=self.answers, left_out=self.left_out)
         self.note(trial.trial_id, **told)
 
     def built(self, hp: Any, model: Any) -> Any:
         """A model was built: with what isorun offers, and watched where a trial is about to train it."""
+        if not (hasattr(model, "fit") and hasattr(model, "layers")):
+            return model
         model = self._expanded(hp, model)
-        if self.running and hasattr(model, "fit") and hasattr(model, "layers"):
+        if self.running:
             if self.watcher is not None:
                 self.watcher.stop()
             self.watcher = watch(model)
         return model
 
     def _expanded(self, hp: Any, model: Any) -> Any:
-        """Declared on a copy: what is offered is no part of the engine's space, only a value of trials that have it."""
-        declared = {one.name: list(one.values) for one in hp.space if is_offered(one.name)}
-        if declared or not (hasattr(model, "fit") and hasattr(model, "layers")):
-            self.offered = declared  # by the user's own `expansion.hypermodel`
-            return model
-        from isorun.repair.expansion.keras import expand_built  # noqa: PLC0415 - Keras is there: it built the model
+        """What is offered is declared nowhere: it is no part of the engine's space, and a trial has it as a value."""
+        from isorun.repair.expansion.keras import expand_model  # noqa: PLC0415 - an extra
 
-        expanded = expand_built(hp.copy(), model)
-        self.offered = {name: [KEEP, *OFFERS[name.removeprefix(OFFERED)]] for name in expanded.offered}
+        self.offered, self.answers = {}, {}
+
+        def ask(name: str, choices: tuple[str, ...]) -> str:
+            answer = hp.values.get(name, KEEP)
+            self.offered[name] = list(choices)
+            self.answers[name] = answer if answer in choices else KEEP
+            return self.answers[name]
+
+        own = [one.name for one in hp.space if not is_offered(one.name)]
+        expanded = expand_model(model, ask, own, self.pretrained)
         self.left_out = dict(expanded.left_out)
         return expanded.model
 
@@ -282,22 +289,42 @@ class _Build:
         return self.attachment.built(hp, self.own(hp, *args, **kwargs))
 
 
-def attach(tuner: Any, policy: RepairPolicy) -> Any:
+def attach(tuner: Any, policy: RepairPolicy, pretrained: Any = None) -> Any:
     """The same tuner, repairing from now on. Trials that lie in its folder and that it does not know are its own."""
-    folder = Path(tuner.project_dir)
-    attachment = _Attachment(folder, policy)
-    _put_before(tuner, RepairedTuner, attachment)
-    hypermodel = tuner.hypermodel
-    if hypermodel is not None:
-        own = hypermodel.build.own if isinstance(hypermodel.build, _Build) else hypermodel.build
-        hypermodel.build = _Build(own, attachment)
     from keras_tuner import Oracle  # noqa: PLC0415 - an extra
 
+    folder = Path(tuner.project_dir)
+    attachment = _Attachment(folder, policy, pretrained)
+    _put_before(tuner, RepairedTuner, attachment)
+    if tuner.hypermodel is not None:
+        _wrap(tuner.hypermodel, attachment)
     if isinstance(tuner.oracle, Oracle):  # a worker of a distributed search asks the oracle of another process
         _put_before(tuner.oracle, RepairedOracle, attachment)
         _adopt(tuner.oracle, folder)
+        _leave_out_what_is_offered(tuner.oracle)
         tuner.save()
     return tuner
+
+
+def _wrap(hypermodel: Any, attachment: _Attachment) -> None:
+    """Let its models go through the attachment, once. One that was expanded by hand builds what it was made around."""
+    from isorun.repair.expansion.keras import ExpandedHyperModel  # noqa: PLC0415 - an extra
+
+    own = hypermodel.build.own if isinstance(hypermodel.build, _Build) else hypermodel.build
+    if isinstance(hypermodel, ExpandedHyperModel):
+        own = getattr(hypermodel.hypermodel, "build", hypermodel.hypermodel)
+        if attachment.pretrained is None:
+            attachment.pretrained = hypermodel.pretrained
+    hypermodel.build = _Build(own, attachment)
+
+
+def _leave_out_what_is_offered(oracle: Any) -> None:
+    from keras_tuner import HyperParameters  # noqa: PLC0415 - an extra
+
+    config = oracle.hyperparameters.get_config()
+    config["space"] = [one for one in config["space"] if not is_offered(one["config"]["name"])]
+    config["values"] = {name: value for name, value in config["values"].items() if not is_offered(name)}
+    oracle.hyperparameters = HyperParameters.from_config(config)
 
 
 def _put_before(one: Any, mixin: type, attachment: _Attachment) -> None:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import copy
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -36,7 +38,7 @@ from isorun.repair.searches import (
     with_kept,
 )
 
-__all__ = ["RepairSampler", "continue_study", "note", "open_study", "read_search", "requeue", "search_of"]
+__all__ = ["RepairSampler", "ask", "continue_study", "note", "open_study", "read_search", "requeue", "search_of"]
 
 _PROPOSAL: Final = "isorun:proposal:"
 _WHY: Final = "isorun:why"
@@ -398,3 +400,50 @@ def requeue(study: optuna.Study) -> list[int]:
         if one.params:
             study.enqueue_trial(dict(one.params), user_attrs={_AGAIN: one.number})
     return [one.number for one in left]
+
+
+def ask(engine: str, search: Search, space: Sequence[Parameter], seed: int) -> dict[str, Any]:
+    """What a strategy of Optuna proposes after these trials: a study in memory, made anew: nothing has to be kept.
+
+    engine: "optuna:tpe" or "optuna:random". The same trials and the same seed give the same answer.
+    """
+    states = {"finished": TrialState.COMPLETE, "failed": TrialState.FAIL, "pruned": TrialState.PRUNED}
+    distributions = {parameter.name: _distribution(parameter) for parameter in space}
+    direction = "maximize" if search.direction == "higher" else "minimize"
+    with _quiet():
+        sampler = optuna.samplers.RandomSampler(seed) if engine == "optuna:random" else _tpe(seed)
+        study = optuna.create_study(direction=direction, sampler=sampler)
+        for trial in search.trials:
+            state = states.get(trial.state, TrialState.RUNNING)
+            told = {parameter.name: trial.parameters[parameter.name] for parameter in space}
+            value = trial.score if trial.has_score else None
+            study.add_trial(
+                optuna.trial.create_trial(state=state, value=value, params=told, distributions=distributions)
+            )
+        return dict(study.ask(distributions).params)
+
+
+def _tpe(seed: int) -> BaseSampler:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # constant_liar, which keeps trials at a time apart, is marked as experimental
+        return optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without a line for every study that is made in memory."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    if parameter.kind == "category":
+        return CategoricalDistribution(parameter.choices)
+    if parameter.kind == "int":
+        step = int(parameter.step or 1)
+        return IntDistribution(int(parameter.low), int(parameter.high), log=parameter.log, step=step)
+    return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)

@@ -1,1 +1,1 @@
-"""DREAM: published AutoML searches, replayed from their logs."""
+"""DREAM: AutoML searches that stop improving: ours, repaired and not, and the published ones, replayed from logs."""

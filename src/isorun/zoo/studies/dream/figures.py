@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from isorun.report import Column, Table, fixed
 from isorun.report.figures.axes import value_axis
-from isorun.report.figures.description import Axis, Band, Figure, Legend, Line, Shape, Tick, Tile
+from isorun.report.figures.description import Axis, Figure, Legend, Line, Shape, Tick, Tile
 from isorun.report.figures.searches import BestCurve, best_so_far
 from isorun.zoo.data.search_logs import LoggedSearch
+from isorun.zoo.studies.dream.design import COMPARED, METHODS
 from isorun.zoo.studies.dream.findings import HOUR, TARGET, TRIALS
 from isorun.zoo.studies.dream.measured import MeasuredSearch, SearchPoint, SearchProgress, replay
 from isorun.zoo.studies.dream.tables import cost_shares, label
 
-__all__ = ["best_by_time", "best_by_trial", "mean_by_time", "mean_by_trial", "time_shares"]
+__all__ = ["best_by_time", "best_by_trial", "searched_figures"]
 
 _SHAPES: Final = (Shape.CIRCLE, Shape.SQUARE, Shape.DIAMOND, Shape.TRIANGLE)
 _TARGET_SERIES: Final = 5
 _MOMENTS: Final = 60
+_TAKEN_OVER: Final = ", then repair"
 _Across = Callable[[SearchPoint], float]
 
 
@@ -95,11 +97,56 @@ def _data_table(name: str, title: str, runs: Mapping[str, SearchProgress]) -> Ta
     return Table(f"data-{name}", f"Data: {title}", columns, rows, folded=True)
 
 
+_BY_TRIAL: Final = (
+    ("Figure 5", "figure-5", "best by trial", tuple(method.name for method in COMPARED)),
+    (
+        "Figure 7",
+        "figure-7",
+        "repair takes over",
+        ("edits", "tpe", "random", "edits-attached", "tpe-attached", "random-attached"),
+    ),
+    ("Figure 9", "figure-9", "within the original space", ("edits", "tpe", "random", "repair-original")),
+    ("Figure 10", "figure-10", "priorities", ("repair", "shuffled", "no-prior")),
+)
+
+
+def searched_figures(searches: Sequence[MeasuredSearch]) -> Iterator[Figure]:
+    """Figures 5 to 10 of each data set that has the searches for them, complete ones only."""
+    for data in dict.fromkeys(search.data for search in searches):
+        own = [search for search in searches if search.data == data and search.is_complete]
+        for figure, name, told, methods in _BY_TRIAL:
+            curves = _curves(own, methods)
+            if len(curves) == len(methods):
+                after = _attached_after(own) if figure == "Figure 7" else None
+                yield _mean_by_trial(f"{name}-{data}", f"{figure}. {data}: {told}", curves, after)
+        compared = _curves(own, tuple(method.name for method in COMPARED))
+        if compared:
+            yield _mean_by_time(f"figure-6-{data}", f"Figure 6. {data}: best by time", compared)
+    shares = _time_shares("Figure 8. Shares of the time", searches)
+    if shares:
+        yield shares
+
+
+def _curves(searches: Sequence[MeasuredSearch], methods: Sequence[str]) -> dict[str, list[MeasuredSearch]]:
+    """By label, the searches from those initial models that all of these methods have had."""
+    found = {name: {search.problem: search for search in searches if search.method.name == name} for name in methods}
+    shared = set.intersection(*(set(by_problem) for by_problem in found.values()))
+    curves = {
+        METHODS[name].label: [one for problem, one in by_problem.items() if problem in shared]
+        for name, by_problem in found.items()
+    }
+    return {label: own for label, own in curves.items() if own}
+
+
+def _attached_after(searches: Sequence[MeasuredSearch]) -> int | None:
+    return next((search.attached_after for search in searches if search.method.group == "attached"), None)
+
+
 Curves = Mapping[str, Sequence[MeasuredSearch]]
 """Searches by the method that made them."""
 
 
-def mean_by_trial(name: str, title: str, curves: Curves, attached_after: int | None = None) -> Figure:
+def _mean_by_trial(name: str, title: str, curves: Curves, attached_after: int | None = None) -> Figure:
     """The mean best so far after each trial, with the range of the searches. attached_after: where repair began."""
     means = {
         method: [
@@ -110,14 +157,14 @@ def mean_by_trial(name: str, title: str, curves: Curves, attached_after: int | N
     }
     marks = []
     if attached_after is not None:
-        highest = max(high for points in means.values() for _, _, _, high in points)
+        highest = max(mean for points in means.values() for _, mean, *_ in points)
         marks = [Line(((float(attached_after), 0.0), (float(attached_after), highest)), _TARGET_SERIES, dashed=True)]
     legend = [Legend("repair begins", None, _TARGET_SERIES, dashed=True)] if marks else []
-    sentence = f"The best score so far, mean of {_counted(curves)}; shaded: from the worst to the best of them."
+    sentence = f"The best score so far, mean of {_counted(curves)}; its data have the worst and the best."
     return _mean_figure((name, title, sentence), "trial", means, marks, legend)
 
 
-def mean_by_time(name: str, title: str, curves: Curves) -> Figure:
+def _mean_by_time(name: str, title: str, curves: Curves) -> Figure:
     """The mean best so far by time, trial after trial; the target is dashed."""
     every = [search for searches in curves.values() for search in searches]
     begin = max(search.progress.curve[0].elapsed_s for search in every)
@@ -153,11 +200,15 @@ def _mean_figure(
     marks: Sequence[Line],
     marked: Sequence[Legend],
 ) -> Figure:
-    """The means as lines and the ranges as bands. titles: name, title and sentence."""
+    """The means as lines; who takes another's search over has its colour, dashed. titles: name, title, sentence."""
     name, title, sentence = titles
-    lines = [Line(tuple((x, mean) for x, mean, _, _ in points), at) for at, points in enumerate(means.values())]
-    bands = [Band(tuple((x, low, high) for x, _, low, high in points), at) for at, points in enumerate(means.values())]
-    highest = max(high for points in means.values() for *_, high in points)
+    styles = {method: _style(method, list(means)) for method in means}
+    lines = [
+        Line(tuple((x, mean) for x, mean, *_ in points), styles[method][0], dashed=styles[method][1])
+        for method, points in means.items()
+    ]
+    legend = [Legend(method, None, series, dashed=dashed) for method, (series, dashed) in styles.items()]
+    highest = max(mean for points in means.values() for _, mean, *_ in points)
     columns = (Column("method", key=True), Column(unit), Column("mean", "%"), Column("worst", "%"), Column("best", "%"))
     rows = tuple(
         (method, f"{x:g}" if unit == "trial" else fixed(x, 1), fixed(mean, 2), fixed(low, 2), fixed(high, 2))
@@ -174,12 +225,17 @@ def _mean_figure(
         ),
         data=Table(f"data-{name}", f"Data: {title}", columns, rows, folded=True),
         lines=(*lines, *marks),
-        bands=tuple(bands),
-        legend=(*(Legend(method, None, at) for at, method in enumerate(means)), *marked),
+        legend=(*legend, *marked),
     )
 
 
-def time_shares(title: str, searches: Iterable[MeasuredSearch]) -> Figure | None:
+def _style(method: str, methods: Sequence[str]) -> tuple[int, bool]:
+    """The colour, and whether it is dashed."""
+    own = method.removesuffix(_TAKEN_OVER)
+    return methods.index(own if own in methods else method), own in methods and own != method
+
+
+def _time_shares(title: str, searches: Iterable[MeasuredSearch]) -> Figure | None:
     """Figure 8: how the time of repaired searches is shared between watching and training, a bar a data set."""
     by_data: dict[str, list[MeasuredSearch]] = {}
     for search in searches:

@@ -23,7 +23,7 @@ from isorun.zoo.studies.dream.comparison import (
     seeds_table,
 )
 from isorun.zoo.studies.dream.design import COMPARED, METHODS, PlannedStudy, cases_of, planned_studies, scaled_down
-from isorun.zoo.studies.dream.figures import best_by_time, best_by_trial, mean_by_time, mean_by_trial, time_shares
+from isorun.zoo.studies.dream.figures import best_by_time, best_by_trial, searched_figures
 from isorun.zoo.studies.dream.findings import (
     DAY,
     HOUR,
@@ -114,7 +114,7 @@ def _presented_searches(
     return Presentation(
         verdict=tuple(_search_verdict(request, planned, searches)),
         tables=tuple(_search_tables(planned, searches)),
-        figures=tuple(_search_figures(searches)),
+        figures=tuple(searched_figures(searches)),
         scaled_down=scaled_down({study.data: study.size for study in planned}),
         not_had=(*(f"{data}: small images made on the spot stand in for it" for data in made), *_OTHER_SEARCHES),
         warnings=tuple(_search_warnings(request, planned, searches)),
@@ -158,50 +158,6 @@ def _search_tables(planned: Sequence[PlannedStudy], searches: Sequence[MeasuredS
     yield expansion_table(searches)
     if again := second_searches(searches):
         yield seeds_table(again)
-
-
-_BY_TRIAL: Final = (
-    ("Figure 5", "figure-5", "best by trial", tuple(method.name for method in COMPARED)),
-    (
-        "Figure 7",
-        "figure-7",
-        "repair takes over",
-        ("edits", "tpe", "random", "edits-attached", "tpe-attached", "random-attached"),
-    ),
-    ("Figure 9", "figure-9", "within the original space", ("edits", "tpe", "random", "repair-original")),
-    ("Figure 10", "figure-10", "priorities", ("repair", "shuffled", "no-prior")),
-)
-
-
-def _search_figures(searches: Sequence[MeasuredSearch]) -> Iterator[Figure]:
-    for data in dict.fromkeys(search.data for search in searches):
-        own = [search for search in searches if search.data == data and search.is_complete]
-        for figure, name, told, methods in _BY_TRIAL:
-            curves = _curves(own, methods)
-            if len(curves) == len(methods):
-                after = _attached_after(own) if figure == "Figure 7" else None
-                yield mean_by_trial(f"{name}-{data}", f"{figure}. {data}: {told}", curves, after)
-        compared = _curves(own, tuple(method.name for method in COMPARED))
-        if compared:
-            yield mean_by_time(f"figure-6-{data}", f"Figure 6. {data}: best by time", compared)
-    shares = time_shares("Figure 8. Shares of the time", searches)
-    if shares:
-        yield shares
-
-
-def _curves(searches: Sequence[MeasuredSearch], methods: Sequence[str]) -> dict[str, list[MeasuredSearch]]:
-    """By label, the searches from those initial models that all of these methods have had."""
-    found = {name: {search.problem: search for search in searches if search.method.name == name} for name in methods}
-    shared = set.intersection(*(set(by_problem) for by_problem in found.values()))
-    curves = {
-        METHODS[name].label: [one for problem, one in by_problem.items() if problem in shared]
-        for name, by_problem in found.items()
-    }
-    return {label: own for label, own in curves.items() if own}
-
-
-def _attached_after(searches: Sequence[MeasuredSearch]) -> int | None:
-    return next((search.attached_after for search in searches if search.method.group == "attached"), None)
 
 
 def _search_warnings(

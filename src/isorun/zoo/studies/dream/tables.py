@@ -190,6 +190,7 @@ def overall_tables(rows: Sequence[ProblemRow], trials: int) -> tuple[Table, ...]
     time_notes = (
         "Time: seconds of all trials one after another (published: hours of GPU); a dash: not reached.",
         f"Equal time: when the quickest of the four had made its {trials} trials (published: after 24 hours).",
+        "Where runs shared a GPU or CPUs, their seconds include waiting for each other.",
     )
     return (
         Table("table-2", "Table 2. Overall search results", first, tuple(_score_rows(rows)), notes),
@@ -329,7 +330,7 @@ def cost_table(searches: Sequence[MeasuredSearch]) -> Table:
     ]
     notes = (
         "Memory of ours: the mean over trainings of the most that one held.",
-        "Choosing happens outside of the trainings, so their records do not tell it; benchmarks/ measures it.",
+        "Choosing happens outside of the trainings, so their records do not tell it.",
     )
     return Table("table-3", "Table 3. Memory, and shares of the time", columns, tuple(rows), notes)
 
