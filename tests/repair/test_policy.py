@@ -95,3 +95,13 @@ def test_in_a_plan_values_are_its_own_or_those_of_the_best_trial_that_had_them()
     assert values_for(opened, plan, branch) == (having[0].parameters["momentum"],)
     narrower = Parameter("momentum", "float", low=0.9, high=1.0)
     assert values_for(opened, plan, narrower) == ()
+
+
+def test_a_trial_that_was_offered_something_is_not_changed_where_that_does_not_apply():
+    other = Parameter("isorun.momentum", "category", (KEEP, "0.9"))
+    before, after = with_kept(
+        (Trial(0, "finished", 0.1, {"lr": 0.1}), Trial(1, "finished", 0.2, {"lr": 0.1, OFFER.name: KEEP})),
+        (*SPACE, OFFER, other),
+    )
+    assert before.parameters == {"lr": 0.1, OFFER.name: KEEP, other.name: KEEP}
+    assert after.parameters == {"lr": 0.1, OFFER.name: KEEP}

@@ -148,12 +148,13 @@ def with_kept(trials: Iterable[Trial], space: Iterable[Parameter]) -> tuple[Tria
     So it can be changed there, too. A trial that was offered something lacks the rest because it does not apply to it.
     """
     kept = {one.name: KEEP for one in space if is_offered(one.name) and one.holds(KEEP)}
-    return tuple(
-        trial
-        if not kept or not trial.parameters or any(map(is_offered, trial.parameters))
-        else replace(trial, parameters={**kept, **trial.parameters})
-        for trial in trials
-    )
+    return tuple(replace(trial, parameters=_completed(trial.parameters, kept)) if kept else trial for trial in trials)
+
+
+def _completed(parameters: Mapping[str, Value], kept: Mapping[str, Value]) -> dict[str, Value]:
+    """What is offered comes first, so that trials from before and after it was have one order."""
+    from_before = parameters and not any(map(is_offered, parameters))
+    return {**{name: KEEP for name in kept if from_before or name in parameters}, **parameters}
 
 
 def repeated_noise(trials: Sequence[Trial]) -> float:

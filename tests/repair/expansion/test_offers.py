@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import isorun.repair
 from isorun.repair.actions import meaning
-from isorun.repair.expansion import OFFERS, STEPS, Course, Offering
+from isorun.repair.expansion import OFFERS, STEPS, Offering, TrainingCourse
 from isorun.repair.searches import KEEP, OFFERED, Parameter
 
 PRIOR = Path(isorun.repair.__file__).parent / "priors/networks.json"
@@ -99,20 +99,20 @@ def test_what_belongs_to_fine_tuning_is_asked_for_only_with_it():
 
 
 def test_the_course_of_a_fine_tuning_is_the_steps_that_were_chosen():
-    two = Course.chosen({"fine_tuning": "two-step", "step_ratio": "0.5", "second_learning_rate": "1e-2"})
+    two = TrainingCourse.chosen({"fine_tuning": "two-step", "step_ratio": "0.5", "second_learning_rate": "1e-2"})
     assert [two.step(progress) for progress in (0, 0.49, 0.5, 1)] == [0, 0, 1, 1]
     assert [two.rate(progress) for progress in (0, 0.49, 0.5, 1)] == pytest.approx([1, 1, 0.01, 0.01])
     assert [two.frozen_share(progress) for progress in (0, 0.5)] == [1, 0]
-    three = Course.chosen({"fine_tuning": "three-step", "step_ratio": "0.2", "end_learning_rate": "0"})
+    three = TrainingCourse.chosen({"fine_tuning": "three-step", "step_ratio": "0.2", "end_learning_rate": "0"})
     assert [three.frozen_share(progress) for progress in (0, 0.2, 0.6)] == [1, 0.5, 0]
     assert three.rate(0.5) == pytest.approx(0.5 * 0.1)
-    assert Course.chosen({"fine_tuning": "two-step", "freeze": "none"}).frozen_share(0) == 0
-    assert Course.chosen({"activation": "selu", "clip": "1"}) is None
+    assert TrainingCourse.chosen({"fine_tuning": "two-step", "freeze": "none"}).frozen_share(0) == 0
+    assert TrainingCourse.chosen({"activation": "selu", "clip": "1"}) is None
 
 
 @given(st.sampled_from(OFFERS["end_learning_rate"]), st.lists(st.floats(0, 1), min_size=2, max_size=5))
 def test_the_learning_rate_falls_to_its_end(end, places):
-    course = Course.chosen({"end_learning_rate": end})
+    course = TrainingCourse.chosen({"end_learning_rate": end})
     rates = [course.rate(place) for place in sorted(places)]
     assert rates == sorted(rates, reverse=True)
     assert course.rate(0) == 1

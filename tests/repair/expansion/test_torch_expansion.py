@@ -392,7 +392,7 @@ def test_gradients_are_clipped_also_where_a_closure_computes_them(closure):
         computed()
         optimizer.step()
     moved = sum((one - old).square().sum() for one, old in zip(model.parameters(), before, strict=True)) ** 0.5
-    assert float(moved) == pytest.approx(0.1 * 0.1, rel=1e-3)
+    assert moved.item() == pytest.approx(0.1 * 0.1, rel=1e-3)
 
 
 def test_pretrained_weights_are_loaded_only_where_that_was_chosen():

@@ -22,7 +22,7 @@ from isorun.errors import InputError, MissingExtra
 from isorun.repair.actions import meaning
 from isorun.repair.searches import KEEP, OFFERED, is_offered
 
-__all__ = ["OFFERS", "Course", "Offering", "Subject", "expand", "hypermodel", "lightning"]
+__all__ = ["OFFERS", "Offering", "Subject", "TrainingCourse", "expand", "hypermodel", "lightning"]
 
 OFFERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -86,7 +86,7 @@ class Offering:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class TrainingCourse:
     """What changes on the way of a training, told by its progress between 0 and 1. starts: where steps begin."""
 
     end_share: float = 1.0
@@ -95,7 +95,7 @@ class Course:
     freeze: str = "none"
 
     @classmethod
-    def chosen(cls, chosen: Mapping[str, str]) -> Course | None:
+    def chosen(cls, chosen: Mapping[str, str]) -> TrainingCourse | None:
         """The course that a trial's choices ask for; None where nothing changes on the way."""
         if not chosen.keys() & {"end_learning_rate", "fine_tuning"}:
             return None

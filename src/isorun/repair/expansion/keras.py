@@ -20,7 +20,7 @@ import keras
 from keras import layers
 
 from isorun.errors import InputError
-from isorun.repair.expansion import STEPS, Course, Offering
+from isorun.repair.expansion import STEPS, Offering, TrainingCourse
 from isorun.repair.searches import OFFERED, is_offered
 
 try:
@@ -354,9 +354,9 @@ def expand_model(model: Any, ask: Callable[[str, tuple[str, ...]], str], own: It
     chosen = offering.choose(subject)
     if chosen:
         model = _changed(subject, chosen, pretrained)
-        course = Course.chosen(chosen)
+        course = TrainingCourse.chosen(chosen)
         if course is not None:
-            model.fit = Fit(model, course)
+            model.fit = SteppedFit(model, course)
     return ExpandedModel(model, offering.offered, offering.left_out)
 
 
@@ -410,13 +410,13 @@ class ExpandedHyperModel(_HyperModel):  # type: ignore[misc]  # mypy does not lo
         return super().fit(hp, model, *args, **kwargs)
 
 
-class Fit:
+class SteppedFit:
     """The `fit` of one model whose learning rate, or what of it is frozen, changes on the way: a fit for each step.
 
     What is frozen can change only where a model is compiled anew, so the optimizer begins afresh with every step.
     """
 
-    def __init__(self, model: Any, course: Course) -> None:
+    def __init__(self, model: Any, course: TrainingCourse) -> None:
         self._model = weakref.ref(model)
         self._own = type(model).fit
         self._course = course
@@ -446,7 +446,7 @@ class Fit:
 class Frozen:
     """Freezes the layers that a step of the fine-tuning leaves alone, and nothing that the user froze."""
 
-    def __init__(self, model: Any, course: Course) -> None:
+    def __init__(self, model: Any, course: TrainingCourse) -> None:
         self._course = course
         self._body = [layer for layer in _leaves(model) if layer.weights][:-1]
         self._trained = [layer for layer in self._body if layer.trainable]
@@ -461,7 +461,7 @@ class Frozen:
             layer.trainable = id(layer) not in frozen
 
 
-def _scaling(course: Course, total: int, callbacks: Any) -> Iterator[Any]:
+def _scaling(course: TrainingCourse, total: int, callbacks: Any) -> Iterator[Any]:
     """The user's callbacks, between two that scale the learning rate during an epoch: they see the user's own."""
     rates: list[float] = []
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
-from isorun.repair.expansion import Course, Offering
+from isorun.repair.expansion import Offering, TrainingCourse
 
 __all__ = ["NORMS", "Expanded", "trained_modules"]
 
@@ -46,7 +46,7 @@ class Expanded:
         self.offered = offering.offered
         self.left_out = offering.left_out
         self._unwrapped = model
-        self._course: Course | None = None
+        self._course: TrainingCourse | None = None
         self._clip = 0.0
         self._total = 0
         self._done = 0
@@ -73,7 +73,7 @@ class Expanded:
 
     def follow(self, chosen: Mapping[str, str], epochs: int | None, steps: int | None) -> None:
         """Do what is to be done on the way: hooks on the optimizer, none where there is nothing to do."""
-        self._course = Course.chosen(chosen)
+        self._course = TrainingCourse.chosen(chosen)
         self._clip = float(chosen.get("clip", 0))
         if self._course is None and not self._clip:
             return
