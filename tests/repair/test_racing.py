@@ -151,8 +151,8 @@ def test_equals_are_called_better_at_most_at_the_stated_rate(repeats, spread):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("repeats", "lead", "least"), [(10, 2.0, 0.5), (10, 3.0, 0.9), (5, 3.0, 0.4)])
+@pytest.mark.parametrize(("repeats", "lead", "least"), [(10, 2.0, 0.45), (10, 3.0, 0.9), (5, 3.0, 0.3)])
 def test_what_is_better_is_found(repeats, lead, least):
     _, found, led, _ = simulated(150, 8, 25, repeats, better=12, lead=lead)
     assert found >= least
-    assert led >= found - 0.05
+    assert led >= max(found - 0.05, 0.7)
