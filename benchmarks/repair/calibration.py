@@ -3,6 +3,8 @@
 A search by TPE on a table stops after some trials; every change of its best trial is told with a chance, and is then
 tried once: did the new score beat the best one by more than noise? The prior of a table is made from the others. The
 chances of isorun's own proposals in repaired searches are held against what came of them in the same way.
+
+Held out are the counts, not all: the 6 of 6 / n (`priorities.py`) was chosen on seeds 100 to 107 of these same tables.
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ from repair.tables import TrainingTable, hpobench, nasbench201
 
 __all__ = ["measure"]
 
-_SEEDS: Final = range(4)
+_SEEDS: Final = range(10)
 _STOPS: Final = (5, 10, 20, 40)
 _SHOWN: Final = 8
 _OFF_BY: Final = 0.1
 _ENOUGH: Final = 100
+_LEAST_TENTHS: Final = 3
+"""Tenths that must hold enough changes, for else nothing is said of most chances."""
 Foretold = tuple[float, bool]
 
 
@@ -95,7 +99,7 @@ def _row(name: str, told: Sequence[Foretold]) -> dict[str, Any]:
         "measured": round(100 * off, 1),
         "unit": "points",
         "target": f"≤ {100 * _OFF_BY:.0f}",
-        "ok": off <= _OFF_BY,
+        "ok": off <= _OFF_BY and len(many) >= _LEAST_TENTHS,
         "detail": f"foretold → improved in % (changes), by tenths: {tables}; mean {100 * chances.mean():.1f} → "
-        f"{100 * base:.1f}; Brier {brier:.4f}, by the mean alone {base * (1 - base):.4f}",
+        f"{100 * base:.1f}; Brier {brier:.4f}, by the mean alone {base * (1 - base):.4f}; seeds 0 to {_SEEDS[-1]}",
     }

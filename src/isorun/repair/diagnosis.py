@@ -404,6 +404,7 @@ def _action_table(told: SearchDiagnosis) -> Table:
 
 
 def _notes(told: SearchDiagnosis) -> Iterator[str]:
+    yield "Chances give an order: on tables that no count was made from, 0.3 to 0.8 times as many came true as told."
     if told.trust is not None:
         yield f"By the order of its trials, counts from elsewhere fit this search with probability {told.trust:.2f}."
     if told.search.noise:

@@ -42,8 +42,8 @@ _JUMP: Final = (2.0, 3.0)
 _STUCK_AFTER: Final = 8
 _COUNTED_AT: Final = 6.0
 """Counts are of changes to the best of a few trainings, and the best of n random ones is beaten with odds of 1 to n:
-the odds told of beating the best of n are those of the counts by 6 / n. On tables held out, chances told so were
-right within a few points after 5 to 40 trials, and without it up to seven times too large (benchmarks/repair)."""
+the odds told of beating the best of n are those of the counts by 6 / n. Chosen on the tables that it is measured on, by
+other seeds; chances told so are still too large, least so where a prior fits (benchmarks/RESULTS.md)."""
 _PROMISES: Final = 2.0
 _TELLING: Final = 10.0
 """Tries from which on a level is named as the reason of a chance."""
