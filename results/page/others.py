@@ -48,9 +48,10 @@ def searches_section() -> Iterator[str]:
 def _searches(result: dict[str, Any], where: str) -> Iterator[str]:
     compared = result["numbers"]["compared"]
     methods = {name: method["label"] for name, method in compared["methods"].items()}
+    parts = [f"--only {part}" for part in result["only"]]
     yield f"## dream: searches by engines, and repaired, on {where}"
     yield (
-        f"`isorun reproduce dream --scale {result['scale']}`: {result['runs']['finished']:,} trainings, "
+        f"`{' '.join(('isorun reproduce dream --scale', result['scale'], *parts))}`: {result['runs']['finished']:,} trainings, "
         f"{spelled(result['runs']['failed'])} failed ({machine(result)}). The paper's engines, networks and most of its data "
         f"are others: what is seen compares in kind. Scaled down: {'; '.join(result['scaled_down'])}."
     )
@@ -66,7 +67,8 @@ def _searches(result: dict[str, Any], where: str) -> Iterator[str]:
             ("data", "family", "method", "best of each seed (%)", "worst to best (points)"),
             [_again(one, methods) for one in compared["second_searches"]],
         )
-    yield f"Told by the result itself:\n{conditions(result)}"
+    if result["warnings"]:
+        yield f"Told by the result itself:\n{conditions(result)}"
 
 
 def _contrast(one: dict[str, Any], methods: dict[str, str]) -> tuple[str, ...]:
