@@ -254,12 +254,12 @@ def test_a_row_that_does_not_fit_is_left_out_and_told_with_its_line(tmp_path: Pa
     write(tmp_path, "m.csv", f"epoch,loss,val_acc\n1,0.9,0.5\n{row}\n3,0.7,0.6\n")
     found = read(tmp_path, "m.csv")
     assert values_in(found) == {"loss": [0.9, 0.7], "val_acc": [0.5, 0.6]}
-    assert told(found) == [f"m.csv, line 3: {why}; 1 such lines left out"]
+    assert told(found) == [f"m.csv, line 3: {why}; 1 such line left out"]
 
 
 def test_lines_are_counted_as_in_the_file_also_below_a_cell_of_two_lines(tmp_path: Path) -> None:
     write(tmp_path, "m.csv", 'epoch,note,acc\n1,"a\nb",0.5\n2,c\n')
-    assert "m.csv, line 4: 2 cells under 3 names; 1 such lines left out" in told(read(tmp_path, "m.csv"))
+    assert "m.csv, line 4: 2 cells under 3 names; 1 such line left out" in told(read(tmp_path, "m.csv"))
 
 
 def test_two_columns_of_one_name_are_left_out_and_told(tmp_path: Path) -> None:

@@ -228,7 +228,11 @@ def _bad_lines_note(bad: list[tuple[int, str]], shown: str) -> list[Note]:
     if not bad:
         return []
     line, reason = bad[0]
-    return [Note("files.bad-line", f"{shown}, line {line}: {reason}; {len(bad)} such lines left out")]
+    return [Note("files.bad-line", f"{shown}, line {line}: {reason}; {_so_many(len(bad), 'line')} left out")]
+
+
+def _so_many(count: int, what: str) -> str:
+    return f"{count} such {what}{'' if count == 1 else 's'}"
 
 
 def _read_table(text: str, shown: str, times: FileTimes, *, whole: bool) -> Found:
@@ -267,6 +271,8 @@ class _Heading:
 
     def comes_again(self, cells: list[str]) -> bool:
         """Whether a row names columns again: no number in it, and it counts epochs, or half its names are known."""
+        if cells and cells[0].isdigit():  # nearly all rows: their numbers are read later
+            return False
         if len(cells) < _FEWEST_NAMES or any(read_number(cell) is not None for cell in cells):
             return False
         given = [cell for cell in cells if cell]
@@ -279,8 +285,9 @@ class _Heading:
         A mark after the last column ("2,0.8,0.81,*") is told apart, unless the commas may be decimal ("1,0,9,*").
         """
         for place in self.clocks:
-            if place < len(cells) and cells[place] and read_number(cells[place]) is None:
-                return f"{self.names[place]} is {cells[place][:40]!r}"
+            cell = cells[place] if place < len(cells) else ""
+            if cell and not cell.isdigit() and read_number(cell) is None:
+                return f"{self.names[place]} is {cell[:40]!r}"
         columns = len(self.names)
         if len(cells) == columns:
             return ""
@@ -458,7 +465,8 @@ class Columns:
             return [Note("files.left-out", message)]
         if column.values and column.texts:
             line, text = column.first_text
-            message = f"{self._shown}, line {line}: {name!r} is {text!r}, no number; {column.texts} such cells left out"
+            told = f"{_so_many(column.texts, 'cell')} left out"
+            message = f"{self._shown}, line {line}: {name!r} is {text!r}, no number; {told}"
             notes.append(Note("files.not-a-number", message))
         if column.first_not_finite:
             message = f"{self._shown}, line {column.first_not_finite}: {name!r} is not finite; kept as it is"

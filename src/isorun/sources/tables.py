@@ -78,7 +78,8 @@ class _Cell:
 class _Heading:
     """The columns of a table of epochs. boxed: borders part the cells. delimiter: what does so otherwise, "" for gaps.
 
-    clock, split: which column counts and which names the split of the data (-1 without one).
+    clock, split: which column counts and which names the split of the data (-1 without one). doubled: names that two
+    columns have, so that nothing says which is meant.
     """
 
     cells: tuple[_Cell, ...]
@@ -87,10 +88,7 @@ class _Heading:
     split: int
     boxed: bool
     delimiter: str = ""
-
-    def is_doubled(self, name: str) -> bool:
-        """Whether two columns have this name, so that nothing says which is meant."""
-        return bool(name) and is_metric(name) and self.names.count(name) > 1
+    doubled: frozenset[str] = frozenset()
 
 
 class Tables:
@@ -173,10 +171,8 @@ class Tables:
         others = [name for name in heading.names if name.lower() in _OTHER_ROWS]
         if not others:
             self._heading = heading
-            doubled = [name for name in dict.fromkeys(heading.names) if heading.is_doubled(name)]
-            return Row(
-                table=True, left_out=[LeftOut(name, "two columns of its table have this name") for name in doubled]
-            )
+            why = "two columns of its table have this name"
+            return Row(table=True, left_out=[LeftOut(name, why) for name in sorted(heading.doubled)])
         self._heading = None
         metrics = [name for name in heading.names if is_metric(name)]
         why = f"the rows of its table differ by {others[0]}, not only by epoch"
@@ -237,7 +233,8 @@ def _heading_from(cells: list[_Cell], *, boxed: bool, delimiter: str = "", only_
     has_metric = any(is_metric(name) for name in names)
     certain = has_metric or (at == 0 and lowered[0] == "epoch" and not only_words and len(texts) >= 3)
     split = next((place for place, text in enumerate(lowered) if text in _SPLIT_COLUMNS), -1)
-    return _Heading(tuple(cells), names, at, split, boxed, delimiter) if certain else None
+    doubled = frozenset(name for name in names if names.count(name) > 1 and is_metric(name))
+    return _Heading(tuple(cells), names, at, split, boxed, delimiter, doubled) if certain else None
 
 
 def _heading_over_index(line: str, before: str) -> _Heading | None:
@@ -271,7 +268,7 @@ def _row_under(heading: _Heading, line: str, table: int) -> Row | None:
     if heading.split >= 0 and not prefix:
         return None
     for place, name in enumerate(heading.names):
-        if place in (heading.clock, heading.split) or heading.is_doubled(name):
+        if place in (heading.clock, heading.split) or name in heading.doubled:
             continue
         value = read_number(texts[place].rstrip(":"))
         if value is not None and name and (is_metric(name) or not is_never(name)):
@@ -292,16 +289,16 @@ def _texts_under(heading: _Heading, line: str) -> list[str]:
     """What stands under each name, "" where nothing does; [] when the line is no row of this table."""
     if heading.boxed:
         cells = [cell.text for cell in _boxed_cells(line)] if _BORDER.search(line) else []
-        return _without_marks(_fitting(cells, heading))
+        return _without_marks(_fitting(cells, heading), line)
     if heading.delimiter and (heading.delimiter in line or heading.delimiter == ","):
         cells = [cell.strip() for cell in line.strip("\r\n ").split(heading.delimiter)]
         if texts := _fitting(cells, heading):
-            return _without_marks(texts)
+            return _without_marks(texts, line)
         if heading.delimiter == ",":
             return []
     words = [_Cell(match[0], match.start(), match.end()) for match in _WORD.finditer(line)]
     aligned = [] if heading.delimiter else _aligned(heading, words)
-    return _without_marks(aligned or _counted(heading, words))
+    return _without_marks(aligned or _counted(heading, words), line)
 
 
 def _fitting(cells: list[str], heading: _Heading) -> list[str]:
@@ -321,8 +318,10 @@ def _is_mark(text: str) -> bool:
     return not any(character.isdigit() for character in text) and read_number(text) is None
 
 
-def _without_marks(texts: list[str]) -> list[str]:
+def _without_marks(texts: list[str], line: str) -> list[str]:
     """The texts without the marks of the best row ("*0.6", "**0.6**")."""
+    if "*" not in line and "†" not in line and "‡" not in line:
+        return texts
     return [text.strip(_MARKS).strip() or text for text in texts]
 
 
