@@ -235,7 +235,8 @@ def _is_time(text: object) -> bool:
 def cell_of(run_id: str) -> tuple[str, int] | None:
     """The cell and the attempt that a run id names; None when the text is no run id."""
     cell_id, _, attempt = run_id.rpartition("-")
-    return (cell_id, int(attempt)) if cell_id and attempt.isascii() and attempt.isdecimal() else None
+    is_one = cell_id and "." not in cell_id and attempt.isascii() and attempt.isdecimal()
+    return (cell_id, int(attempt)) if is_one else None
 
 
 def _byte_of(cell_id: str) -> int:
