@@ -57,9 +57,12 @@ class FolderClaim(Claim):
 
 
 class Claims:
-    """Hands out claims of one store. unreadable: by cell, what was found in place of a claim."""
+    """Hands out claims of one store. unreadable: by cell, what was found in place of a claim.
 
-    def __init__(self, store: Path, files: Files) -> None:
+    only_looks: for who may not write there; nothing is made, and no claim can be taken.
+    """
+
+    def __init__(self, store: Path, files: Files, *, only_looks: bool = False) -> None:
         self._folder = store / "claims"
         self._files = files
         self._guard = threading.Lock()
@@ -67,8 +70,9 @@ class Claims:
         self._recorded: set[str] = set()
         self.unreadable: dict[str, str] = {}
         with reported("opening the claims", store):
-            files.ensure_inner_folder(self._folder)
-            self._locks = ByteLocks(store / "claims.lock")
+            if not only_looks:
+                files.ensure_inner_folder(self._folder)
+            self._locks = ByteLocks(store / "claims.lock", only_looks=only_looks)
 
     def take(self, cell_id: str, recorded_attempts: Callable[[str], Iterable[int] | None]) -> FolderClaim | None:
         """The claim, or None when somebody has it or the cell is finished.
@@ -276,12 +280,12 @@ os.register_at_fork(after_in_child=_OPEN.forget)
 class ByteLocks:
     """The locks of one file, as one of its users in this process sees them. `close` gives back all that it took."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, only_looks: bool = False) -> None:
         self._mine: set[int] = set()
         with _OPEN.guard:
             self._key = _identity(path)
             if self._key not in _OPEN.files:
-                descriptor = _open_lock_file(path)
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if only_looks else _open_lock_file(path)
                 status = os.fstat(descriptor)
                 self._key = (status.st_dev, status.st_ino)
                 _OPEN.files[self._key] = _LockFile(descriptor)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 import sqlite3
 import stat
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -143,7 +144,12 @@ class FolderStore(AbstractStore):
     def holders(self) -> Sequence[Holder]:
         """Who holds a claim now."""
         with self._guard:
-            return self._open_claims().holders() if (self.folder / "claims").is_dir() else []
+            if not (self.folder / "claims").is_dir() or not (self.folder / "claims.lock").exists():
+                return []
+            if self._claims is None and not os.access(self.folder, os.W_OK):
+                with closing(Claims(self.folder, self._files, only_looks=True)) as seen:
+                    return seen.holders()
+            return self._open_claims().holders()
 
     def finish(self, record: RunRecord) -> None:
         """Put the record into the inbox; when this returns it is on the disk."""
