@@ -22,7 +22,14 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from isorun.study.records import Note, Numbers, Predictions, Seeded, Series, number_from_json
-from isorun.worker.redaction import REDACTED, is_ordinary, secret_values, withheld_values, without_secrets
+from isorun.worker.redaction import (
+    REDACTED,
+    is_ordinary,
+    secret_values,
+    withheld_values,
+    without_colours,
+    without_secrets,
+)
 from isorun.worker.runfolder import (
     LOSS,
     WRITERS,
@@ -438,7 +445,10 @@ class Secrets:
 
     def masked(self, text: str) -> str:
         """The text without them."""
-        text = text if self._known is None else self._known.sub(REDACTED, text)
+        if self._known is not None:
+            if "\x1b[" in text and self._known.search(plain := without_colours(text)):
+                text = plain
+            text = self._known.sub(REDACTED, text)
         return without_secrets(text)
 
     def masked_bytes(self, data: bytes) -> bytes:
