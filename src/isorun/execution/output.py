@@ -10,6 +10,7 @@ in what is kept: a word that is also a password must not take a metric away.
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import os
@@ -459,9 +460,11 @@ class Secrets:
 
 
 def _escaped_forms(value: str) -> tuple[str, ...]:
-    """How programs print a value: in an address, as JSON."""
+    """How programs print a value: in an address, as JSON, in base64 by itself."""
     as_json = (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
-    return (quote(value, safe=""), quote(value), *as_json)
+    # The last characters depend on what follows, where something does.
+    in_base64 = base64.b64encode(os.fsencode(value)).decode().rstrip("=")
+    return (quote(value, safe=""), quote(value), *as_json, in_base64)
 
 
 class BoundedLog:

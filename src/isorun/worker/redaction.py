@@ -266,6 +266,7 @@ _KINDS = (
     ),
 )
 _COLOUR = _Lazy(r"\x1b\[[0-9;:]{0,40}[mK]")
+_CONNECTION_KEY = _Lazy(r"(?i:accountkey|sharedaccesskey|sharedaccesssignature|password|pwd)=(?P<key>[^;\s]{8,999})")
 # The password of a login may hold "@"; one with "/" is told from a port and a path.
 _URL_LOGIN = _Lazy(
     r"(?i)(?P<scheme>[a-z][a-z0-9+.-]{0,31}://)(?P<login>",
@@ -316,6 +317,7 @@ def secret_values(environ: Mapping[str, str]) -> Set[str]:
     for name, value in environ.items():
         if name not in RECORDED_VARIABLES and holds_secret(name, value):
             values.add(value)
+            values.update(found["key"] for found in _CONNECTION_KEY.finditer(value))
         if "://" in value:
             values.update(_logins(value))
     return {value for value in values if not value.startswith(REDACTED)}
