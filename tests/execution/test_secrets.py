@@ -156,3 +156,5 @@ def test_colours_hide_no_known_value_and_stay_where_nothing_is_hidden():
     hidden = Secrets.of(["t.py"], {"API_TOKEN": "cfONvXFMzq8D3ab7uKPudANT"})
     assert hidden.masked("\x1b[1mcfONvXFM\x1b[31mzq8D3ab7uKPudANT\x1b[0m") == "<redacted>"
     assert hidden.masked("\x1b[1macc\x1b[0m 0.5") == "\x1b[1macc\x1b[0m 0.5"
+    assert hidden.masked("\x1b[2J\x1b[1;1Hacc 0.5") == "\x1b[2J\x1b[1;1Hacc 0.5"
+    assert hidden.masked("\x1b[2Jpassword: \x1b[1mq8D3ab7uKPud") == "\x1b[2Jpassword: <redacted>"

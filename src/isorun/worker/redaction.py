@@ -335,10 +335,14 @@ def withheld_values(argv: Sequence[str], environ: Mapping[str, str]) -> Set[str]
 
 def without_secrets(text: str) -> str:
     """The text without what has the shape of a secret, wherever it stands; where one had colours, without those too."""
-    if "\x1b[" in text:
-        plain = without_colours(text)
-        masked = without_secrets(plain)
-        return text if masked == plain else masked
+    if "\x1b[" not in text:
+        return _without_shapes(text)
+    plain = without_colours(text)
+    masked = _without_shapes(plain)
+    return text if masked == plain else masked
+
+
+def _without_shapes(text: str) -> str:
     if "://" in text and "@" in text:
         text = _URL_LOGIN.sub(_login_replacement, text)
     for start in _SURE_STARTS + _LIKELY_STARTS:
