@@ -138,6 +138,17 @@ def cells(study: Study | str | Path, *, store: Store = None) -> tuple[Cell, ...]
             return cells_of(declared if found is None else known_to(declared, found))
 
 
+def as_its_store_names_it(study: Study, store: Store) -> tuple[Study, bool]:
+    """The study under the name that its store gives it, and whether that name and the ids of its cells are final.
+
+    They are not where values are withheld from records and the store, whose key has a part in them, is not made yet.
+    """
+    if not any(withheld_hashes(study, None).values()):
+        return study, True
+    with _found(_place(study, store)) as found:
+        return (study, False) if found is None else (with_key(study, found.key), True)
+
+
 def known_to(study: Study, store: AbstractStore) -> Study:
     """The study with the cells that the store knows: those of its key, and those that its searches proposed so far."""
     if not study.searches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,19 @@ def test_variables_of_a_study_file_too(here: Path, capsys: pytest.CaptureFixture
         assert main(["run", "study.toml", "--launch", "fresh"]) == 0
         assert main(["report", "study.toml"]) == 0
         assert f"val_acc {50 if value == '5' else 10}" in capsys.readouterr().out.replace(".00 %", "")
+
+
+def test_a_dry_run_shows_no_name_or_id_that_is_not_final(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").write_text("print('acc: 0.5')")
+    command = ["--", "python", "a.py", "--token", "Zk39xQpL7w8"]
+    assert main(["run", "--dry-run", *command]) == 0
+    shown = capsys.readouterr().out
+    assert "this study: 1 of 1 runs are missing" in shown
+    assert "are not known yet" in shown
+    assert main(["run", "--dry-run", "--json", *command]) == 0
+    assert [cell["id"] for cell in json.loads(capsys.readouterr().out)] == [None]
+    assert main(["run", *command]) == 0
+    name = capsys.readouterr().out.partition(":")[0]
+    assert main(["run", "--dry-run", *command]) == 0
+    assert capsys.readouterr().out.startswith(f"{name}: 0 of 1 runs are missing")

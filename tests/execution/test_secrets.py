@@ -143,3 +143,18 @@ def test_a_secret_is_masked_as_programs_print_it(tmp_path):
 def test_words_in_dashes_are_no_private_key(tmp_path):
     text = b"-----BEGIN TRAINING-----\nRuntimeError: disk quota exceeded\n"
     assert kept_of(tmp_path, [text], "Kq81z-Pz77w") == text
+
+
+def test_the_key_in_a_connection_string_and_a_secret_in_base64_are_masked_by_themselves():
+    value = "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=O6TiA3gaAXJLhFz9KjA2Yr3N==;EndpointSuffix=y"
+    hidden = Secrets.of(["t.py"], {"AZURE_STORAGE_CONNECTION_STRING": value, "API_TOKEN": "cfONvXFMzq8D3ab7uKPudANT"})
+    text = "key O6TiA3gaAXJLhFz9KjA2Yr3N== and Y2ZPTnZYRk16cThEM2FiN3VLUHVkQU5U on x, core, https"
+    assert hidden.masked(text) == "key <redacted> and <redacted> on x, core, https"
+
+
+def test_colours_hide_no_known_value_and_stay_where_nothing_is_hidden():
+    hidden = Secrets.of(["t.py"], {"API_TOKEN": "cfONvXFMzq8D3ab7uKPudANT"})
+    assert hidden.masked("\x1b[1mcfONvXFM\x1b[31mzq8D3ab7uKPudANT\x1b[0m") == "<redacted>"
+    assert hidden.masked("\x1b[1macc\x1b[0m 0.5") == "\x1b[1macc\x1b[0m 0.5"
+    assert hidden.masked("\x1b[2J\x1b[1;1Hacc 0.5") == "\x1b[2J\x1b[1;1Hacc 0.5"
+    assert hidden.masked("\x1b[2Jpassword: \x1b[1mq8D3ab7uKPud") == "\x1b[2Jpassword: <redacted>"

@@ -22,7 +22,7 @@ from isorun.store.content import stored_form
 from isorun.store.files import Files
 from isorun.store.folder import FolderStore
 from isorun.store.inbox import Inbox
-from isorun.study.records import sealed_and_gzipped
+from isorun.study.records import Series, sealed_and_gzipped
 from isorun.testing.made_records import content, make_cell, make_record
 
 PAGE = 16_384
@@ -328,3 +328,94 @@ def test_what_is_no_record_in_the_inbox_is_neither_opened_nor_waited_for(folder:
     with FolderStore(folder) as store:
         assert len(store.finished()) == 6
         assert any("bbbbbbbbbbbbbbbb-1" in note.message for note in store.notes())
+
+
+def test_a_store_that_lost_its_database_says_so_and_makes_no_run_again(folder: Path):
+    kept = {record.run_id for record in opened_records(folder)}
+    put_copies_into_run_folders(folder)
+    (folder / "store.sqlite").unlink()
+    (folder / "packed").unlink()
+    for create in (True, False):
+        with pytest.raises(StoreDamaged, match="is gone") as raised:
+            FolderStore(folder, create=create)
+        assert "isorun store repair" in raised.value.hint
+    repaired = repair(folder)
+    assert (repaired.saved, repaired.lost, repaired.aside) == (len(kept), (), ())
+    assert {record.run_id for record in opened_records(folder)} == kept
+
+
+def opened_records(folder: Path):
+    with FolderStore(folder) as store:
+        return store.records()
+
+
+def put_copies_into_run_folders(folder: Path, ending: str = "") -> None:
+    for record in opened_records(folder):
+        run = folder / "runs" / f"{record.run_id}{ending}"
+        run.mkdir(parents=True)
+        (run / "record.json.gz").write_bytes(b"".join(sealed_and_gzipped(record)))
+
+
+def test_folders_of_runs_that_were_set_aside_are_told_as_such_and_left_alone(folder: Path):
+    put_copies_into_run_folders(folder)
+    put_copies_into_run_folders(folder, ".before-1794808954813416134")
+    before = sorted(folder.rglob("record.json.gz*"))
+    found = verify(folder)
+    assert (found.damage, found.lost, found.unrecorded) == ((), (), ())
+    assert len(found.aside) == found.sound
+    assert all(".before-" in path for path in found.aside)
+    repair(folder)
+    assert sorted(folder.rglob("record.json.gz*")) == before
+
+
+def test_every_flipped_bit_of_a_kept_study_is_told_or_changes_nothing(tmp_path: Path):
+    document = {"name": "base", "levels": ["default"], "repeats": 3, "lr": 0.5, "deep": {"a": [1, 2, {"b": None}]}}
+    with FolderStore(tmp_path / "store") as store:
+        store.documents(STUDIES).write("base", document)
+        path = Path(store.documents(STUDIES).place("base"))
+        assert store.documents(STUDIES).read("base") == document
+    whole = path.read_bytes()
+    for place in range(0, 8 * len(whole), 7):
+        changed = bytearray(whole)
+        changed[place // 8] ^= 1 << place % 8
+        path.write_bytes(changed)
+        found = verify(tmp_path / "store")
+        assert found.damage or found.unchecked, bytes(changed)
+    path.write_bytes(whole)
+    assert not verify(tmp_path / "store").unchecked
+
+
+def test_a_kept_study_without_a_digest_is_read_and_told_as_not_checkable(tmp_path: Path, capsys):
+    with FolderStore(tmp_path / "store") as store:
+        path = Path(store.documents(STUDIES).place("old"))
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('{"name": "old"}')
+        assert store.documents(STUDIES).read("old") == {"name": "old"}
+    assert main(["store", "verify", "--store", str(tmp_path / "store")]) == 0
+    assert f"not checkable: 1 document of an older isorun, such as {path}" in capsys.readouterr().out
+
+
+def test_a_link_to_nowhere_as_a_kept_study_is_damage_and_ends_nothing(folder: Path):
+    with FolderStore(folder) as store:
+        store.documents(STUDIES).write("other", {"name": "other"})
+        path = Path(store.documents(STUDIES).place("base"))
+    path.symlink_to("nowhere")
+    (damage,) = verify(folder).damage
+    assert damage.where == str(path)
+    assert repair(folder).lost == ()
+    assert verify(folder).damage == ()
+
+
+def test_the_copy_of_a_runs_folder_is_the_same_record_in_the_inbox(tmp_path: Path):
+    seconds = (0.1, 0.30000001, 0.7, 1.9)
+    record = make_record(make_cell(1), series={"acc": Series((0.0, 1.0, 2.0, 3.0), seconds, (0.1, 0.2, 0.3, 0.4))})
+    assert stored_form(record) != record
+    with FolderStore(tmp_path) as store:
+        store.finish(record)
+    envelope = gzip.decompress(b"".join(sealed_and_gzipped(record)))
+    (tmp_path / "inbox" / f"{record.run_id}.json").write_bytes(envelope)
+    assert verify(tmp_path).damage == ()
+    with FolderStore(tmp_path) as store:
+        assert store.notes() == ()
+        assert [*map(content, store.records())] == [content(stored_form(record))]
+    assert verify(tmp_path).aside == ()

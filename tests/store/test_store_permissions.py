@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from isorun.cli.main import main
 from isorun.store.folder import FolderStore
-from isorun.testing.made_records import make_record
+from isorun.testing.made_records import make_cell, make_record
 
 
 class TestWhoMayRead:
@@ -74,3 +75,15 @@ def test_a_store_is_shared_through_a_link_to_it(folder: Path):
     assert main(["store", "share", "--store", str(link)]) == 0
     assert folder.stat().st_mode & 0o7777 == 0o2770
     assert (folder / "store.sqlite").stat().st_mode & 0o777 == 0o660
+
+
+def test_who_may_not_write_to_a_store_still_sees_who_works_there(tmp_path, monkeypatch):
+    with FolderStore(tmp_path) as store:
+        store.claim(make_cell(1).id)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr("isorun.store.claims._open_lock_file", lambda path: os.open(path / "not", os.O_RDWR))
+    with FolderStore(tmp_path, create=False) as store:
+        assert store.holders() == []
+    (tmp_path / "claims.lock").unlink()
+    with FolderStore(tmp_path, create=False) as store:
+        assert store.holders() == []

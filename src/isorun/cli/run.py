@@ -95,12 +95,19 @@ def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -
 
     left = {cell.id for cell in workflow.missing(study, store=store)}  # first: 100,000 cells, but not twice
     cells = workflow.cells(study, store=store)
+    named, final = workflow.as_its_store_names_it(study, store)
     if options.json:
-        cli.print_json({**cell.to_json(), "missing": cell.id in left} for cell in cells)
+        ids = {} if final else {"id": None}
+        cli.print_json({**cell.to_json(), **ids, "missing": cell.id in left} for cell in cells)
         return 0
-    print(f"{study.name}: {len(left)} of {len(cells)} runs are missing; nothing was run")
+    name = named.name if final or options.name or options.study else "this study"
+    print(f"{name}: {len(left)} of {len(cells)} runs are missing; nothing was run")
+    if not final:
+        print("  its name and the ids of its runs are not known yet: the store that is made with the first run has")
+        print("  a part in them, because something secret is withheld from the records")
     for cell in cells[:_MOST_SHOWN]:
-        print(f"  {'missing ' if cell.id in left else 'finished'}  {cell.id}  {harmless(cell.label)}")
+        shown = f"{cell.id}  " if final else ""
+        print(f"  {'missing ' if cell.id in left else 'finished'}  {shown}{harmless(cell.label)}")
     if len(cells) > _MOST_SHOWN:
         print(f"  … and {len(cells) - _MOST_SHOWN:,} more; --json lists all")
     if study.searches:

@@ -91,6 +91,9 @@ def _tell_findings(findings: Verified, options: argparse.Namespace) -> int:
         print(f"  {many} ended and left a record in the run's folder that the store does not hold")
     _tell_lost(findings.lost)
     _tell_aside(findings.aside)
+    if findings.unchecked:
+        kept = f"{len(findings.unchecked):,} documents" if len(findings.unchecked) > 1 else "1 document"
+        print(f"  not checkable: {kept} of an older isorun, such as {findings.unchecked[0]}, without a digest")
     if to_repair:
         print(f"next: isorun store repair{f' --store {shlex.quote(options.store)}' if options.store else ''}")
     return code
@@ -114,7 +117,8 @@ def _tell_aside(paths: Sequence[str]) -> None:
     if len(paths) > _SHOWN:
         print(f"  and {len(paths) - _SHOWN:,} more (all of them with --json)")
     if paths:
-        print(f"  rm removes what is kept aside and of no use any more: rm {shlex.quote(paths[0])}")
+        remove = "rm -r" if Path(paths[0]).is_dir() else "rm"
+        print(f"  rm removes what is kept aside and of no use any more: {remove} {shlex.quote(paths[0])}")
 
 
 def _tell_repaired(repaired: Repaired, options: argparse.Namespace) -> int:

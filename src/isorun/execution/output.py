@@ -10,6 +10,7 @@ in what is kept: a word that is also a password must not take a metric away.
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import os
@@ -22,7 +23,14 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from isorun.study.records import Note, Numbers, Predictions, Seeded, Series, number_from_json
-from isorun.worker.redaction import REDACTED, is_ordinary, secret_values, withheld_values, without_secrets
+from isorun.worker.redaction import (
+    REDACTED,
+    is_ordinary,
+    secret_values,
+    withheld_values,
+    without_colours,
+    without_secrets,
+)
 from isorun.worker.runfolder import (
     LOSS,
     WRITERS,
@@ -438,7 +446,10 @@ class Secrets:
 
     def masked(self, text: str) -> str:
         """The text without them."""
-        text = text if self._known is None else self._known.sub(REDACTED, text)
+        if self._known is not None:
+            if "\x1b[" in text and self._known.search(plain := without_colours(text)):
+                text = plain
+            text = self._known.sub(REDACTED, text)
         return without_secrets(text)
 
     def masked_bytes(self, data: bytes) -> bytes:
@@ -449,9 +460,11 @@ class Secrets:
 
 
 def _escaped_forms(value: str) -> tuple[str, ...]:
-    """How programs print a value: in an address, as JSON."""
+    """How programs print a value: in an address, as JSON, in base64 by itself."""
     as_json = (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
-    return (quote(value, safe=""), quote(value), *as_json)
+    # The last characters depend on what follows, where something does.
+    in_base64 = base64.b64encode(os.fsencode(value)).decode().rstrip("=")
+    return (quote(value, safe=""), quote(value), *as_json, in_base64)
 
 
 class BoundedLog:

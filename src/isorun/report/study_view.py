@@ -148,7 +148,7 @@ def _weights_clauses(group: GroupResult) -> Iterator[str]:
     elif group.key.level is Level.FIXED_SEED:
         yield f"seed fixed, yet {runs} runs{of_seeds} gave {distinct} different weights"
     else:
-        yield f"every known factor fixed, yet {runs} runs{of_seeds} gave {distinct} different weights"
+        yield f"every factor that isorun can see is fixed, yet {runs} runs{of_seeds} gave {distinct} different weights"
 
 
 def _family_sentence(groups: Sequence[GroupResult], metric: JudgedMetric) -> str:

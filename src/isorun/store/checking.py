@@ -24,7 +24,16 @@ from isorun.store.files import Files, FolderDocuments, reported
 from isorun.store.folder import Catalogue, make_key, packed_count, read_key, remember_count
 from isorun.store.inbox import DamagedFile, Inbox, write_batch
 from isorun.store.rows import RecordWriter, Unwritable, is_another_key, remember_key
-from isorun.store.salvage import Damage, from_run_folder, in_run_folders, names_in, opened_copy, salvaged, with_copy
+from isorun.store.salvage import (
+    Damage,
+    folders_aside,
+    from_run_folder,
+    in_run_folders,
+    names_in,
+    opened_copy,
+    salvaged,
+    with_copy,
+)
 from isorun.study.records import RunRecord, RunState, record_digest
 
 __all__ = ["Damage", "Repaired", "Verified", "repair", "share", "verify"]
@@ -37,8 +46,9 @@ class Verified:
     """What `verify` found. sound: how many records are whole; waiting: how many of them are still in the inbox.
 
     unrecorded: runs that ended and whose record is in their folder only: the process was killed just then, or another
-    database was put in place of the one that had it. lost: runs whose record is nowhere whole. aside: files that were
-    set aside earlier and are still there.
+    database was put in place of the one that had it. lost: runs whose record is nowhere whole. aside: files and
+    folders of runs that were set aside earlier and are still there. unchecked: documents that an older isorun kept
+    without a digest: nothing tells whether they are as they were.
     """
 
     store: str
@@ -48,6 +58,7 @@ class Verified:
     unrecorded: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -60,6 +71,7 @@ class Verified:
             "unrecorded": list(self.unrecorded),
             "lost": list(self.lost),
             "set_aside": list(self.aside),
+            "not_checkable": list(self.unchecked),
         }
 
 
@@ -132,7 +144,8 @@ def verify(folder: Path) -> Verified:
         damage=tuple(damage),
         unrecorded=tuple(unrecorded),
         lost=tuple(sorted(unreadable - whole - set(unrecorded))),
-        aside=tuple(str(inbox.folder / name) for name in aside),
+        aside=(*(str(inbox.folder / name) for name in aside), *folders_aside(folder)),
+        unchecked=tuple(_without_digest(folder)),
     )
 
 
@@ -232,7 +245,7 @@ def repair(folder: Path) -> Repaired:
         rebuilt.fill()
         lost = sorted(set(findings.lost) - rebuilt.run_ids)
         _remember_attempts(folder, files, {*lost, *names_in(folder / "runs")} - rebuilt.run_ids)
-        aside += [*rebuilt.aside, str(rebuilt.put_in_place())]
+        aside += [*rebuilt.aside, *rebuilt.put_in_place()]
     kept = len(rebuilt.run_ids)
     unnamed = max(packed - kept - len(lost), 0)
     return Repaired(str(folder), kept, rebuilt.saved, tuple(lost), tuple(aside), new_key, unnamed)
@@ -330,6 +343,12 @@ def _damaged_files(folder: Path) -> Iterator[Damage]:
                 yield Damage(documents.place(name), error.found)
 
 
+def _without_digest(folder: Path) -> Iterator[str]:
+    for kind in (STUDIES, PLANS, SEARCHES):
+        documents = FolderDocuments(folder, kind)
+        yield from (documents.place(name) for name in documents.names() if not documents.has_digest(name))
+
+
 def _damaged_in(inbox: Inbox) -> Iterator[DamagedFile]:
     return (file for run_id in inbox.run_ids() if isinstance(file := inbox.read(run_id), DamagedFile))
 
@@ -378,15 +397,16 @@ class _Rebuilding:
         finally:
             connection.close()
 
-    def put_in_place(self) -> Path:
-        """Give the new database its name; the damaged one keeps another."""
+    def put_in_place(self) -> list[str]:
+        """Give the new database its name; the damaged one, if there is one, keeps another, which is given."""
         database = self._folder / "store.sqlite"
         damaged = database.with_name(f"store.sqlite.damaged-{_now()}")
         with reported("putting the new database in place", self._folder):
             journal = database.with_name("store.sqlite-journal")
             if journal.exists():
                 self._files.rename(journal, journal.with_name(f"{damaged.name}-journal"))
-            if database.exists():
+            kept = [str(damaged)] if database.exists() else []
+            if kept:
                 os.link(database, damaged)
             # The count may never be higher than what is there, so it goes before and comes after.
             self._files.unlink(self._folder / "packed")
@@ -394,7 +414,7 @@ class _Rebuilding:
             self._files.fsync_folder(self._folder)
             with closing(connect(database)) as connection:
                 remember_count(self._folder, connection, self._files)
-        return damaged
+        return kept
 
     def _write(self, writer: RecordWriter, record: RunRecord) -> bool:
         known = self._known.setdefault(record.cell.id, [])

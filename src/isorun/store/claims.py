@@ -57,9 +57,12 @@ class FolderClaim(Claim):
 
 
 class Claims:
-    """Hands out claims of one store. unreadable: by cell, what was found in place of a claim."""
+    """Hands out claims of one store. unreadable: by cell, what was found in place of a claim.
 
-    def __init__(self, store: Path, files: Files) -> None:
+    only_looks: for who may not write there; nothing is made, and no claim can be taken.
+    """
+
+    def __init__(self, store: Path, files: Files, *, only_looks: bool = False) -> None:
         self._folder = store / "claims"
         self._files = files
         self._guard = threading.Lock()
@@ -67,8 +70,9 @@ class Claims:
         self._recorded: set[str] = set()
         self.unreadable: dict[str, str] = {}
         with reported("opening the claims", store):
-            files.ensure_inner_folder(self._folder)
-            self._locks = ByteLocks(store / "claims.lock")
+            if not only_looks:
+                files.ensure_inner_folder(self._folder)
+            self._locks = ByteLocks(store / "claims.lock", only_looks=only_looks)
 
     def take(self, cell_id: str, recorded_attempts: Callable[[str], Iterable[int] | None]) -> FolderClaim | None:
         """The claim, or None when somebody has it or the cell is finished.
@@ -235,7 +239,8 @@ def _is_time(text: object) -> bool:
 def cell_of(run_id: str) -> tuple[str, int] | None:
     """The cell and the attempt that a run id names; None when the text is no run id."""
     cell_id, _, attempt = run_id.rpartition("-")
-    return (cell_id, int(attempt)) if cell_id and attempt.isascii() and attempt.isdecimal() else None
+    is_one = cell_id and "." not in cell_id and attempt.isascii() and attempt.isdecimal()
+    return (cell_id, int(attempt)) if is_one else None
 
 
 def _byte_of(cell_id: str) -> int:
@@ -275,12 +280,12 @@ os.register_at_fork(after_in_child=_OPEN.forget)
 class ByteLocks:
     """The locks of one file, as one of its users in this process sees them. `close` gives back all that it took."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, only_looks: bool = False) -> None:
         self._mine: set[int] = set()
         with _OPEN.guard:
             self._key = _identity(path)
             if self._key not in _OPEN.files:
-                descriptor = _open_lock_file(path)
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if only_looks else _open_lock_file(path)
                 status = os.fstat(descriptor)
                 self._key = (status.st_dev, status.st_ino)
                 _OPEN.files[self._key] = _LockFile(descriptor)

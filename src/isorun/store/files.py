@@ -13,6 +13,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import secrets
 import sqlite3
 import stat
@@ -24,6 +25,7 @@ from typing import Any
 
 from isorun.errors import StoreBusy, StoreDamaged, StoreError
 from isorun.store import AbstractDocuments
+from isorun.study.records import content_digest
 from isorun.worker.runfolder import make_own_folder, open_own
 
 __all__ = ["Files", "FolderDocuments", "NotAFile", "file_error", "reported", "sqlite_error"]
@@ -236,7 +238,8 @@ class FolderDocuments(AbstractDocuments):
 
     def names(self) -> tuple[str, ...]:
         """The names of all documents, the one written last first."""
-        paths = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        # A link may lead nowhere; whoever reads it is told that it is no file.
+        paths = sorted(self._folder.glob("*.json"), key=lambda path: path.lstat().st_mtime_ns, reverse=True)
         return tuple(path.stem for path in paths)
 
     def place(self, name: str) -> str:
@@ -247,24 +250,52 @@ class FolderDocuments(AbstractDocuments):
         """The document; None where there is none."""
         path = self._path(name)
         try:
-            document = json.loads(self._files.read(path))
+            data = self._files.read(path)
+            document = json.loads(data)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
             raise _unreadable(path, f"{type(error).__name__}: {error}") from None
         if not isinstance(document, dict):
             raise _unreadable(path, "it holds no table")
+        if document.pop(_DIGEST, None) is not None and not _checks(data):
+            raise _unreadable(path, "it is not as it was written: its digest is another")
         return document
+
+    def has_digest(self, name: str) -> bool:
+        """Whether the document can be checked; an older isorun kept none."""
+        try:
+            return _SEAL.search(self._files.read(self._path(name))) is not None
+        except (OSError, ValueError):
+            return True  # what cannot be read is told otherwise
 
     def write(self, name: str, document: dict[str, Any]) -> None:
         """Write the document under another name, then put it in place; a write that failed leaves nothing behind."""
         with reported(f"keeping {name}", self._folder):
             self._files.ensure_folder(self._folder.parent)
             self._files.ensure_inner_folder(self._folder)
-            self._files.write_whole(self._path(name), json.dumps(document, indent=1).encode())
+            self._files.write_whole(self._path(name), _sealed(document))
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.json"
+
+
+_DIGEST = "_digest"
+_SEAL = re.compile(rb',\n "_digest": "([0-9a-f]{32})"\n}\Z')
+
+
+def _sealed(document: dict[str, Any]) -> bytes:
+    """The document as JSON; its last key is the digest of the bytes before."""
+    text = json.dumps(document, indent=1).encode()
+    if not document:
+        return text
+    content = text.removesuffix(b"\n}")
+    return b'%b,\n "%b": "%b"\n}' % (content, _DIGEST.encode(), content_digest(content).hex().encode())
+
+
+def _checks(data: bytes) -> bool:
+    seal = _SEAL.search(data)
+    return seal is not None and content_digest(data[: seal.start()]).hex().encode() == seal[1]
 
 
 def _unreadable(path: Path, found: str) -> StoreError:

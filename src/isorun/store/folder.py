@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 import sqlite3
 import stat
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ from isorun.store.claims import ByteLocks, Claims
 from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.store.database import connect, create_database, look_over, migrate, needs_migration, reading, writing
 from isorun.store.files import Files, FolderDocuments, NotAFile, reported
-from isorun.store.inbox import Inbox, pack_inbox
+from isorun.store.inbox import Inbox, as_kept, pack_inbox
 from isorun.store.rows import RecordReader, RunRow, has_withheld, is_another_key, read_run_rows, remember_key
 from isorun.study.records import Note, RunRecord, RunState, sealed
 from isorun.worker.runfolder import is_shared
@@ -143,7 +144,12 @@ class FolderStore(AbstractStore):
     def holders(self) -> Sequence[Holder]:
         """Who holds a claim now."""
         with self._guard:
-            return self._open_claims().holders() if (self.folder / "claims").is_dir() else []
+            if not (self.folder / "claims").is_dir() or not (self.folder / "claims.lock").exists():
+                return []
+            if self._claims is None and not os.access(self.folder, os.W_OK):
+                with closing(Claims(self.folder, self._files, only_looks=True)) as seen:
+                    return seen.holders()
+            return self._open_claims().holders()
 
     def finish(self, record: RunRecord) -> None:
         """Put the record into the inbox; when this returns it is on the disk."""
@@ -308,7 +314,7 @@ class FolderStore(AbstractStore):
     def _waiting_attempts(self, cell_id: str) -> list[KnownAttempt]:
         return [
             KnownAttempt(item.record.attempt, item.record.state is RunState.FINISHED, item.digest)
-            for item in self._inbox.read_all({cell_id})
+            for item in map(as_kept, self._inbox.read_all({cell_id}))
         ]
 
     def _packed_attempts(self, cell_id: str) -> list[KnownAttempt]:
@@ -373,6 +379,9 @@ class FolderStore(AbstractStore):
     def _open_database(self, *, create: bool) -> None:
         if not self._database.exists() and (packed := packed_count(self.folder, self._files)):
             raise StoreDamaged(f"{self._database} is gone", found=f"nothing, and {packed:,} runs were packed into it")
+        if not self._database.exists() and (whole := self._folders_with_records()):
+            found = f"nothing, and the folders of {whole:,} runs hold records that were in it"
+            raise StoreDamaged(f"{self._database} is gone", found=found)
         if create and not self._database.exists():
             with reported("opening the writer's lock", self.folder):
                 self._writer = ByteLocks(self.folder / "writer.lock")
@@ -396,6 +405,9 @@ class FolderStore(AbstractStore):
         except BaseException:
             self._let_go()
             raise
+
+    def _folders_with_records(self) -> int:
+        return sum(1 for _ in (self.folder / "runs").glob("*/record.json.gz"))
 
     def _connect(self) -> None:
         self._connection = connect(self._database)

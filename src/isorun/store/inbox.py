@@ -16,13 +16,13 @@ from pathlib import Path
 
 from isorun.errors import StoreConflict, StoreError, StoreTooNew
 from isorun.store.claims import cell_of
-from isorun.store.content import KnownAttempt, is_known
+from isorun.store.content import KnownAttempt, is_known, stored_form
 from isorun.store.database import writing
 from isorun.store.files import Files, NotAFile, file_error, reported
 from isorun.store.rows import RecordWriter, Unwritable
-from isorun.study.records import Envelope, RunRecord, open_envelope, sealed
+from isorun.study.records import Envelope, RunRecord, open_envelope, record_digest, sealed
 
-__all__ = ["DamagedFile", "Inbox", "pack_inbox", "write_batch"]
+__all__ = ["DamagedFile", "Inbox", "as_kept", "pack_inbox", "write_batch"]
 
 _BATCH = 256
 _SUFFIX = ".json"
@@ -172,6 +172,12 @@ def _checked(read: Callable[[], bytes], run_id: str, path: Path) -> Envelope | D
     return waiting
 
 
+def as_kept(found: Envelope) -> Envelope:
+    """The record as stores keep it: one that was put here from a run's folder has its times to all their digits."""
+    kept = stored_form(found.record)
+    return found if kept == found.record else Envelope(kept, record_digest(kept))
+
+
 def _is_aside(name: str) -> bool:
     return any(f"{_SUFFIX}.{why}" in name for why in _ASIDE)
 
@@ -232,7 +238,7 @@ def write_batch(
         if isinstance(waiting, DamagedFile):
             batch.damaged[run_id] = waiting
             continue
-        record, digest = waiting.record, waiting.digest
+        record, digest = (waiting := as_kept(waiting)).record, waiting.digest
         try:
             known = is_known(record, digest, known_attempts(record.cell.id))
         except StoreConflict as conflict:

@@ -26,7 +26,16 @@ from isorun.store.rows import RecordReader
 from isorun.study.cells import Cell
 from isorun.study.records import RunRecord, RunState, open_envelope, record_digest
 
-__all__ = ["Damage", "from_run_folder", "in_run_folders", "names_in", "opened_copy", "salvaged", "with_copy"]
+__all__ = [
+    "Damage",
+    "folders_aside",
+    "from_run_folder",
+    "in_run_folders",
+    "names_in",
+    "opened_copy",
+    "salvaged",
+    "with_copy",
+]
 
 RECORD_FILE: Final = "record.json.gz"
 
@@ -211,6 +220,12 @@ def in_run_folders(folder: Path) -> Iterator[tuple[str, RunRecord | Damage]]:
         found = from_run_folder(folder, name)
         if found is not None:
             yield name, found
+
+
+def folders_aside(folder: Path) -> list[str]:
+    """Folders of runs that had their id before, from a time when the store had another database; with their record."""
+    aside = [folder / "runs" / name for name in names_in(folder / "runs") if ".before-" in name]
+    return sorted(str(path) for path in aside if (path / RECORD_FILE).is_file())
 
 
 def names_in(folder: Path) -> list[str]:

@@ -81,8 +81,9 @@ _TELLING_BEFORE = {
     "code": _words("pin unlock recovery mfa otp"),
     "json": _words("account"),
 }
-_TELLING_ENDS = _words("pass pwd pw passcode auth authorization cred dsn pat webhook jwt otp totp psk sas")
-_DOUBTFUL_ENDS = _words("key token ak sk session sessionid salt sig signature nonce pin sid mnemonic")
+_TELLING_ENDS = _words("pass pwd pw passcode auth oauth authorization cred dsn pat webhook jwt otp totp psk sas")
+_DOUBTFUL_ENDS = _words("key token ak sk session sessionid salt sig signature nonce pin sid mnemonic mfa hmac license")
+_DOUBTFUL_BEFORE = {"id": ("session",), "header": ("auth", "authorization"), "code": ("access",), "api": ("x",)}
 # Ends of words that are written together ("HFTOKEN", "rootpw").
 _TELLING_TAILS = ("pwd", "pass")
 _DOUBTFUL_TAILS = ("token", "key", "pw")
@@ -113,7 +114,7 @@ _PLACES = _words(
     """file path dir folder name sock type len length size format mode count port dim dropout ids rate ratio dataset
     sharing stdin env yaml yml toml ini txt md py"""
 )
-_HARMLESS = frozenset(("PWD", "OLDPWD"))
+_HARMLESS = frozenset(("PWD", "OLDPWD", "XDG_SESSION_ID"))
 _SHORTEST_SECRET = 6
 _SHORTEST_PRINTED = 8
 _SHORTEST_SHAPE = 12
@@ -161,9 +162,10 @@ _LIKELY_STARTS = _words(
 # are compiled only then. `kept` is what stays of a match; a match stays as it is where its `name` is no secret's or its
 # value an ordinary one. All repetitions are bounded, or a long argument would take minutes.
 _VALUE = (
-    r"(?:\\{0,2}\"(?P<double>[^\"\n\\]{1,999})\\{0,2}\"|'(?P<single>[^'\n]{1,999})'"
+    r"(?:[bru]{1,2}(?=[\"']))?(?:\\{0,2}\"(?P<double>[^\"\n\\]{1,999})\\{0,2}\"|'(?P<single>[^'\n]{1,999})'"
     r"|(?P<bare>[^\s\"'`&;,(){}\[\]<>|]{4,}))"
 )
+_SPOKEN = r"(?i:password|passwd|passphrase|secret|token|api[ _]?key)"
 _HEADER = r"(?i:authorization[\"']?[ \t]{0,9}[:=][ \t]{0,9}[\"']?"
 _SIGNS = _words("pass pwd secret cred token key cookie auth dsn jwt webhook conn _pat pw session sas")
 _KINDS = (
@@ -230,6 +232,18 @@ _KINDS = (
             r"(?P<header>(?:^|\n)[ \t]*password[ \t]+|\blogin[ \t]+\S{1,99}[ \t]+password[ \t]+)(?P<doubtful>[^\s:=]+)"
         ),
     ),
+    (
+        ("password", "passwd", "passphrase", "secret", "token", "api key", "api_key", "apikey"),
+        _Lazy(  # in words: "your password is …", "bad token '…'", "token -> …", ("password", "…"), or on the next line
+            rf"(?P<header>\b{_SPOKEN} (?:is|was|->|=>)[ \t]{{1,4}}[\"']?|\b{_SPOKEN} [\"']"
+            rf"|[\"'][\w.-]{{0,40}}{_SPOKEN}[\"'], ?b?[\"']|{_SPOKEN}[\"']?:[ \t]{{0,9}}\r?\n[ \t]{{0,40}})",
+            r"(?=[^\s\"']{0,200}\d)(?=[^\s\"']{0,200}[A-Za-z])(?P<doubtful>[A-Za-z0-9_.~+/@#$%^&*!-]{8,})(?![=:(\[])",
+        ),
+    ),
+    (
+        ("mysql", "mariadb"),
+        _Lazy(r"(?P<header>\b(?:mysql|mariadb)[\w-]{0,12}(?: [^\s|;]{1,99}){0,9}? -p)(?P<doubtful>[^\s\"'=]{8,})"),
+    ),
     (('"username"',), _Lazy(r"(?P<kept>\"username\": ?\"[^\"\n]{1,60}\", ?\"key\": ?\")[0-9a-f]{32}")),
     ((":5432:",), _Lazy(r"(?P<header>[\w.*-]{1,99}:5432:[\w*-]{1,60}:[\w*-]{1,60}:)(?P<doubtful>\S{4,})")),
     (
@@ -251,6 +265,8 @@ _KINDS = (
         ),
     ),
 )
+_COLOUR = _Lazy(r"\x1b\[[0-9;:]{0,40}[mK]")
+_CONNECTION_KEY = _Lazy(r"(?i:accountkey|sharedaccesskey|sharedaccesssignature|password|pwd)=(?P<key>[^;\s]{8,999})")
 # The password of a login may hold "@"; one with "/" is told from a port and a path.
 _URL_LOGIN = _Lazy(
     r"(?i)(?P<scheme>[a-z][a-z0-9+.-]{0,31}://)(?P<login>",
@@ -301,6 +317,7 @@ def secret_values(environ: Mapping[str, str]) -> Set[str]:
     for name, value in environ.items():
         if name not in RECORDED_VARIABLES and holds_secret(name, value):
             values.add(value)
+            values.update(found["key"] for found in _CONNECTION_KEY.finditer(value))
         if "://" in value:
             values.update(_logins(value))
     return {value for value in values if not value.startswith(REDACTED)}
@@ -317,7 +334,15 @@ def withheld_values(argv: Sequence[str], environ: Mapping[str, str]) -> Set[str]
 
 
 def without_secrets(text: str) -> str:
-    """The text without what has the shape of a secret, wherever it stands."""
+    """The text without what has the shape of a secret, wherever it stands; where one had colours, without those too."""
+    if "\x1b[" not in text:
+        return _without_shapes(text)
+    plain = without_colours(text)
+    masked = _without_shapes(plain)
+    return text if masked == plain else masked
+
+
+def _without_shapes(text: str) -> str:
     if "://" in text and "@" in text:
         text = _URL_LOGIN.sub(_login_replacement, text)
     for start in _SURE_STARTS + _LIKELY_STARTS:
@@ -328,6 +353,11 @@ def without_secrets(text: str) -> str:
         if any(sign in lowered for sign in signs):
             text = pattern.sub(_replacement, text)
     return text
+
+
+def without_colours(text: str) -> str:
+    """The text as it reads: a colour may begin within a name or a value."""
+    return str(_COLOUR.sub("", text))
 
 
 def _token_pattern(start: str) -> str:
@@ -448,6 +478,8 @@ def _names_doubtfully(name: str) -> bool:
     if "token" in words and name[:2].isupper():  # POETRY_PYPI_TOKEN_PYPI; of options "--token-dim" is more likely
         return True
     last = _singular(words[-1])
+    if len(words) > 1 and words[-2] in _DOUBTFUL_BEFORE.get(last, ()):
+        return True
     return last in _DOUBTFUL_ENDS or last.endswith(_DOUBTFUL_TAILS)
 
 

@@ -82,21 +82,24 @@ def watch_entropy(recorder: Recorder) -> None:
 
     No level answers that: names of temporary files and keys must not be the same in two runs.
     """
-    original: Callable[[int], bytes] = os.urandom
 
-    @functools.wraps(original)
-    def watched(size: int) -> bytes:
-        caller = calling()
-        is_own_line = not caller.library or not caller.where.startswith(caller.library)
-        if is_own_line and not caller.importing:
-            drawn_by = os.path.basename(caller.library)[:-3] or "os.urandom or random.SystemRandom"  # noqa: PTH119
-            recorder.left_open(f"{drawn_by} at {caller.where} drew on the system's entropy")
-        return original(size)
+    def watched(original: Callable[..., bytes], named: str) -> Callable[..., bytes]:
+        @functools.wraps(original)
+        def drawn(*args: Any, **kwargs: Any) -> bytes:
+            caller = calling()
+            is_own_line = not caller.library or not caller.where.startswith(caller.library)
+            if is_own_line and not caller.importing:
+                drawn_by = os.path.basename(caller.library)[:-3] or named  # noqa: PTH119
+                recorder.left_open(f"{drawn_by} at {caller.where} drew on the system's entropy")
+            return original(*args, **kwargs)
 
-    os.urandom = watched
+        return drawn
+
+    os.urandom = watched(os.urandom, "os.urandom or random.SystemRandom")
+    os.getrandom = watched(os.getrandom, "os.getrandom")
     random = sys.modules.get("random")
     if random is not None:  # it has taken the function by its name
-        random._urandom = watched  # type: ignore[attr-defined]  # noqa: SLF001
+        random._urandom = os.urandom  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 def shown_seed(value: Any) -> str:

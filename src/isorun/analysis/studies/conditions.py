@@ -163,7 +163,7 @@ def _seen_open(records: Sequence[RunRecord]) -> str:
     seen = dict.fromkeys(str(item) for record in records for item in effective(record).get("open") or ())
     seen |= dict.fromkeys(_changing_seeds(records))
     if not seen:
-        return " although every known factor is fixed"
+        return " although every factor that isorun can see is fixed"
     return f"; seen open: {first_of(seen, _OPEN_ENDS_TOLD)}"
 
 
