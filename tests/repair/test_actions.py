@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_searches import OPERATIONS, SPACE, configuration, search
 
-from isorun.repair.actions import edits_between, jumps, meaning, single_edits, unknown_parameters
+from isorun.repair.actions import edits_between, idle_parameters, jumps, meaning, single_edits, unknown_parameters
 from isorun.repair.searches import Parameter, Trial
 
 
@@ -72,15 +72,15 @@ def test_jumps_change_two_or_three_parameters_to_what_single_edits_would():
     rng = np.random.default_rng(3)
     origin = Trial(0, "finished", 0.5, configuration(rng))
     found = search([origin])
-    singles = single_edits(found, origin, (), rng)
-    made = jumps(origin, singles, (), rng)
+    singles = [action.edits[0] for action in single_edits(found, origin, (), rng)]
+    made = jumps(found, origin, singles, (), rng)
     assert made
     for action in made:
         assert len(action.edits) in (2, 3)
         assert len({edit.parameter for edit in action.edits}) == len(action.edits)
         changed = {name for name, value in action.parameters.items() if origin.parameters[name] != value}
         assert changed == {edit.parameter for edit in action.edits}
-    assert jumps(origin, [action for action in singles if action.edits[0].parameter == "lr"], (), rng) == []
+    assert jumps(found, origin, [one for one in singles if one.parameter == "lr"], (), rng) == []
 
 
 def test_edits_between_two_trials_are_those_of_the_parameters_they_share():
@@ -100,3 +100,78 @@ def test_a_value_outside_the_space_is_left_alone():
 def test_parameters_without_a_meaning_are_named():
     found = search([], (*SPACE, Parameter("q7", "float", low=0, high=9), *OPERATIONS[:1]))
     assert unknown_parameters(found) == ("q7", "op0")
+
+
+def category(name, *choices):
+    return Parameter(name, "category", choices=choices)
+
+
+OPTIMIZER = category("optimizer", "SGD", "torch.optim.Adam", "rmsprop")
+MOMENTUM = Parameter("momentum", "float", low=0.0, high=0.99)
+NESTEROV = category("nesterov", True, False)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "idle"),
+    [
+        ({"optimizer": "torch.optim.Adam", "momentum": 0.9, "nesterov": True}, {"momentum", "nesterov"}),
+        ({"optimizer": "SGD", "momentum": 0.9, "nesterov": True}, set()),
+        ({"optimizer": "SGD", "momentum": 0.0, "nesterov": True}, {"nesterov"}),
+        ({"optimizer": "rmsprop", "momentum": 0.9}, set()),
+        ({"momentum": 0.9}, set()),
+        ({"optimizer": "torch.optim.Adam"}, set()),
+    ],
+)
+def test_momentum_is_idle_under_adam(parameters, idle):
+    assert idle_parameters((OPTIMIZER, MOMENTUM, NESTEROV), parameters) == idle
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "value", "is_idle"),
+    [
+        (category("bn_momentum", 0.1, 0.9), OPTIMIZER, "torch.optim.Adam", False),
+        (category("weight_decay", 0.0, 0.1), OPTIMIZER, "SGD", False),
+        (category("weight_decay", 0.0, 0.1), category("solver", "adam", "lbfgs"), "lbfgs", True),
+        (category("beta1", 0.5, 0.9), OPTIMIZER, "SGD", True),
+        (category("beta1", 0.5, 0.9), OPTIMIZER, "torch.optim.Adam", False),
+        (category("isorun.momentum", "keep", "0.9"), category("isorun.optimizer", "keep", "adam"), "adam", True),
+        (category("isorun.momentum", "keep", "0.9"), category("isorun.optimizer", "keep", "adam"), "keep", False),
+        (category("isorun.step_ratio", "keep", "0.1"), category("isorun.fine_tuning", "keep", "two"), "keep", True),
+        (category("isorun.freeze", "keep", "all"), category("isorun.fine_tuning", "keep", "two"), "two", False),
+        (category("isorun.fine_tuning", "keep", "two"), category("isorun.pretrained", "keep", "given"), "keep", True),
+        (category("rotation", 0, 0.1), category("augment", True, False), False, True),
+        (category("rotation", 0, 0.1), category("augment", True, False), True, False),
+        (category("block_1/res_net_block_1/version", 1, 2), category("block_1/block_type", "resnet", "x"), "x", True),
+        (category("block_1/res_net_block_1/version", 1, 2), category("block_type", "resnet", "x"), "resnet", False),
+        (category("vanilla_activation", "relu"), category("block_type", "vanilla", "resnet"), "resnet", True),
+        (category("activation", "relu"), category("block_type", "vanilla", "resnet"), "resnet", False),
+        (category("adam_lr", 0.1), category("optimizer", "sgd", "adam", "adamw"), "sgd", True),
+        (category("adam_lr", 0.1), category("optimizer", "sgd", "adam", "adamw"), "adamw", False),
+        (category("adamw_lr", 0.1), category("optimizer", "sgd", "adam", "adamw"), "adam", True),
+        (category("max_units", 1, 2), category("pooling", "max", "average"), "average", False),
+    ],
+)
+def test_what_changes_nothing_is_told_by_names_and_values(one, other, value, is_idle):
+    parameters = {one.name: one.choices[0], other.name: value}
+    assert idle_parameters((one, other), parameters) == ({one.name} if is_idle else set())
+
+
+def test_settings_of_layers_that_are_not_there_are_idle():
+    layers = Parameter("n_layers", "int", low=1, high=3, step=1)
+    units = tuple(Parameter(f"units_{place}", "int", low=8, high=64, step=1) for place in range(3))
+    parameters = {"n_layers": 2, **{one.name: 16 for one in units}}
+    assert idle_parameters((layers, *units), parameters) == {"units_2"}
+    assert idle_parameters((layers, *units[:2]), parameters) == set()  # two of something else
+    second = Parameter("num_blocks", "int", low=1, high=3, step=1)
+    assert idle_parameters((layers, second, *units), {**parameters, "num_blocks": 1}) == set()
+
+
+def test_idle_parameters_are_not_edited_alone_and_come_in_with_their_premise():
+    origin = Trial(0, "finished", 0.5, {"optimizer": "torch.optim.Adam", "momentum": 0.5, "lr": 1e-3})
+    found = search([origin], (OPTIMIZER, MOMENTUM, SPACE[0]))
+    rng = np.random.default_rng(0)
+    assert {one.edits[0].parameter for one in single_edits(found, origin, (), rng)} == {"optimizer", "lr"}
+    every = [one.edits[0] for one in single_edits(found, origin, (), rng, with_idle=True)]
+    together = [{one.parameter for one in action.edits} for action in jumps(found, origin, every, (), rng)]
+    assert {"optimizer", "momentum"} in together
+    assert {"momentum", "lr"} not in together

@@ -1,5 +1,8 @@
 """What may be changed: an action takes one parameter of a trial from a value to another; a jump takes two or three.
 
+A change has a premise: momentum does nothing under Adam, a setting of a block nothing where another block is used. What
+names and values tell to be idle in a trial is not changed there.
+
 A parameter is known by its meaning, told from its name, so that what one search learned of learning rates speaks to
 another. One whose meaning is not known is called by its name: only this search, or a prior made for this very space,
 has anything to say about it.
@@ -11,6 +14,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -23,6 +28,7 @@ __all__ = [
     "Edit",
     "edit",
     "edits_between",
+    "idle_parameters",
     "jumps",
     "meaning",
     "meaning_of",
@@ -65,23 +71,43 @@ MEANINGS: Final = (
     ("fine-tuning", r"fine_?tun(e|ing)(_.*)?|(two|three)_step|step_ratio"),
 )
 _PATTERNS: Final = tuple((known, re.compile(pattern)) for known, pattern in MEANINGS)
+_ADAPTIVE: Final = r".*adam.*|adagrad|adadelta|adafactor|ftrl|lion|l_?bfgs|rprop"
+_NOT: Final = r"false|none|no|off|0|keep"
+_OPTIMIZER: Final = r"opti(m|mi[sz]er)(_(name|type|class))?|solver"
+PREMISES: Final = (
+    (r"(sgd_)?momentum|nesterov", _OPTIMIZER, _ADAPTIVE),
+    (r"nesterov", r"(sgd_)?momentum", r"0(\.0*)?"),
+    (r"(adam_?)?beta_?[12]|adam_?eps(ilon)?", _OPTIMIZER, r"sgd|momentum|rmsprop|adagrad|l_?bfgs|rprop"),
+    (r"weight_decay|wd", _OPTIMIZER, r"l_?bfgs|rprop|sparse_?adam|ftrl"),
+    (r"learning_rate_init|batch_size", r"solver", r"l_?bfgs"),
+    (r"translation|rotation|zoom|contrast|(horizontal_|vertical_)?flip", r"(use_)?augment(ation)?", _NOT),
+    (r"imagenet_size", r"pre_?trained", _NOT),
+    (r"fine_tuning", r"pre_?trained", r"keep"),
+    (r"step_ratio|second_(lr|learning_rate)|freeze", r"fine_?tun(e|ing)", _NOT),
+)
+"""What is idle, the parameter that this depends on, and the values of it with which it is: as patterns of names."""
+_GENERAL_DEPTH: Final = r"(n_|num_)?(layers?|blocks?|hidden_layers|depth)"
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PLACE: Final = re.compile(r"^(layer|block|conv|dense|stage|fc|l|b)_?\d+_|(_(l|layer)?\d+|\d+)+$")
 _LOG_STEPS: Final = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 _LINEAR_STEPS: Final = (-0.4, -0.2, 0.2, 0.4)
 _MOST_CHOICES: Final = 64
-_JUMPS_DRAWN: Final = 200
+_MOST_JUMPS: Final = 200
 
 
 def meaning(name: str) -> str:
     """What a parameter of this name is; "" where that is not known. Where it stands (`units_2`) is no part of it."""
-    plain = _CAMEL.sub("_", name.rpartition("/")[2].rpartition(".")[2]).casefold().replace("-", "_").replace(" ", "_")
+    plain = _plain(name)
     shorter = _PLACE.sub("", plain)
     for candidate in (plain, shorter, shorter.partition("_")[2], shorter.rpartition("_")[2]):
         for known, pattern in _PATTERNS:
             if candidate and pattern.fullmatch(candidate):
                 return known
     return ""
+
+
+def _plain(name: str) -> str:
+    return _CAMEL.sub("_", name.rpartition("/")[2].rpartition(".")[2]).casefold().replace("-", "_").replace(" ", "_")
 
 
 def meaning_of(parameter: Parameter) -> str:
@@ -140,20 +166,113 @@ def edits_between(search: Search, one: Trial, other: Trial) -> tuple[Edit, ...]:
     )
 
 
+def idle_parameters(space: tuple[Parameter, ...], parameters: Mapping[str, Value]) -> frozenset[str]:
+    """The parameters of a configuration that change nothing in it, as far as names and values tell."""
+    return frozenset(
+        name
+        for name, premises in _premises(space).items()
+        if name in parameters and any(one.fails(parameters.get(one.on)) for one in premises)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Premise:
+    """What a parameter needs. on: the parameter that decides it. idle_with: the values with which it fails, by words.
+
+    below: it fails where the other one is less than this.
+    """
+
+    on: str
+    idle_with: frozenset[str] = frozenset()
+    below: float = -math.inf
+
+    def fails(self, value: Value) -> bool:
+        if value is None:
+            return False
+        return _word(value) in self.idle_with or (isinstance(value, (int, float)) and value < self.below)
+
+
+def _word(value: Value) -> str:
+    return re.sub(r"^([a-z_]\w*\.)+", "", str(value).casefold())  # torch.optim.Adam is adam
+
+
+@lru_cache(maxsize=64)
+def _premises(space: tuple[Parameter, ...]) -> Mapping[str, tuple[_Premise, ...]]:
+    """By name, for those that have any."""
+    found = {
+        one.name: (
+            *(made for other in space if other is not one for made in (*_told(one, other), *_of_branch(one, other))),
+            *_of_place(one, space),
+        )
+        for one in space
+    }
+    return {name: premises for name, premises in found.items() if premises}
+
+
+def _words(parameter: Parameter) -> tuple[str, ...]:
+    return tuple(map(_word, parameter.choices)) if parameter.kind == "category" else ("0", "0.0")
+
+
+def _told(one: Parameter, other: Parameter) -> Iterator[_Premise]:
+    for idle, on, values in PREMISES:
+        if re.fullmatch(idle, _plain(one.name)) and re.fullmatch(on, _plain(other.name)):
+            yield _Premise(other.name, frozenset(word for word in _words(other) if re.fullmatch(values, word)))
+
+
+def _of_branch(one: Parameter, other: Parameter) -> Iterator[_Premise]:
+    """A setting that is named after another block or optimizer than the trial's (`res_net_block_1/version`)."""
+    if other.kind != "category" or meaning(other.name) not in ("block", "optimizer"):
+        return
+    words = {word: re.sub(r"[^a-z0-9]", "", word) for word in _words(other)}
+    parts = [re.sub(r"[^a-z0-9]", "", part.casefold()) for part in one.name.split("/")]
+    named = {word for word, bare in words.items() if len(bare) > 2 and any(_begins(part, bare) for part in parts)}
+    if named:
+        longest = max((words[word] for word in named), key=len)  # of adam and adamw, what adamw_eps is named after
+        fitting = {word for word, bare in words.items() if bare.startswith(longest)}
+        yield _Premise(other.name, frozenset(words) - fitting)
+
+
+def _begins(part: str, bare: str) -> bool:
+    return part.startswith(bare) and part != bare
+
+
+def _of_place(one: Parameter, space: tuple[Parameter, ...]) -> Iterator[_Premise]:
+    """A setting of the third layer where there are two: KerasTuner fills in what a builder does not ask for."""
+    depths = [other for other in space if re.fullmatch(_GENERAL_DEPTH, _plain(other.name)) and other.kind == "int"]
+    stem, place = _stem_and_place(one.name)
+    if len(depths) != 1 or place is None:
+        return
+    places = {at for other_stem, at in map(_stem_and_place, (other.name for other in space)) if other_stem == stem}
+    first = min(at for at in places if at is not None)
+    if first in (0, 1) and places == set(range(first, first + int(depths[0].high))):
+        yield _Premise(depths[0].name, below=place - first + 1)
+
+
+def _stem_and_place(name: str) -> tuple[str, int | None]:
+    found = re.fullmatch(r"(.*?)(\d+)", name)
+    return (found[1], int(found[2])) if found else (name, None)
+
+
 def single_edits(
-    search: Search, origin: Trial, tried: Iterable[Configuration], rng: np.random.Generator
+    search: Search,
+    origin: Trial,
+    tried: Iterable[Configuration],
+    rng: np.random.Generator,
+    *,
+    with_idle: bool = False,
 ) -> list[Action]:
     """The actions on one parameter of a trial that lead to configurations nobody has tried or is trying.
 
     A category goes to each other choice, a number by factors of 3, 10 and 100 on a log scale, by one and two fifths
     of its range on a linear one, by one and two where there are few: each a little off at random, so that a value
-    is not tried twice and the space between is reached.
+    is not tried twice and the space between is reached. with_idle: also what changes nothing as long as it is alone.
     """
     known = set(tried)
+    idle = frozenset() if with_idle else idle_parameters(search.space, origin.parameters)
     actions = []
     for name, value in origin.parameters.items():
         parameter = search.parameters.get(name)
-        if parameter is None or not parameter.holds(value):
+        if parameter is None or name in idle or not parameter.holds(value):
             continue
         for target in _targets(parameter, value, rng):
             made = Action((edit(parameter, value, target),), {**origin.parameters, name: target})
@@ -197,21 +316,22 @@ def _within(parameter: Parameter, number: float, target: float) -> float:
 
 
 def jumps(
-    origin: Trial, singles: Sequence[Action], tried: Iterable[Configuration], rng: np.random.Generator
+    search: Search, origin: Trial, edits: Sequence[Edit], tried: Iterable[Configuration], rng: np.random.Generator
 ) -> list[Action]:
-    """Two or three single edits of different parameters at once: some of those that there are, drawn at random."""
+    """Two or three edits of different parameters at once, none of them idle then: all, or some drawn at random."""
     known = set(tried)
-    if len({action.edits[0].parameter for action in singles}) < 2:
-        return []
+    together = [some for size in (2, 3) for some in combinations(edits, size)]
+    if len(together) > _MOST_JUMPS:
+        together = [together[place] for place in rng.choice(len(together), size=_MOST_JUMPS, replace=False)]
     drawn = []
-    for _ in range(_JUMPS_DRAWN):
-        places = rng.choice(len(singles), size=min(int(rng.integers(2, 4)), len(singles)), replace=False)
-        edits = tuple(singles[place].edits[0] for place in sorted(places))
-        if len({one.parameter for one in edits}) == len(edits):
-            made = Action(edits, {**origin.parameters, **{one.parameter: one.value for one in edits}})
-            if made.configuration not in known:
-                known.add(made.configuration)
-                drawn.append(made)
+    for some in together:
+        made = Action(some, {**origin.parameters, **{one.parameter: one.value for one in some}})
+        changed = {one.parameter for one in some}
+        if len(changed) < len(some) or changed & idle_parameters(search.space, made.parameters):
+            continue
+        if made.configuration not in known:
+            known.add(made.configuration)
+            drawn.append(made)
     return drawn
 
 

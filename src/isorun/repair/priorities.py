@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isorun.diagnose import Symptoms
-from isorun.repair.actions import Action, Edit, edit, jumps, single_edits
+from isorun.repair.actions import Action, Edit, edit, idle_parameters, jumps, single_edits
 from isorun.repair.searches import KEEP, UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
 
 __all__ = ["Beliefs", "Prior", "PriorRow", "Proposal", "RankedAction", "propose", "ranked", "trust_in"]
@@ -138,7 +138,10 @@ def observations(search: Search) -> list[Observation]:
     over = [trial for trial in search.trials if trial.is_over and (trial.has_score or trial.state != "finished")]
     over = over[-_RECENT:]
     found = []
+    idle = [idle_parameters(search.space, trial.parameters) for trial in over]
     for i, j, parameter in _neighbours(search, over):
+        if parameter.name in idle[i]:  # and in the other one, for all else is equal there
+            continue
         for one, other in ((over[i], over[j]), (over[j], over[i])):
             made = edit(parameter, one.parameters[parameter.name], other.parameters[parameter.name])
             if one.has_score and made.before != made.after:
@@ -332,7 +335,7 @@ def propose(
     guard: bool = True,
     taken: Iterable[Configuration] = (),
 ) -> Proposal | None:
-    """One Thompson draw: of all actions the one whose drawn chance is largest; none when nothing new is in reach.
+    """By Thompson draws: of all actions the one whose drawn chance is largest; none when nothing new is in reach.
 
     Two or three changes at once are among them where a prior says which ones go well together, and where single ones
     stopped helping.
@@ -343,25 +346,60 @@ def propose(
     if best is None:
         return None
     tried = {*(trial.configuration for trial in search.trials), *taken}
-    singles = single_edits(search, best, (), rng)
     trust = 0.0 if prior is None else (trust_in(prior, search) if guard else 1.0)
     asked = bool(rng.random() < trust)
     seen = observations(search)
     beliefs = Beliefs(prior if asked else None, seen)
-    drawn = {action.edits[0]: rng.beta(*beliefs.shape(action.edits[0], best.symptoms)) for action in singles}
-    candidates = [(drawn[action.edits[0]], action) for action in singles if action.configuration not in tried]
-    if asked or len(candidates) < len(singles) / 2 or _stuck(search, best):
-        factor = rng.beta(*_jump_shape(search))
-        candidates += [
-            (factor * (1 - math.prod(1 - drawn[one] for one in action.edits)), action)
-            for action in jumps(best, singles, tried, rng)
-        ]
-    if not candidates:
+    chosen = _drawn(search, best, beliefs, tried, rng, with_jumps=asked)
+    if chosen is None:
         return None
-    chosen = max(candidates, key=lambda one: one[0])[1]
     other = beliefs if prior is None else Beliefs(None if asked else prior, seen)
     with_prior, without = (beliefs, other) if asked else (other, beliefs)
     return Proposal(chosen, best.number, trust, asked, _chance(search, chosen, (trust, with_prior, without)))
+
+
+def _drawn(
+    search: Search,
+    best: Trial,
+    beliefs: Beliefs,
+    tried: Set[Configuration],
+    rng: np.random.Generator,
+    *,
+    with_jumps: bool,
+) -> Action | None:
+    """Two draws: one among the edits of each parameter, and a fresh one of what each parameter chose among them all.
+
+    So a learning rate, which can take many values, has no more tickets than an activation that has two.
+    """
+    every = single_edits(search, best, (), rng, with_idle=True)
+    idle = idle_parameters(search.space, best.parameters)
+    singles = [action for action in every if action.edits[0].parameter not in idle]
+    untried = [action for action in singles if action.configuration not in tried]
+    candidates = _picked(untried, beliefs, best.symptoms, rng)
+    if with_jumps or len(untried) < len(singles) / 2 or _stuck(search, best):
+        factor = rng.beta(*_jump_shape(search))
+        chances = {action.edits[0]: chance for chance, action in _picked(every, beliefs, best.symptoms, rng)}
+        candidates += [
+            (factor * (1 - math.prod(1 - chances[one] for one in action.edits)), action)
+            for action in jumps(search, best, tuple(chances), tried, rng)
+        ]
+    if not candidates:  # a small space: what each parameter would rather be was tried together, too
+        left = jumps(search, best, [action.edits[0] for action in every], tried, rng)
+        candidates = [(rng.random(), action) for action in left]
+    return max(candidates, key=lambda one: one[0])[1] if candidates else None
+
+
+def _picked(
+    actions: Sequence[Action], beliefs: Beliefs, symptoms: Symptoms, rng: np.random.Generator
+) -> list[tuple[float, Action]]:
+    """By parameter: the edit whose drawn chance is largest, with another draw of its chance."""
+    drawn: dict[str, tuple[float, Action]] = {}
+    for action in actions:
+        one = action.edits[0]
+        chance = rng.beta(*beliefs.shape(one, symptoms))
+        if one.parameter not in drawn or chance > drawn[one.parameter][0]:
+            drawn[one.parameter] = chance, action
+    return [(rng.beta(*beliefs.shape(action.edits[0], symptoms)), action) for _, action in drawn.values()]
 
 
 def _chance(search: Search, action: Action, believed: tuple[float, Beliefs, Beliefs]) -> float:
