@@ -31,14 +31,13 @@ _STUCK, _MORE = 14, 15
 _TARGET: Final = 0.9
 _TRAINED: Final = 1200
 _ACTIVATIONS: Final = {"sigmoid": torch.nn.Sigmoid, "tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
-Sampler = optuna.samplers.BaseSampler
 
 
-def _repaired(seed: int, **options: Any) -> Sampler:
+def _repaired(seed: int, **options: Any) -> optuna.samplers.BaseSampler:
     return isorun.repair.optuna(optuna.samplers.TPESampler(seed=seed), **{"begin": 0, "seed": seed, **options})
 
 
-STRATEGIES: Final[Mapping[str, Callable[[int], Sampler]]] = {
+STRATEGIES: Final[Mapping[str, Callable[[int], optuna.samplers.BaseSampler]]] = {
     "TPE": lambda seed: optuna.samplers.TPESampler(seed=seed),
     "random": lambda seed: optuna.samplers.RandomSampler(seed=seed),
     "uniform edits": lambda seed: RepairSampler(optuna.samplers.TPESampler(seed=seed), UniformEdits(0, seed=seed)),
@@ -47,12 +46,6 @@ STRATEGIES: Final[Mapping[str, Callable[[int], Sampler]]] = {
     "repair": lambda seed: _repaired(seed, prior="shipped, without digits"),
 }
 """What goes on with a stuck search. The shipped counts from digits are left out."""
-
-
-class _Sigmoids(optuna.samplers.RandomSampler):
-    def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
-        drawn = super().sample_independent(study, trial, param_name, param_distribution)
-        return "sigmoid" if param_name == "activation" else drawn
 
 
 def _objective(seed: int) -> Callable[[optuna.Trial], float]:
@@ -72,7 +65,7 @@ def _objective(seed: int) -> Callable[[optuna.Trial], float]:
                 optimizer.zero_grad()
                 batch = slice(start, start + 50)
                 loss = torch.nn.functional.cross_entropy(model(data[batch]), right[batch])
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 optimizer.step()
             with torch.no_grad():
                 accuracy = float((model(data[_TRAINED:]).argmax(1) == right[_TRAINED:]).float().mean())
@@ -102,7 +95,8 @@ def _optimizer(trial: optuna.Trial, model: torch.nn.Module) -> torch.optim.Optim
 
 @cache
 def _stuck(seed: int) -> tuple[optuna.trial.FrozenTrial, ...]:
-    study = optuna.create_study(direction="maximize", sampler=_Sigmoids(seed=seed))
+    sampler = optuna.samplers.PartialFixedSampler({"activation": "sigmoid"}, optuna.samplers.RandomSampler(seed=seed))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
     study.optimize(_objective(seed), n_trials=_STUCK)
     return tuple(study.trials)
 

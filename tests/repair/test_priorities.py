@@ -1,6 +1,7 @@
 """Priorities: counts with back-off, own trials, the guard against a wrong prior, and draws that find good trials."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from isorun.repair.priorities import (
     ranked,
     trust_in,
 )
-from isorun.repair.searches import UNKNOWN_SYMPTOMS, Trial
+from isorun.repair.searches import UNKNOWN_SYMPTOMS, Parameter, Trial
 
 TO_RELU = edit(ACTIVATION, "sigmoid", "relu")
 TO_TANH = edit(ACTIVATION, "sigmoid", "tanh")
@@ -280,3 +281,56 @@ def test_an_offered_value_is_expected_to_do_what_it_did_from_wherever():
     assert chance("keep", "selu", "vanishing") > 0.8
     assert chance("sigmoid", "selu", "vanishing") > 0.8
     assert chance("tanh", "selu", "normal") < 0.3
+
+
+def test_a_parameter_with_many_values_is_changed_no_more_often_than_one_with_few():
+    """Six steps of a learning rate against one other activation, and nothing known of either."""
+    two = Parameter("activation", "category", choices=("sigmoid", "relu"))
+    found = search([Trial(0, "finished", 0.5, {"lr": 3e-3, "activation": "sigmoid"})], (LR, two))
+    drawn = [propose(found, None, np.random.default_rng(seed)).action.edits[0].parameter for seed in range(400)]
+    assert 160 < drawn.count("activation") < 240
+
+
+def test_what_is_idle_is_neither_proposed_nor_counted():
+    optimizer = Parameter("optimizer", "category", choices=("adam", "sgd"))
+    momentum = Parameter("momentum", "category", choices=(0.0, 0.5, 0.9))
+    trials = [
+        Trial(0, "finished", 0.5, {"optimizer": "adam", "momentum": 0.0}),
+        Trial(1, "finished", 0.4, {"optimizer": "adam", "momentum": 0.5}),
+        Trial(2, "finished", 0.3, {"optimizer": "sgd", "momentum": 0.0}),
+        Trial(3, "finished", 0.2, {"optimizer": "sgd", "momentum": 0.5}),
+    ]
+    found = search(trials, (optimizer, momentum))
+    seen = [one.edit for one in observations(found) if one.edit.parameter == "momentum"]
+    assert len(seen) == 2  # forth and back under SGD alone
+    for seed in range(20):
+        proposal = propose(found, None, np.random.default_rng(seed))
+        assert proposal.action.parameters["optimizer"] == "sgd"
+
+
+def test_of_trials_that_are_equal_within_noise_any_may_be_changed_and_a_better_one_always_is():
+    scores = (0.5, 0.505, 0.495, 0.5, 0.2)
+    made = [Trial(number, "finished", score, {"lr": 10.0 ** -(number + 1)}) for number, score in enumerate(scores)]
+
+    def origins(trials, **more):
+        found = search(trials, (LR,), **more)
+        return {propose(found, None, np.random.default_rng(seed)).origin for seed in range(60)}
+
+    assert origins(made) == {1}
+    assert origins(made, noise=0.01) == {0, 1, 2, 3}
+    assert origins([*made, Trial(5, "finished", 0.9, {"lr": 3e-3})], noise=0.01) == {5}
+
+
+def test_trainings_that_got_nowhere_say_nothing_about_each_other():
+    rng = np.random.default_rng(0)
+    wrong = world_prior(turned=True)
+    found = random_search(12, rng)
+    nowhere = search([replace(trial, symptoms=VANISHING) for trial in found.trials], OPERATIONS)
+    assert trust_in(wrong, found) < 0.05
+    assert trust_in(wrong, nowhere) == pytest.approx(trust_in(wrong, search(found.trials[:1], OPERATIONS)))
+    assert trust_in(wrong, replace(found, noise=1000.0)) == pytest.approx(trust_in(wrong, nowhere))
+    one, other = Trial(0, "finished", 0.1, {"activation": "sigmoid"}), Trial(1, "finished", 0.2, {"activation": "relu"})
+    for symptoms, improved in ((VANISHING, False), (HEALTHY, True)):
+        pair = search([replace(one, symptoms=VANISHING), replace(other, symptoms=symptoms)], (ACTIVATION,))
+        assert any(seen.improved for seen in observations(pair)) is improved
+    assert {propose(nowhere, None, np.random.default_rng(seed)).origin for seed in range(60)} > {nowhere.best.number}

@@ -95,6 +95,7 @@ _MOST_CHOICES: Final = 64
 _MOST_JUMPS: Final = 200
 
 
+@lru_cache(maxsize=4096)
 def meaning(name: str) -> str:
     """What a parameter of this name is; "" where that is not known. Where it stands (`units_2`) is no part of it."""
     plain = _plain(name)

@@ -145,9 +145,19 @@ def observations(search: Search) -> list[Observation]:
         for one, other in ((over[i], over[j]), (over[j], over[i])):
             made = edit(parameter, one.parameters[parameter.name], other.parameters[parameter.name])
             if one.has_score and made.before != made.after:
-                better = other.has_score and search.gain(other) > search.gain(one) + search.margin
-                found.append(Observation(made, one.symptoms, better))
+                found.append(Observation(made, one.symptoms, _is_better(search, other, one)))
     return found
+
+
+def _is_better(search: Search, trial: Trial, than: Trial) -> bool:
+    """By more than noise. Of two trainings that got nowhere neither is better: where they began is luck."""
+    if not trial.has_score or (_got_nowhere(trial) and _got_nowhere(than)):
+        return False
+    return search.gain(trial) > search.gain(than) + search.margin
+
+
+def _got_nowhere(trial: Trial) -> bool:
+    return trial.symptoms.convergence == "slow"
 
 
 def _neighbours(search: Search, trials: Sequence[Trial]) -> Iterator[tuple[int, int, Parameter]]:
@@ -228,7 +238,8 @@ def trust_in(prior: Prior, search: Search) -> float:
 
     For any two trials a prior says which should be the better one: the odds of every edit between them against the way
     back, multiplied. The likelihood of the order that was seen, against that by a coin, is tempered to n - 1
-    comparisons, for more than those are not independent.
+    comparisons, for more than those are not independent. An order within noise, and that of two trainings that got
+    nowhere, is none.
     """
     trials = search.scored[-_RECENT:]
     if len(trials) < 2:
@@ -238,12 +249,14 @@ def trust_in(prior: Prior, search: Search) -> float:
         odds += _odds(prior, parameter, [trial.parameters.get(parameter.name, _MISSING) for trial in trials])
     gains = np.array([search.gain(trial) for trial in trials])
     later, earlier = np.tril_indices(len(trials), -1)
+    nowhere = np.array([_got_nowhere(trial) for trial in trials])
     order = np.sign(gains[later] - gains[earlier])
-    told = order != 0
+    told = (np.abs(gains[later] - gains[earlier]) > search.margin) & ~(nowhere[later] & nowhere[earlier])
     if not told.any():
         return 1 / (1 + math.exp(-_TRUST_BEFORE))
     agree = (odds[earlier, later] * order)[told]
-    evidence = float(np.mean(math.log(2) - np.logaddexp(0, -agree))) * (len(trials) - 1)
+    comparisons = (len(trials) - 1) * float(np.mean(told))
+    evidence = float(np.mean(math.log(2) - np.logaddexp(0, -agree))) * comparisons
     return float(1 / (1 + math.exp(-min(max(evidence + _TRUST_BEFORE, -50.0), 50.0))))
 
 
@@ -295,7 +308,7 @@ def ranked(search: Search, prior: Prior | None, rng: np.random.Generator) -> lis
     found = []
     for action in single_edits(search, best, (trial.configuration for trial in search.trials), rng):
         one = action.edits[0]
-        chance = _chance(search, action, (trust, with_prior, without))
+        chance = _chance(search, best, action, (trust, with_prior, without))
         level, tries, improved = (prior or NO_PRIOR).told(one, best.symptoms)
         found.append(RankedAction(action, chance, *without.own(one), level, tries, improved))
     return sorted(found, key=lambda one: -one.probability)
@@ -342,25 +355,41 @@ def propose(
 
     taken: configurations besides those of its trials that are under way. guard: whether a prior may be let go.
     """
-    best = search.best
-    if best is None:
+    origin = _origin(search, rng)
+    if origin is None:
         return None
     tried = {*(trial.configuration for trial in search.trials), *taken}
     trust = 0.0 if prior is None else (trust_in(prior, search) if guard else 1.0)
     asked = bool(rng.random() < trust)
     seen = observations(search)
     beliefs = Beliefs(prior if asked else None, seen)
-    chosen = _drawn(search, best, beliefs, tried, rng, with_jumps=asked)
+    chosen = _drawn(search, origin, beliefs, tried, rng, with_jumps=asked)
     if chosen is None:
         return None
     other = beliefs if prior is None else Beliefs(None if asked else prior, seen)
     with_prior, without = (beliefs, other) if asked else (other, beliefs)
-    return Proposal(chosen, best.number, trust, asked, _chance(search, chosen, (trust, with_prior, without)))
+    return Proposal(chosen, origin.number, trust, asked, _chance(search, origin, chosen, (trust, with_prior, without)))
+
+
+def _origin(search: Search, rng: np.random.Generator) -> Trial | None:
+    """The trial to change: that with the best score, where each has its seed noise drawn once more.
+
+    Of many that are equal within noise the best one is so by luck. Where nothing trains, that is all of them, and what
+    one of them lacks is not what another lacks.
+    """
+    best, noise = search.best, search.noise
+    if best is None:
+        return None
+    gains = np.array([search.gain(trial) for trial in search.scored])
+    if _got_nowhere(best):
+        of_those = gains[[_got_nowhere(trial) for trial in search.scored]]
+        noise = max(noise, 1.4826 * float(np.median(np.abs(of_those - np.median(of_those)))))
+    return search.scored[int(np.argmax(gains + rng.normal(0.0, noise, len(gains))))] if noise else best
 
 
 def _drawn(
     search: Search,
-    best: Trial,
+    origin: Trial,
     beliefs: Beliefs,
     tried: Set[Configuration],
     rng: np.random.Generator,
@@ -371,20 +400,20 @@ def _drawn(
 
     So a learning rate, which can take many values, has no more tickets than an activation that has two.
     """
-    every = single_edits(search, best, (), rng, with_idle=True)
-    idle = idle_parameters(search.space, best.parameters)
+    every = single_edits(search, origin, (), rng, with_idle=True)
+    idle = idle_parameters(search.space, origin.parameters)
     singles = [action for action in every if action.edits[0].parameter not in idle]
     untried = [action for action in singles if action.configuration not in tried]
-    candidates = _picked(untried, beliefs, best.symptoms, rng)
-    if with_jumps or len(untried) < len(singles) / 2 or _stuck(search, best):
+    candidates = _picked(untried, beliefs, origin.symptoms, rng)
+    if with_jumps or len(untried) < len(singles) / 2 or _stuck(search):
         factor = rng.beta(*_jump_shape(search))
-        chances = {action.edits[0]: chance for chance, action in _picked(every, beliefs, best.symptoms, rng)}
+        chances = {action.edits[0]: chance for chance, action in _picked(every, beliefs, origin.symptoms, rng)}
         candidates += [
             (factor * (1 - math.prod(1 - chances[one] for one in action.edits)), action)
-            for action in jumps(search, best, tuple(chances), tried, rng)
+            for action in jumps(search, origin, tuple(chances), tried, rng)
         ]
     if not candidates:  # a small space: what each parameter would rather be was tried together, too
-        left = jumps(search, best, [action.edits[0] for action in every], tried, rng)
+        left = jumps(search, origin, [action.edits[0] for action in every], tried, rng)
         candidates = [(rng.random(), action) for action in left]
     return max(candidates, key=lambda one: one[0])[1] if candidates else None
 
@@ -402,13 +431,12 @@ def _picked(
     return [(rng.beta(*beliefs.shape(action.edits[0], symptoms)), action) for _, action in drawn.values()]
 
 
-def _chance(search: Search, action: Action, believed: tuple[float, Beliefs, Beliefs]) -> float:
-    """That an action improves the best trial: by the prior as far as that is trusted, else by this search alone."""
-    best, (trust, with_prior, without) = search.best, believed
-    assert best is not None
+def _chance(search: Search, origin: Trial, action: Action, believed: tuple[float, Beliefs, Beliefs]) -> float:
+    """That an action improves the trial it changes: by the prior as far as that is trusted, else by this search alone."""
+    trust, with_prior, without = believed
     fails = 1.0
     for one in action.edits:
-        mean = trust * with_prior.mean(one, best.symptoms) + (1 - trust) * without.mean(one, best.symptoms)
+        mean = trust * with_prior.mean(one, origin.symptoms) + (1 - trust) * without.mean(one, origin.symptoms)
         fails *= 1 - mean
     helped, harmed = _jump_shape(search)
     chance = (1 - fails) * (helped / (helped + harmed) if len(action.edits) > 1 else 1.0)
@@ -427,13 +455,15 @@ def _kept_promises(search: Search) -> float:
         origin = by_number.get(trial.origin) if trial.origin is not None else None
         if trial.chance is not None and trial.is_over and origin is not None and origin.has_score:
             told += trial.chance
-            came += trial.has_score and search.gain(trial) > search.gain(origin) + search.margin
+            came += _is_better(search, trial, origin)
     return came / told
 
 
-def _stuck(search: Search, best: Trial) -> bool:
-    """Whether single edits of the best trial stopped helping."""
-    return sum(trial.origin == best.number and trial.is_over for trial in search.trials) >= _STUCK_AFTER
+def _stuck(search: Search) -> bool:
+    """Whether single edits stopped helping: so many since the best trial, and none was better."""
+    since = -1 if search.best is None else search.best.number
+    made = (trial for trial in search.trials if trial.origin is not None and trial.number > since)
+    return sum(trial.is_over for trial in made) >= _STUCK_AFTER
 
 
 def _jump_shape(search: Search) -> tuple[float, float]:
@@ -446,6 +476,6 @@ def _jump_shape(search: Search) -> tuple[float, float]:
             continue
         changed = sum(origin.parameters.get(name) != value for name, value in trial.parameters.items())
         if changed > 1:
-            better = trial.has_score and search.gain(trial) > search.gain(origin) + search.margin
+            better = _is_better(search, trial, origin)
             helped, harmed = helped + better, harmed + (not better)
     return helped, harmed
