@@ -32,6 +32,7 @@ NAMES: Final = (
     "training_problems",
     "repair.nasbench201",
     "repair.hpobench",
+    "repair.stuck_digits",
     "repair.calibration",
     "repair.bug_alarms",
     "zoo_training",
