@@ -95,8 +95,9 @@ def _optimizer(trial: optuna.Trial, model: torch.nn.Module) -> torch.optim.Optim
 
 @cache
 def _stuck(seed: int) -> tuple[optuna.trial.FrozenTrial, ...]:
-    sampler = optuna.samplers.PartialFixedSampler({"activation": "sigmoid"}, optuna.samplers.RandomSampler(seed=seed))
-    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=seed))
+    for _ in range(_STUCK):
+        study.enqueue_trial({"activation": "sigmoid"})
     study.optimize(_objective(seed), n_trials=_STUCK)
     return tuple(study.trials)
 
