@@ -58,7 +58,7 @@ def _searches(result: dict[str, Any], where: str) -> Iterator[str]:
     yield "\n".join(f"- {line}" for line in result["verdict"])
     yield "Pairs of searches from the same initial model, best score of all trials, in points:"
     yield _table(
-        ("asked in", "method", "against", "pairs", "won", "difference", "95 % interval", "published", "verdict"),
+        ("asked in", "method", "against", "pairs", "won", "difference", "95 % interval", "p, by Holm", "published", "verdict"),
         [_contrast(one, methods) for one in compared["contrasts"]],
     )
     if compared["second_searches"]:
@@ -77,7 +77,8 @@ def _contrast(one: dict[str, Any], methods: dict[str, str]) -> tuple[str, ...]:
     difference = f"{100 * one['difference']:+.2f}"
     counted = (str(one["pairs"]), str(one["won"]))
     names = (one["asked_in"], methods[one["first"]], methods[one["second"]])
-    return (*names, *counted, difference, interval, published, one["verdict"])
+    p = "–" if one["p_holm"] is None else f"{one['p_holm']:.2g}"
+    return (*names, *counted, difference, interval, p, published, one["verdict"])
 
 
 def _again(one: dict[str, Any], methods: dict[str, str]) -> tuple[str, ...]:

@@ -27,6 +27,14 @@ _LEVEL_WORDS: Final = {
     Level.DETERMINISTIC: "with deterministic kernels",
 }
 
+_MIXED: Final = {
+    "code-differs": "different code",
+    "input-differs": "different input",
+    "packages-differ": "different packages",
+    "machine-differs": "different machines",
+}
+"""Conditions of a group whose runs are not of one kind, so that their spread is not that of identical runs."""
+
 _TITLES: Final = {
     "spread": "How much the results vary",
     "classes": "How much single classes vary",
@@ -48,7 +56,7 @@ def verdict(result: StudyResult) -> tuple[str, ...]:
     first = headline(result)
     if first and len(result.groups) > _MOST_GROUPS:
         return first
-    return (*first, *(group_sentence(group, metric) for group in result.groups))
+    return (*first, *(group_sentence(group, metric, _mixed(result, group)) for group in result.groups))
 
 
 def headline(result: StudyResult) -> tuple[str, ...]:
@@ -60,11 +68,17 @@ def headline(result: StudyResult) -> tuple[str, ...]:
     for group in result.groups:
         if group.selections[0].every.metrics[metric.name].overall.n > 1:
             families.setdefault((group.key.approach, group.key.config, group.key.environment), []).append(group)
-    return tuple(_family_sentence(groups, metric) for groups in families.values() if len(groups) > 1)
+    return tuple(_family_sentence(result, groups, metric) for groups in families.values() if len(groups) > 1)
 
 
-def group_sentence(group: GroupResult, metric: JudgedMetric) -> str:
-    """Mean and spread of one group, what its digests say, and its weak runs."""
+def _mixed(result: StudyResult, group: GroupResult) -> str:
+    """In what the runs of a group are not alike, where they should be; empty where nothing is known of it."""
+    codes = [item.code for item in result.conditions if item.code in _MIXED and group.key.label in item.groups]
+    return " and ".join(_MIXED[code] for code in dict.fromkeys(codes))
+
+
+def group_sentence(group: GroupResult, metric: JudgedMetric, mixed: str = "") -> str:
+    """Mean and spread of one group, what its digests say, and its weak runs. mixed: in what its runs are not alike."""
     judged = group.selections[0]
     overall = judged.every.metrics[metric.name].overall
     if overall.n == 0:
@@ -74,7 +88,7 @@ def group_sentence(group: GroupResult, metric: JudgedMetric) -> str:
         _mean_clause(overall, metric, style),
         *_seed_clauses(judged, metric, style),
         *_weak_clauses(judged, metric, style),
-        *_weights_clauses(group),
+        *([f"the runs are of {mixed}, so this is no spread of identical runs"] if mixed else _weights_clauses(group)),
         *_units_clauses(group),
     ]
     return f"{group.key.label}: {'; '.join(clauses)}."
@@ -151,19 +165,19 @@ def _weights_clauses(group: GroupResult) -> Iterator[str]:
         yield f"every factor that isorun can see is fixed, yet {runs} runs{of_seeds} gave {distinct} different weights"
 
 
-def _family_sentence(groups: Sequence[GroupResult], metric: JudgedMetric) -> str:
+def _family_sentence(result: StudyResult, groups: Sequence[GroupResult], metric: JudgedMetric) -> str:
     style = style_for(metric.scale)
     name = groups[0].key.label.removesuffix(f" at level {groups[0].key.level}")
-    parts = [_reach(group, metric, style) for group in groups]
+    parts = [_reach(group, metric, style, _mixed(result, group)) for group in groups]
     return f"{name}: the largest difference in {metric.name} between two runs is {_joined(parts)}."
 
 
-def _reach(group: GroupResult, metric: JudgedMetric, style: NumberStyle) -> str:
+def _reach(group: GroupResult, metric: JudgedMetric, style: NumberStyle, mixed: str) -> str:
     """The largest difference between two runs; between runs of the same seed where the level fixes one."""
     spreads = group.selections[0].by_seed(metric.name).values()
     largest = max((item.max_difference for item in spreads if item.max_difference is not None), default=None)
     amount = "none" if largest == 0 else style.difference_with_unit(style.difference(largest))
-    return f"{amount} {_LEVEL_WORDS[group.key.level]}"
+    return f"{amount} {_LEVEL_WORDS[group.key.level]}{f' (runs of {mixed})' if mixed else ''}"
 
 
 def _joined(parts: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from isorun.analysis.studies.study_result import analyse_study
+from isorun.report.study_view import headline, verdict
 from isorun.study.cells import Level
 from isorun.study.design import Metric
 from isorun.study.records import Note, RunState, Seeded, Series
@@ -118,6 +119,16 @@ def test_standard_inputs_that_differ_are_told(study, records):
 def test_versions_of_the_code_that_differ_are_told(study, records):
     warning = warnings_of(study, changed(records, Level.DEFAULT, code={"script": "other"}))["code-differs"]
     assert "2 versions of the code (script differ)" in warning.message
+
+
+def test_the_verdict_does_not_call_runs_of_different_code_identical(study, records):
+    mixed = changed(records, Level.FIXED_SEED, code={"script": "other"}, digests={"final_weights": "cc"})
+    result = analyse_study(study, mixed)
+    (told,) = [line for line in verdict(result) if "at level fixed-seed" in line]
+    assert "the runs are of different code, so this is no spread of identical runs" in told
+    assert "seed fixed, yet" not in told
+    assert any("with the seed fixed (runs of different code)" in line for line in headline(result))
+    assert not any("different code" in line for line in verdict(analyse_study(study, records)))
 
 
 def test_files_that_runs_were_given_and_that_differ_are_told(study, records):

@@ -267,7 +267,7 @@ def test_contrasts_are_means_of_pairs_and_searches_without_a_partner_do_not_coun
 
 
 @pytest.mark.parametrize(("sign", "verdict"), [(1, "first better"), (-1, "second better")])
-def test_a_contrast_says_which_is_better_only_where_the_interval_leaves_out_zero(sign, verdict):
+def test_a_contrast_says_which_is_better(sign, verdict):
     middle = {seed: 0.5 + sign * (0.1 + 0.001 * seed) for seed in range(1, 7)}
     by_seed = {seed: {"tpe": [0.5] * 4, "repair": [best] * 4} for seed, best in middle.items()}
     _, _, searches = searches_of(by_seed)
@@ -306,6 +306,34 @@ def test_table_two_has_our_rows_their_means_and_the_published_means():
     assert ours[0][4:8] == ("—", "—", "—", "20.0 s")
     assert ours[-1][4:8] == ("—", "—", "—", "—")  # as in the paper: only where all searches reach it
     assert len(published.rows) == 18
+
+
+def test_a_mean_is_over_the_rows_in_which_every_method_is_complete():
+    by_seed = {
+        1: {**RISING, "repair": [0.1, 0.6, 0.5, 0.7]},
+        2: {**RISING, "edits": [0.1, 0.9, 0.9, 0.9], "repair": [0.2, 0.3]},
+    }
+    _, _, searches = searches_of(by_seed)
+    scores, times, _ = overall_tables(problem_rows(searches), 4)
+    for table in (scores, times):
+        assert [row for row in table.rows if row[0] == OURS][-1][3] == "mean of 1"
+    assert [row for row in scores.rows if row[0] == OURS][-1][4:9] == ("10.00", "30.00", "40.00", "30.00", "70.00")
+
+
+def test_a_verdict_allows_for_all_questions_that_are_asked():
+    scores = {"edits": 0.5, "tpe": 0.5, "random": 0.5, "edits-expanded": 0.5, "tpe-expanded": 0.5}
+    gains = (0.01, 0.02, 0.03, 0.04, 0.0, 0.03)  # t = 3.6, p = 0.016: five times that is no longer below 0.05
+    by_seed = {
+        seed: {**{name: [score] * 4 for name, score in scores.items()}, "repair": [0.5 + gain] * 4}
+        for seed, gain in enumerate(gains, 1)
+    }
+    _, _, searches = searches_of(by_seed)
+    found = {one.second: one for one in contrasts(searches) if one.first == "repair"}
+    assert found["tpe"].interval[0] > 0
+    assert found["tpe"].p == pytest.approx(5 * 0.0156, abs=0.003)
+    assert {one.verdict for one in found.values()} == {"cannot be told"}
+    _, _, alone = searches_of({seed: {key: made[key] for key in ("tpe", "repair")} for seed, made in by_seed.items()})
+    assert next(iter(contrasts(alone))).verdict == "first better"
 
 
 def test_table_four_sets_each_engine_beside_itself_on_the_expanded_space():

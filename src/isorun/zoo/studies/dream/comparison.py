@@ -8,10 +8,11 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from isorun.analysis.pairwise import paired_t
+from isorun.analysis.samples import adjusted
 from isorun.report import UNKNOWN, Column, Table, count, fixed, significant
 from isorun.zoo.studies.dream.design import COMPARED, METHODS
 from isorun.zoo.studies.dream.measured import MeasuredSearch
@@ -39,6 +40,7 @@ def _published_expansion(strategy: str) -> float:
     return statistics.fmean(row.expanded - row.original for row in TABLE_4 if row.strategy == strategy)
 
 
+_ERROR: Final = 0.05
 _QUESTIONS: Final[tuple[tuple[str, str, str, Callable[[], float] | None], ...]] = (
     ("Table 2", "repair", "edits", lambda: _published_gain("AKG")),
     ("Table 2", "repair", "tpe", lambda: _published_gain("AKB")),
@@ -65,7 +67,8 @@ _QUESTIONS: Final[tuple[tuple[str, str, str, Callable[[], float] | None], ...]] 
 class Contrast:
     """Two methods over the searches that both made. difference, interval: of the best score, the first less the second.
 
-    won: in how many pairs the first was better. published: points, where the paper has the number.
+    p: that pairs without a difference would differ as much, by Holm's correction for all questions that are asked.
+    published: points, where the paper has the number.
     """
 
     asked_in: str
@@ -73,6 +76,7 @@ class Contrast:
     second: str
     differences: tuple[float, ...]
     interval: tuple[float, float] | None
+    p: float | None
     published: float | None
 
     @property
@@ -87,11 +91,12 @@ class Contrast:
 
     @property
     def verdict(self) -> str:
-        """Which one is better, where the interval leaves out zero."""
-        if self.interval is None:
+        """Which one is better, where that can be told of all questions together with an error rate of 5 %."""
+        if self.p is None:
             return "one pair" if len(self.differences) == 1 else "no spread"
-        low, high = self.interval
-        return "first better" if low > 0 else ("second better" if high < 0 else "cannot be told")
+        if self.p >= _ERROR:
+            return "cannot be told"
+        return "first better" if self.difference > 0 else "second better"
 
     def to_json(self) -> dict[str, Any]:
         """Scores as fractions; the published difference in points."""
@@ -104,6 +109,7 @@ class Contrast:
             "differences": list(self.differences),
             "difference": self.difference,
             "ci95": None if self.interval is None else list(self.interval),
+            "p_holm": self.p,
             "published_points": self.published,
             "verdict": self.verdict,
         }
@@ -117,10 +123,17 @@ def contrasts(searches: Iterable[MeasuredSearch]) -> tuple[Contrast, ...]:
         problems = [problem for name, problem in best if name == first and (second, problem) in best]
         differences = tuple(best[first, problem] - best[second, problem] for problem in problems)
         if differences:
-            interval = paired_t(differences).ci95
+            tested = paired_t(differences)
             stated = published() if published else None
-            found.append(Contrast(asked_in, first, second, differences, interval, stated))
-    return tuple(found)
+            found.append(Contrast(asked_in, first, second, differences, tested.ci95, tested.p, stated))
+    return _corrected(found)
+
+
+def _corrected(found: Sequence[Contrast]) -> tuple[Contrast, ...]:
+    """So many questions are asked of the same searches that some would be answered by chance alone."""
+    tested = [one.p for one in found if one.p is not None]
+    holm = iter(adjusted(tested).tolist() if tested else ())
+    return tuple(one if one.p is None else replace(one, p=next(holm)) for one in found)
 
 
 def contrasts_table(found: Sequence[Contrast]) -> Table:
@@ -133,6 +146,7 @@ def contrasts_table(found: Sequence[Contrast]) -> Table:
         Column("won"),
         Column("difference", "points"),
         Column("95 % interval", "points"),
+        Column("p, by Holm"),
         Column("published", "points"),
         Column("verdict", key=True),
     )
@@ -145,6 +159,7 @@ def contrasts_table(found: Sequence[Contrast]) -> Table:
             str(one.won),
             _points(one.difference),
             _interval(one.interval),
+            UNKNOWN if one.p is None else significant(one.p, 2),
             UNKNOWN if one.published is None else f"{one.published:+.2f}",
             one.verdict,
         )
@@ -152,6 +167,7 @@ def contrasts_table(found: Sequence[Contrast]) -> Table:
     )
     notes = (
         "Both methods of a pair start from the same model, with the same seed; intervals by Student's test of pairs.",
+        "An interval speaks of its own question; p and the verdict allow for all of them (at most 5 % err in any).",
         "Published differences are between single searches on other data with pretrained networks: kind, not size.",
         "Counts from the data set that is searched are left out of the prior.",
     )
@@ -192,7 +208,8 @@ def _told(one: Contrast) -> str:
     )
     reach = f" ({_interval(one.interval)})" if one.interval else ""
     published = f", published {one.published:+.1f}" if one.published is not None else ""
-    return f"{names} {_points(one.difference)} points{reach} in {count(len(one.differences), 'pair')}{published}"
+    told = f", {one.verdict}" if one.verdict in ("first better", "second better") else ""
+    return f"{names} {_points(one.difference)} points{reach} in {count(len(one.differences), 'pair')}{told}{published}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,19 +248,20 @@ def _with_means(
     written: Callable[[_Values], tuple[str, ...]],
     of_means: slice = slice(None),
 ) -> Iterator[tuple[str, ...]]:
-    """Our rows, and below those of a data set their means. of_means: which numbers have one even if some are missing.
+    """Our rows, and below those of a data set their means. of_means: the numbers that every complete search has.
 
-    As in the paper, a mean time to the target is told only where all searches reached it.
+    A mean is over the rows in which all methods are complete, or methods would be compared over other searches. As in
+    the paper, a mean time to the target is told only where all of these searches reached it.
     """
     for data in dict.fromkeys(row.data for row in rows):
         own = [row for row in rows if row.data == data]
         found = [numbers(row) for row in own]
         for row, values in zip(own, found, strict=True):
             yield (OURS, row.data, row.family, str(row.seed), *written(values))
-        columns = list(zip(*found, strict=True))
-        lenient = set(range(len(columns))[of_means])
-        means = tuple(_mean(column) if at in lenient else _all_or_none(column) for at, column in enumerate(columns))
-        yield (OURS, data, "", "mean", *written(means))
+        whole = [values for values in found if None not in values[of_means]]
+        if whole:
+            title = "mean" if len(whole) == len(found) else f"mean of {len(whole)}"
+            yield (OURS, data, "", title, *written(tuple(map(_all_or_none, zip(*whole, strict=True)))))
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
