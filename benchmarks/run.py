@@ -34,6 +34,8 @@ NAMES: Final = (
     "repair.hpobench",
     "repair.calibration",
     "repair.bug_alarms",
+    "repair.real_searches",
+    "repair.search_cost",
     "zoo_training",
     "zoo_pairs_and_episodes",
 )
