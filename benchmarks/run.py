@@ -35,6 +35,8 @@ NAMES: Final = (
     "repair.stuck_digits",
     "repair.calibration",
     "repair.bug_alarms",
+    "repair.real_searches",
+    "repair.search_cost",
     "zoo_training",
     "zoo_pairs_and_episodes",
 )

@@ -1,0 +1,320 @@
+"""Real searches with a fault, taken over at trial 10: Optuna's TPE and KerasTuner's Bayesian search on small networks.
+
+A search of ten trials is the same for all who go on with it: the engine alone, uniform edits, repairing with a shuffled
+prior, repairing. None of them has a way out in its own space. The controls that begin afresh have what isorun offers in
+their space from the first trial on; they are compared after as many trials as there are after the take-over, and after
+all 25. The prior knows nothing of the data set that is searched on. Every trial is watched as users watch theirs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import statistics
+import tempfile
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+os.environ.setdefault("KERAS_BACKEND", "torch")
+
+import numpy as np
+import optuna
+import torch
+
+import isorun
+import isorun.repair
+from isorun.repair.engines.optuna import RepairSampler
+from isorun.repair.policy import RepairPolicy
+from isorun.repair.priors import prior_of
+from repair.faulty_networks import (
+    BATCH,
+    DATA,
+    EPOCHS,
+    FAULTS,
+    TARGETS,
+    Fault,
+    build,
+    built_by_keras,
+    material,
+    single_changes,
+    train,
+)
+from repair.searching import UniformEdits, interval
+
+__all__ = ["Found", "measure", "rows_of", "searches"]
+
+TRIALS: Final = 25
+TAKEN_OVER: Final = 10
+_NEVER: Final = 1_000_000
+_SEEDS: Final = {"optuna": range(8), "keras-tuner": range(3)}
+_GOING_ON: Final = ("engine alone", "uniform edits", "shuffled prior", "repair")
+_AFRESH: Final = ("engine afresh, expanded space", "random afresh, expanded space")
+_LEAST: Final = 0.8
+
+
+@dataclass(frozen=True)
+class Case:
+    """A search: by an engine, on a data set, with a fault, with a seed."""
+
+    engine: str
+    data: str
+    fault: str
+    seed: int
+
+    @property
+    def what_is_wrong(self) -> Fault:
+        return next(one for one in FAULTS if one.name == self.fault)
+
+    @property
+    def target(self) -> float:
+        return TARGETS[self.data]
+
+    def policy(self, arm: str) -> RepairPolicy:
+        """What goes on with the search; the engine alone is a policy that never begins."""
+        prior = f"shipped, without {self.data}" + (f", shuffled {self.seed}" if arm == "shuffled prior" else "")
+        kind = UniformEdits if arm == "uniform edits" else RepairPolicy
+        begin = _NEVER if arm == "engine alone" else TAKEN_OVER
+        return kind(begin, prior=prior_of(prior), seed=self.seed)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came of a case. reached: by arm, in which of its trials (from 1 on) the target was reached, if in any."""
+
+    case: Case
+    reached: Mapping[str, int | None]
+
+    def within(self, arm: str, trials: int) -> bool:
+        """Whether an arm reached the target in so many trials."""
+        at = self.reached[arm]
+        return at is not None and at <= trials
+
+
+def measure() -> list[dict[str, Any]]:
+    cases = [
+        Case(engine, data, fault.name, seed)
+        for engine, seeds in _SEEDS.items()
+        for seed in seeds
+        for data in DATA
+        for fault in FAULTS
+    ]
+    return [*rows_of(list(searches(cases))), *_alone_and_together()]
+
+
+def searches(cases: Sequence[Case]) -> Iterable[Found]:
+    """Every case, as many at a time as there are processors."""
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
+        yield from pool.map(search, cases)
+
+
+def search(case: Case) -> Found:
+    """All arms of a case."""
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    return Found(case, (_by_optuna if case.engine == "optuna" else _by_keras_tuner)(case))
+
+
+def _by_optuna(case: Case) -> dict[str, int | None]:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    begun = optuna.create_study(direction="maximize", sampler=_sampler(case, "engine alone", case.seed))
+    begun.optimize(lambda trial: objective(trial, case), n_trials=TAKEN_OVER, catch=(Exception,))
+    found: dict[str, int | None] = {}
+    for arm in _GOING_ON:
+        study = optuna.create_study(direction="maximize", sampler=_sampler(case, arm, 1000 + case.seed))
+        study.add_trials(begun.trials)
+        found[arm] = _first(study, case, TRIALS - TAKEN_OVER)
+    for arm, kind in zip(_AFRESH, (optuna.samplers.TPESampler, optuna.samplers.RandomSampler), strict=True):
+        study = optuna.create_study(direction="maximize", sampler=kind(seed=case.seed))
+        found[arm] = _first(study, case, TRIALS)
+    return found
+
+
+def _sampler(case: Case, arm: str, seed: int) -> optuna.samplers.BaseSampler:
+    return RepairSampler(optuna.samplers.TPESampler(seed=seed), case.policy(arm))
+
+
+def _first(study: optuna.Study, case: Case, trials: int) -> int | None:
+    """In which of the trials to come the target is reached; the search ends there."""
+    before = len(study.trials)
+
+    def end(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        if (trial.value or 0.0) >= case.target:
+            study.stop()
+
+    study.optimize(lambda trial: objective(trial, case), n_trials=trials, catch=(Exception,), callbacks=[end])
+    last = study.trials[-1]
+    return last.number - before + 1 if (last.value or 0.0) >= case.target else None
+
+
+def objective(trial: optuna.Trial, case: Case, epochs: int = EPOCHS) -> float:
+    """A training as a user of Optuna writes it, with isorun's three lines."""
+    torch.manual_seed(1000 * case.seed + trial.number)
+    fault = case.what_is_wrong
+    stuff = material(case.data, is_raw=fault.is_raw)
+    layers = trial.suggest_int("layers", *fault.layers)
+    units = trial.suggest_int("units", 16, 64, log=True)
+    model = build(fault, stuff[0].shape[1], units, layers, trial.suggest_float("dropout", 0.0, 0.3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=fault.rate, momentum=fault.momentum, weight_decay=fault.decay)
+    isorun.repair.expand(trial, model, optimizer, epochs=epochs)
+    with isorun.watch(model) as watcher:
+        scores = list(train(model, optimizer, stuff, epochs))
+    isorun.repair.note(trial, watcher, val_accuracy=scores)
+    return max(scores)
+
+
+def _by_keras_tuner(case: Case) -> dict[str, int | None]:
+    with tempfile.TemporaryDirectory() as folder:
+        begun = Path(folder) / "begun"
+        _tuned(case, begun, "engine alone", TAKEN_OVER, ends=False)
+        found: dict[str, int | None] = {}
+        for arm in (*_GOING_ON, *_AFRESH):
+            where = Path(folder) / arm
+            if arm in _GOING_ON:
+                shutil.copytree(begun, where)
+            found[arm] = _tuned(case, where, arm, TRIALS)
+    return found
+
+
+def _tuned(case: Case, folder: Path, arm: str, trials: int, *, ends: bool = True) -> int | None:
+    """Run a tuner on a folder, new or not; in which of its trials it reached the target. It ends there."""
+    import keras
+    import keras_tuner
+
+    from isorun.repair.engines.keras_tuner import attach
+
+    fault, count = case.what_is_wrong, itertools.count()
+    x, y, held_x, held_y = material(case.data, is_raw=fault.is_raw)
+
+    def built(hp: Any) -> Any:
+        keras.utils.set_random_seed(1000 * case.seed + next(count))
+        layers = hp.Int("layers", *fault.layers)
+        units = hp.Int("units", 16, 64, sampling="log")
+        return built_by_keras(fault, x.shape[1], units, layers, hp.Float("dropout", 0.0, 0.3))
+
+    class Ending(keras_tuner.RandomSearch if arm.startswith("random") else keras_tuner.BayesianOptimization):  # type: ignore[misc]
+        def on_trial_end(self, trial: Any) -> None:
+            super().on_trial_end(trial)
+            if ends and (trial.score or 0.0) >= case.target:
+                self.oracle.max_trials = len(self.oracle.trials)
+
+    kept = {"directory": str(folder), "project_name": "search", "max_consecutive_failed_trials": 100}
+    model = isorun.repair.expansion.hypermodel(built) if arm in _AFRESH else built
+    tuner = Ending(model, "val_accuracy", max_trials=trials, seed=case.seed, **kept)
+    before = len(tuner.oracle.trials)
+    if arm not in _AFRESH:
+        attach(tuner, case.policy(arm))
+    tuner.search(x, y, epochs=EPOCHS, batch_size=BATCH, validation_data=(held_x, held_y), verbose=0)
+    scores = [tuner.oracle.trials[name].score or 0.0 for name in tuner.oracle.start_order[before:]]
+    return next((place for place, score in enumerate(scores, start=1) if score >= case.target), None)
+
+
+def rows_of(found: Sequence[Found]) -> list[dict[str, Any]]:
+    """What is told of all searches of an engine, and of each fault."""
+    rows = []
+    for engine in dict.fromkeys(one.case.engine for one in found):
+        here = [one for one in found if one.case.engine == engine]
+        stuck = [one for group in _by_fault(here).values() if _share(group, "engine alone") <= 0.5 for one in group]
+        rows += _summary(engine, stuck, len(here))
+        rows += [_fault_row(engine, *named) for named in _by_fault(here).items()]
+    return rows
+
+
+def _by_fault(found: Sequence[Found]) -> dict[tuple[str, str], list[Found]]:
+    groups: dict[tuple[str, str], list[Found]] = {}
+    for one in found:
+        groups.setdefault((one.case.data, one.case.fault), []).append(one)
+    return groups
+
+
+def _summary(engine: str, stuck: Sequence[Found], searched: int) -> list[dict[str, Any]]:
+    """Over all searches with faults that the engine alone finds a way out of in at most half."""
+    rows = []
+    for kind, group in (("one change helps", False), ("only two or three changes together", True)):
+        here = [one for one in stuck if one.case.what_is_wrong.together is group]
+        for arm in (*_GOING_ON, *_AFRESH):
+            is_repair = arm == "repair"
+            name = f"{engine}, {kind}: {arm} reaches the target"
+            detail = f"{_told(here, arm)}; of {searched} searches those with faults that the engine alone is stuck with"
+            share = _share(here, arm)
+            is_met = not is_repair or share >= _LEAST
+            rows.append(_row(name, (100 * share, "%"), 100 * _LEAST if is_repair else "", detail, is_met=is_met))
+        rows.append(_against_afresh(f"{engine}, {kind}: repair over the engine afresh on the expanded space", here))
+    return rows
+
+
+def _against_afresh(name: str, found: Sequence[Found]) -> dict[str, Any]:
+    after, afresh = TRIALS - TAKEN_OVER, _AFRESH[0]
+    pairs = [(one.within("repair", after), one.within(afresh, after)) for one in found]
+    mean, low, high = interval(np.array([100.0 * (ours - theirs) for ours, theirs in pairs]))
+    trials = [_capped(one, "repair", after) - _capped(one, afresh, after) for one in found]
+    sooner = interval(np.array(trials, dtype=float))
+    detail = f"{after} trials each, paired: 95 % interval {low:+.0f} to {high:+.0f}; trials that repair needs more "
+    detail += f"(those that do not reach it as {after + 1}): {sooner[0]:+.1f} ({sooner[1]:+.1f} to {sooner[2]:+.1f})"
+    return _row(name, (mean, "points"), "≥ 0", detail, is_met=mean >= 0)
+
+
+def _capped(one: Found, arm: str, trials: int) -> int:
+    at = one.reached[arm]
+    return trials + 1 if at is None or at > trials else at
+
+
+def _fault_row(engine: str, named: tuple[str, str], found: Sequence[Found]) -> dict[str, Any]:
+    detail = "; ".join(f"{arm} {_told(found, arm)}" for arm in (*_GOING_ON, *_AFRESH))
+    return _row(f"{engine}, {named[0]}, {named[1]}: repair", (100 * _share(found, "repair"), "%"), "", detail)
+
+
+def _share(found: Sequence[Found], arm: str) -> float:
+    return statistics.fmean(one.within(arm, TRIALS - TAKEN_OVER) for one in found) if found else 0.0
+
+
+def _told(found: Sequence[Found], arm: str) -> str:
+    """How many reach the target, with Wilson's interval, and the median trial."""
+    after = TRIALS - TAKEN_OVER
+    reached = [one for one in found if one.within(arm, after)]
+    low, high = _wilson(len(reached), len(found))
+    median = statistics.median(_capped(one, arm, after) for one in found) if found else after + 1
+    told = f"{len(reached)} of {len(found)} in {after} trials ({100 * low:.0f} to {100 * high:.0f} %)"
+    told += f", median trial {median:g}" if median <= after else ", median not reached"
+    if arm in _AFRESH:
+        told += f", in {TRIALS} trials {sum(one.within(arm, TRIALS) for one in found)}"
+    return told
+
+
+def _wilson(hits: int, tries: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share."""
+    if not tries:
+        return 0.0, 1.0
+    z, share = 1.959964, hits / tries
+    middle = (share + z * z / (2 * tries)) / (1 + z * z / tries)
+    half = z * np.sqrt(share * (1 - share) / tries + z * z / (4 * tries * tries)) / (1 + z * z / tries)
+    return max(float(middle - half), 0.0), min(float(middle + half), 1.0)
+
+
+def _alone_and_together() -> list[dict[str, Any]]:
+    """That no single change that is offered helps where several must be made at once."""
+    rows = []
+    for data, fault in itertools.product(DATA, (one for one in FAULTS if one.together)):
+        scores = single_changes(fault, data)
+        helping = sum(score >= TARGETS[data] for score in scores.values())
+        detail = f"of {len(scores)} offered; the best of them scores {max(scores.values()):.2f}"
+        name = f"{data}, {fault.name}: single changes that reach the target"
+        rows.append(_row(name, (helping, ""), 0, detail, is_met=helping == 0))
+    return rows
+
+
+def _row(name: str, found: tuple[float, str], target: Any, detail: str, *, is_met: bool = True) -> dict[str, Any]:
+    measured, unit = found
+    return {
+        "name": name,
+        "measured": round(measured, 3),
+        "unit": unit,
+        "target": target,
+        "ok": is_met,
+        "detail": detail,
+    }
