@@ -1,14 +1,17 @@
 """Searches through the one loop: trials are ordinary runs, and a search goes on from the store alone."""
 
 import math
+import signal
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
 import isorun
 from isorun import workflow
 from isorun.errors import IsorunError, StoreError
+from isorun.execution import RunEnded, lost_record
 from isorun.repair.agenda import KeptSearch, read_searches, searched, standings_of, told_of, with_trials
 from isorun.scheduling import Observer
 from isorun.store import SEARCHES
@@ -233,6 +236,51 @@ def test_what_was_interrupted_goes_on_from_the_store(tmp_path, after):
     with workflow.open_store(str(tmp_path / "store")) as store:
         (search,) = read_searches(study, store)
     assert [trial.state for trial in search.trials] == ["finished"] * 8
+
+
+class Preempting(InstantExecutor):
+    """Takes a trial's first attempts out of its queue. asks_to_stop: and somebody presses Ctrl-C then."""
+
+    def __init__(self, attempts, *, asks_to_stop=False):
+        super().__init__(Trainings())
+        self._attempts = attempts
+        self._asks_to_stop = asks_to_stop
+
+    def submit(self, job, tell):
+        if job.cell.config == "trial-1" and job.attempt <= self._attempts:
+            if self._asks_to_stop:
+                signal.raise_signal(signal.SIGINT)
+            tell(RunEnded(job.run_id, lost_record(job, "preempted", state=RunState.INTERRUPTED)))
+        else:
+            super().submit(job, tell)
+
+
+def interrupted(study, store, *arguments, **options):
+    with closing(Preempting(*arguments, **options)) as executor:
+        outcome = isorun.run(study, store=store, executor=executor)
+    return outcome.count(RunState.FINISHED), outcome.count(RunState.INTERRUPTED), outcome.stopped
+
+
+@pytest.mark.parametrize("at_once", [0, 1, 2])
+def test_a_trial_that_is_interrupted_alone_is_begun_anew(at_once):
+    store, study = MemoryStore(), search_study(6, at_once=at_once)
+    assert interrupted(study, store, 1) == (6, 1, "")
+    assert isorun.status(study, store=store).finished == 6
+
+
+@pytest.mark.parametrize("at_once", [0, 1])
+def test_what_is_interrupted_again_and_again_is_left_and_the_search_goes_on(at_once):
+    store, study = MemoryStore(), search_study(6, at_once=at_once)
+    assert interrupted(study, store, 100) == (5, 3, "")
+    (search,) = read_searches(study, store)
+    assert [trial.state for trial in search.trials] == ["finished", "running", *["finished"] * 4]
+    assert interrupted(study, store, 0) == (1, 0, "")
+
+
+def test_who_asks_to_stop_is_not_kept_by_a_trial_that_would_be_begun_anew():
+    store, study = MemoryStore(), search_study(6, at_once=1)
+    finished, _, stopped = interrupted(study, store, 1, asks_to_stop=True)
+    assert (finished, stopped) == (1, "interrupted")
 
 
 def test_several_searches_go_side_by_side():

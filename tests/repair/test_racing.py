@@ -31,7 +31,17 @@ def test_a_clear_lead_wins_a_deficit_loses_and_what_is_between_stays_open():
     assert rule.judge([0.5, 0.51], [0.52, 0.53]) == "not better"
     assert rule.judge([0.53, 0.5], [0.5, 0.52]) == "open"
     assert rule.judge([0.9], [0.1]) == "open"
-    assert rule.judge([0.9, 0.9], [0.1, 0.1]) == "better"
+
+
+def test_scores_that_agree_after_rounding_are_not_without_spread():
+    """Two equals of which each has the same number of right answers twice: no more than luck."""
+    rule = RaceRule(10)
+    assert rule.judge([0.905, 0.905], [0.9, 0.9]) == "open"
+    assert rule.judge([0.9, 0.9], [0.1, 0.1]) == "open"
+    assert rule.judge([0.9] * 10, [0.1] * 10) == "better"
+    assert RaceRule(2, candidates=25).judge([0.905, 0.905], [0.9, 0.9]) == "ahead"
+    dust = 0.1 + 0.2
+    assert rule.judge([dust, dust], [0.3, 0.3]) == "not better"
 
 
 def test_what_is_not_decided_in_the_repeats_allowed_is_not_called_better():
@@ -48,7 +58,7 @@ def test_the_best_holds_its_place_until_a_race_is_won():
     assert open_race.wanted == ((1, 1), (0, 1))
     pending = standing_of([runs(0, 0.5, None, pending={1}), runs(1, 0.6)], rule)
     assert pending.wanted == ((1, 1), (0, 1))
-    won = standing_of([runs(0, 0.5, 0.5), runs(1, 0.6, 0.6)], rule)
+    won = standing_of([runs(0, 0.5, 0.5, 0.501, 0.5), runs(1, 0.6, 0.601, 0.6, 0.6)], rule)
     assert (won.best, won.wanted) == (1, ())
     lost = standing_of([runs(0, 0.5, 0.5), runs(1, 0.6, 0.3)], rule)
     assert (lost.best, lost.races) == (0, ((1, 0, "not better"),))
@@ -114,21 +124,26 @@ def test_a_candidate_that_breaks_loses_and_a_wrong_word_is_said():
             race(lambda *_: 0.5, "new", "old", **wrong)
 
 
-def searched(rng, trials, repeats, *, better=None, lead=0.0, spread=0.0):
-    """One simulated search, raced as the agenda does.
+def searched(rng, trials, repeats, *, better=None, lead=0.0, spread=0.0, step=0.0):
+    """One simulated search, raced as the agenda does. step: of the scale that scores are rounded to; 0: they are not.
 
     Whether one was called better that is not, whether the better one was called so, and led, and extra trainings.
     """
     means, sds = np.zeros(trials), np.exp(rng.normal(0.0, spread, trials))
     if better is not None:
         means[better] = lead
-    rule, best, wrong, extra = RaceRule(repeats, candidates=trials), runs(0, rng.normal(0.0, sds[0])), False, 0
+
+    def score(number):
+        exact = rng.normal(means[number], sds[number])
+        return round(exact / step) * step if step else exact
+
+    rule, best, wrong, extra = RaceRule(repeats, candidates=trials), runs(0, score(0)), False, 0
     found = False
     for number in range(1, trials):
-        pair = {best.number: best, number: runs(number, rng.normal(means[number], sds[number]))}
+        pair = {best.number: best, number: runs(number, score(number))}
         while wanted := (standing := standing_of(list(pair.values()), rule)).wanted:
             for trial, repeat in wanted:
-                pair[trial].scores[repeat] = rng.normal(means[trial], sds[trial])
+                pair[trial].scores[repeat] = score(trial)
                 pair[trial].ended[repeat] = True
                 extra += 1
         called = any(verdict == "better" for _, _, verdict in standing.races)
@@ -147,6 +162,13 @@ def simulated(searches, seed, *arguments, **options):
 @pytest.mark.parametrize(("repeats", "spread"), [(5, 0.0), (10, 0.0), (10, 0.5)])
 def test_equals_are_called_better_at_most_at_the_stated_rate(repeats, spread):
     wrong, *_ = simulated(400, 7, 25, repeats, spread=spread)
+    assert wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("repeats", "step"), [(5, 3.0), (5, 1.25), (5, 0.5), (10, 1.25)])
+def test_equals_whose_scores_are_counted_are_called_better_at_most_at_the_stated_rate(repeats, step):
+    wrong, *_ = simulated(400, 9, 25, repeats, step=step)
     assert wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 400)
 
 

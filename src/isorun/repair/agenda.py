@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -70,6 +71,8 @@ __all__ = [
 
 _PATIENCE: Final = 60.0
 _LOOK_AGAIN: Final = 0.01
+_MOST_TRIES: Final = 3
+"""How often a training is begun by one isorun that others keep interrupting, such as the queue of a cluster."""
 _DRAWS: Final = 100
 """How often a draw is made anew that was tried before."""
 
@@ -176,6 +179,7 @@ class _Known:
         self.proposed: list[Proposed] = []
         self._by_cell: dict[str, Proposed] = {}
         self._told: dict[tuple[int, int], _Told] = {}
+        self._interruptions: Counter[tuple[int, int]] = Counter()
 
     def add(self, proposed: Iterable[Proposed]) -> list[Cell]:
         """Proposals that were not known; the cells of all of them."""
@@ -197,9 +201,17 @@ class _Known:
         if record.state is not RunState.INTERRUPTED:
             self._told[one.number, one.repeat] = _told_by(record, self.study, self.design)
 
-    def is_over(self, one: Proposed) -> bool:
-        """Whether nothing more is to come of a training."""
-        return (one.number, one.repeat) in self._told
+    def tries_again(self, record: RunRecord) -> bool:
+        """Whether a training ended as interrupted and is to be begun anew here: not for ever."""
+        one = self._by_cell[record.cell.id]
+        if record.state is RunState.INTERRUPTED:
+            self._interruptions[one.number, one.repeat] += 1
+        return record.state is RunState.INTERRUPTED and self._is_awaited(one)
+
+    def _is_awaited(self, one: Proposed) -> bool:
+        """Whether it has not ended. What is interrupted again and again is left to whoever goes on with the search."""
+        key = one.number, one.repeat
+        return key not in self._told and self._interruptions[key] < _MOST_TRIES
 
     @property
     def trials(self) -> list[Proposed]:
@@ -209,7 +221,7 @@ class _Known:
     @property
     def under_way(self) -> int:
         """How many trainings have not ended."""
-        return sum(not self.is_over(one) for one in self.proposed)
+        return sum(map(self._is_awaited, self.proposed))
 
     def search(self) -> Search:
         """The search as it stands. A trial that was repeated has the mean of its scores."""
@@ -272,10 +284,11 @@ class SearchAgenda(AbstractAgenda):
         self._store = store
         self._searches = [_Proposing(study, design, store) for design in study.searches.values()]
         self._is_read = False
+        self._again: list[Cell] = []
 
     def propose(self, room: Callable[[], int]) -> Sequence[Cell]:
         """What was proposed and has not ended, also by others; then as many new trainings as there is room for."""
-        cells = [] if self._is_read else self._read()
+        cells, self._again = self._again + ([] if self._is_read else self._read()), []
         if not any(one.wants_more for one in self._searches):
             return cells
         with blaming("store", self._store):
@@ -297,10 +310,14 @@ class SearchAgenda(AbstractAgenda):
         return min(wanting, key=lambda one: (one.known.under_way, len(one.known.proposed)), default=None)
 
     def hear(self, record: RunRecord, *, final: bool) -> None:
-        """What became of a trial, whoever made it. A failure that is tried again is none yet."""
+        """What became of a trial, whoever made it. A failure that is tried again is none yet.
+
+        What was interrupted alone (all that stops the work is not asked any more) is proposed once more.
+        """
         for one in self._searches:
             if final and one.known.knows(record.cell.id):
                 one.known.hear(record)
+                self._again += [record.cell] * one.known.tries_again(record)
 
     def to_come(self) -> int:
         """How many trials are left to propose."""

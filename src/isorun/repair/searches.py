@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final, Literal
 
 from isorun.diagnose import Symptoms
-from isorun.study.searches import Parameter, Value
+from isorun.study.searches import KEEP, OFFERED, Parameter, Value
 
 __all__ = [
     "KEEP",
@@ -36,10 +36,6 @@ State = Literal["finished", "pruned", "failed", "running", "waiting"]
 SYMPTOMS: Final = Symptoms._fields
 """What a trial shows, in the order in which conditions are written: A, C, G, W."""
 UNKNOWN_SYMPTOMS: Final = Symptoms()
-OFFERED: Final = "isorun."
-"""What the names of parameters begin with that isorun offers on top of the user's space."""
-KEEP: Final = "keep"
-"""The first choice of each of them: the model as the user built it."""
 
 
 def configuration_of(parameters: Mapping[str, Value]) -> Configuration:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENGINES",
+    "KEEP",
+    "OFFERED",
     "Parameter",
     "Proposed",
     "SearchDesign",
@@ -52,6 +54,10 @@ __all__ = [
 ]
 
 Value = str | int | float | bool | None
+OFFERED: Final = "isorun."
+"""What the names of parameters begin with that isorun offers on top of the user's space."""
+KEEP: Final = "keep"
+"""The first choice of each of them: the model as the user built it."""
 ENGINES: Final = ("optuna:tpe", "optuna:random", "random", "edits", "isorun")
 _KEYS: Final = (
     "approach",
@@ -428,6 +434,8 @@ def check_searches(study: Study) -> None:
         if config.distributions:
             drawn = ", ".join(config.distributions)
             raise StudyError(f"configs.{config.name}: what is searched is drawn by the search", found=drawn)
+        for parameter in design.space:
+            _check_offered(parameter, where)
         has = {*config.values, *(parameter.name for parameter in design.space)}
         if both := sorted({*config.values} & {parameter.name for parameter in design.space}):
             raise StudyError(f"{where}.space: {both[0]} has a value in configs.{config.name} already")
@@ -439,6 +447,18 @@ def check_searches(study: Study) -> None:
             for name in sorted(has - asked):
                 hint = f"put {{config.{name}}} into the command"
                 raise StudyError(f"{where}.space.{name}: the command does not use it", hint=hint)
+
+
+def _check_offered(parameter: Parameter, where: str) -> None:
+    """What is offered beside the user's own space can always be left as it is."""
+    if parameter.name.startswith(OFFERED) and parameter.choices[:1] != (KEEP,):
+        name = parameter.name.removeprefix(OFFERED) or parameter.name
+        what = (
+            f"{where}.space.{parameter.name}: what begins with {OFFERED} is offered, and its first choice is {KEEP!r}"
+        )
+        hint = f"a parameter of your own has another name, such as {name}"
+        allowed = f'["{KEEP}", …]'
+        raise StudyError(what, found=shown(parameter.to_json()), allowed=allowed, hint=hint)
 
 
 def search_id(study: Study, design: SearchDesign, key: bytes | None = None) -> str:
