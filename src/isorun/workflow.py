@@ -37,7 +37,7 @@ from isorun.study.records import RunRecord, RunState
 if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
     from isorun.analysis.studies.record_table import Records
-    from isorun.analysis.studies.study_result import StudyResult
+    from isorun.analysis.studies.study_result import SearchTold, StudyResult
     from isorun.diagnose import Diagnosis
     from isorun.execution import AbstractExecutor
 
@@ -315,7 +315,14 @@ def analyse(
         keyed = known_to(declared, records_kept)
         found = records_kept.records(_ids(cells_of(keyed), beyond))
         told = (*_runs_beyond(keyed, records_kept), *store_conditions(records_kept))
-    return analyse_records(keyed, found, told)
+        result = analyse_records(keyed, found, told)
+        return replace(result, searches=_searches_told(keyed, records_kept)) if keyed.searches else result
+
+
+def _searches_told(study: Study, store: AbstractStore) -> Mapping[str, SearchTold]:
+    from isorun.repair.agenda import told_of
+
+    return dict(zip(study.searches, told_of(study, store), strict=True))
 
 
 def analyse_kept(name: str, *, store: Store = None) -> StudyResult | None:
