@@ -163,7 +163,7 @@ def _analysed(data: Any, store: str | Path | AbstractStore | None) -> StudyResul
             return None
     from isorun import workflow
 
-    return workflow.analyse_kept(str(data), store=store) if is_name else workflow.analyse(data, store=store)
+    return workflow.analyse_kept(str(data), store=store) if is_name else workflow.analyse_runs(data, store=store)
 
 
 def study_results(analysed: StudyResult, selection: str | None = None) -> Results:

@@ -141,3 +141,12 @@ def test_a_search_that_has_not_begun_has_nothing_to_report():
                          search=SEARCH)  # fmt: skip
     with pytest.raises(NothingRecorded, match="no run of the study"):
         isorun.analyse(study, store=MemoryStore())
+
+
+def test_questions_about_runs_do_not_wait_for_what_is_said_of_searches(monkeypatch):
+    study = isorun.Study("tuned", approaches={"a": "python t.py {config.lr} {config.units}"}, metrics={"acc": "higher"},
+                         search=SEARCH)  # fmt: skip
+    store = MemoryStore()
+    isorun.run(study, store=store, executor=InstantExecutor(trained))
+    monkeypatch.setattr("isorun.repair.agenda.told_of", lambda *_, **__: pytest.fail("nobody asked for that"))
+    assert len(isorun.summarize(study, value="acc", store=store)) == 12
