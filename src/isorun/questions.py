@@ -152,11 +152,10 @@ def results(data: Any, *, store: str | Path | AbstractStore | None = None, selec
 
 def _analysed(data: Any, store: str | Path | AbstractStore | None) -> StudyResult | None:
     """What the runs of a study say; None for what is none, as a table."""
-    is_text = isinstance(data, (str, Path))
-    is_name = is_text and Path(data).suffix != ".toml"
+    is_name = isinstance(data, (str, Path)) and Path(data).suffix != ".toml"
     if is_name and Path(data).is_file():
         return None
-    if not is_text:
+    if not isinstance(data, (str, Path)):
         from isorun.study.design import Study
 
         if not isinstance(data, Study):

@@ -87,10 +87,9 @@ def test_a_study_without_a_search_is_told_as_before():
 
 def test_parts_of_several_searches_are_told_apart(several):
     view = study_view(several, figures=True)
-    assert [sentence.partition(":")[0] for sentence in verdict(several) if "trials (" in sentence] == [
-        "random study tuned first",
-        "random study tuned second",
-    ]
+    named = [sentence.partition(":")[0] for sentence in verdict(several)]
+    assert named[:2] == ["random study tuned first", "random study tuned second"]
+    assert list(dict.fromkeys(named[2:])) == ["first", "second"]
     for parts in (view.tables, view.figures):
         names = [part.name for part in parts]
         assert len(names) == len(set(names))

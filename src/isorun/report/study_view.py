@@ -56,10 +56,11 @@ def verdict(result: StudyResult) -> tuple[str, ...]:
     """The headline of every approach, then one sentence a group, by the primary metric and the primary selection.
 
     With many groups the sentences would bury the headlines, and are left to the tables. Of searches what is said of
-    them: a trial has one run, and its spread is not what was asked for.
+    them, the first sentence of each before the others: a trial has one run, and its spread is not what was asked for.
     """
     if result.searches:
-        return tuple(sentence for view in _search_views(result).values() for sentence in view.verdict)
+        rest = (sentence for view in _search_views(result).values() for sentence in view.verdict[1:])
+        return (*headline(result), *rest)
     metric = result.primary
     if metric is None:
         return (_nothing_to_judge(result),)
@@ -238,7 +239,7 @@ def _search_views(result: StudyResult, *, figures: bool = False) -> dict[str, Vi
 
 def _named_after(search: str, view: View) -> View:
     return View(
-        view.verdict,
+        (*view.verdict[:1], *(f"{search}: {sentence}" for sentence in view.verdict[1:])),
         tuple(_table_after(search, table) for table in view.tables),
         tuple(replace(warning, groups=(search, *warning.groups)) for warning in view.warnings),
         tuple(
