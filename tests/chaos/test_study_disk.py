@@ -55,7 +55,7 @@ if not ballast.exists():
         isorun.log(epoch=epoch, acc=0.5)
     # Room is made just after this process has gone, and before its record is written.
     subprocess.Popen(["bash", "-c", 'while [ -d /proc/$0 ]; do :; done; : > "$1"', str(os.getpid()), str(ballast)])
-isorun.result(test_acc=0.75)
+isorun.result(test_acc=0.75, token=1.0)
 """
 
 
@@ -73,7 +73,7 @@ def test_a_run_whose_metrics_were_lost_on_a_full_disk_does_not_count_as_finished
         again = workplace.run("--launch", launch)
         assert again.process.returncode == 0, again.stdout
         finished = [record for record in workplace.records() if record.state is RunState.FINISHED]
-        assert [record.results for record in finished] == [{"test_acc": 0.75}] * 4
+        assert [record.results for record in finished] == [{"test_acc": 0.75, "token": 1.0}] * 4
 
 
 def test_progress_that_cannot_be_shown_does_not_end_the_study(tmp_path: Path):

@@ -15,11 +15,13 @@ from isorun.worker import frameworks, levels
 
 ROOT = Path(isorun.__file__).parent
 NAMED = re.compile(
-    r"\b(torch|tensorflow|keras|jax|numpy|sklearn|xgboost|lightgbm|catboost)\b|libtorch|TORCH|\bTF_|\bXLA_FLAGS"
+    r"\b(torch|tensorflow|keras(?!-tuner)|jax|numpy|sklearn|xgboost|lightgbm|catboost)\b|libtorch|TORCH|\bTF_|\bXLA_FLAGS"
     r"|torchinductor|cudnn|cublas|nccl"
 )
 # The papers train with frameworks, formats of printed lines are known by who prints them, and made records are made.
-MAY_NAME = (ROOT / "worker" / "frameworks", ROOT / "zoo", ROOT / "sources", ROOT / "testing")
+# What repair changes inside a model is a framework a file as well, and so are the engines, some of which are one's own.
+REPAIR = (ROOT / "repair" / "engines", ROOT / "repair" / "expansion")
+MAY_NAME = (ROOT / "worker" / "frameworks", ROOT / "zoo", ROOT / "sources", ROOT / "testing", *REPAIR)
 # Names of variables that may be recorded are a list of names, whoever reads them.
 LISTS_OF_VARIABLES = {ROOT / "worker" / "redaction.py"}
 # isorun computes with NumPy itself, so that imports of it are no naming; the worker imports only the standard library

@@ -141,6 +141,7 @@ def _check(options: argparse.Namespace, code: str) -> None:
 
 
 def _keras_tuner(options: argparse.Namespace, policy: RepairPolicy) -> Search:
+    from isorun.repair.engines import KERAS_TUNER_NEEDS
     from isorun.repair.engines.keras_folders import read_project
 
     folder = Path(options.storage.removeprefix(_FOLDER))
@@ -151,7 +152,7 @@ def _keras_tuner(options: argparse.Namespace, policy: RepairPolicy) -> Search:
         try:
             continue_search(folder, make, options.more, policy)
         except ModuleNotFoundError as error:
-            if error.name not in ("keras_tuner", "keras", "six"):
+            if error.name not in KERAS_TUNER_NEEDS:
                 raise
             raise MissingExtra("keras-tuner", "keras-tuner", "going on with a KerasTuner search") from None
     return read_project(folder, policy.noise)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import InputError, MissingExtra
+from isorun.repair.engines import KERAS_TUNER_NEEDS
 
 if TYPE_CHECKING:
     from isorun.repair.diagnosis import SearchDiagnosis
@@ -88,7 +89,7 @@ def keras_tuner(
 
         check(tuner)
     except ModuleNotFoundError as error:
-        if error.name not in ("keras_tuner", "keras", "six"):
+        if error.name not in KERAS_TUNER_NEEDS:
             raise
         raise MissingExtra("keras-tuner", "keras-tuner", "repairing a KerasTuner search") from None
     policy = _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed)

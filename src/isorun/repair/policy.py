@@ -17,7 +17,16 @@ import numpy as np
 from isorun.errors import InputError
 from isorun.repair.bugs import Limits, find_bugs, patience_of
 from isorun.repair.priorities import Prior, Proposal, propose
-from isorun.repair.searches import KEEP, Configuration, Parameter, Search, Trial, Value, is_offered
+from isorun.repair.searches import (
+    KEEP,
+    Configuration,
+    Parameter,
+    Search,
+    Trial,
+    Value,
+    configuration_of,
+    is_offered,
+)
 
 __all__ = ["RepairPolicy", "values_for"]
 
@@ -91,8 +100,8 @@ def _is_count(value: object) -> bool:
 def values_for(search: Search, plan: Proposal | None, parameter: Parameter) -> tuple[Value, ...]:
     """What a parameter is in a trial; empty where the engine is to say.
 
-    In a plan: what it says; else, for a branch that the change opens, what it was in the best trial that had it. What
-    isorun offers is kept as the user built it wherever no plan says otherwise.
+    In a plan: what it says; else, for a branch that the change opens, what it was in the best trial that had it, unless
+    that trial would only be made again. What isorun offers is kept as the user built it where no plan says otherwise.
     """
     found: list[Value] = []
     if plan is not None:
@@ -100,7 +109,17 @@ def values_for(search: Search, plan: Proposal | None, parameter: Parameter) -> t
             found.append(plan.action.parameters[parameter.name])
         elif not is_offered(parameter.name):
             having = [trial for trial in search.scored if parameter.name in trial.parameters]
-            found += [trial.parameters[parameter.name] for trial in sorted(having, key=search.gain)[-1:]]
+            best = max(having, key=search.gain, default=None)
+            if best is not None and not _would_repeat(search, plan, best):
+                found.append(best.parameters[parameter.name])
     if is_offered(parameter.name):
         found += [KEEP, *parameter.choices[:1]]
     return tuple(value for value in found if parameter.holds(value))[:1]
+
+
+def _would_repeat(search: Search, plan: Proposal, branch: Trial) -> bool:
+    """Whether the plan with the rest of a trial of the branch that it opens is a trial that was made already."""
+    changed = plan.action.parameters
+    whole = {name: changed.get(name, value) for name, value in branch.parameters.items()}
+    made = configuration_of(whole)
+    return any(trial.configuration == made for trial in search.trials)

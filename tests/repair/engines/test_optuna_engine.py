@@ -428,3 +428,19 @@ def test_a_search_taken_over_is_changed_where_its_trials_were_never_asked():
     changed = {edit[0] for key, one in study.user_attrs.items() if key.startswith("isorun:") for edit in one["edits"]}
     assert "isorun.activation" in changed
     assert study.trials[10].params["isorun.activation"] == "keep"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_branch_that_is_opened_is_no_trial_that_was_made_before(seed):
+    def branches(trial):
+        if trial.suggest_categorical("classifier", ["machine", "forest"]) == "machine":
+            return 0.98 - 0.002 * abs(np.log10(trial.suggest_float("c", 1e-10, 1e10, log=True)) - 2)
+        return 0.9 + 0.002 * trial.suggest_int("depth", 2, 32, log=True)
+
+    inner = optuna.samplers.TPESampler(seed=seed)
+    study = optuna.create_study(direction="maximize", sampler=sampler(inner, begin=0, prior="shipped", seed=seed))
+    study.optimize(branches, n_trials=30)
+    own = [study.trials[int(key.rpartition(":")[2])] for key in study.user_attrs if key.startswith("isorun:proposal:")]
+    assert len(own) > 20
+    made = [tuple(sorted(trial.params.items())) for trial in study.trials]
+    assert max(map(made.count, (tuple(sorted(trial.params.items())) for trial in own))) <= 2
