@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +17,12 @@ from isorun.analysis import Told
 from isorun.errors import InputError, IsorunError
 from isorun.repair.diagnosis import diagnose
 from isorun.repair.searches import Parameter, Search, Trial
+from isorun.report import Column, Table
 from isorun.study.records import Series
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
+from isorun.zoo.paper import Presentation, Request
+from isorun.zoo.papers import paper
 
 QUESTIONS = ("agree", "compare", "mixed_model", "power", "rank", "summarize")
 RNG = np.random.default_rng(5)
@@ -42,6 +46,7 @@ def answers():
     yield stats.decide(TABLE["acc"][:8], TABLE["acc"][8:], direction="higher")
     yield from of_a_study()
     yield of_a_search()
+    yield of_a_paper()
 
 
 def of_a_study():
@@ -59,6 +64,14 @@ def of_a_search():
     rates = (0.3, 0.1, 0.03, 0.01)
     trials = [Trial(number, "finished", 0.9 - rate, {"lr": rate}) for number, rate in enumerate(rates)]
     return diagnose(Search("made", "search", "higher", (Parameter("lr", "float", low=1e-3, high=1.0),), tuple(trials)))
+
+
+def of_a_paper():
+    tables = (Table("one", "Table 1", (Column("study", key=True), Column("runs")), (("works", "2"),)),)
+    drawn = [figure for figure in of_a_search().view(figures=True).figures if figure.name == "best-by-trial"]
+    warned = (isorun.Condition("failed-runs", "1 run did not finish", "mend it"),)
+    shown = Presentation(("It ran.",), tables, tuple(drawn), ("all of it",), ("a GPU",), warned, {"rows": 1})
+    return isorun.Reproduction(paper("dream"), Request("smoke", Path()), shown, 2, 1)
 
 
 def test_a_study_is_asked_about_in_the_store_and_by_the_selection_that_one_names():
@@ -147,6 +160,23 @@ def test_a_printed_result_is_what_its_command_prints(kind):
 def test_every_result_is_strict_json(kind):
     told = ANSWERS[kind].to_json()
     assert json.loads(json.dumps(told, allow_nan=False)) == told
+
+
+def test_a_reproduction_is_told_as_its_command_tells_it():
+    done = ANSWERS["Reproduction"]
+    assert str(done).startswith("It ran.\n")
+    assert all(part in str(done) for part in ("Table 1", "Scaled down", "Not to be had here", "[failed-runs]"))
+    assert "<svg" not in done._repr_html_()
+    assert [figure.name for figure in done.view(figures=True).figures] == ["best-by-trial"]
+
+
+def test_what_a_public_function_returns_can_be_named():
+    returned = {inspect.signature(isorun.repair.examine).return_annotation}
+    returned |= {inspect.signature(isorun.repair.race).return_annotation}
+    returned |= {inspect.signature(isorun.reproduce).return_annotation}
+    assert returned == {"SearchDiagnosis", "Race", "Reproduction"}
+    assert returned <= set(isorun.__all__)
+    assert type(ANSWERS["SearchDiagnosis"]) is isorun.SearchDiagnosis
 
 
 def test_every_kind_of_result_is_looked_at_here():

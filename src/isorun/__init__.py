@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from isorun.errors import IsorunError
     from isorun.in_progress import Status, status
     from isorun.questions import agree, compare, mixed_model, power, rank, summarize
-    from isorun.reproducing import reproduce
+    from isorun.repair.diagnosis import SearchDiagnosis
+    from isorun.repair.racing import Race
+    from isorun.reproducing import Reproduction, reproduce
     from isorun.scheduling import Outcome
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
@@ -47,8 +49,11 @@ __all__ = [
     "MixedResult",
     "Outcome",
     "PowerResult",
+    "Race",
     "Records",
+    "Reproduction",
     "RunRecord",
+    "SearchDiagnosis",
     "Status",
     "Study",
     "StudyDecision",
@@ -89,8 +94,11 @@ _LAZY = {
     "MixedResult": "isorun.analysis.mixed.result",
     "Outcome": "isorun.scheduling",
     "PowerResult": "isorun.analysis.planning.power",
+    "Race": "isorun.repair.racing",
     "Records": "isorun.analysis.studies.record_table",
+    "Reproduction": "isorun.reproducing",
     "RunRecord": "isorun.study.records",
+    "SearchDiagnosis": "isorun.repair.diagnosis",
     "Status": "isorun.in_progress",
     "Study": "isorun.study.design",
     "StudyDecision": "isorun.deciding",

@@ -152,18 +152,17 @@ def results(data: Any, *, store: str | Path | AbstractStore | None = None, selec
 
 def _analysed(data: Any, store: str | Path | AbstractStore | None) -> StudyResult | None:
     """What the runs of a study say; None for what is none, as a table."""
-    is_text = isinstance(data, (str, Path))
-    is_name = is_text and Path(data).suffix != ".toml"
+    is_name = isinstance(data, (str, Path)) and Path(data).suffix != ".toml"
     if is_name and Path(data).is_file():
         return None
-    if not is_text:
+    if not isinstance(data, (str, Path)):
         from isorun.study.design import Study
 
         if not isinstance(data, Study):
             return None
     from isorun import workflow
 
-    return workflow.analyse_kept(str(data), store=store) if is_name else workflow.analyse(data, store=store)
+    return workflow.analyse_kept(str(data), store=store) if is_name else workflow.analyse_runs(data, store=store)
 
 
 def study_results(analysed: StudyResult, selection: str | None = None) -> Results:

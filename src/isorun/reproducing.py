@@ -9,19 +9,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from isorun import workflow
+from isorun import showing, workflow
+from isorun.analysis import Told
 from isorun.analysis.evidence import Condition, some
 from isorun.analysis.studies.selection import last_words
 from isorun.errors import NothingRecorded, UsageError
+from isorun.report import View
 from isorun.scheduling import Observer
 from isorun.session import Session
 from isorun.study.design import Study
 from isorun.study.records import RunRecord, RunState
 from isorun.zoo.machines import gpu_is_visible, machines
 from isorun.zoo.paper import AbstractPaper, Presentation, Request
-from isorun.zoo.papers import check_request, paper
+from isorun.zoo.papers import check_request, paper, presentation_view
 
 __all__ = ["Reproduction", "reproduce", "runs_to_do", "studies_of"]
 
@@ -29,11 +31,13 @@ DownloadWatcher = Callable[[Study], AbstractContextManager[Observer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reproduction:
+class Reproduction(Told):
     """A paper with our numbers. finished and failed count the cells of its studies by how their last run ended.
 
     stopped: why not all was run, empty if it was.
     """
+
+    told_as: ClassVar[str] = "reproduction"
 
     paper: AbstractPaper
     request: Request
@@ -42,6 +46,11 @@ class Reproduction:
     failed: int
     machines: tuple[Mapping[str, Any], ...] = ()
     stopped: str = ""
+
+    def view(self, *, figures: bool = False) -> View:
+        """For people, as the command shows it; by default without its figures, which terminals and notebooks leave."""
+        shown = self.presentation if figures else replace(self.presentation, figures=())
+        return presentation_view(shown, self.paper.not_attempted)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: the tables as they are shown, and `numbers` for machines."""
@@ -62,6 +71,10 @@ class Reproduction:
             "warnings": [warning.to_json() for warning in shown.warnings],
             "numbers": dict(shown.numbers),
         }
+
+
+showing.VIEWS[Reproduction.told_as] = Reproduction.view
+showing.install()
 
 
 def studies_of(name: str, request: Request) -> tuple[Study, ...]:

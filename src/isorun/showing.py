@@ -96,10 +96,9 @@ def _summaries(result: Summaries) -> View:
 
 
 def _study(result: StudyResult) -> View:
-    from isorun.report import View
-    from isorun.report.study_view import study_tables, verdict
+    from isorun.report.study_view import study_view
 
-    return View(verdict(result), study_tables(result), result.conditions)
+    return study_view(result)
 
 
 def _records(result: Records) -> View:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "analyse",
     "analyse_records",
+    "analyse_runs",
     "beyond_the_study",
     "carry_out_agenda",
     "cells",
@@ -309,20 +310,34 @@ def analyse(
 ) -> StudyResult:
     """Everything a report needs to know of the study's runs, and of those of the cells beyond it.
 
-    study: the latest ad hoc study of this folder when not given.
+    study: the latest ad hoc study of this folder when not given. Of one with searches also what is said of them.
     """
     with opened(study, store) as (declared, place), recorded(place, declared) as records_kept:
-        keyed = known_to(declared, records_kept)
-        found = records_kept.records(_ids(cells_of(keyed), beyond))
-        told = (*_runs_beyond(keyed, records_kept), *store_conditions(records_kept))
-    return analyse_records(keyed, found, told)
+        result = _analysed(declared, records_kept, beyond)
+        if not declared.searches:
+            return result
+        from isorun.repair.agenda import told_of
+
+        return replace(result, searches=dict(zip(declared.searches, told_of(declared, records_kept), strict=True)))
+
+
+def analyse_runs(study: Study | str | Path, *, store: Store = None) -> StudyResult:
+    """The same without a word on its searches, which takes longer: for who asks about runs."""
+    with opened(study, store) as (declared, place), recorded(place, declared) as records_kept:
+        return _analysed(declared, records_kept)
+
+
+def _analysed(study: Study, store: AbstractStore, beyond: Iterable[Cell] = ()) -> StudyResult:
+    keyed = known_to(study, store)
+    found = store.records(_ids(cells_of(keyed), beyond))
+    return analyse_records(keyed, found, (*_runs_beyond(keyed, store), *store_conditions(store)))
 
 
 def analyse_kept(name: str, *, store: Store = None) -> StudyResult | None:
     """What the runs of an ad hoc study say; None where no study of this name is kept."""
     with _found(_place(None, store)) as kept:
         known = kept is not None and name in kept.documents(STUDIES).names()
-        return analyse(name, store=kept) if known else None
+        return analyse_runs(name, store=kept) if known else None
 
 
 def doctor(what: Study | str | Path | Watches | RunRecord, *, store: Store = None) -> Diagnosis:

@@ -88,3 +88,36 @@ def test_scan_of_a_file_that_is_not_there(shell):
     done = shell("scan", "none.log")
     assert done.returncode == 1
     assert "none.log cannot be read" in done.stderr
+
+
+SEARCH = """
+[approaches.toy]
+command = "python train.py {config.lr}"
+[metrics]
+accuracy = "higher"
+[search]
+trials = 4
+engine = "random"
+begin = 2
+prior = "none"
+[search.space]
+lr = { float = [1e-5, 1.0], log = true }
+"""
+
+
+def test_the_report_of_a_search_is_about_the_search(shell):
+    shell.write("train.py", "import sys; print('accuracy:', 1 - float(sys.argv[1]))")
+    shell.write("search.toml", SEARCH)
+    assert shell("run", "search.toml").returncode == 0
+    done = shell("report", "search.toml", "--html", "r.html", "--figures", "figs", "--markdown", "r.md")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("random study search: 4 trials (4 finished); the best score is")
+    assert "only run" not in done.stdout
+    assert "few-runs" not in done.stdout
+    drawn = sorted(path.name.partition("-")[2] for path in (shell.folder / "figs").iterdir())
+    assert drawn == ["actions.svg", "best-by-time.svg", "best-by-trial.svg"]
+    page = (shell.folder / "r.html").read_text()
+    assert all(f">{title}<" in page for title in ("Best score by trial", "What each change brought", "What was run"))
+    assert "What isorun changed" in (shell.folder / "r.md").read_text()
+    told = json.loads(shell("report", "search", "--json").stdout)
+    assert [(one["study"], one["trials"], len(one["taken"])) for one in told["searches"]] == [("search", 4, 2)]

@@ -11,14 +11,14 @@ from isorun.errors import InputError, MissingExtra
 from isorun.report.figures import files, svg
 from isorun.report.figures.axes import side_by_side, value_axis
 from isorun.report.figures.description import Shape
-from isorun.report.figures.study_figures import study_figures
+from isorun.report.study_view import study_view
 
 FINITE = st.floats(min_value=-1e9, max_value=1e9)
 
 
 @pytest.fixture(scope="module")
 def figures(troubled):
-    return {figure.name: figure for figure in study_figures(troubled)}
+    return {figure.name: figure for figure in study_view(troubled, figures=True).figures}
 
 
 def test_a_study_has_its_figures(figures):
@@ -62,7 +62,7 @@ def test_marks_lie_within_their_axes(figures):
 
 
 def test_svg_is_well_formed_named_and_the_same_every_time(any_result):
-    for figure in study_figures(any_result):
+    for figure in study_view(any_result, figures=True).figures:
         text = svg.render(figure, standalone=True)
         root = ET.fromstring(text)
         assert root.find("{http://www.w3.org/2000/svg}title").text

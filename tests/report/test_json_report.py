@@ -11,7 +11,7 @@ from isorun.analysis.evidence import judged
 from isorun.analysis.studies import conditions
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report import json_report
-from isorun.report.figures.study_figures import study_figures
+from isorun.report.study_view import study_view
 from isorun.study.cells import cells_of
 from isorun.study.records import Series
 from record_builder import make_record, make_study
@@ -72,5 +72,5 @@ def test_steps_that_are_not_finite_as_an_older_isorun_kept_them_are_left_out_eve
     series = Series((0.0, 1.0, odd), (0.0, 1.0, 2.0), (0.1, 0.2, 0.9))
     result = analyse_study(study, [make_record(cell, series={"test_acc": series}) for cell in cells_of(study)])
     json.dumps(json_report.to_json(result), allow_nan=False)
-    for figure in study_figures(result):
+    for figure in study_view(result, figures=True).figures:
         assert not any(math.isnan(x) or math.isinf(x) for line in figure.lines for x, _ in line.points)

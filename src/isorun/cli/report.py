@@ -3,6 +3,8 @@
 isorun report study.toml                      verdict, tables and warnings in the terminal
 isorun report study.toml --html report.html   one self-contained file that opens offline
 isorun report study.toml --json               the same result for machines
+
+Of a study with searches it says how they went, what their trials showed, and what each change brought.
 """
 
 from __future__ import annotations
@@ -64,6 +66,6 @@ def _write_figures(result: StudyResult, options: argparse.Namespace) -> list[str
         raise UsageError("--pdf needs --figures FOLDER, the place to write to")
     if not options.figures:
         return []
-    from isorun.report.figures.study_figures import study_figures
+    from isorun.report.study_view import study_view
 
-    return cli.write_figures(study_figures(result), options.figures, pdf=options.pdf)
+    return cli.write_figures(study_view(result, figures=True).figures, options.figures, pdf=options.pdf)

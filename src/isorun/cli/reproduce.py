@@ -65,7 +65,6 @@ def execute(options: argparse.Namespace) -> int:
         return _dry_run(options)
     _check_targets(options)
     from isorun.reproducing import reproduce
-    from isorun.zoo.papers import presentation_view
 
     done = reproduce(
         options.paper,
@@ -79,7 +78,7 @@ def execute(options: argparse.Namespace) -> int:
         watch=_progress,
         run=not options.recorded,
     )
-    view = presentation_view(done.presentation, done.paper.not_attempted)
+    view = done.view(figures=True)
     written = _write(done, view, options)
     if options.json:
         cli.print_json(done.to_json())

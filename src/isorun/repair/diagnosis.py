@@ -156,9 +156,9 @@ class SearchDiagnosis(Told):
             "warnings": [warning.to_json() for warning in self.warnings],
         }
 
-    def view(self) -> View:
-        """For people: the page without its figures, which terminals and notebooks do not show."""
-        return search_view(self, figures=False)
+    def view(self, *, figures: bool = False) -> View:
+        """For people: the page, by default without its figures, which terminals and notebooks do not show."""
+        return search_view(self, figures=figures)
 
 
 showing.VIEWS[SearchDiagnosis.told_as] = SearchDiagnosis.view

@@ -17,7 +17,7 @@ from isorun.analysis.studies.study_result import StudyResult
 from isorun.report import Column, Listing, Table, View, count, escaped
 from isorun.report.figures import svg
 from isorun.report.figures.description import Figure
-from isorun.report.study_view import Section, headline, study_sections, verdict
+from isorun.report.study_view import Section, headline, listings, study_sections, verdict, warnings
 from isorun.study.records import RunState
 
 __all__ = ["fragment", "page", "render", "render_table", "render_view"]
@@ -28,12 +28,13 @@ _LONG: Final = 40
 
 def render(result: StudyResult) -> str:
     """The whole page."""
-    sections = study_sections(result)
+    sections, told = study_sections(result), warnings(result)
     main = [
         _verdict(result),
-        _contents(sections, result.conditions),
+        _contents(sections, told),
         *(_section(section) for section in sections),
-        *_warnings(result.conditions),
+        *(_listing(number, listing) for number, listing in enumerate(listings(result), start=1) if listing.items),
+        *_warnings(told),
     ]
     return page(f"{result.study}: isorun report", _header(result), "\n".join(main))
 
@@ -111,13 +112,20 @@ def _header(result: StudyResult) -> str:
     facts = [
         f"{count(result.states[RunState.FINISHED], 'run')} finished",
         *others,
-        count(len(result.groups), "group"),
+        _counted(result),
         *([f"judged by {', '.join(metric.name for metric in result.metrics)}"] if result.metrics else []),
     ]
     return (
         f'<p class="kicker">isorun report</p>\n<h1>{escaped(result.study)}</h1>\n'
         f'<p class="facts">{escaped(" · ".join(facts))}</p>'
     )
+
+
+def _counted(result: StudyResult) -> str:
+    if not result.searches:
+        return count(len(result.groups), "group")
+    number = len(result.searches)
+    return "1 search" if number == 1 else f"{number} searches"
 
 
 def _verdict(result: StudyResult) -> str:

@@ -15,7 +15,7 @@ from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import FailedRun, GroupResult, JudgedRun, SelectionResult, SelectionSpread
 from isorun.analysis.studies.selection import LearningCurves
 from isorun.analysis.studies.study_result import LevelComparison, StudyResult
-from isorun.report.study_view import verdict
+from isorun.report.study_view import verdict, warnings
 from isorun.study.records import RunState
 
 __all__ = ["VERSION", "to_json"]
@@ -42,8 +42,9 @@ def to_json(result: StudyResult) -> dict[str, Any]:
         "groups": [_group(group) for group in result.groups],
         "levels": [_level(item) for item in result.levels],
         "warnings": [
-            {"number": number, **warning.to_json()} for number, warning in enumerate(result.conditions, start=1)
+            {"number": number, **warning.to_json()} for number, warning in enumerate(warnings(result), start=1)
         ],
+        "searches": [{"name": name or None, **told.to_json()} for name, told in result.searches.items()],
     }
 
 

@@ -10,7 +10,7 @@ from isorun.analysis.evidence import Condition
 from isorun.analysis.studies.study_result import StudyResult
 from isorun.errors import harmless
 from isorun.report import Column, Listing, Table, View
-from isorun.report.study_view import study_tables, verdict
+from isorun.report.study_view import listings, study_tables, verdict, warnings
 
 __all__ = ["render", "render_table", "render_view"]
 
@@ -23,7 +23,8 @@ def render(result: StudyResult) -> str:
         f"# {_text(result.study)}",
         "\n".join(f"- {_text(sentence)}" for sentence in verdict(result)),
         *(render_table(table) for table in study_tables(result)),
-        *_warnings(result.conditions),
+        *(_listing(listing) for listing in listings(result) if listing.items),
+        *_warnings(warnings(result)),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.judged import JudgedMetric
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
 from isorun.analysis.spreads import Spread
 from isorun.analysis.studies.group_result import GroupResult, SelectionResult
 from isorun.analysis.studies.study_result import StudyResult
-from isorun.report import NumberStyle, Table, View, count, style_for
+from isorun.report import Listing, NumberStyle, Table, View, count, style_for
 from isorun.report.class_tables import class_tables
 from isorun.report.figures.description import Figure
 from isorun.report.figures.study_figures import class_figures, curve_figures, overall_figures, time_figures
 from isorun.report.study_tables import identical_tables, named_rows, run_tables, spread_tables, time_tables
 from isorun.study.cells import Level
 
-__all__ = ["Section", "group_sentence", "headline", "study_sections", "study_tables", "study_view", "verdict"]
+__all__ = [
+    "Section",
+    "group_sentence",
+    "headline",
+    "listings",
+    "study_sections",
+    "study_tables",
+    "study_view",
+    "verdict",
+    "warnings",
+]
 
 _MOST_GROUPS: Final = 6
 _LEVEL_WORDS: Final = {
@@ -43,13 +54,21 @@ _TITLES: Final = {
     "curves": "How it gets there",
     "runs": "What was run",
 }
+_OF_GROUPS: Final = frozenset({"default-not-independent", "few-runs", "no-identical-runs", "runs-failed", "weak-runs"})
+"""What is known against the spread of a group. Trials of a search are not repeated for it; bad ones are part of it,
+and those that failed are counted and judged by the search."""
+_NAMED_TRIALS: Final = 3
 
 
 def verdict(result: StudyResult) -> tuple[str, ...]:
     """The headline of every approach, then one sentence a group, by the primary metric and the primary selection.
 
-    With many groups the sentences would bury the headlines, and are left to the tables.
+    With many groups the sentences would bury the headlines, and are left to the tables. Of searches what is said of
+    them, the first sentence of each before the others: a trial has one run, and its spread is not what was asked for.
     """
+    if result.searches:
+        rest = (sentence for view in _search_views(result).values() for sentence in view.verdict[1:])
+        return (*headline(result), *rest)
     metric = result.primary
     if metric is None:
         return (_nothing_to_judge(result),)
@@ -60,7 +79,9 @@ def verdict(result: StudyResult) -> tuple[str, ...]:
 
 
 def headline(result: StudyResult) -> tuple[str, ...]:
-    """For each approach that ran at several levels: how far apart two runs can be at each of them."""
+    """For each approach that ran at several levels: how far apart two runs can be at each; of each search its best."""
+    if result.searches:
+        return tuple(sentence for view in _search_views(result).values() for sentence in view.verdict[:1])
     metric = result.primary
     if metric is None:
         return ()
@@ -197,11 +218,81 @@ class Section:
 def study_view(result: StudyResult, *, figures: bool = False) -> View:
     """The whole report of a study in one view."""
     drawn = tuple(figure for section in study_sections(result) for figure in section.figures) if figures else ()
-    return View(verdict(result), study_tables(result), result.conditions, drawn)
+    return View(verdict(result), study_tables(result), warnings(result), drawn, listings(result))
+
+
+def warnings(result: StudyResult) -> tuple[Condition, ...]:
+    """What to know and what to do about it; of a study with searches those of the searches first."""
+    if not result.searches:
+        return result.conditions
+    own: dict[Condition, tuple[str, ...]] = {}
+    for view in _search_views(result).values():
+        for warning in view.warnings:  # what is the same of several searches is said once
+            alike = replace(warning, groups=())
+            own[alike] = (*own.get(alike, ()), *warning.groups)
+    others = {one: one.groups for one in result.conditions if one.code not in _OF_GROUPS}
+    return tuple(replace(one, groups=_some_of(groups)) for one, groups in (*own.items(), *others.items()))
+
+
+def _some_of(groups: tuple[str, ...]) -> tuple[str, ...]:
+    """The first of many trials or searches: a warning that names all is not read."""
+    more = len(groups) - _NAMED_TRIALS
+    return (*groups[:_NAMED_TRIALS], f"and {more} more") if more > 1 else groups
+
+
+def listings(result: StudyResult) -> tuple[Listing, ...]:
+    """What ends the report of searches."""
+    return tuple(listing for view in _search_views(result).values() for listing in view.listings)
+
+
+def _search_views(result: StudyResult, *, figures: bool = False) -> dict[str, View]:
+    """What is said of each search by its name; the parts of several are named after theirs."""
+    views = {name: told.view(figures=figures) for name, told in result.searches.items()}
+    return views if len(views) < 2 else {name: _named_after(name, view) for name, view in views.items()}
+
+
+def _named_after(search: str, view: View) -> View:
+    return View(
+        (*view.verdict[:1], *(f"{search}: {sentence}" for sentence in view.verdict[1:])),
+        tuple(_table_after(search, table) for table in view.tables),
+        tuple(replace(warning, groups=(search, *warning.groups)) for warning in view.warnings),
+        tuple(
+            replace(
+                figure,
+                name=f"{search}-{figure.name}",
+                title=f"{search}: {figure.title}",
+                data=_table_after(search, figure.data),
+            )
+            for figure in view.figures
+        ),
+        tuple(replace(listing, title=f"{search}: {listing.title}") for listing in view.listings),
+    )
+
+
+def _table_after(search: str, table: Table) -> Table:
+    return replace(table, name=f"{search}-{table.name}", title=f"{search}: {table.title}")
+
+
+def _search_sections(result: StudyResult) -> tuple[Section, ...]:
+    """A part a search, then what was run."""
+    views = _search_views(result, figures=True)
+    parts = [
+        Section(f"search-{place}", f"The search {name}".strip(), view.figures, view.tables)
+        for place, (name, view) in enumerate(views.items(), start=1)
+    ]
+    return (*parts, Section("runs", _TITLES["runs"], (), _named(result, _trials_run(result))))
+
+
+def _trials_run(result: StudyResult) -> Iterator[Table]:
+    """What trials cost, a row each, is for those who look for it; what failed is for everybody."""
+    for table in run_tables(result):
+        yield replace(table, folded=table.name == "runs")
 
 
 def study_sections(result: StudyResult) -> tuple[Section, ...]:
     """The parts that have something to show."""
+    if result.searches:
+        return _search_sections(result)
     tables = {name: _named(result, made) for name, made in _tables_by_section(result).items()}
     figures = {
         "spread": overall_figures(result),
@@ -217,6 +308,9 @@ def study_sections(result: StudyResult) -> tuple[Section, ...]:
 
 def study_tables(result: StudyResult) -> tuple[Table, ...]:
     """All tables in reading order, for reports without figures."""
+    if result.searches:
+        said = (table for view in _search_views(result).values() for table in view.tables)
+        return (*said, *_named(result, _trials_run(result)))
     return tuple(table for made in _tables_by_section(result).values() for table in _named(result, made))
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from isorun.analysis.spreads import spread
 from isorun.analysis.studies.study_result import analyse_study
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
-from isorun.report.figures.study_figures import _drawn_places, study_figures
+from isorun.report.figures.study_figures import _drawn_places
+from isorun.report.study_view import study_view
 from isorun.study.cells import Level
 from record_builder import make_cell, make_record, make_series, make_study
 
@@ -24,7 +25,7 @@ def long_curves():
         make_record(make_cell(repeat=run), series={"test_acc": make_series(values[run])}) for run in range(len(values))
     ]
     result = analyse_study(make_study(levels=(Level.DEFAULT,), repeats=3), records)
-    return next(figure for figure in study_figures(result) if figure.name == "curves-LeNet")
+    return next(figure for figure in study_view(result, figures=True).figures if figure.name == "curves-LeNet")
 
 
 def test_a_long_curve_keeps_its_peaks_its_ends_and_its_steps(long_curves):
@@ -63,7 +64,7 @@ def test_a_short_curve_is_drawn_whole_and_says_nothing():
     assert _drawn_places(np.arange(400.0)).tolist() == list(range(400))
     records = [make_record(make_cell(repeat=run), series={"acc": make_series([0.1, 0.2])}) for run in range(2)]
     result = analyse_study(make_study(levels=(Level.DEFAULT,), repeats=2), records)
-    assert all("thinned" not in figure.sentence for figure in study_figures(result))
+    assert all("thinned" not in figure.sentence for figure in study_view(result, figures=True).figures)
 
 
 def box_row(name, values):

@@ -17,9 +17,9 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 
@@ -43,6 +43,7 @@ __all__ = [
     "FACTORS",
     "UNIT",
     "LevelComparison",
+    "SearchTold",
     "StudyResult",
     "StudySides",
     "analyse_study",
@@ -85,6 +86,16 @@ def compare_levels(a: Sequence[float], b: Sequence[float], *, several_seeds: boo
     return outcome, ""
 
 
+class SearchTold(Protocol):
+    """What is said of one search of a study. Who knows searches lies above, and hands it down."""
+
+    def view(self, *, figures: bool = False) -> Any:
+        """For people, as a view."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+
+
 @dataclass(frozen=True, slots=True)
 class StudyResult(Told):
     """What a study found.
@@ -92,6 +103,7 @@ class StudyResult(Told):
     metrics: what the runs are judged by, the primary one first; empty when no run logged any.
     selections: the primary one first. logged: every metric that any finished run logged.
     weak: when a run counts as weak by the primary metric; None without a metric.
+    searches: what is said of each, by name; its trials are groups, whose spread nobody asked for.
     """
 
     told_as: ClassVar[str] = "study"
@@ -105,6 +117,7 @@ class StudyResult(Told):
     states: Mapping[RunState, int]
     logged: tuple[str, ...]
     conditions: tuple[Condition, ...]
+    searches: Mapping[str, SearchTold] = field(default_factory=dict)
 
     @property
     def primary(self) -> JudgedMetric | None:

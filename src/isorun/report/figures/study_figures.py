@@ -23,7 +23,7 @@ from isorun.report.figures.description import Band, Dot, Figure, Legend, Line
 from isorun.report.figures.distributions import BoxRow, RunValue, box_figure
 from isorun.report.figures.groups import distinct_series, row_name, series_of, shape_of
 
-__all__ = ["class_figure", "class_figures", "curve_figures", "overall_figures", "study_figures", "time_figures"]
+__all__ = ["class_figure", "class_figures", "curve_figures", "overall_figures", "time_figures"]
 
 _DETAIL: Final = 3
 """Significant digits of the spread in a figure's data: one more than in the tables."""
@@ -34,11 +34,6 @@ _MOST_FIGURES: Final = 4
 _MOST_POINTS: Final = 400
 _MOST_RUNS: Final = 50
 _LARGEST: Final = 1e300
-
-
-def study_figures(result: StudyResult) -> tuple[Figure, ...]:
-    """All figures that have something to show, in reading order."""
-    return (*overall_figures(result), *class_figures(result), *time_figures(result), *curve_figures(result))
 
 
 def overall_figures(result: StudyResult) -> Iterator[Figure]:
