@@ -58,7 +58,18 @@ def _searches(result: dict[str, Any], where: str) -> Iterator[str]:
     yield "\n".join(f"- {line}" for line in result["verdict"])
     yield "Pairs of searches from the same initial model, best score of all trials, in points:"
     yield _table(
-        ("asked in", "method", "against", "pairs", "won", "difference", "95 % interval", "p, by Holm", "published", "verdict"),
+        (
+            "asked in",
+            "method",
+            "against",
+            "pairs",
+            "won",
+            "difference",
+            "95 % interval",
+            "p, by Holm",
+            "published",
+            "verdict",
+        ),
         [_contrast(one, methods) for one in compared["contrasts"]],
     )
     if compared["second_searches"]:

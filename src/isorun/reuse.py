@@ -10,34 +10,23 @@ from typing import Final
 
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.provenance import effective, files_of
-from isorun.errors import IsorunError, StudyError
+from isorun.errors import IsorunError
 from isorun.execution.assemble import VARIABLES_READ, digest_of_file, digest_of_variable
 from isorun.execution.resources import read_another_input
+from isorun.session import recalled
 from isorun.store import STUDIES, AbstractStore
 from isorun.study.cells import Cell, cells_of, recorded_command
-from isorun.study.design import Study, extends, kept_study, with_key
+from isorun.study.design import Study, extends, with_key
 from isorun.study.records import RunRecord, RunState
 from isorun.worker.usercode import code_version
 
-__all__ = ["kept_before", "recalled", "reuse_conditions"]
+__all__ = ["kept_before", "reuse_conditions"]
 
 _MOST_RECORDS: Final = 200
 """Enough to notice an edit; a study of ten thousand runs should not wait for all of them to be read."""
 _MOST_STUDIES: Final = 50
 _MOST_TOLD: Final = 4
 _COMMIT: Final = ("commit", "diff_sha256")
-
-
-def recalled(name: str, store: AbstractStore) -> Study:
-    """The study that is kept under this name."""
-    kept = store.documents(STUDIES)
-    try:
-        document = kept.read(name) or {}
-        folder = Path(document.pop("folder"))
-    except (IsorunError, KeyError, TypeError) as error:
-        what = f"the kept study {kept.place(name)} cannot be read: {error}"
-        raise StudyError(what, hint="type the command again: its finished runs are kept") from None
-    return kept_study(document, folder, name)
 
 
 def kept_before(study: Study, store: AbstractStore) -> Study | None:

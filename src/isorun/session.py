@@ -1,4 +1,4 @@
-"""A session: a store and an executor, each opened once, by name or URL.
+"""What people name, opened once: a study by its file or name; a session's store and executor by name or URL.
 
     with open_session("runs", "local", ExecutorOptions(Path("runs/runs"), jobs=4)) as session: …
 
@@ -11,22 +11,33 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from isorun.errors import IsorunError, PluginError, StoreError, StoreMissing, foreign_errors
+from isorun.errors import (
+    IsorunError,
+    NothingRecorded,
+    PluginError,
+    StoreError,
+    StoreMissing,
+    StudyError,
+    foreign_errors,
+    known_names,
+)
+from isorun.store import STUDIES, AbstractStore
+from isorun.study.design import Study, kept_study, load_study
 
 if TYPE_CHECKING:
     from isorun.execution import AbstractExecutor
-    from isorun.store import AbstractStore
 
 __all__ = [
     "STORE_NAME",
     "ExecutorOptions",
     "Session",
+    "Store",
     "blaming",
     "folder_of",
     "is_there",
@@ -34,9 +45,16 @@ __all__ = [
     "open_existing_store",
     "open_session",
     "open_store",
+    "opened",
+    "place_of",
+    "recalled",
+    "recorded",
     "runs_folder",
+    "store_if_there",
     "store_place",
 ]
+
+Store = str | Path | AbstractStore | None
 
 STORE_NAME: Final = ".isorun"
 _FOLDER: Final = "folder"
@@ -145,7 +163,6 @@ def open_store(place: str, *, create: bool = True) -> AbstractStore:
 
         return FolderStore(folder, create=create)
     from isorun import plugins
-    from isorun.store import AbstractStore
 
     scheme = place.partition("://")[0].lower()
     store: AbstractStore = plugins.make(plugins.STORES, scheme, AbstractStore, place, own=(_FOLDER,), create=create)
@@ -210,3 +227,94 @@ def runs_folder(store: str | AbstractStore, folder: str | Path = ".") -> Path:
 
         place = store.folder if isinstance(store, FolderStore) else None
     return (place or Path(folder) / STORE_NAME) / "runs"
+
+
+def place_of(study: Study | None, store: Store) -> str | AbstractStore:
+    """Where records are kept: as said, else beside the study, else in this folder."""
+    return store if isinstance(store, AbstractStore) else store_place(store, study.folder if study else ".")
+
+
+@contextmanager
+def opened(source: str | Path | Study | None, store: Store = None) -> Iterator[tuple[Study, Store]]:
+    """The study, and the store of its records: an ad hoc study's is the one that keeps it, which is open already.
+
+    source: None for the latest ad hoc study. So whoever asks for a study by its name opens one store, once.
+    """
+    if isinstance(source, Study):
+        yield source, store
+        return
+    if source is not None and not isinstance(source, (str, Path)):
+        raise StudyError(
+            "that is no study",
+            found=f"{source!r:.60}",
+            allowed="a study file, the name of an earlier ad hoc study, or an isorun.Study",
+        )
+    path = Path(source or "")
+    if path.suffix == ".toml" and path.is_file():
+        yield load_study(path), store
+        return
+    with store_if_there(place_of(None, store)) as kept:
+        names = () if kept is None else kept.documents(STUDIES).names()
+        if kept is not None and (str(source) in names or (source is None and names)):
+            yield recalled(names[0] if source is None else str(source), kept), kept
+            return
+    yield _not_kept(source, path, names), store
+
+
+def _not_kept(source: str | Path | None, path: Path, names: Sequence[str]) -> Study:
+    """The study of a file after all; an error where there is none."""
+    if source is None:
+        raise NothingRecorded(
+            "no study is named, and no ad hoc study was run in this folder",
+            hint="isorun report study.toml, or isorun run -n 16 -- python train.py first",
+        )
+    if path.suffix == ".toml" or (path.exists() and str(source)):
+        return load_study(path)
+    what = f"there is neither a study file nor an earlier ad hoc study {str(source)!r}"
+    hint = "isorun run study.toml, or isorun run -- COMMAND"
+    raise StudyError(what, allowed=known_names(str(source), names), hint=hint)
+
+
+def recalled(name: str, store: AbstractStore) -> Study:
+    """The study that is kept under this name."""
+    kept = store.documents(STUDIES)
+    try:
+        document = kept.read(name) or {}
+        folder = Path(document.pop("folder"))
+    except (IsorunError, KeyError, TypeError) as error:
+        what = f"the kept study {kept.place(name)} cannot be read: {error}"
+        raise StudyError(what, hint="type the command again: its finished runs are kept") from None
+    return kept_study(document, folder, name)
+
+
+@contextmanager
+def _existing(place: str | AbstractStore) -> Iterator[AbstractStore]:
+    """The store there, for reading: none is made. Whatever a store of others raises names it."""
+    opening = nullcontext(place) if isinstance(place, AbstractStore) else open_existing_store(place)
+    with opening as opened, blaming("store", opened):
+        yield opened
+
+
+@contextmanager
+def store_if_there(place: str | AbstractStore) -> Iterator[AbstractStore | None]:
+    """The store there; None where there is none."""
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(_existing(place))
+        except StoreMissing:
+            found = None
+        yield found
+
+
+@contextmanager
+def recorded(store: Store, study: Study | None) -> Iterator[AbstractStore]:
+    """The store to read runs from."""
+    place = place_of(study, store)
+    with store_if_there(place) as found:
+        if found is None:
+            raise NothingRecorded(
+                f"nothing has been recorded for {f'the study {study.name!r}' if study else 'any study'}",
+                found=f"there is no store {place}",
+                hint="isorun run makes the runs; --store names a store that lies elsewhere",
+            )
+        yield found

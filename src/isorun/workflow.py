@@ -11,27 +11,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from isorun.errors import IsorunError, NothingRecorded, StoreMissing, StudyError, known_names
+from isorun.errors import IsorunError, NothingRecorded, known_names
 from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out
 from isorun.session import (
     ExecutorOptions,
     Session,
+    Store,
     blaming,
     is_there,
-    open_existing_store,
     open_session,
     open_store,
+    opened,
+    place_of,
+    recorded,
     runs_folder,
-    store_place,
+    store_if_there,
 )
 from isorun.store import PLANS, STUDIES, AbstractStore
 from isorun.study.cells import Cell, cells_of, withheld_hashes
-from isorun.study.design import Study, document_without_secrets, extends, load_study, together, with_key
+from isorun.study.design import Study, document_without_secrets, extends, together, with_key
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from isorun.execution import AbstractExecutor
 
 __all__ = [
+    "Store",
     "analyse",
     "analyse_records",
     "analyse_runs",
@@ -54,6 +58,7 @@ __all__ = [
     "load",
     "missing",
     "more_than",
+    "opened",
     "recent",
     "recorded",
     "records",
@@ -65,8 +70,6 @@ __all__ = [
     "session_of",
     "store_conditions",
 ]
-
-Store = str | Path | AbstractStore | None
 
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
 _TOLD_AT_ONCE: Final = frozenset(["shared-device", "bad-return"])
@@ -84,49 +87,6 @@ def load(source: str | Path | Study, *, store: Store = None) -> Study:
         return study
 
 
-@contextmanager
-def opened(source: str | Path | Study | None, store: Store = None) -> Iterator[tuple[Study, Store]]:
-    """The study, and the store of its records: an ad hoc study's is the one that keeps it, which is open already.
-
-    source: None for the latest ad hoc study. So whoever asks for a study by its name opens one store, once.
-    """
-    if isinstance(source, Study):
-        yield source, store
-        return
-    if source is not None and not isinstance(source, (str, Path)):
-        raise StudyError(
-            "that is no study",
-            found=f"{source!r:.60}",
-            allowed="a study file, the name of an earlier ad hoc study, or an isorun.Study",
-        )
-    path = Path(source or "")
-    if path.suffix == ".toml" and path.is_file():
-        yield load_study(path), store
-        return
-    with _found(_place(None, store)) as kept:
-        names = () if kept is None else kept.documents(STUDIES).names()
-        if kept is not None and (str(source) in names or (source is None and names)):
-            from isorun.reuse import recalled
-
-            yield recalled(names[0] if source is None else str(source), kept), kept
-            return
-    yield _not_kept(source, path, names), store
-
-
-def _not_kept(source: str | Path | None, path: Path, names: Sequence[str]) -> Study:
-    """The study of a file after all; an error where there is none."""
-    if source is None:
-        raise NothingRecorded(
-            "no study is named, and no ad hoc study was run in this folder",
-            hint="isorun report study.toml, or isorun run -n 16 -- python train.py first",
-        )
-    if path.suffix == ".toml" or (path.exists() and str(source)):
-        return load_study(path)
-    what = f"there is neither a study file nor an earlier ad hoc study {str(source)!r}"
-    hint = "isorun run study.toml, or isorun run -- COMMAND"
-    raise StudyError(what, allowed=known_names(str(source), names), hint=hint)
-
-
 def cells(study: Study | str | Path, *, store: Store = None) -> tuple[Cell, ...]:
     """All cells of the study, with the ids that its store knows if it has one already.
 
@@ -135,7 +95,7 @@ def cells(study: Study | str | Path, *, store: Store = None) -> tuple[Cell, ...]
     with opened(study, store) as (declared, place):
         if not declared.searches and not any(withheld_hashes(declared, None).values()):
             return cells_of(declared)
-        with _found(_place(declared, place)) as found:
+        with store_if_there(place_of(declared, place)) as found:
             return cells_of(declared if found is None else known_to(declared, found))
 
 
@@ -146,7 +106,7 @@ def as_its_store_names_it(study: Study, store: Store) -> tuple[Study, bool]:
     """
     if not any(withheld_hashes(study, None).values()):
         return study, True
-    with _found(_place(study, store)) as found:
+    with store_if_there(place_of(study, store)) as found:
         return (study, False) if found is None else (with_key(study, found.key), True)
 
 
@@ -161,7 +121,7 @@ def known_to(study: Study, store: AbstractStore) -> Study:
 
 def missing(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
     """The cells that have no finished record yet; no store is made where there is none."""
-    with _found(_place(study, store)) as found:
+    with store_if_there(place_of(study, store)) as found:
         if found is None:
             return cells_of(study)
         declared = cells_of(known_to(study, found))
@@ -288,7 +248,7 @@ def session_of(
             from isorun.environments import opened_environment
 
             opened_environment(environment)
-    where = _place(study, store)
+    where = place_of(study, store)
     return open_session(
         where, executor, ExecutorOptions(runs_folder(where, study.folder), jobs, launch, devices, python)
     )
@@ -318,7 +278,9 @@ def analyse(
             return result
         from isorun.repair.agenda import told_of
 
-        return replace(result, searches=dict(zip(declared.searches, told_of(declared, records_kept), strict=True)))
+        where = str(study) if isinstance(study, str | Path) else declared.name
+        told = told_of(declared, records_kept, where=where, kept_in=str(store) if isinstance(store, str | Path) else "")
+        return replace(result, searches=dict(zip(declared.searches, told, strict=True)))
 
 
 def analyse_runs(study: Study | str | Path, *, store: Store = None) -> StudyResult:
@@ -335,7 +297,7 @@ def _analysed(study: Study, store: AbstractStore, beyond: Iterable[Cell] = ()) -
 
 def analyse_kept(name: str, *, store: Store = None) -> StudyResult | None:
     """What the runs of an ad hoc study say; None where no study of this name is kept."""
-    with _found(_place(None, store)) as kept:
+    with store_if_there(place_of(None, store)) as kept:
         known = kept is not None and name in kept.documents(STUDIES).names()
         return analyse_runs(name, store=kept) if known else None
 
@@ -362,7 +324,7 @@ def _run_of(what: Study | str | Path, store: Store) -> list[RunRecord]:
     cell, _, attempt = str(what).partition("-")
     if isinstance(what, Study) or not _CELL_ID.fullmatch(cell) or not (attempt.isdigit() or not attempt):
         return []
-    with recorded(_place(None, store), None) as kept:
+    with recorded(place_of(None, store), None) as kept:
         found = _latest_attempts(record for record in kept.records([cell]) if attempt in {"", str(record.attempt)})
         if not found:
             known = known_names(str(what), kept.run_ids())
@@ -404,7 +366,7 @@ def remember(study: Study, *, store: Store = None) -> None:
 
     Levels, seeds and repeats of the same command that are kept under the name already stay beside its own.
     """
-    place = _place(study, store)
+    place = place_of(study, store)
     with (
         nullcontext(place) if isinstance(place, AbstractStore) else open_store(place) as opened,
         blaming("store", opened),
@@ -421,52 +383,14 @@ def remember(study: Study, *, store: Store = None) -> None:
 
 def recent(store: Store = None) -> tuple[str, ...]:
     """The names of the ad hoc studies kept in the store of this folder, the latest first."""
-    with _found(_place(None, store)) as kept:
+    with store_if_there(place_of(None, store)) as kept:
         return () if kept is None else kept.documents(STUDIES).names()
-
-
-def _place(study: Study | None, store: Store) -> str | AbstractStore:
-    """Where records are kept: as said, else beside the study, else in this folder."""
-    return store if isinstance(store, AbstractStore) else store_place(store, study.folder if study else ".")
 
 
 def has_store(study: Study, store: Store = None) -> bool:
     """Whether there is a store of the study's records already, so that opening it makes none."""
-    place = _place(study, store)
+    place = place_of(study, store)
     return not isinstance(place, str) or is_there(place)
-
-
-@contextmanager
-def _existing(place: str | AbstractStore) -> Iterator[AbstractStore]:
-    """The store there, for reading: none is made. Whatever a store of others raises names it."""
-    opening = nullcontext(place) if isinstance(place, AbstractStore) else open_existing_store(place)
-    with opening as opened, blaming("store", opened):
-        yield opened
-
-
-@contextmanager
-def _found(place: str | AbstractStore) -> Iterator[AbstractStore | None]:
-    """The store there; None where there is none."""
-    with ExitStack() as stack:
-        try:
-            found = stack.enter_context(_existing(place))
-        except StoreMissing:
-            found = None
-        yield found
-
-
-@contextmanager
-def recorded(store: Store, study: Study | None) -> Iterator[AbstractStore]:
-    """The store to read runs from."""
-    place = _place(study, store)
-    with _found(place) as found:
-        if found is None:
-            raise NothingRecorded(
-                f"nothing has been recorded for {f'the study {study.name!r}' if study else 'any study'}",
-                found=f"there is no store {place}",
-                hint="isorun run makes the runs; --store names a store that lies elsewhere",
-            )
-        yield found
 
 
 def store_conditions(store: AbstractStore) -> tuple[Condition, ...]:

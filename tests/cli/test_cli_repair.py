@@ -168,6 +168,8 @@ def test_a_journal_whose_last_line_is_cut_off_is_read(folder, capsys):
 
 def test_going_on_needs_the_objective(folder, capsys):
     made("sqlite:///study.db", 3)
+    assert main(["repair", "sqlite:///study.db", "--store", "there"]) == 2
+    assert "--store belongs to a study" in capsys.readouterr().err
     assert main(["repair", "sqlite:///study.db", "--continue", "5"]) == 2
     assert "a storage holds no code" in capsys.readouterr().err
     assert main(["repair", "sqlite:///study.db", "--objective", "train.py:objective"]) == 2
@@ -194,7 +196,7 @@ def test_an_objective_that_cannot_be_had_is_told(named, said, folder, capsys):
 
 
 def test_it_goes_on_repaired(folder, capsys):
-    made("sqlite:///study.db", 12)
+    made("sqlite:///study.db", 12, score=[-3.0] * 12)  # below all that the objective gives: draws have no seed here
     words = ["repair", "sqlite:///study.db", "--continue", "6", "--objective", "train.py:objective", "--json"]
     assert main(words) in (0, 3)
     told = json.loads(capsys.readouterr().out)

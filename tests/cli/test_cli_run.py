@@ -342,6 +342,18 @@ def test_a_search_is_run_told_of_examined_and_extended(shell):
     assert "8 trials" in " ".join(shell("repair", "search").stdout.split())
     assert shell("report", "search.toml").returncode == 0
     assert "of 8 finished" in shell("status", "search.toml").stdout
+    said = " ".join(shell("repair", "search.toml", "--patience", 1).stdout.split())
+    assert "raise the trials of its search, then: isorun run search.toml" in said
+    assert "note(trial" not in said
+    assert "isorun repair" not in said
+    assert "fit this search" in said
+    (shell.folder / "search.toml").write_text(SEARCH.replace("trials = 6", 'trials = 9\nprior = "none"'))
+    assert "fit this search" not in " ".join(shell("repair", "search.toml").stdout.split())
+    assert "fit this search" in " ".join(shell("repair", "search.toml", "--prior", "shipped").stdout.split())
+    assert "isorun run search.toml" in " ".join(shell("repair", "search.toml", "--patience", 1).stdout.split())
+    refused = shell("repair", "search", "--tuner", "train.py:tuner")
+    assert refused.returncode == 2
+    assert "--tuner" in refused.stderr
     wrong = shell("repair", "search", "--continue", "3")
     assert wrong.returncode == 2
     assert "isorun run search" in wrong.stderr

@@ -12,7 +12,8 @@ import isorun
 from isorun import workflow
 from isorun.errors import IsorunError, StoreError
 from isorun.execution import RunEnded, lost_record
-from isorun.repair.agenda import KeptSearch, read_searches, searched, standings_of, told_of, with_trials
+from isorun.repair.agenda import KeptSearch, read_searches, standings_of, told_of, told_of_search, with_trials
+from isorun.repair.bugs import Limits
 from isorun.scheduling import Observer
 from isorun.store import SEARCHES
 from isorun.study.cells import cells_of
@@ -298,9 +299,40 @@ def test_several_searches_go_side_by_side():
     assert [len(search.trials) for search in found] == [5, 5, 5]
     same = [[trial.parameters for trial in search.trials] for search in found]
     assert same[0] == same[2] != same[1]
-    assert searched(study, store, "a 2")[0].name == "both a 2"
+    assert told_of_search(study, store, "a 2").search.name == "both a 2"
     with pytest.raises(IsorunError, match="which one"):
-        searched(study, store)
+        told_of_search(study, store)
+
+
+def test_a_search_of_a_study_is_judged_by_what_its_study_says_and_told_in_its_words():
+    store = MemoryStore()
+    study = search_study(14, prior="none", begin="never", patience=2, target=5.0)
+    run(study, store, Trainings(lambda _: 0.5))
+    (told,) = told_of(study, store, where="my search.toml", kept_in="else where")
+    assert told.trust is None
+    assert told.limits == Limits(5.0, None, 2)
+    steps = [warning.next_step for warning in told.warnings]
+    go_on = "raise the trials of its search, then: isorun run 'my search.toml' --store 'else where'"
+    assert go_on in steps
+    assert not [step for step in steps if "isorun repair" in step or "trial," in step or "optuna" in step]
+    again = told_of_search(study, store, limits=Limits(patience=3), prior="shipped", where="my search.toml")
+    assert again.trust is not None
+    assert again.limits == Limits(5.0, None, 3)
+    (more,) = told_of(search_study(20, prior="none", begin="never", patience=2, target=5.0), store)
+    assert f"isorun run {study.name}" in [warning.next_step for warning in more.warnings]
+
+
+def test_a_search_of_a_study_is_examined_in_python(tmp_path):
+    study = search_study(4)
+    run(study, tmp_path / "kept", Trainings())
+    told = isorun.repair.examine(study, store=tmp_path / "kept", patience=1, prior=None)
+    assert len(told.search.trials) == 4
+    assert told.limits.patience == 1
+    assert told.trust is None
+    with pytest.raises(IsorunError, match="nothing has been recorded"):
+        isorun.repair.examine(study, store=tmp_path / "nothing")
+    with pytest.raises(IsorunError, match="a store belongs to a study"):
+        isorun.repair.examine("sqlite:///study.db", store=tmp_path / "kept")
 
 
 def test_repeats_race_what_looks_better_and_say_what_it_took():

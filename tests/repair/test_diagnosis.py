@@ -1,6 +1,9 @@
 """What is said of a search: the same for machines and for people, and something sensible of every search."""
 
 import json
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from isorun.repair import priors
 from isorun.repair.actions import MEANINGS, edit
 from isorun.repair.bugs import Limits
 from isorun.repair.diagnosis import diagnose, search_view
+from isorun.repair.engines import next_steps
 from isorun.repair.priorities import Prior, PriorRow
 from isorun.repair.priors import prior_from_json, prior_of, prior_to_json, read_prior, shipped_prior
 from isorun.repair.searches import UNKNOWN_SYMPTOMS, Trial
@@ -201,6 +205,27 @@ def test_every_warning_has_a_next_step_and_a_bug_the_command_that_goes_on():
     assert stuck.to_json()["warnings"][0]["code"] == "ineffective-search"
 
 
+@pytest.mark.parametrize(
+    ("engine", "ends", "watches"),
+    [
+        ("optuna", "raise optuna.TrialPruned()", "isorun.repair.note(trial, watcher)"),
+        ("keras-tuner", "isorun.repair.keras_tuner(tuner) ends", "isorun.repair.keras_tuner(tuner) watches"),
+    ],
+)
+def test_next_steps_are_in_the_words_of_the_engine(engine, ends, watches):
+    trials = [Trial(number, "finished", 0.5 + number / 100, {"lr": 0.1 * number}, seconds=1.0) for number in range(9)]
+    trials.append(Trial(9, "finished", 0.9, {"lr": 0.95}, seconds=1000.0))
+    told = diagnose(
+        replace(search(trials, SPACE[:1]), engine=engine), Prior(()), Limits(patience=4), where="there", now=2.0
+    )
+    steps = {warning.code: warning.next_step for warning in told.warnings}
+    assert steps["stalled-trial"].startswith(ends)
+    assert watches in steps["symptoms-unknown"]
+    again = next_steps(told.search, told.limits, "there").go_on
+    assert again.startswith("isorun repair there ")
+    assert "--patience 4 --continue 15" in again
+
+
 def test_trials_that_say_nothing_are_told():
     trials = [
         Trial(0, "finished", 0.5, {"lr": 0.1}, seconds=1.0),
@@ -230,3 +255,15 @@ def test_noise_of_a_prior_is_that_of_accuracies():
     assert of_scores([10.0, 90.0], **told).noise == 0.0
     assert of_scores([0.001, 0.002], direction="lower", **told).noise == 0.0
     assert of_scores([10.0, 90.0], noise=0.5, noise_from="trials that were repeated").noise == 0.5
+
+
+def test_what_the_page_names_is_there_in_a_fresh_interpreter():
+    page = (Path(__file__).parents[2] / "docs" / "repair.md").read_text()
+    named = sorted(set(re.findall(r"\bisorun\.repair\.\w+(?:\.\w+)*", page)))
+    assert {"isorun.repair.expand", "isorun.repair.hypermodel", "isorun.repair.lightning"} <= set(named)
+    for name in ("isorun.repair.lightning", "isorun.repair.hypermodel"):  # each first, before another imports its room
+        subprocess.run([sys.executable, "-c", f"import isorun; {name}"], check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(["import isorun", *named])], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["declare", "execute"]
 
 _FOLDER: Final = "keras-tuner:"
-_SCHEME: Final = re.compile(r"[A-Za-z][\w+.-]+:")
-"""What begins the address of a search that an engine runs itself."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +44,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds in which it is to reach the target")
     about = "trials without an improvement that are too many (default: from the search's own pace, at least 10)"
     parser.add_argument("--patience", type=int, metavar="N", help=about)
-    about = "a file with counts from other searches, shipped (default), or none"
-    parser.add_argument("--prior", default="shipped", metavar="FILE", help=about)
+    about = "a file with counts from other searches, shipped, or none (default: as its study says, else shipped)"
+    parser.add_argument("--prior", default="usual", metavar="FILE", help=about)
     about = "go on for N trials, repaired; takes --objective or --tuner, for a storage holds no code"
     parser.add_argument("--continue", dest="more", type=int, metavar="N", help=about)
     about = "the function that runs a trial and returns its score, as in study.optimize(function)"
@@ -63,7 +60,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Examine the search, go on with it where asked to, and tell."""
-    if not _SCHEME.match(options.storage):
+    from isorun.repair import is_storage
+
+    if not is_storage(options.storage):
         return _tell(_of_study(options), options)
     from isorun.repair.bugs import Limits
     from isorun.repair.diagnosis import diagnose
@@ -82,24 +81,14 @@ def execute(options: argparse.Namespace) -> int:
 
 def _of_study(options: argparse.Namespace) -> SearchDiagnosis:
     """What is said of a search that isorun ran. What is asked of it here counts for more than what its study says."""
-    from isorun import workflow
-    from isorun.repair.agenda import searched
-    from isorun.repair.bugs import Limits
-    from isorun.repair.diagnosis import diagnose
-    from isorun.repair.priors import prior_of
+    from isorun.repair import examine
 
-    if options.more is not None or options.requeue or options.objective:
+    if options.more is not None or options.requeue or options.objective or options.tuner:
         hint = f"raise its trials, then: isorun run {options.storage}"
-        raise UsageError("--continue, --objective and --requeue are for searches that others run", hint=hint)
-    prior = prior_of(None if options.prior == "none" else options.prior)
-    with workflow.opened(options.storage, options.store) as (study, place), workflow.recorded(place, study) as store:
-        search, asked = searched(study, store, options.study)
-    limits = Limits(
-        asked.target if options.target is None else options.target,
-        asked.time_limit if options.time_limit is None else options.time_limit,
-        asked.patience if options.patience is None else options.patience,
-    )
-    return diagnose(search, prior, limits, where=options.storage)
+        raise UsageError("--continue, --objective, --tuner and --requeue are for searches that others run", hint=hint)
+    asked = {"target": options.target, "time_limit": options.time_limit, "patience": options.patience}
+    prior = None if options.prior == "none" else options.prior
+    return examine(options.storage, options.study, store=options.store, prior=prior, **asked)
 
 
 def _tell(told: SearchDiagnosis, options: argparse.Namespace) -> int:
@@ -126,6 +115,8 @@ def _check(options: argparse.Namespace, code: str) -> None:
     for name, given in named.items():
         if given and name != code:
             raise UsageError(f"{name} belongs to another engine", allowed=f"{code} FILE.py:FUNCTION")
+    if options.store:
+        raise UsageError("--store belongs to a study that isorun runs", found=f"{options.storage} --store")
     if options.storage.startswith(_FOLDER) and (options.study or options.requeue):
         raise UsageError(
             "--study and --requeue are for Optuna: a folder is one search, and KerasTuner tries again what was running"

@@ -119,7 +119,7 @@ def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -
 def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Namespace, store: AbstractStore) -> None:
     name = options.study or study.name
     if options.json:
-        cli.print_json(_summary(study, outcome, name, store))
+        cli.print_json(_summary(study, outcome, name, store, options.store or ""))
         return
     for line in _searched(study, store):
         print(line)
@@ -167,7 +167,8 @@ def _headline(study: Study, outcome: Outcome, store: AbstractStore) -> str:
     return f"{study.name}: {outcome.counted}{before}"
 
 
-def _summary(study: Study, outcome: Outcome, name: str, store: AbstractStore) -> dict[str, Any]:
+def _summary(study: Study, outcome: Outcome, name: str, store: AbstractStore, kept_in: str) -> dict[str, Any]:
+    """For machines. name, kept_in: the study and its store, as they were named."""
     from isorun import workflow
 
     made = {record.run_id for record in outcome.records}
@@ -186,17 +187,17 @@ def _summary(study: Study, outcome: Outcome, name: str, store: AbstractStore) ->
             *(_run(record, reused=True) for record in earlier),
         ],
         "warnings": [condition.to_json() for condition in outcome.conditions],
-        **_searches_json(study, store),
-        "next": f"isorun {'repair' if study.searches else 'report'} {name}",
+        **_searches_json(study, store, name, kept_in),
+        "next": f"isorun {'repair' if study.searches else 'report'} {name}{f' --store {kept_in}' if kept_in else ''}",
     }
 
 
-def _searches_json(study: Study, store: AbstractStore) -> dict[str, Any]:
+def _searches_json(study: Study, store: AbstractStore, name: str, kept_in: str) -> dict[str, Any]:
     if not study.searches:
         return {}
     from isorun.repair.agenda import told_of
 
-    return {"searches": [told.to_json() for told in told_of(study, store)]}
+    return {"searches": [told.to_json() for told in told_of(study, store, where=name, kept_in=kept_in)]}
 
 
 def _run(record: RunRecord, *, reused: bool) -> dict[str, Any]:

@@ -11,23 +11,33 @@ A search is read from its engine (`searches.py`), its bugs are found (`bugs.py`)
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import InputError, MissingExtra
-from isorun.repair.engines import KERAS_TUNER_NEEDS
 
 if TYPE_CHECKING:
     from isorun.repair.diagnosis import SearchDiagnosis
+    from isorun.repair.expansion import expand, hypermodel, lightning
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.priorities import Prior
     from isorun.repair.racing import race
     from isorun.repair.searches import Search
+    from isorun.session import Store
+    from isorun.study.design import Study
 
-__all__ = ["autokeras", "examine", "expand", "keras_tuner", "note", "optuna", "race"]
+__all__ = ["autokeras", "examine", "expand", "hypermodel", "keras_tuner", "lightning", "note", "optuna", "race"]
 
-_ELSEWHERE: Final = {"expand": "isorun.repair.expansion", "race": "isorun.repair.racing"}
+_ELSEWHERE: Final = {
+    "expand": "isorun.repair.expansion",
+    "hypermodel": "isorun.repair.expansion",
+    "lightning": "isorun.repair.expansion",
+    "race": "isorun.repair.racing",
+}
 """Where a name comes from that is imported when it is first asked for."""
+_STORAGE: Final = re.compile(r"[A-Za-z][\w+.-]+:")
+"""What begins the address of a search that an engine runs itself."""
 
 
 def __getattr__(name: str) -> Any:
@@ -89,6 +99,8 @@ def keras_tuner(
 
         check(tuner)
     except ModuleNotFoundError as error:
+        from isorun.repair.engines import KERAS_TUNER_NEEDS  # noqa: PLC0415 - as above
+
         if error.name not in KERAS_TUNER_NEEDS:
             raise
         raise MissingExtra("keras-tuner", "keras-tuner", "repairing a KerasTuner search") from None
@@ -141,18 +153,25 @@ def _policy(
 
 
 def examine(
-    where: str,
+    where: str | Path | Study,
     study: str | None = None,
     *,
+    store: Store = None,
     target: float | None = None,
     time_limit: float | None = None,
     patience: int | None = None,
-    prior: Prior | str | Path | None = "shipped",
+    prior: Prior | str | Path | None = "usual",
 ) -> SearchDiagnosis:
     """What is wrong with a search that is finished, running or was killed, and what to try next. Nothing is written.
 
-    where: a storage as `isorun repair` takes it, such as sqlite:///study.db. study: its name; none where there is one.
+    where: as `isorun repair` takes it: a storage, such as sqlite:///study.db, or a study with a search that isorun
+    runs: its file, its name, or an isorun.Study. study: which study of the storage, or search of the study; none where
+    there is one. store: of a study, where its records are kept. prior: "usual" is the study's own, else shipped.
     """
+    if not isinstance(where, str) or not is_storage(where):
+        return _of_study(where, study, store, (target, time_limit, patience), prior)
+    if store is not None:
+        raise InputError("a store belongs to a study that isorun runs", found=where, allowed="a study's file or name")
     from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
     from isorun.repair.diagnosis import diagnose  # noqa: PLC0415 - as above
     from isorun.repair.priors import prior_of  # noqa: PLC0415 - as above
@@ -160,6 +179,30 @@ def examine(
     known = prior_of(prior)
     search = _read(where, study, known.noise if known else 0.0)
     return diagnose(search, known, Limits(target, time_limit, patience), where=where)
+
+
+def is_storage(where: str) -> bool:
+    """Whether this is the address of a search that an engine runs itself, and not a study."""
+    return _STORAGE.match(where) is not None
+
+
+def _of_study(
+    source: str | Path | Study,
+    name: str | None,
+    store: Store,
+    asked: tuple[float | None, float | None, int | None],
+    prior: Prior | str | Path | None,
+) -> SearchDiagnosis:
+    from isorun.repair.agenda import told_of_search  # noqa: PLC0415 - as above
+    from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
+    from isorun.session import opened, recorded  # noqa: PLC0415 - as above
+
+    named = {
+        "where": str(source) if isinstance(source, (str, Path)) else "",
+        "kept_in": str(store) if isinstance(store, (str, Path)) else "",
+    }
+    with opened(source, store) as (study, place), recorded(place, study) as kept:
+        return told_of_search(study, kept, name, limits=Limits(*asked), prior=prior, **named)
 
 
 def _read(where: str, study: str | None, noise: float) -> Search:

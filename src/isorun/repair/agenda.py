@@ -29,9 +29,10 @@ from isorun.errors import InputError, MissingExtra, NothingRecorded, StoreBusy, 
 from isorun.repair.actions import single_edits, size_of
 from isorun.repair.bugs import Limits
 from isorun.repair.diagnosis import SearchDiagnosis, diagnose
+from isorun.repair.engines import steps_of_study
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Prior
-from isorun.repair.priors import prior_of
+from isorun.repair.priors import USUAL, prior_of
 from isorun.repair.racing import ERROR_RATE, RaceRule, RaceStanding, Runs, standing_of
 from isorun.repair.searches import (
     UNKNOWN_SYMPTOMS,
@@ -62,10 +63,10 @@ __all__ = [
     "extra_trainings",
     "limits_of",
     "read_searches",
-    "searched",
     "searches_of",
     "standings_of",
     "told_of",
+    "told_of_search",
     "with_trials",
 ]
 
@@ -521,24 +522,57 @@ def read_searches(study: Study, store: AbstractStore) -> tuple[Search, ...]:
     return searches_of(study, store.records([cell.id for cell in cells_of(study)]))
 
 
-def searched(study: Study, store: AbstractStore, name: str | None = None) -> tuple[Search, Limits]:
-    """One search of a study and what is asked of it. name: which; the only one if not given."""
+def told_of(study: Study, store: AbstractStore, *, where: str = "", kept_in: str = "") -> tuple[SearchDiagnosis, ...]:
+    """What is said of each search of a study. where, kept_in: the study and its store, as a user names them."""
+    found = zip(study.searches.values(), read_searches(study, store), strict=True)
+    return tuple(_told(study, design, search, where=where, kept_in=kept_in) for design, search in found)
+
+
+def told_of_search(
+    study: Study,
+    store: AbstractStore,
+    name: str | None = None,
+    *,
+    limits: Limits = Limits(),  # noqa: B008
+    prior: Prior | str | Path | None = USUAL,
+    where: str = "",
+    kept_in: str = "",
+) -> SearchDiagnosis:
+    """What is said of one search of a study. name: which; the only one if not given. The others: as in `told_of`.
+
+    limits, prior: what is asked here counts for more than what the study says.
+    """
     found = dict(zip(study.searches, read_searches(study, store), strict=True))
     chosen = next(iter(found)) if name is None and len(found) == 1 else name or ""
     if chosen not in found:
         what = f"{study.name} has no search {name!r}" if name else f"{study.name} has {len(found)} searches: which one?"
-        hint = f"isorun repair {study.name} --study {next(iter(found))!r}"
+        hint = f"isorun repair {where or study.name} --study {next(iter(found))!r}"
         raise InputError(what, allowed=known_names(chosen, found), hint=hint)
     if not found[chosen].trials:
         raise NothingRecorded(f"no trial of {found[chosen].name} was made yet", hint="isorun run makes them")
-    return found[chosen], limits_of(study.searches[chosen])
+    return _told(study, study.searches[chosen], found[chosen], limits, prior, where=where, kept_in=kept_in)
 
 
-def told_of(study: Study, store: AbstractStore) -> tuple[SearchDiagnosis, ...]:
-    """What is said of each search of a study."""
-    asked = [(limits_of(design), prior_of(_prior_named(design.prior, study))) for design in study.searches.values()]
-    found = read_searches(study, store)
-    return tuple(diagnose(one, prior, limits) for one, (limits, prior) in zip(found, asked, strict=True))
+def _told(
+    study: Study,
+    design: SearchDesign,
+    search: Search,
+    limits: Limits = Limits(),  # noqa: B008
+    prior: Prior | str | Path | None = USUAL,
+    *,
+    where: str,
+    kept_in: str,
+) -> SearchDiagnosis:
+    """The one place in which a search of a study is judged: by what the study asks, where nothing else is asked."""
+    said = limits_of(design)
+    asked = Limits(
+        said.target if limits.target is None else limits.target,
+        said.time_limit if limits.time_limit is None else limits.time_limit,
+        said.patience if limits.patience is None else limits.patience,
+    )
+    known = prior_of(_prior_named(design.prior, study) if prior == USUAL else prior)
+    steps = steps_of_study(where or study.name, kept_in, has_all=len(search.trials) >= design.trials)
+    return diagnose(search, known, asked, steps=steps)
 
 
 def extra_trainings(study: Study, store: AbstractStore) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ The verdict comes first, then tables, then numbered warnings, each with the next
 from __future__ import annotations
 
 import math
-import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from isorun.analysis import Told
 from isorun.analysis.evidence import Condition
 from isorun.repair.actions import unknown_parameters
 from isorun.repair.bugs import Bug, Limits, elapsed, find_bugs, stalled_trials
+from isorun.repair.engines import NextSteps, next_steps
 from isorun.repair.priorities import Level, Prior, RankedAction, ranked, trust_in
 from isorun.repair.searches import SYMPTOMS, Search, Trial, Value
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, significant
@@ -39,7 +39,6 @@ __all__ = ["SearchDiagnosis", "Taken", "diagnose", "search_view"]
 _LATEST: Final = 5
 _SHOWN: Final = 8
 _FOLDED_FROM: Final = 25
-_MORE: Final = 15
 _IN_VAIN: Final = 10
 _SOUND: Final = ("normal", "plain", "residual", "depthwise", "inverted-bottleneck", "attention")
 _CONDITIONS: Final = (
@@ -54,8 +53,6 @@ _CONDITIONS: Final = (
     {"exploding": "whose weights explode", "normal": "whose weights stay finite"},
 )
 """The words for A, C, G and W in a condition."""
-_CODE: Final = {"optuna": ("--objective", "train.py:objective"), "keras-tuner": ("--tuner", "train.py:tuner")}
-"""How the function is named that makes an engine's trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +90,7 @@ class Taken:
 class SearchDiagnosis(Told):
     """trust: the probability that the prior speaks of this search; None without a prior. actions: the best first.
 
-    where: the storage, as a user names it. go_on: how the search goes on, repaired. stalled: numbers of trials.
+    steps: what can be done about it. stalled: numbers of trials.
     """
 
     told_as: ClassVar[str] = "search-diagnosis"
@@ -103,8 +100,7 @@ class SearchDiagnosis(Told):
     actions: tuple[RankedAction, ...]
     trust: float | None
     limits: Limits
-    where: str = ""
-    go_on: str = ""
+    steps: NextSteps
     stalled: frozenset[int] = frozenset()
 
     @property
@@ -171,13 +167,13 @@ def diagnose(
     limits: Limits = Limits(),  # noqa: B008
     *,
     where: str = "",
-    go_on: str = "",
+    steps: NextSteps | None = None,
     now: float | None = None,
     seed: int = 0,
 ) -> SearchDiagnosis:
     """All that can be said of a search as it stands. The same search gives the same answer.
 
-    where: what `isorun repair` finds the search by. go_on: what continues it, repaired; else as its engine is used.
+    where: what `isorun repair` finds the search by. steps: what can be done about it; else as its engine is used.
     """
     at = time.time() if now is None else now
     return SearchDiagnosis(
@@ -186,8 +182,7 @@ def diagnose(
         tuple(ranked(search, prior, np.random.default_rng(seed))),
         trust_in(prior, search) if prior is not None else None,
         limits,
-        where,
-        go_on,
+        steps or next_steps(search, limits, where),
         frozenset(trial.number for trial, _ in stalled_trials(search, limits, at)),
     )
 
@@ -234,48 +229,31 @@ def _brought(told: SearchDiagnosis) -> Iterator[str]:
     yield said + (f" ({significant(math.fsum(foretold), 2)} were foretold)." if len(foretold) == len(over) else ".")
 
 
-def _command(told: SearchDiagnosis, *more: str) -> str:
-    named = ["--study", told.search.name] if told.search.engine == "optuna" else []
-    limits = [("--target", told.limits.target), ("--time-limit", told.limits.time_limit)]
-    asked = [word for option, value in limits if value is not None for word in (option, f"{value:g}")]
-    words = ["isorun", "repair", told.where or "STORAGE", *named, *asked, *more]
-    return " ".join(word if word.isupper() else shlex.quote(word) for word in words)
-
-
-def _continued(told: SearchDiagnosis, *more: str) -> str:
-    if told.go_on:
-        return told.go_on
-    code = _CODE.get(told.search.engine, _CODE["optuna"])
-    return _command(told, "--continue", str(_MORE), *code, *(more if told.search.engine == "optuna" else ()))
-
-
 def _bug_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
     running = {trial.number for trial in told.search.trials if trial.state == "running"}
     for bug in told.bugs:
-        go_on = _continued(told)
+        step = told.steps.go_on
         if bug.kind == "stalled-trial" and bug.since_trial in running:
             message = f"trial {bug.since_trial} can be tried again once its process is gone"
-            go_on = _continued(told, "--requeue")
+            step = told.steps.again
         elif bug.kind == "stalled-trial":
-            message = "a trial that takes this long should be ended by the objective, so that the others get the time"
-            go_on = "raise optuna.TrialPruned() there when a trial has taken ten times as long as the median"
+            message = "a trial that takes this long should be ended, so that the others get the time"
+            step = told.steps.end
         elif bug.kind == "repeated-failure":
             message = "the same failure comes again: mend it, or leave the value out of the space; then go on"
         elif bug.kind == "exhausted-space":
-            message = "there is nothing new to try in this space: widen it, or let isorun offer more to change"
-            go_on = "isorun.repair.expand(trial, model, optimizer) in the objective; then " + go_on
+            message = "there is nothing new to try in this space: it needs more to change"
+            step = told.steps.widen
         elif bug.kind == "duplicates":
             message = "isorun proposes only what has not been tried"
         elif _has_not_helped(told):
             message = (
                 f"{len(told.taken)} changes of its best trials did not help: what is wrong may lie beyond this space"
             )
-            go_on = (
-                "isorun.repair.expand(trial, model, optimizer) in the objective offers more to change; then " + go_on
-            )
+            step = told.steps.widen
         else:
             message = "the search can go on by changing its best trial where that has the best chance to help"
-        yield Condition(bug.kind, message, go_on)
+        yield Condition(bug.kind, message, step)
 
 
 def _has_not_helped(told: SearchDiagnosis) -> bool:
@@ -289,21 +267,20 @@ def _other_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
     without = [trial.number for trial in over if trial.state == "finished" and not trial.has_score]
     if without:
         said = f"{count(len(without), 'trial')} ended without a number as score (NaN or none), first trial {without[0]}"
-        yield Condition("no-score", said, "isorun doctor RUN tells what went wrong in a training that isorun recorded")
+        yield Condition("no-score", said, told.steps.look)
     blind = sum(trial.symptoms.gradient == "unknown" for trial in over)
     if over and 2 * blind > len(over):
         said = (
             f"nothing was seen inside {blind:,} of {count(len(over), 'training')}: actions are chosen without symptoms"
         )
-        step = "watcher = isorun.watch(model) before the training, isorun.repair.note(trial, watcher) after it"
-        yield Condition("symptoms-unknown", said, step)
+        yield Condition("symptoms-unknown", said, told.steps.watch)
     if len(search.scored) > 1 and not search.noise:
         said = "how much a score varies between seeds is not known (no trial was repeated): any gain counts"
-        yield Condition("noise-unknown", said, "try the best configuration three times with seeds of their own")
+        yield Condition("noise-unknown", said, told.steps.repeat)
     untimed = sum(trial.seconds is None for trial in over)
     if untimed:
         said = f"{untimed:,} of {count(len(over), 'trial')} have no duration: what stalls cannot be told of them"
-        yield Condition("no-times", said, "run trials with study.optimize, or end them with study.tell at once")
+        yield Condition("no-times", said, told.steps.time)
     yield from _unfinished(told)
 
 
@@ -311,14 +288,13 @@ def _unfinished(told: SearchDiagnosis) -> Iterator[Condition]:
     outside = [trial.number for trial in told.search.trials if trial.why_failed.startswith("infeasible")]
     if outside:
         said = f"{count(len(outside), 'trial')} broke a constraint, the first trial {outside[0]}: none can be the best"
-        yield Condition("infeasible", said, _command(told, "--json"))
+        yield Condition("infeasible", said, told.steps.look)
     running = [trial.number for trial in told.search.trials if trial.state == "running"]
     if running and not told.stalled & set(running):
         named = ", ".join(map(str, running[:5])) + (", …" if len(running) > 5 else "")
-        said = (
-            f"{count(len(running), 'trial')} marked running ({named}); whether a process still makes them is not known"
-        )
-        yield Condition("running", said, f"if none does: {_continued(told, '--requeue')}")
+        said = f"{count(len(running), 'trial')} marked running ({named})"
+        said += ": where no process makes them any more, they can be tried again"
+        yield Condition("running", said, told.steps.again)
 
 
 def _symptoms(trial: Trial) -> dict[str, str]:

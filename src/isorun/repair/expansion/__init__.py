@@ -187,7 +187,7 @@ def _own_parameters(trial: Any) -> set[str]:
 
 
 def lightning(trial: Any, *, pretrained: Any = None) -> Any:
-    """The same as a Lightning callback: `Trainer(callbacks=[isorun.repair.expansion.lightning(trial)])`.
+    """The same as a Lightning callback: `Trainer(callbacks=[isorun.repair.lightning(trial)])`.
 
     It looks at the module when its training begins; `callback.expanded` then is what `expand` gives.
     """

@@ -20,23 +20,25 @@ from isorun.repair.actions import Edit
 from isorun.repair.priorities import Prior, PriorRow
 from isorun.repair.searches import SYMPTOMS
 
-__all__ = ["prior_from_json", "prior_of", "prior_to_json", "read_prior", "shipped_prior", "shuffled"]
+__all__ = ["USUAL", "prior_from_json", "prior_of", "prior_to_json", "read_prior", "shipped_prior", "shuffled"]
 
 _FORMAT: Final = 1
 _MOST_TRIES: Final = 5000.0
 _HERE: Final = Path(__file__).parent
 _SHIPPED: Final = "shipped"
+USUAL: Final = "usual"
+"""Where no prior is named: that of the study whose search it is, else those that are shipped."""
 
 
 def prior_of(given: Prior | str | Path | None) -> Prior | None:
-    """What a user names: a prior, a file, "shipped", or none.
+    """What a user names: a prior, a file, "shipped" (also where nothing is said: USUAL), or none.
 
     For comparisons "shipped, without DATA" leaves out what was counted on a data set, and "shipped, shuffled SEED" (or
     both) gives each count to another edit.
     """
     if given is None or isinstance(given, Prior):
         return given
-    first, *changes = str(given).split(", ")
+    first, *changes = (_SHIPPED if given == USUAL else str(given)).split(", ")
     return _shipped(tuple(changes)) if first == _SHIPPED else read_prior(Path(given))
 
 
