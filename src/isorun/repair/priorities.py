@@ -432,7 +432,7 @@ def _picked(
 
 
 def _chance(search: Search, origin: Trial, action: Action, believed: tuple[float, Beliefs, Beliefs]) -> float:
-    """That an action improves the trial it changes: by the prior as far as that is trusted, else by this search."""
+    """That an action improves its origin: by the prior as far as that is trusted, else by this search alone."""
     trust, with_prior, without = believed
     fails = 1.0
     for one in action.edits:
