@@ -94,8 +94,12 @@ def _own_account() -> tuple[list[float], list[float], list[float]]:
     methods = {name: account.booked(getattr(RepairSampler, name)) for name in _CHOOSING}
     sampler = type("Booked", (RepairSampler,), methods)(optuna.samplers.TPESampler(seed=0), case.policy("repair"))
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    booked = {name: account.booked(getattr(isorun.repair, name)) for name in ("expand", "note")}
-    with patch.object(isorun, "watch", watched), patch.multiple(isorun.repair, **booked):
+    expand, note = (account.booked(one) for one in (isorun.repair.expand, isorun.repair.note))
+    with (
+        patch.object(isorun, "watch", watched),
+        patch.object(isorun.repair, "expand", expand, create=True),
+        patch.object(isorun.repair, "note", note),
+    ):
         study.optimize(lambda trial: objective(trial, case), n_trials=_SHORT)
         for _ in range(_LONG):
             began, before = time.process_time(), account.seconds
