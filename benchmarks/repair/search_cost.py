@@ -17,15 +17,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 __all__ = ["measure"]
 
 _SHORT: Final = 10
-_LONG: Final = 6
-_EPOCHS: Final = 400
+_LONG: Final = 3
+_EPOCHS: Final = 200
 _MOST_PERCENT: Final = 0.2
 _MOST_MEGABYTES: Final = 50
-_MEMORY_PAIRS: Final = 2
+_MEMORY_PAIRS: Final = 1
 _CHOOSING: Final = (
     "before_trial",
     "infer_relative_search_space",
@@ -83,26 +84,28 @@ def _own_account() -> tuple[list[float], list[float], list[float]]:
     torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     case = Case("optuna", "digits", "deep sigmoid", 0)
-    watch, expand, note = isorun.watch, isorun.repair.expand, isorun.repair.note
-    account, watchers = Account(), []
-    isorun.watch = lambda model: watchers.append(watch(model)) or watchers[-1]  # type: ignore[func-returns-value]
-    isorun.repair.expand, isorun.repair.note = account.booked(expand), account.booked(note)
-    booked = type(
-        "Booked", (RepairSampler,), {name: account.booked(getattr(RepairSampler, name)) for name in _CHOOSING}
-    )
-    study = optuna.create_study(
-        direction="maximize", sampler=booked(optuna.samplers.TPESampler(seed=0), case.policy("repair"))
-    )
-    try:
+    account, watchers, trials, chosen = Account(), [], [], []
+    watch = isorun.watch
+
+    def watched(model: Any) -> Any:
+        watchers.append(watch(model))
+        return watchers[-1]
+
+    methods = {name: account.booked(getattr(RepairSampler, name)) for name in _CHOOSING}
+    sampler = type("Booked", (RepairSampler,), methods)(optuna.samplers.TPESampler(seed=0), case.policy("repair"))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    expand, note = (account.booked(one) for one in (isorun.repair.expand, isorun.repair.note))
+    with (
+        patch.object(isorun, "watch", watched),
+        patch.object(isorun.repair, "expand", expand, create=True),
+        patch.object(isorun.repair, "note", note),
+    ):
         study.optimize(lambda trial: objective(trial, case), n_trials=_SHORT)
-        trials, chosen = [], []
         for _ in range(_LONG):
             began, before = time.process_time(), account.seconds
             study.optimize(lambda trial: objective(trial, case, _EPOCHS), n_trials=1)
             trials.append(time.process_time() - began)
             chosen.append(account.seconds - before)
-    finally:
-        isorun.watch, isorun.repair.expand, isorun.repair.note = watch, expand, note
     return trials, [one.spent for one in watchers[-_LONG:]], chosen
 
 
