@@ -11,7 +11,7 @@ import pytest
 
 import isorun
 from isorun import workflow
-from isorun.errors import IsorunError, StoreError
+from isorun.errors import IsorunError, PluginError, StoreError
 from isorun.execution import RunEnded, lost_record
 from isorun.repair.agenda import (
     KeptSearch,
@@ -386,6 +386,38 @@ def test_a_search_whose_holder_died_is_free_again():
         with kept_search(study, store).alone() as is_theirs:
             assert not is_theirs
     assert not store.holders()
+
+
+def test_a_trial_that_is_being_chosen_is_no_run(tmp_path):
+    study = search_study(3)
+    with workflow.open_store(str(tmp_path / "store")) as store, kept_search(study, store).alone():
+        assert store.holders()
+        assert not isorun.status(store=store).running
+        assert not isorun.status(study, store=store).running
+
+
+class Foreign(MemoryStore):
+    """A store of another distribution, which fails at one thing."""
+
+    failing = ""
+
+    def documents(self, kind):
+        if self.failing == "documents":
+            raise RuntimeError("server said no")
+        return super().documents(kind)
+
+    def claim(self, cell_id):
+        if self.failing == "claim":
+            raise RuntimeError("server said no")
+        return super().claim(cell_id)
+
+
+@pytest.mark.parametrize("failing", ["documents", "claim"])
+def test_what_a_store_of_others_raises_in_a_search_names_it(failing):
+    store = Foreign()
+    store.failing = failing
+    with pytest.raises(PluginError, match="Foreign failed"):
+        run(search_study(3), store, Trainings())
 
 
 def test_while_another_isorun_chooses_a_trial_nothing_is_proposed_and_it_is_asked_again():

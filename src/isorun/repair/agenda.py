@@ -47,7 +47,7 @@ from isorun.repair.searches import (
 )
 from isorun.scheduling import AbstractAgenda
 from isorun.session import blaming
-from isorun.store import SEARCHES, AbstractStore, Claim
+from isorun.store import SEARCH_CLAIM, SEARCHES, AbstractStore, Claim
 from isorun.study.cells import cells_of
 from isorun.study.design import with_key, with_proposed
 from isorun.study.records import RunRecord, RunState
@@ -84,7 +84,8 @@ _DRAWS: Final = 100
 
 def with_trials(study: Study, store: AbstractStore) -> Study:
     """The study with the ids that the store knows, and with all that its searches proposed so far."""
-    study = with_key(study, store.key)
+    with blaming("store", store):
+        study = with_key(study, store.key)
     kept = [KeptSearch(study, design, store) for design in study.searches.values()]
     return with_proposed(study, [one for search in kept for one in search.news()])
 
@@ -152,7 +153,7 @@ class KeptSearch:
 
     def _claim(self) -> Claim | None:
         with blaming("store", self._store):
-            return self._store.claim(self._id)
+            return self._store.claim(f"{SEARCH_CLAIM}{self._id}")
 
 
 @dataclass(frozen=True, slots=True)
