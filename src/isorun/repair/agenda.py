@@ -1,6 +1,6 @@
 """Searches through the one loop: an agenda that proposes trials, each an ordinary cell, and hears what came of them.
 
-What was proposed is kept by the store before it starts, a document a search: the trial's number and parameters, who
+What was proposed is kept by the store before it starts, in its documents: the trial's number and parameters, who
 proposed it, and which trial it changes by which edits. That and the records are all that a search is made of, so that
 a killed one goes on where it was, and several isoruns can work on one: a proposal is made and written down while the
 claim of the search is held, and nobody else's trial is proposed again.
