@@ -19,7 +19,7 @@ from isorun.errors import harmless
 from isorun.execution.output import last_row
 from isorun.scheduling import row_text
 from isorun.session import runs_folder
-from isorun.store import AbstractStore, Holder
+from isorun.store import SEARCH_CLAIM, AbstractStore, Holder
 from isorun.study.cells import Cell, cells_of
 from isorun.study.design import Study
 from isorun.workflow import known_to, opened, recorded
@@ -99,7 +99,7 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
     with ExitStack() as stack:
         declared, place = (None, store) if study is None else stack.enter_context(opened(study, store))
         found = stack.enter_context(recorded(place, declared))
-        holders = found.holders()
+        holders = [holder for holder in found.holders() if not holder.cell_id.startswith(SEARCH_CLAIM)]
         declared = None if declared is None else known_to(declared, found)
         cells = {} if declared is None else {cell.id: cell for cell in cells_of(declared)}
         asked = None if declared is None else tuple(cells)

@@ -68,6 +68,10 @@ class AbstractAgenda(abc.ABC):
         """
         return False
 
+    def is_waiting(self) -> bool:
+        """Whether it could not say yet what is next, and is to be asked again soon; the base never waits."""
+        return False
+
     def to_come(self) -> int:
         """How many more runs it expects to propose later; for the time left that is told, and nothing else."""
         return 0
@@ -246,6 +250,7 @@ class _Loop:
             for cell in cells:
                 self._tries.pop(cell.id, None)
             self._observer.work_planned(len(cells) + self._agenda.to_come())
+        self._turned_away = self._turned_away or (not self._stopped and self._agenda.is_waiting())
 
     def _read_attempts(self, cells: Sequence[Cell]) -> None:
         """Which attempts at these cells are known, so that those of others which follow are told from earlier ones."""

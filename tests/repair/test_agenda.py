@@ -2,6 +2,7 @@
 
 import math
 import signal
+import statistics
 import threading
 import time
 from contextlib import closing
@@ -10,15 +11,24 @@ import pytest
 
 import isorun
 from isorun import workflow
-from isorun.errors import IsorunError, StoreError
+from isorun.errors import IsorunError, PluginError, StoreError
 from isorun.execution import RunEnded, lost_record
-from isorun.repair.agenda import KeptSearch, read_searches, standings_of, told_of, told_of_search, with_trials
+from isorun.repair.agenda import (
+    KeptSearch,
+    SearchAgenda,
+    read_searches,
+    standings_of,
+    told_of,
+    told_of_search,
+    with_trials,
+)
 from isorun.repair.bugs import Limits
 from isorun.scheduling import Observer
 from isorun.store import SEARCHES
 from isorun.study.cells import cells_of
 from isorun.study.design import with_key
 from isorun.study.records import RunState, Series
+from isorun.study.searches import Proposed
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 
@@ -351,7 +361,14 @@ def test_repeats_race_what_looks_better_and_say_what_it_took():
     assert max(one.repeat for one in repeats) <= 5
     assert len(trainings.made) == len(set(trainings.made)) == 15 + len(repeats)
     (search,) = read_searches(study, store)
-    assert search.noise > 0
+    scores = {}
+    for record in store.records():
+        scores.setdefault(record.cell.config, []).append(record.results["accuracy"])
+    assert [trial.score for trial in search.trials] == pytest.approx(
+        [math.fsum(found) / len(found) for found in (scores[f"trial-{number}"] for number in range(15))]
+    )
+    within = [(len(found) - 1, statistics.variance(found)) for found in scores.values() if len(found) > 1]
+    assert search.noise == pytest.approx(math.sqrt(sum(n * v for n, v in within) / sum(n for n, _ in within)))
     assert len(search.trials) == 15
     assert run(study, store, trainings).proposed == 0
 
@@ -389,12 +406,98 @@ def test_a_damaged_document_is_named():
         run(study, store, Trainings())
 
 
+def kept_search(study, store):
+    return KeptSearch(with_key(study, store.key), study.searches[""], store)
+
+
 def test_a_search_whose_holder_died_is_free_again():
     store, study = MemoryStore(), search_study(3)
-    kept = KeptSearch(with_key(study, store.key), study.searches[""], store)
-    with kept.alone():
+    with kept_search(study, store).alone() as is_ours:
+        assert is_ours
         assert store.holders()
+        with kept_search(study, store).alone() as is_theirs:
+            assert not is_theirs
     assert not store.holders()
+
+
+def test_a_trial_that_is_being_chosen_is_no_run(tmp_path):
+    study = search_study(3)
+    with workflow.open_store(str(tmp_path / "store")) as store, kept_search(study, store).alone():
+        assert store.holders()
+        assert not isorun.status(store=store).running
+        assert not isorun.status(study, store=store).running
+
+
+class Foreign(MemoryStore):
+    """A store of another distribution, which fails at one thing."""
+
+    failing = ""
+
+    def documents(self, kind):
+        if self.failing == "documents":
+            raise RuntimeError("server said no")
+        return super().documents(kind)
+
+    def claim(self, cell_id):
+        if self.failing == "claim":
+            raise RuntimeError("server said no")
+        return super().claim(cell_id)
+
+
+@pytest.mark.parametrize("failing", ["documents", "claim"])
+def test_what_a_store_of_others_raises_in_a_search_names_it(failing):
+    store = Foreign()
+    store.failing = failing
+    with pytest.raises(PluginError, match="Foreign failed"):
+        run(search_study(3), store, Trainings())
+
+
+def test_while_another_isorun_chooses_a_trial_nothing_is_proposed_and_it_is_asked_again():
+    store, study, trainings = MemoryStore(), search_study(4), Trainings()
+    agenda = SearchAgenda(study, store)
+    with kept_search(study, store).alone():
+        began = time.monotonic()
+        assert agenda.propose(lambda: 1) == []
+        assert time.monotonic() - began < 5
+        assert agenda.is_waiting()
+    assert len(agenda.propose(lambda: 1)) == 1
+    assert not agenda.is_waiting()
+
+    choosing = kept_search(study, store).alone()
+    choosing.__enter__()
+    timer = threading.Timer(0.4, choosing.__exit__, (None, None, None))
+    timer.start()
+    run(study, store, trainings)
+    timer.join()
+    assert len(trainings.made) == 4
+
+
+def test_what_was_read_of_a_search_is_not_read_again(monkeypatch):
+    """Else choosing a trial takes longer with each that there is."""
+    read, make = [], Proposed.from_json
+    monkeypatch.setattr(Proposed, "from_json", lambda *given: read.append(given) or make(*given))
+    store, study = MemoryStore(), search_study(230, engine="random", begin="never")
+    run(study, store, Trainings())
+    assert not read
+    documents = store.documents(SEARCHES)
+    assert sorted(len(documents.read(name)["proposed"]) for name in documents.names()) == [30, 100, 100]
+    assert [one.number for one in proposed(study, store)] == list(range(230))
+    assert len(read) == 230
+    assert run(study, store, Trainings()).proposed == 0
+    run(search_study(233, engine="random", begin="never"), store, Trainings())
+    assert [one.number for one in proposed(study, store)] == list(range(233))
+
+
+def test_a_search_that_was_kept_in_one_long_document_goes_on():
+    store, study = MemoryStore(), search_study(120, engine="random", begin="never")
+    run(study, store, Trainings())
+    whole, documents = proposed(study, store), store.documents(SEARCHES)
+    first = min(documents.names(), key=len)
+    documents.write(first, {"proposed": [one.to_json() for one in whole]})
+    documents.write(f"{first}-1", {"proposed": []})
+    assert proposed(study, store) == whole
+    run(search_study(122, engine="random", begin="never"), store, Trainings())
+    assert [one.number for one in proposed(study, store)] == list(range(122))
 
 
 def test_a_study_without_a_search_is_told_so():

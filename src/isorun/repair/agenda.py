@@ -1,6 +1,6 @@
 """Searches through the one loop: an agenda that proposes trials, each an ordinary cell, and hears what came of them.
 
-What was proposed is kept by the store before it starts, a document a search: the trial's number and parameters, who
+What was proposed is kept by the store before it starts, in its documents: the trial's number and parameters, who
 proposed it, and which trial it changes by which edits. That and the records are all that a search is made of, so that
 a killed one goes on where it was, and several isoruns can work on one: a proposal is made and written down while the
 claim of the search is held, and nobody else's trial is proposed again.
@@ -14,12 +14,12 @@ import hashlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from isorun.repair.priors import USUAL, prior_of
 from isorun.repair.racing import ERROR_RATE, RaceRule, RaceStanding, Runs, standing_of
 from isorun.repair.searches import (
     UNKNOWN_SYMPTOMS,
+    Configuration,
     Parameter,
     Search,
     State,
@@ -43,11 +44,11 @@ from isorun.repair.searches import (
     Value,
     configuration_of,
     is_offered,
-    repeated_noise,
+    pooled_spread,
 )
 from isorun.scheduling import AbstractAgenda
 from isorun.session import blaming
-from isorun.store import SEARCHES, AbstractStore
+from isorun.store import SEARCH_CLAIM, SEARCHES, AbstractStore, Claim
 from isorun.study.cells import cells_of
 from isorun.study.design import with_key, with_proposed
 from isorun.study.records import RunRecord, RunState
@@ -70,8 +71,12 @@ __all__ = [
     "with_trials",
 ]
 
-_PATIENCE: Final = 60.0
+_PATIENCE: Final = 0.1
+"""How long another isorun that chooses a trial is waited for while nothing else is done; then it is asked later."""
 _LOOK_AGAIN: Final = 0.01
+_LONGEST_CHOICE: Final = 60.0
+_BLOCK: Final = 100
+"""How many trainings are kept in a document."""
 _MOST_TRIES: Final = 3
 """How often a training is begun by one isorun that others keep interrupting, such as the queue of a cluster."""
 _DRAWS: Final = 100
@@ -80,48 +85,76 @@ _DRAWS: Final = 100
 
 def with_trials(study: Study, store: AbstractStore) -> Study:
     """The study with the ids that the store knows, and with all that its searches proposed so far."""
-    study = with_key(study, store.key)
+    with blaming("store", store):
+        study = with_key(study, store.key)
     kept = [KeptSearch(study, design, store) for design in study.searches.values()]
-    return with_proposed(study, [one for search in kept for one in search.read()])
+    return with_proposed(study, [one for search in kept for one in search.news()])
 
 
 class KeptSearch:
-    """What a store keeps of a search: every training that was proposed, in order. Nothing is ever taken out of it."""
+    """What a store keeps of a search: every training that was proposed, in order. Nothing is ever taken out of it.
+
+    A document holds so many of them, and the next ones are in the next: one more costs the same, however many there
+    are. What was read once is not read again.
+    """
 
     def __init__(self, study: Study, design: SearchDesign, store: AbstractStore) -> None:
         self._design = design
         self._store = store
-        self._documents = store.documents(SEARCHES)
+        with blaming("store", store):
+            self._documents = store.documents(SEARCHES)
         self._id = search_id(study, design)
         self._study = study.name
+        self._block = 0
+        self._in_block: list[Mapping[str, Any]] = []
 
-    def read(self) -> list[Proposed]:
-        """All trainings that were proposed so far, by whomever."""
-        document = self._documents.read(self._id)
+    @property
+    def _name(self) -> str:
+        return f"{self._id}-{self._block}" if self._block else self._id
+
+    def news(self) -> list[Proposed]:
+        """What was proposed since this was asked last, by whomever but us; at first, all of it."""
         try:
-            return [Proposed.from_json(self._design.name, one) for one in (document or {}).get("proposed", [])]
+            return [Proposed.from_json(self._design.name, one) for one in self._unread()]
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            what = f"the search kept in {self._documents.place(self._id)} cannot be read"
+            what = f"the search kept in {self._documents.place(self._name)} cannot be read"
             hint = "move the file away to begin the search anew; its finished runs are kept"
             raise StoreError(what, found=f"{type(error).__name__}: {error}", hint=hint) from None
 
-    def write(self, proposed: Sequence[Proposed]) -> None:
-        """Keep them: they have reached the disk when this returns."""
+    def _unread(self) -> Iterator[Mapping[str, Any]]:
+        while True:
+            with blaming("store", self._store):
+                document = self._documents.read(self._name)
+            kept = list((document or {}).get("proposed", []))
+            yield from kept[len(self._in_block) :]
+            self._in_block = kept
+            if len(kept) < _BLOCK:
+                return
+            self._block, self._in_block = self._block + 1, []
+
+    def keep(self, one: Proposed) -> None:
+        """Keep it after all that is known: it has reached the disk when this returns."""
+        self._in_block = [*self._in_block, one.to_json()]
         about = {"study": self._study, "search": self._design.name, "engine": self._design.engine}
-        self._documents.write(self._id, {**about, "proposed": [one.to_json() for one in proposed]})
+        with blaming("store", self._store):
+            self._documents.write(self._name, {**about, "proposed": self._in_block})
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """While nobody else proposes for this search. A holder that dies lets go."""
+    def alone(self) -> Iterator[bool]:
+        """Whether nobody else proposes for this search, which then stays so. A holder that dies lets go."""
         until = time.monotonic() + _PATIENCE
-        while (claim := self._store.claim(self._id)) is None:
-            if time.monotonic() > until:
-                raise StoreBusy(f"another isorun has been choosing a trial of this search for {_PATIENCE:.0f} s")
+        while (claim := self._claim()) is None and time.monotonic() < until:
             time.sleep(_LOOK_AGAIN)
         try:
-            yield
+            yield claim is not None
         finally:
-            claim.release()
+            with blaming("store", self._store):
+                if claim is not None:
+                    claim.release()
+
+    def _claim(self) -> Claim | None:
+        with blaming("store", self._store):
+            return self._store.claim(f"{SEARCH_CLAIM}{self._id}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +211,18 @@ class _Known:
         self.design = design
         self.prior = prior
         self.proposed: list[Proposed] = []
+        self.trials: dict[int, Proposed] = {}  # by number, without their repeats
+        self.tried: set[Configuration] = set()
         self._by_cell: dict[str, Proposed] = {}
         self._told: dict[tuple[int, int], _Told] = {}
+        self._made: set[tuple[int, int]] = set()
+        self._awaited: set[tuple[int, int]] = set()
         self._interruptions: Counter[tuple[int, int]] = Counter()
+        # What is said of the search, kept as it grows: a search of many trials is not told anew for each of them.
+        self._shown: dict[int, Trial] = {}
+        self._scores: dict[int, dict[int, float]] = {}
+        self._alike: dict[Configuration, dict[tuple[int, int], float]] = {}
+        self._standing: RaceStanding | None = None
 
     def add(self, proposed: Iterable[Proposed]) -> list[Cell]:
         """Proposals that were not known; the cells of all of them."""
@@ -189,7 +231,14 @@ class _Known:
             cell = trial_cell(self.study, self.design, one)
             self.proposed.append(one)
             self._by_cell[cell.id] = one
+            self.tried.add(configuration_of(one.parameters))
+            self._made.add((one.number, one.repeat))
+            self._awaited.add((one.number, one.repeat))
+            if one.repeat == 0:
+                self.trials[one.number] = one
+                self._shown[one.number] = self._trial(one.number)
             cells.append(cell)
+        self._standing = None
         return cells
 
     def knows(self, cell_id: str) -> bool:
@@ -199,60 +248,65 @@ class _Known:
     def hear(self, record: RunRecord) -> None:
         """What became of a training; of one that was interrupted nothing is known."""
         one = self._by_cell[record.cell.id]
-        if record.state is not RunState.INTERRUPTED:
-            self._told[one.number, one.repeat] = _told_by(record, self.study, self.design)
+        if record.state is RunState.INTERRUPTED:
+            return
+        key, told = (one.number, one.repeat), _told_by(record, self.study, self.design)
+        self._told[key] = told
+        self._awaited.discard(key)
+        scores = self._scores.setdefault(one.number, {})
+        alike = self._alike.setdefault(configuration_of(one.parameters), {})
+        scores.pop(one.repeat, None)
+        alike.pop(key, None)
+        if told.score is not None:
+            scores[one.repeat] = alike[key] = told.score
+        if one.number in self._shown:
+            self._shown[one.number] = self._trial(one.number)
+        self._standing = None
 
     def tries_again(self, record: RunRecord) -> bool:
-        """Whether a training ended as interrupted and is to be begun anew here: not for ever."""
+        """Whether a training ended as interrupted and is to be begun anew here.
+
+        What is interrupted again and again is left to whoever goes on with the search, and no longer waited for.
+        """
+        if record.state is not RunState.INTERRUPTED:
+            return False
         one = self._by_cell[record.cell.id]
-        if record.state is RunState.INTERRUPTED:
-            self._interruptions[one.number, one.repeat] += 1
-        return record.state is RunState.INTERRUPTED and self._is_awaited(one)
-
-    def _is_awaited(self, one: Proposed) -> bool:
-        """Whether it has not ended. What is interrupted again and again is left to whoever goes on with the search."""
         key = one.number, one.repeat
-        return key not in self._told and self._interruptions[key] < _MOST_TRIES
-
-    @property
-    def trials(self) -> list[Proposed]:
-        """The trials without their repeats."""
-        return [one for one in self.proposed if one.repeat == 0]
+        self._interruptions[key] += 1
+        if self._interruptions[key] >= _MOST_TRIES:
+            self._awaited.discard(key)
+        return key in self._awaited
 
     @property
     def under_way(self) -> int:
         """How many trainings have not ended."""
-        return sum(map(self._is_awaited, self.proposed))
+        return len(self._awaited)
+
+    def has(self, number: int, repeat: int) -> bool:
+        """Whether the training was proposed."""
+        return (number, repeat) in self._made
 
     def search(self) -> Search:
         """The search as it stands. A trial that was repeated has the mean of its scores."""
-        runs = [self._trial(one, self._told.get((one.number, one.repeat), _OPEN)) for one in self.proposed]
-        noise = repeated_noise(runs)
+        noise = pooled_spread(group.values() for group in self._alike.values())
         from_prior = self.prior.noise if self.prior is not None else 0.0
-        scores: dict[int, list[float]] = {}
-        for run in runs:
-            if run.has_score:
-                scores.setdefault(run.number, []).append(cast("float", run.score))
-        first = [run for one, run in zip(self.proposed, runs, strict=True) if one.repeat == 0]
         return Search(
             engine=self.design.engine,
             name=" ".join(filter(None, (self.study.name, self.design.name))),
             direction=self.design.direction,
             space=self.design.space,
-            trials=tuple(
-                replace(run, score=math.fsum(scores[run.number]) / len(scores[run.number])) if run.has_score else run
-                for run in first
-            ),
+            trials=tuple(self._shown.values()),
             noise=noise or from_prior,
             noise_from="trials that were repeated" if noise else ("the prior" if from_prior else ""),
         )
 
-    @staticmethod
-    def _trial(one: Proposed, told: _Told) -> Trial:
+    def _trial(self, number: int) -> Trial:
+        one, told = self.trials[number], self._told.get((number, 0), _OPEN)
+        scores = self._scores.get(number, {}).values()
         return Trial(
-            number=one.number,
+            number=number,
             state=told.state,
-            score=told.score,
+            score=None if told.score is None else math.fsum(scores) / len(scores),
             parameters=dict(one.parameters),
             seconds=told.seconds if told is not _OPEN else None,
             started=told.started,
@@ -264,6 +318,11 @@ class _Known:
 
     def standing(self) -> RaceStanding:
         """Which trial leads by what was repeated, and which repeats the race needs."""
+        if self._standing is None:
+            self._standing = self._raced()
+        return self._standing
+
+    def _raced(self) -> RaceStanding:
         sign = 1.0 if self.design.direction == "higher" else -1.0
         runs: dict[int, Runs] = {}
         for one in self.proposed:
@@ -281,25 +340,36 @@ class SearchAgenda(AbstractAgenda):
     """All searches of a study. What the store knows of them is read at the first question."""
 
     def __init__(self, study: Study, store: AbstractStore) -> None:
-        study = with_key(study, store.key)
+        with blaming("store", store):
+            study = with_key(study, store.key)
         self._store = store
         self._searches = [_Proposing(study, design, store) for design in study.searches.values()]
         self._is_read = False
         self._again: list[Cell] = []
+        self._busy: list[_Proposing] = []
 
     def propose(self, room: Callable[[], int]) -> Sequence[Cell]:
         """What was proposed and has not ended, also by others; then as many new trainings as there is room for."""
         cells, self._again = self._again + ([] if self._is_read else self._read()), []
+        self._busy = []
         if not any(one.wants_more for one in self._searches):
             return cells
         with blaming("store", self._store):
             held = {holder.cell_id for holder in self._store.holders()}
         free = room() - sum(cell.id not in held for cell in cells)
         while free > 0 and (one := self._next()) is not None:
-            others, own = one.propose()
+            found = one.propose()
+            if found is None:
+                self._busy.append(one)
+                continue
+            others, own = found
             cells += [*others, *own]
             free -= len(own)
         return cells
+
+    def is_waiting(self) -> bool:
+        """Whether another isorun was choosing a trial of one of the searches."""
+        return bool(self._busy)
 
     def _read(self) -> list[Cell]:
         self._is_read = True
@@ -307,7 +377,7 @@ class SearchAgenda(AbstractAgenda):
 
     def _next(self) -> _Proposing | None:
         """The search whose turn it is."""
-        wanting = [one for one in self._searches if one.wants_more and one.has_room]
+        wanting = [one for one in self._searches if one not in self._busy and one.wants_more and one.has_room]
         return min(wanting, key=lambda one: (one.known.under_way, len(one.known.proposed)), default=None)
 
     def hear(self, record: RunRecord, *, final: bool) -> None:
@@ -343,6 +413,7 @@ class _Proposing:
         self._design = design
         self._store = store
         self._kept = KeptSearch(study, design, store)
+        self._busy_since: float | None = None
 
     @property
     def left(self) -> int:
@@ -361,14 +432,14 @@ class _Proposing:
 
     def read(self) -> list[Cell]:
         """What the store knows; the cells that have not ended."""
-        return self._absorb(self._kept.read(), again=True)
+        return self._absorb(self._kept.news(), again=True)
 
     def _absorb(self, proposed: Sequence[Proposed], *, again: bool = False) -> list[Cell]:
-        """Take in what is new among the kept proposals, and return the cells of those that have not ended.
+        """Take in what is new, and return the cells of those that have not ended.
 
         again: where no trial has ever finished, failed ones are tried again: most often it is the program's fault.
         """
-        cells = self.known.add(proposed[len(self.known.proposed) :])
+        cells = self.known.add(proposed)
         if not cells:
             return []
         with blaming("store", self._store):
@@ -381,35 +452,43 @@ class _Proposing:
         ended = {cell_id for cell_id, record in latest.items() if record.state is not RunState.INTERRUPTED}
         return [cell for cell in cells if cell.id not in ended]
 
-    def propose(self) -> tuple[list[Cell], list[Cell]]:
-        """What others proposed meanwhile, and a training of our own where one is still wanted."""
-        with self._kept.alone():
-            others = self._absorb(self._kept.read())
+    def propose(self) -> tuple[list[Cell], list[Cell]] | None:
+        """What others proposed meanwhile, and a training of our own where one is still wanted.
+
+        None while another isorun is choosing.
+        """
+        with self._kept.alone() as is_ours:
+            if not is_ours:
+                self._wait()
+                return None
+            self._busy_since = None
+            others = self._absorb(self._kept.news())
             if not self.wants_more or not self.has_room:
                 return others, []
             own = self._repeat() or self._trial(len(self.known.trials))
-            self._kept.write([*self.known.proposed, own])
+            self._kept.keep(own)
         return others, self.known.add([own])
+
+    def _wait(self) -> None:
+        since, self._busy_since = self._busy_since, self._busy_since or time.monotonic()
+        if since is not None and time.monotonic() - since > _LONGEST_CHOICE:
+            raise StoreBusy(f"another isorun has been choosing a trial of this search for {_LONGEST_CHOICE:.0f} s")
 
     def _is_exhausted(self) -> bool:
         """Whether every configuration that can be proposed was."""
         space = self._design.space if self._policy else [one for one in self._design.space if not is_offered(one.name)]
         size = size_of(space)
-        if len(self.known.trials) < size:  # asked of every search after every record
-            return False
-        return len({configuration_of(one.parameters) for one in self.known.trials}) >= size
+        return len(self.known.tried) >= size
 
     def _repeats(self) -> tuple[tuple[int, int], ...]:
         """Repeats that a race needs, by trial and number, and that nobody has proposed."""
         if self._design.repeats < 2:
             return ()
-        made = {(one.number, one.repeat) for one in self.known.proposed}
-        return tuple(wanted for wanted in self.known.standing().wanted if wanted not in made)
+        return tuple(wanted for wanted in self.known.standing().wanted if not self.known.has(*wanted))
 
     def _repeat(self) -> Proposed | None:
         for number, repeat in self._repeats()[:1]:
-            first = next(one for one in self.known.trials if one.number == number)
-            return Proposed(self._design.name, number, first.parameters, repeat, by="race")
+            return Proposed(self._design.name, number, self.known.trials[number].parameters, repeat, by="race")
         return None
 
     def _trial(self, number: int) -> Proposed:
@@ -435,9 +514,9 @@ class _Proposing:
 
             drawn = ask(self._design.engine, search, own, seed)
         elif self._design.engine == "edits":
-            drawn = _edited(search, own, seed) or _drawn(search, own, kept, seed)
+            drawn = _edited(search, own, self.known.tried, seed) or _drawn(self.known.tried, own, kept, seed)
         else:
-            drawn = _drawn(search, own, kept, seed)
+            drawn = _drawn(self.known.tried, own, kept, seed)
         return cast("Mapping[str, ConfigValue]", {**drawn, **kept})
 
 
@@ -452,10 +531,11 @@ def _seed(seed: int, number: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:4], "big")
 
 
-def _drawn(search: Search, space: Sequence[Parameter], kept: Mapping[str, Value], seed: int) -> dict[str, Value]:
+def _drawn(
+    tried: Set[Configuration], space: Sequence[Parameter], kept: Mapping[str, Value], seed: int
+) -> dict[str, Value]:
     """One configuration at random that was not tried yet, where one is found."""
     rng = np.random.default_rng(seed)
-    tried = {trial.configuration for trial in search.trials}
     for _ in range(_DRAWS):
         drawn = {parameter.name: _value(parameter, rng) for parameter in space}
         if configuration_of({**drawn, **kept}) not in tried:
@@ -463,9 +543,8 @@ def _drawn(search: Search, space: Sequence[Parameter], kept: Mapping[str, Value]
     return drawn
 
 
-def _edited(search: Search, space: Sequence[Parameter], seed: int) -> dict[str, Value]:
+def _edited(search: Search, space: Sequence[Parameter], tried: set[Configuration], seed: int) -> dict[str, Value]:
     """The best trial with one value changed, each change as likely as the others; empty where there is none to make."""
-    tried = {trial.configuration for trial in search.trials}
     rng = np.random.default_rng(seed)
     best = search.best
     actions = [] if best is None else single_edits(replace(search, space=tuple(space)), best, tried, rng)

@@ -6,7 +6,7 @@ All that judges a search or proposes its next trial knows these alone, and so wo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Literal
@@ -27,6 +27,7 @@ __all__ = [
     "Value",
     "configuration_of",
     "is_offered",
+    "pooled_spread",
     "repeated_noise",
     "with_kept",
 ]
@@ -159,9 +160,15 @@ def repeated_noise(trials: Sequence[Trial]) -> float:
     for trial in trials:
         if trial.has_score and trial.score is not None:
             groups.setdefault(trial.configuration, []).append(trial.score)
-    squares = freedom = 0.0
-    for scores in groups.values():
-        mean = math.fsum(scores) / len(scores)
-        squares += math.fsum((score - mean) ** 2 for score in scores)
-        freedom += len(scores) - 1
-    return math.sqrt(squares / freedom) if freedom else 0.0
+    return pooled_spread(groups.values())
+
+
+def pooled_spread(groups: Iterable[Collection[float]]) -> float:
+    """The standard deviation within groups of scores, whatever order they come in; 0 where none has two."""
+    squares, freedom = [], 0
+    for scores in groups:
+        if len(scores) > 1:
+            mean = math.fsum(scores) / len(scores)
+            squares += [(score - mean) ** 2 for score in scores]
+            freedom += len(scores) - 1
+    return math.sqrt(math.fsum(squares) / freedom) if freedom else 0.0

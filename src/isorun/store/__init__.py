@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PLANS",
     "SEARCHES",
+    "SEARCH_CLAIM",
     "STUDIES",
     "AbstractDocuments",
     "AbstractStore",
@@ -31,6 +32,8 @@ __all__ = [
 STUDIES: Final = "studies"
 PLANS: Final = "plans"
 SEARCHES: Final = "searches"
+SEARCH_CLAIM: Final = "search-"
+"""What the name of a claim begins with that is a search's, while a trial of it is chosen: no cell, and no run."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Searches as parts of a study: what is searched, by which engine, for how long, and which trials it has had so far.
 
 A trial is an ordinary cell: its config is named after it ("trial-7"), and its config values are the search's parameters
-beside those of a declared config. What was proposed is kept by the store, a document a search, so that the cells of
+beside those of a declared config. What was proposed is kept by the store, in its documents, so that the cells of
 a study with searches are those of its proposals (`with_proposed`).
 """
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from isorun.errors import StoreConflict, StoreMissing
-from isorun.store import PLANS, STUDIES, AbstractStore, stored_form
+from isorun.store import PLANS, SEARCHES, STUDIES, AbstractStore, stored_form
 from isorun.study.records import RunState, Series
 from isorun.testing.made_records import content, make_cell, make_record
 
@@ -308,6 +308,13 @@ class StoreContract:
         assert studies.read("a") == store.documents(STUDIES).read("a") == {"now": "another"}
         assert (studies.names(), plans.names(), plans.read("a")) == (("a",), (), None)
         assert "a" in studies.place("a")
+
+    @pytest.mark.parametrize("kind", [STUDIES, PLANS, SEARCHES])
+    def test_documents_of_every_kind_are_kept(self, store: AbstractStore, kind: str) -> None:
+        store.documents(kind).write("a-1", {"kind": kind})
+        assert store.documents(kind).read("a-1") == {"kind": kind}
+        others = {STUDIES, PLANS, SEARCHES} - {kind}
+        assert [store.documents(other).names() for other in others] == [(), ()]
 
     def test_the_document_written_last_is_named_first(self, store: AbstractStore) -> None:
         plans = store.documents(PLANS)
