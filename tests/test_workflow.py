@@ -278,6 +278,20 @@ def test_a_study_is_kept_by_its_name_where_that_is_asked_for(tmp_path, store, in
     assert [condition.code for condition in outcome.conditions] == ["runs-reused"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [([["lss"]], []), ([["lss", "acc"]], ["acc"]), ([["acc"], ["lss"]], ["acc"]), ([["lss"], ["lss"]], [])],
+)
+def test_a_metric_that_no_run_has_is_told_and_not_kept(tmp_path, store, instant, asked, kept):
+    for metrics in asked:
+        study = typed(tmp_path, repeats=3, metrics=dict.fromkeys(metrics, "higher"))
+        outcome = workflow.run(study, store=store, executor=instant, keep_study=True)
+    assert [condition.code for condition in outcome.conditions] == ["metric-not-logged"]
+    with workflow.opened(study.name, store) as (found, _):
+        assert list(found.metrics) == kept
+        assert found.repeats == 3
+
+
 def test_what_is_asked_about_decides_which_factor_is_compared(tmp_path, store, instant):
     from isorun.questions import compare, results
 

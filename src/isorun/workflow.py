@@ -34,7 +34,7 @@ from isorun.session import (
 )
 from isorun.store import PLANS, STUDIES, AbstractStore
 from isorun.study.cells import Cell, cells_of, withheld_hashes
-from isorun.study.design import Study, document_without_secrets, extends, together, with_key
+from isorun.study.design import Study, changed, document_of, document_without_secrets, extends, together, with_key
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
@@ -190,12 +190,21 @@ def carry_out_agenda(
         before = reuse_conditions(study, store, by_name=keep_study)
     for condition in before:
         observer.warned(condition)
-    if keep_study:
-        remember(study, store=store)
+    judged_before = remember(study, store=store) if keep_study else {}
     outcome = carry_out(agenda, session, study, observer)
     with blaming("store", store):
         after = (*outcome.conditions, *_seen_in_runs(study, outcome), *store_conditions(store))
+        misnamed = any(condition.code == "metric-not-logged" for condition in (*before, *after))
+        if keep_study and misnamed and not study.searches:
+            remember(study, store=store, metrics=_logged_metrics(study, store) or judged_before)
     return replace(outcome, conditions=(*before, *after))
+
+
+def _logged_metrics(study: Study, store: AbstractStore) -> dict[str, Any]:
+    """The metrics of the study that a run of it has: by a misspelt one nothing can be judged, now or later."""
+    found = store.records(cell.id for cell in cells_of(study, store.key))
+    logged = {name for record in found for name in (*record.results, *record.series)}
+    return {name: item for name, item in document_of(study)["metrics"].items() if name in logged}
 
 
 def reuse_conditions(study: Study, store: AbstractStore, *, by_name: bool = False) -> tuple[Condition, ...]:
@@ -361,11 +370,13 @@ def analyse_records(study: Study, found: Sequence[RunRecord], told: Sequence[Con
     return replace(result, conditions=(*result.conditions, *told)) if told else result
 
 
-def remember(study: Study, *, store: Store = None) -> None:
+def remember(study: Study, *, store: Store = None, metrics: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Keep the declaration of an ad hoc study in its store, so that it can be reported on by name.
 
-    Levels, seeds and repeats of the same command that are kept under the name already stay beside its own.
+    Levels, seeds and repeats of the same command that are kept under the name already stay beside its own. metrics:
+    those to keep in place of its own. The metrics that were kept before are returned.
     """
+    judged_before: dict[str, Any] = {}
     place = place_of(study, store)
     with (
         nullcontext(place) if isinstance(place, AbstractStore) else open_store(place) as opened,
@@ -376,9 +387,13 @@ def remember(study: Study, *, store: Store = None) -> None:
             from isorun.reuse import kept_before
 
             before = kept_before(study, opened)
-            study = together(study, before) if before is not None and extends(study, before) else study
+            if before is not None and extends(study, before):
+                judged_before = document_of(before)["metrics"]
+                study = together(study, before)
+        study = study if metrics is None else changed(study, metrics=dict(metrics))
         document = {"folder": str(Path(study.folder).resolve()), **document_without_secrets(study)}
         opened.documents(STUDIES).write(study.name, document)
+    return judged_before
 
 
 def recent(store: Store = None) -> tuple[str, ...]:

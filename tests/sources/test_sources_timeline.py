@@ -327,6 +327,26 @@ def test_of_several_values_after_the_last_epoch_the_last_is_final_and_that_is_to
     assert codes(found) == ["stdout.after-end"]
 
 
+@pytest.mark.parametrize("line", ["Epoch {} accuracy on test: 0.3", "test accuracy for epoch {}: 0.3"])
+def test_a_sentence_that_names_its_epoch_belongs_to_it(line: str) -> None:
+    found = scan_text("\n".join(map(line.format, (4, 5))))
+    assert found.series["test_accuracy"] == Series((4.0, 5.0), (0.0, 0.0), (0.3, 0.3))
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize("again", ["0.5", "nan"])
+def test_an_equal_value_without_its_epoch_replaces_nothing_and_is_not_told(again: str) -> None:
+    rows = [f"step {step} test acc: {again}\ntest acc {again} is the best so far, saving" for step in (1, 2)]
+    found = scan_text("\n".join([*rows, "step 3 test acc: 0.4"]))
+    assert repr(list(found.series["test_acc"].values)) == repr([float(again), float(again), 0.4])
+    assert found.notes == ()
+
+
+def test_one_other_value_after_the_end_is_final_though_an_equal_one_came_first() -> None:
+    found = scan_text("epoch 1 acc 0.5\nepoch 2 acc 0.7\nacc: 0.7\nacc: 0.66\nacc: 0.66")
+    assert (list(found.series["acc"].values), found.results, found.notes) == ([0.5, 0.7], {"acc": 0.66}, ())
+
+
 def test_a_value_beside_the_one_of_its_epoch_counts_as_the_last_and_that_is_told() -> None:
     found = scan_text("epoch 1 acc 0.5\nacc: 0.6\nepoch 2 acc 0.7\nacc: 0.65")
     assert list(found.series["acc"].values) == [0.6, 0.65]

@@ -85,6 +85,7 @@ _STOP_WORDS = word_set(
     """with at of the is was got reached and to in on for from by after before than over improved decreased increased
     saved saving until since per into achieved had has"""
 )
+_WORD = re.compile(r"[^\W\d_]\w*")
 _MOST_WORDS = 4
 _UNREADABLE = "\ufffd"
 
@@ -108,7 +109,8 @@ class Label:
     """role and name of the number; form: how the two were written; split: the part of the data the text names.
 
     percent: the text says that the number is a percentage. tight: a colon stands right before the number ("gpu:0").
-    plural_epochs: the text is a bar's description that counts epochs ("Epochs: 40%|").
+    plural_epochs: the text is a bar's description that counts epochs ("Epochs: 40%|"). unread: a metric that the text
+    names, but not in words right before the number ("RMSE on the held-out part of (b): 0.3").
     """
 
     role: Role
@@ -118,6 +120,7 @@ class Label:
     percent: bool = False
     tight: bool = False
     plural_epochs: bool = False
+    unread: str = ""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -148,7 +151,8 @@ def _named(text: str, split: str) -> Label:
     words = _words(_BREAK.split(without_unit.strip().strip("\"'"))[-1], separated=bool(sign))
     if not words or all(word.lower() in SPLITS for word in words):
         counts_epochs = _EPOCHS.search(text.lower()) is not None
-        return Label(Role.SPLIT if words else Role.NOTHING, split=split, plural_epochs=counts_epochs)
+        unread = next(filter(is_metric, _WORD.findall(body.lower())), "") if sign in {":", "="} else ""
+        return Label(Role.SPLIT if words else Role.NOTHING, split=split, plural_epochs=counts_epochs, unread=unread)
     name = name_of(words) + (f"_{average[1].lower()}" if average else "")
     return Label(
         role=_role(name, sign),
@@ -164,7 +168,8 @@ def _named(text: str, split: str) -> Label:
 def _role(name: str, sign: str) -> Role:
     if is_metric(name):
         return Role.METRIC
-    return Role.DOUBTFUL if sign and sign != "is" and not is_never(name) else Role.NOTHING
+    is_named = keeps_no_prefix(name) if sign in {"", "is"} else not is_never(name)  # "| lr 20.00 |"
+    return Role.DOUBTFUL if is_named else Role.NOTHING
 
 
 def _form(sign: str) -> str:
@@ -188,7 +193,7 @@ def _words(chunk: str, *, separated: bool) -> list[str]:
             break
         if place and is_a_time(lowered, parts[place - 1].lower()):
             break
-        if not separated and lowered not in VOCABULARY and not is_metric(lowered):
+        if not separated and lowered not in VOCABULARY and not is_metric(lowered) and not keeps_no_prefix(lowered):
             break
         words.insert(0, cleaned)
     return words[-_MOST_WORDS:]
@@ -216,7 +221,11 @@ _MOST_BEFORE_GROUPS = 3
 _IN_SUM = "its number is part of a sum"
 _SEVERAL = "several numbers follow its name"
 _DECIMAL_COMMA = re.compile(r",\d+(?![\d.,])")
-_RANGE_IN_NAME = re.compile(r"(?P<start>@\s?\[?[\d.]+):(?=[\d.]+\]?)")
+_RANGE_IN_NAME = re.compile(r"(?P<start>@\s?[\d.]+):(?=[\d.]+)")
+_BRACKETS_IN_NAME = re.compile(
+    r"(?<=[A-Za-z])(?:@\[\s*(?:IoU=)?(?P<limits>[\d.]+(?:\s?[:-]\s?[\d.]+)?)|\[(?P<range>0?\.\d+[:-]0?\.\d+))\s*\]",
+    re.IGNORECASE,
+)
 
 
 def read_text(line: str, *, split: str = "", epochs_are_named: bool = False) -> Row:
@@ -224,8 +233,8 @@ def read_text(line: str, *, split: str = "", epochs_are_named: bool = False) -> 
 
     epochs_are_named: the output has said "epoch" before, so that "[12/50]" at the start of a line is progress.
     """
-    if "@" in line:
-        line = _RANGE_IN_NAME.sub(r"\g<start>-", line)  # "mAP@0.5:0.95" is one name
+    if "@" in line or "[." in line or "[0." in line:
+        line = _RANGE_IN_NAME.sub(r"\g<start>-", _BRACKETS_IN_NAME.sub(_without_brackets, line))
     reader = _Reader(line, split, epochs_are_named)
     end = 0
     numbers = []
@@ -236,6 +245,12 @@ def read_text(line: str, *, split: str = "", epochs_are_named: bool = False) -> 
     row = reader.finished()
     row.numbers = numbers
     return row
+
+
+def _without_brackets(found: re.Match[str]) -> str:
+    """The range in "mAP@[.5:.95]" as part of the name, and blanks behind it: all other places of the line stay."""
+    limits = re.sub(r"\s", "", found["limits"] or found["range"]).replace(":", "-")
+    return f"@{limits}".ljust(len(found[0]))
 
 
 class _Reader:
@@ -251,12 +266,15 @@ class _Reader:
         self._last_was_value = False
         self._after_sum = False
         self._is_part = False
+        self._unread: list[MetricValue] = []
 
     def take(self, token: re.Match[str], label: Label) -> None:
         if label.split:
             self._split = label.split
         after_value, self._last_was_value = self._last_was_value, False
         kind = token.lastgroup
+        if label.unread and kind in {"number", "percent"}:
+            self._unread.append(MetricValue(label.unread, float(written_number(token)), ""))
         if kind == "total":
             self._take_count(token, label)
         elif kind == "percent" and token["bar"] is not None:
@@ -274,6 +292,7 @@ class _Reader:
         row.split = self._split
         row.final = self._split == "test" or _says_final(self._line.lower())
         row.settle()
+        row.doubtful += self._unread  # after it: these count in no company
         return row
 
     def _take_count(self, token: re.Match[str], label: Label) -> None:
@@ -389,7 +408,10 @@ def _says_final(lowered: str) -> bool:
     return ("est" in lowered or "final" in lowered) and _FINAL.search(lowered) is not None
 
 
-_METRIC = r"(?P<metric>accuracy|loss|error|precision|recall|f1|perplexity|auc)"
+_METRIC = (
+    r"(?P<metric>accuracy|acc|loss|error|precision|recall|f1|perplexity|ppl|auc|auroc|rmse|mse|mae|mape|rmsle|nll|r2|map"
+    r"|miou|iou|dice|bleu|wer|cer|psnr|ssim|fid|ece)"
+)
 _VALUE = r"(?P<value>[-+]?[\d.]+(?:[eE][-+]?\d+)?\s?%?|nan|inf)\s*\.?\s*$"
 _CLASS = re.compile(
     rf"^\s*{_METRIC} (?:(?:for|of) class\s*:?\s*|of\s+)(?P<class>\w[\w\-]*)\s*(?:is|:|=)\s*{_VALUE}", re.IGNORECASE
@@ -400,9 +422,11 @@ _COCO = re.compile(
     r"\| maxDets=\s*(?P<most>\d+)\s*\] = (?P<value>-?[\d.]+)\s*$"
 )
 _ABOUT = re.compile(
-    rf"^\s*(?P<before>[\w ]{{0,40}}?)\b{_METRIC} (?:of|on|for|over)\b(?P<about>[^:=]*)(?:[:=]|\bis\b)\s*{_VALUE}",
+    rf"^\s*(?P<before>[\w ]{{0,40}}?)\b{_METRIC}(?:[ -]score)? (?:of|on|for|over)\b(?P<about>[^:=]*)"
+    rf"(?:[:=]|\bis\b)\s*{_VALUE}",
     re.IGNORECASE,
 )
+_EPOCH_TOLD = re.compile(r"\bepoch (\d{1,9})\b", re.IGNORECASE)
 _ESTIMATE = re.compile(rf"(?<![\d.,])(?P<value>[-+]?[\d.]+) {_METRIC} estimate based on ", re.IGNORECASE)
 
 
@@ -429,7 +453,9 @@ def read_sentence(line: str) -> Row | None:
     if value is None or is_a_code:
         return None
     is_percent = "%" in found["value"]
-    return Row([MetricValue(name, value, "sentence" + ("%" if is_percent else ""), is_percent)], final="test" in name)
+    values = [MetricValue(name, value, "sentence" + ("%" if is_percent else ""), is_percent)]
+    epoch = _EPOCH_TOLD.search(line, 0, found.start("value"))
+    return Row(values, epoch=float(epoch[1]) if epoch else None, final="test" in name)
 
 
 # Colours and cursor movements, then titles and links (a text up to its end mark), then single characters.

@@ -560,11 +560,11 @@ def _note_on_moments(name: str, item: SeenPoints) -> Note | None:
     if item.without_step > 1:
         message = f"was printed {item.without_step} times without an epoch or step: taken for one training"
         return Note("stdout.no-epoch", f"metric {name!r} {message}")
-    if item.replaced:
+    if item.replaced and item.changed:
         message = "was printed with its epoch and again without one: the last of each epoch counts"
         return Note("stdout.replaced", f"metric {name!r} {message}")
     if item.after_end > 1:
-        message = f"was printed {item.after_end} times after the last epoch: the last is its final value"
+        message = f"was printed with {item.after_end} other values after the last epoch: the last is its final one"
         return Note("stdout.after-end", f"metric {name!r} {message}")
     return None
 

@@ -451,8 +451,9 @@ class SeenPoints:
     mixed_up: whether its epochs went back. unclear: whether points of a table were left out for that.
     of_report: whether the points are from a classification report. without_step: how many points had no step.
     with_clock: whether the line of the last point named its epoch itself. set_aside: the step, time and value that such
-    a line gave, where a line without an epoch has since given another. replaced: at how many moments that happened.
-    after_end: how many values came since.
+    a line gave, where a line without an epoch has since given one. replaced: at how many moments that happened.
+    changed: how often such a line gave another value, after_end: how often since the last line with its epoch; an equal
+    value replaces nothing.
     """
 
     origin: str
@@ -475,6 +476,7 @@ class SeenPoints:
     with_clock: bool = False
     set_aside: tuple[float, float, float] | None = None
     replaced: int = 0
+    changed: int = 0
     after_end: int = 0
 
     def follow_table(self, table: int, step: float | None) -> int:
@@ -517,7 +519,7 @@ class SeenPoints:
         if count and (moment == self.moment or full or count >= MOST_POINTS):
             self.cut = self.cut or moment != self.moment
             if clock != self.with_clock or self.set_aside is not None:
-                self._meet_without_clock(clock)
+                self._meet_without_clock(clock, is_another=_differ(value, self.values[-1]))
             self._replace_last(step, seconds, value)
             self.moment = moment
             return False
@@ -534,17 +536,18 @@ class SeenPoints:
         self.seconds[-1] = seconds
         self.values[-1] = value
 
-    def _meet_without_clock(self, clock: bool) -> None:
+    def _meet_without_clock(self, clock: bool, *, is_another: bool) -> None:
         """Keep what a line with its epoch gave, until it is known whether this line's is the value after the end."""
         if clock:
             self.with_clock, self.set_aside = True, None
-        elif self.with_clock:
+            return
+        if self.with_clock:
             self.set_aside = self.steps[-1], self.seconds[-1], self.values[-1]
             self.with_clock = False
             self.replaced += 1
-            self.after_end = 1
-        else:
-            self.after_end += 1
+            self.after_end = 0
+        self.changed += is_another
+        self.after_end += is_another
 
     def after_the_last(self) -> float | None:
         """The value that came after the last epoch and is none of its own; that epoch gets its own value back.

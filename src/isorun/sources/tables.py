@@ -488,7 +488,8 @@ _LONGEST_BOX = 200
 
 
 def _is_section(line: str) -> bool:
-    return line[:2] == "| " and "/ " in line
+    """Whether a line is a name and a slash in a box; "| epoch 1 | 200/ 2983 batches | loss 7.62" is none."""
+    return line[:2] == "| " and "/ " in line and _SECTION.match(line.strip()) is not None
 
 
 _CATBOOST = re.compile(r"\s*(?P<round>\d{1,9}):\t(?P<values>learn: .*?)\s*(?:total: .*)?$")

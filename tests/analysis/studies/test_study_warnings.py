@@ -360,6 +360,20 @@ def test_values_that_were_not_read_are_told_where_they_are_judged(study, records
         assert "isorun.log(" in told["values-left-out"].next_step
 
 
+def test_the_same_note_on_a_file_of_each_run_counts_the_runs_together(study, records):
+    noted = [
+        replace(
+            record,
+            notes=(Note("files.bad-line", f"runs/{record.run_id}/m.csv, line 3: 2 cells; 1 line left out"),),
+            origins={"test_acc": f"file: runs/{record.run_id}/m.csv"},
+        )
+        for record in records[:3]
+    ]
+    told = warnings_of(study, [*noted, *records[3:]])["values-left-out"].message
+    assert told.endswith("(3 runs)")
+    assert told.count("m.csv") == 1
+
+
 def test_a_seed_that_differs_between_identical_runs_is_named_as_seen_open(study, records):
     clocked = [
         replace(

@@ -579,18 +579,19 @@ def _values_left_out(evidence: StudyFacts) -> Iterator[Condition]:
     """Values of a judged metric that were seen and not read, or of which another one counts: a best may be missing."""
     picking = {one.selection.metric for group in evidence.groups for one in group.selections}
     names = sorted({*picking, *(metric.name for metric in evidence.metrics)} - {""})
-    told: dict[str, int] = {}
+    told: dict[str, list[str]] = {}  # by what is said, whatever the run: a file of its own has the run's id in its path
     for record in (record for records in evidence.records.values() for record in records):
         files = [record.origins.get(name, "").removeprefix("file: ") for name in names]
         for note in record.notes:
             of_a_metric = note.code in _SOME_NOT_READ and any(f"{name!r}" in note.message for name in names)
             of_a_file = note.code == "files.bad-line" and any(file and note.message.startswith(file) for file in files)
             if of_a_metric or of_a_file or note.code == "files.left-out":
-                told[note.message] = told.get(note.message, 0) + 1
+                told.setdefault(note.message.replace(record.run_id, ""), []).append(note.message)
     if told:
+        first = first_of([messages[0] for messages in told.values()], _NOT_READ_TOLD)
         yield Condition(
             "values-left-out",
-            f"not every value was read: {first_of(list(told), _NOT_READ_TOLD)} ({some(max(told.values()), 'run')})",
+            f"not every value was read: {first} ({some(max(map(len, told.values())), 'run')})",
             "print or write one number for each name in every row, or log it: isorun.log(epoch=..., val_acc=...)",
         )
 
