@@ -336,7 +336,7 @@ def test_a_sentence_that_names_its_epoch_belongs_to_it(line: str) -> None:
 
 @pytest.mark.parametrize("again", ["0.5", "nan"])
 def test_an_equal_value_without_its_epoch_replaces_nothing_and_is_not_told(again: str) -> None:
-    rows = [f"step {step} test acc: {again}\ntest acc {again} is the best so far, saving" for step in (1, 2)]
+    rows = [f"step {step} test acc: {again}\ntest acc: {again} is the best so far" for step in (1, 2)]
     found = scan_text("\n".join([*rows, "step 3 test acc: 0.4"]))
     assert repr(list(found.series["test_acc"].values)) == repr([float(again), float(again), 0.4])
     assert found.notes == ()
