@@ -450,15 +450,14 @@ def check_searches(study: Study) -> None:
 
 
 def _check_offered(parameter: Parameter, where: str) -> None:
-    """What is offered beside the user's own space can always be left as it is."""
-    if parameter.name.startswith(OFFERED) and parameter.choices[:1] != (KEEP,):
+    """What is offered beside the user's own space can always be left as it is: at its first choice."""
+    if parameter.name.startswith(OFFERED) and not parameter.choices:
         name = parameter.name.removeprefix(OFFERED) or parameter.name
         what = (
-            f"{where}.space.{parameter.name}: what begins with {OFFERED} is offered, and its first choice is {KEEP!r}"
+            f"{where}.space.{parameter.name}: what begins with {OFFERED} is offered, and its first choice is as it was"
         )
         hint = f"a parameter of your own has another name, such as {name}"
-        allowed = f'["{KEEP}", …]'
-        raise StudyError(what, found=shown(parameter.to_json()), allowed=allowed, hint=hint)
+        raise StudyError(what, found=shown(parameter.to_json()), allowed=f"[{KEEP!r}, …]: a list of choices", hint=hint)
 
 
 def search_id(study: Study, design: SearchDesign, key: bytes | None = None) -> str:
