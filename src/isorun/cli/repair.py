@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun import cli
-from isorun.errors import InputError, MissingExtra, UsageError
+from isorun.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from isorun.repair.diagnosis import SearchDiagnosis
@@ -132,7 +132,7 @@ def _check(options: argparse.Namespace, code: str) -> None:
 
 
 def _keras_tuner(options: argparse.Namespace, policy: RepairPolicy) -> Search:
-    from isorun.repair.engines import KERAS_TUNER_NEEDS
+    from isorun.repair.engines import needing
     from isorun.repair.engines.keras_folders import read_project
 
     folder = Path(options.storage.removeprefix(_FOLDER))
@@ -140,24 +140,18 @@ def _keras_tuner(options: argparse.Namespace, policy: RepairPolicy) -> Search:
         from isorun.repair.engines.keras_tuner import continue_search
 
         make = _function(options.tuner, "--tuner")
-        try:
+        with needing("keras-tuner", "going on with a KerasTuner search"):
             continue_search(folder, make, options.more, policy)
-        except ModuleNotFoundError as error:
-            if error.name not in KERAS_TUNER_NEEDS:
-                raise
-            raise MissingExtra("keras-tuner", "keras-tuner", "going on with a KerasTuner search") from None
     return read_project(folder, policy.noise)
 
 
 def _optuna(options: argparse.Namespace, policy: RepairPolicy) -> Search:
-    try:
+    from isorun.repair.engines import needing
+
+    with needing("optuna", "examining an Optuna study"):
         import optuna
 
         from isorun.repair.engines.optuna import RepairSampler, continue_study, open_study, read_search, requeue
-    except ModuleNotFoundError as error:
-        if error.name != "optuna":
-            raise
-        raise MissingExtra("optuna", "optuna", "examining an Optuna study") from None
     if options.more is not None:
         objective = _function(options.objective, "--objective")
         study = open_study(options.storage, options.study, RepairSampler(optuna.samplers.TPESampler(), policy))

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import importlib
 import re
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.errors import InputError, MissingExtra
+from isorun.errors import InputError
 
 if TYPE_CHECKING:
     from isorun.repair.diagnosis import SearchDiagnosis
@@ -63,14 +64,10 @@ def optuna(
     (trials): what the search is asked for; without them defaults apply (docs/repair.md). prior: "shipped", a
     file, None. guard: whether a prior that does not fit this search is let go.
     """
-    try:
+    with _needing("optuna", "repairing an Optuna search"):
         from optuna.samplers import BaseSampler  # noqa: PLC0415 - an extra
 
         from isorun.repair.engines.optuna import RepairSampler  # noqa: PLC0415 - as above
-    except ModuleNotFoundError as error:
-        if error.name != "optuna":
-            raise
-        raise MissingExtra("optuna", "optuna", "repairing an Optuna search") from None
     if not isinstance(sampler, BaseSampler):
         allowed = "an Optuna sampler, such as optuna.samplers.TPESampler()"
         raise InputError("isorun.repair.optuna goes around a sampler", found=repr(sampler), allowed=allowed)
@@ -94,16 +91,10 @@ def keras_tuner(
     The tuner that is given is the one that is returned. The arguments are those of `isorun.repair.optuna`. pretrained:
     weights (a file, or a function that loads them into the model), which makes loading them a choice that is offered.
     """
-    try:
+    with _needing("keras-tuner", "repairing a KerasTuner search"):
         from isorun.repair.engines.keras_tuner import attach, check  # noqa: PLC0415 - an extra
 
         check(tuner)
-    except ModuleNotFoundError as error:
-        from isorun.repair.engines import KERAS_TUNER_NEEDS  # noqa: PLC0415 - as above
-
-        if error.name not in KERAS_TUNER_NEEDS:
-            raise
-        raise MissingExtra("keras-tuner", "keras-tuner", "repairing a KerasTuner search") from None
     policy = _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed)
     return attach(tuner, policy, pretrained)
 
@@ -124,13 +115,15 @@ def autokeras(
     strategy: "greedy", "bayesian", "hyperband", "random", or a class of tuners. The others are those of
     `isorun.repair.optuna`.
     """
-    try:
+    with _needing("autokeras", "repairing an AutoKeras search"):
         from isorun.repair.engines.autokeras import repaired_tuner  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        if error.name != "autokeras":
-            raise
-        raise MissingExtra("autokeras", "autokeras", "repairing an AutoKeras search") from None
     return repaired_tuner(strategy, _policy(begin, target, time_limit, patience, prior, guard=guard, seed=seed))
+
+
+def _needing(extra: str, purpose: str) -> AbstractContextManager[None]:
+    from isorun.repair.engines import needing  # noqa: PLC0415 - it loads NumPy
+
+    return needing(extra, purpose)
 
 
 def _policy(
@@ -211,12 +204,8 @@ def _read(where: str, study: str | None, noise: float) -> Search:
         from isorun.repair.engines.keras_folders import read_project  # noqa: PLC0415 - as above
 
         return read_project(Path(where.removeprefix("keras-tuner:")), noise)
-    try:
+    with _needing("optuna", "examining an Optuna study"):
         from isorun.repair.engines.optuna import read_search  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        if error.name != "optuna":
-            raise
-        raise MissingExtra("optuna", "optuna", "examining an Optuna study") from None
     return read_search(where, study, noise)
 
 

@@ -25,11 +25,11 @@ import numpy as np
 
 from isorun.analysis.studies.selection import FINAL, last_words, select
 from isorun.diagnose import Symptoms, Trace, symptoms_of
-from isorun.errors import InputError, MissingExtra, NothingRecorded, StoreBusy, StoreError, known_names
+from isorun.errors import InputError, NothingRecorded, StoreBusy, StoreError, known_names
 from isorun.repair.actions import single_edits, size_of
 from isorun.repair.bugs import Limits
 from isorun.repair.diagnosis import SearchDiagnosis, diagnose
-from isorun.repair.engines import steps_of_study
+from isorun.repair.engines import needing, steps_of_study
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Prior
 from isorun.repair.priors import USUAL, prior_of
@@ -44,6 +44,7 @@ from isorun.repair.searches import (
     Value,
     configuration_of,
     is_offered,
+    known_noise,
     pooled_spread,
 )
 from isorun.scheduling import AbstractAgenda
@@ -288,16 +289,16 @@ class _Known:
 
     def search(self) -> Search:
         """The search as it stands. A trial that was repeated has the mean of its scores."""
-        noise = pooled_spread(group.values() for group in self._alike.values())
-        from_prior = self.prior.noise if self.prior is not None else 0.0
+        repeats = pooled_spread(group.values() for group in self._alike.values())
+        noise, noise_from = known_noise(repeats, self.prior.noise if self.prior is not None else 0.0)
         return Search(
             engine=self.design.engine,
             name=" ".join(filter(None, (self.study.name, self.design.name))),
             direction=self.design.direction,
             space=self.design.space,
             trials=tuple(self._shown.values()),
-            noise=noise or from_prior,
-            noise_from="trials that were repeated" if noise else ("the prior" if from_prior else ""),
+            noise=noise,
+            noise_from=noise_from,
         )
 
     def _trial(self, number: int) -> Trial:
@@ -407,7 +408,8 @@ class _Proposing:
             else RepairPolicy(begin, limits_of(design), prior, design.guard, seed=design.seed % 2**32)
         )
         if design.engine.startswith("optuna:"):
-            _check_optuna()
+            with needing("optuna", 'a search by Optuna (engine = "random" needs no extra)'):
+                import optuna  # noqa: F401, PLC0415 - an extra
         self.known = _Known(study, design, prior)
         self._study = study
         self._design = design
@@ -558,15 +560,6 @@ def _value(parameter: Parameter, rng: np.random.Generator) -> Value:
     if parameter.log:
         return parameter.valid(math.exp(rng.uniform(math.log(low), math.log(high))))
     return parameter.valid(rng.uniform(low - 0.5, high + 0.5) if parameter.kind == "int" else rng.uniform(low, high))
-
-
-def _check_optuna() -> None:
-    try:
-        import optuna  # noqa: F401, PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        if error.name != "optuna":
-            raise
-        raise MissingExtra("optuna", "optuna", 'a search by Optuna (engine = "random" needs no extra)') from None
 
 
 def searches_of(study: Study, records: Iterable[RunRecord]) -> tuple[Search, ...]:

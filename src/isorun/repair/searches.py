@@ -27,6 +27,7 @@ __all__ = [
     "Value",
     "configuration_of",
     "is_offered",
+    "known_noise",
     "pooled_spread",
     "repeated_noise",
     "with_kept",
@@ -37,6 +38,7 @@ State = Literal["finished", "pruned", "failed", "running", "waiting"]
 SYMPTOMS: Final = Symptoms._fields
 """What a trial shows, in the order in which conditions are written: A, C, G, W."""
 UNKNOWN_SYMPTOMS: Final = Symptoms()
+_FROM_PRIOR: Final = "the prior"
 
 
 def configuration_of(parameters: Mapping[str, Value]) -> Configuration:
@@ -95,7 +97,7 @@ class Search:
     def __post_init__(self) -> None:
         """The noise of a prior is that of accuracies as shares of one: of a loss or a percentage it says nothing."""
         shares = self.direction == "higher" and all(0 <= trial.score <= 1 for trial in self.scored if trial.score)
-        if self.noise_from == "the prior" and not shares:
+        if self.noise_from == _FROM_PRIOR and not shares:
             object.__setattr__(self, "noise", 0.0)
             object.__setattr__(self, "noise_from", "")
 
@@ -152,6 +154,11 @@ def _completed(parameters: Mapping[str, Value], kept: Mapping[str, Value]) -> di
     """What is offered comes first, so that trials from before and after it was have one order."""
     from_before = parameters and not any(map(is_offered, parameters))
     return {**{name: KEEP for name in kept if from_before or name in parameters}, **parameters}
+
+
+def known_noise(repeats: float, prior: float) -> tuple[float, str]:
+    """The noise of a search and where it is known from: its own repeats come before what a prior says."""
+    return (repeats, "trials that were repeated") if repeats else (prior, _FROM_PRIOR if prior else "")
 
 
 def repeated_noise(trials: Sequence[Trial]) -> float:

@@ -6,18 +6,32 @@ Here is what a user of each does next, in the words of that engine.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from isorun.errors import MissingExtra
 from isorun.repair.bugs import Limits
 from isorun.repair.searches import Search
 
-__all__ = ["KERAS_TUNER_NEEDS", "NextSteps", "next_steps", "steps_of_study"]
+__all__ = ["NextSteps", "needing", "next_steps", "steps_of_study"]
 
-KERAS_TUNER_NEEDS: Final = frozenset({"keras_tuner", "keras", "six"})
-"""Modules without which KerasTuner cannot be imported; the last one it does not declare."""
+_NEEDS: Final = {"optuna": {"optuna"}, "keras-tuner": {"keras_tuner", "keras", "six"}, "autokeras": {"autokeras"}}
+"""Modules without which an engine cannot be imported, by its extra; `six` is one that KerasTuner does not declare."""
 _MORE: Final = 15
 _FOLDERS: Final = "keras-tuner"
+
+
+@contextmanager
+def needing(extra: str, purpose: str) -> Iterator[None]:
+    """Around what imports an engine: one that is not installed is named with its extra."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in _NEEDS[extra]:
+            raise
+        raise MissingExtra(extra, extra, purpose) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from isorun.repair.searches import (
     State,
     Trial,
     is_offered,
+    known_noise,
     repeated_noise,
     with_kept,
 )
@@ -128,15 +129,15 @@ class ProjectState:
         trials = [self._trial(number, name) for name, number in self.numbers.items()]
         space = (*_space(self.oracle, self.trials.values()), *_rungs(trials), *_offered(self.notes.values()))
         kept = with_kept(trials, space)
-        repeats = repeated_noise(kept)
+        noise, noise_from = known_noise(repeated_noise(kept), noise)
         return Search(
             engine="keras-tuner",
             name=self.name,
             direction="higher" if (self.direction or _direction(self.trials.values())) == "max" else "lower",
             space=space,
             trials=kept,
-            noise=repeats or noise,
-            noise_from="trials that were repeated" if repeats else ("the prior" if noise else ""),
+            noise=noise,
+            noise_from=noise_from,
         )
 
     def _trial(self, number: int, name: str) -> Trial:

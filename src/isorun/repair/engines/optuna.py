@@ -34,6 +34,7 @@ from isorun.repair.searches import (
     State,
     Trial,
     is_offered,
+    known_noise,
     repeated_noise,
     with_kept,
 )
@@ -82,15 +83,15 @@ def search_of(
             known[one.number] = _trial(one, proposals.get(one.number, {}), higher=higher)
     space = tuple(_parameter(name, one) for name, one in _space(frozen).items())
     trials = with_kept((known[one.number] for one in frozen), space)
-    repeats = repeated_noise(trials)
+    noise, noise_from = known_noise(repeated_noise(trials), noise)
     return Search(
         engine="optuna",
         name=study.study_name,
         direction="higher" if higher else "lower",
         space=space,
         trials=trials,
-        noise=repeats or noise,
-        noise_from="trials that were repeated" if repeats else ("the prior" if noise else ""),
+        noise=noise,
+        noise_from=noise_from,
     )
 
 
