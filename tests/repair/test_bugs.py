@@ -9,12 +9,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_searches import OPERATIONS, of_scores, search
 
+from isorun.diagnose import Symptoms
 from isorun.repair.bugs import BUGS, Limits, find_bugs, patience_of
 from isorun.repair.searches import Trial
 
 
 def kinds(found, limits=Limits(), now=None):  # noqa: B008
     return {bug.kind: bug for bug in find_bugs(found, limits, now)}
+
+
+NOWHERE = Symptoms("plain", "slow", "vanishing", "normal")
+IN_PIECES = Symptoms(weight="exploding")
+
+
+def showing(*symptoms, scores=(0.1, 0.11, 0.12, 0.13, 0.14)):
+    found = of_scores(scores)
+    shown = [replace(trial, symptoms=one) for trial, one in zip(found.trials, symptoms, strict=True)]
+    return search(shown)
+
+
+def test_five_trainings_that_all_got_nowhere_are_an_ineffective_search_whatever_their_scores_do():
+    bug = kinds(showing(NOWHERE, IN_PIECES, NOWHERE, NOWHERE, NOWHERE))["ineffective-search"]
+    assert bug.since_trial == 0
+    assert "none of 5 trainings" in bug.evidence
+    assert "0.14" in bug.evidence
+    assert not kinds(showing(*[NOWHERE] * 4, scores=(0.1, 0.11, 0.12, 0.13)))
+    assert not kinds(showing(*[NOWHERE] * 4, Symptoms()))
+    assert not kinds(showing(*[NOWHERE] * 4, Symptoms("plain", "normal", "normal", "normal")))
+    assert not kinds(showing(*[NOWHERE] * 5), Limits(patience=20))  # a user's patience is kept
 
 
 def test_a_target_missed_in_time_is_a_performance_bug():

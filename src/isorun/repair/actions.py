@@ -141,7 +141,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What makes the next trial from another one: one edit, or a jump of two or three. parameters: what it leads to."""
+    """What makes the next trial from another one: one edit or several at once. parameters: what it leads to."""
 
     edits: tuple[Edit, ...]
     parameters: Mapping[str, Value]

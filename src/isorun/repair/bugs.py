@@ -1,7 +1,7 @@
 """What is wrong with a search: six kinds of bugs, each with the trial since which it shows and the evidence.
 
 performance          the target is not reached in the time given for it (the paper's T_r)
-ineffective-search   no improvement above noise in so many trials (the paper's t_r)
+ineffective-search   no improvement above noise in so many trials (the paper's t_r), or no training that gets anywhere
 stalled-trial        a trial that takes far longer than the others and than the budget allows
 duplicates           configurations that were tried before
 repeated-failure     the same failure again and again
@@ -141,6 +141,9 @@ def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
     improvements = search.improvements
     if not improvements:
         return
+    if limits.patience is None and search.nothing_trains and len(search.scored) >= _ENOUGH_TO_JUDGE:
+        yield _nowhere(search)
+        return
     last, patience = improvements[-1], patience_of(search, limits)
     since = [trial for trial in search.trials if trial.is_over and trial.number > last.number]
     if len(since) >= patience:
@@ -149,6 +152,14 @@ def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
         evidence += f"({_number(last.score)}); {patience} are too many"
         evidence += "" if limits.patience is not None else f" for a search that improved {len(improvements) - 1} times"
         yield Bug("ineffective-search", last.number + 1, evidence)
+
+
+def _nowhere(search: Search) -> Bug:
+    """Trainings tell by themselves that they get nowhere, long before scores could: five of five are no bad luck."""
+    first, best = search.scored[0].number, search.best
+    evidence = f"none of {len(search.scored)} trainings since trial {first} got anywhere (slow convergence, or weights "
+    evidence += f"that exploded); the best score is {_number(best.score if best is not None else None)}"
+    return Bug("ineffective-search", first, evidence)
 
 
 def stall_limit(search: Search, limits: Limits = Limits(), *, running: bool = False) -> float | None:  # noqa: B008

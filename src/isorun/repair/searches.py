@@ -81,6 +81,12 @@ class Trial:
         """Whether nothing more is to come of it."""
         return self.state in ("finished", "pruned", "failed")
 
+    @property
+    def got_nowhere(self) -> bool:
+        """Whether it is known to have learned nothing: it did not move, or went to pieces before that could be told."""
+        _, convergence, _, weight = self.symptoms
+        return convergence == "slow" or (convergence == "unknown" and weight == "exploding")
+
 
 @dataclass(frozen=True)
 class Search:
@@ -124,6 +130,11 @@ class Search:
             if not found or self.gain(trial) > self.gain(found[-1]) + self.margin:
                 found.append(trial)
         return tuple(found)
+
+    @cached_property
+    def nothing_trains(self) -> bool:
+        """Whether all that has a score is known to have got nowhere."""
+        return bool(self.scored) and all(trial.got_nowhere for trial in self.scored)
 
     @property
     def margin(self) -> float:
