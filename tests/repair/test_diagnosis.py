@@ -29,9 +29,9 @@ KEYS = {"engine", "study", "trials", "best", "bugs", "symptoms", "actions", "unk
 
 
 def test_machines_get_what_was_promised():
-    told = diagnose(of_scores([0.1, 0.5, *[0.3] * 12]), now=0).to_json()
+    told = diagnose(of_scores([0.1, 0.5, *[0.3] * 18]), now=0).to_json()
     assert set(told) >= KEYS
-    assert told["trials"] == 14
+    assert told["trials"] == 20
     assert told["best"]["trial"] == 1
     assert [bug["kind"] for bug in told["bugs"]] == ["ineffective-search"]
     assert set(told["bugs"][0]) == {"kind", "since_trial", "evidence"}
@@ -44,11 +44,13 @@ def test_machines_get_what_was_promised():
 
 
 def test_people_read_the_bug_its_trial_the_evidence_and_what_to_do():
-    text = diagnose(of_scores([0.1, 0.5, *[0.3] * 12]), now=0).view().text(width=120)
-    assert "14 trials (14 finished); the best score is 0.50000 (trial 1)" in text
-    assert "ineffective-search, since trial 2: no improvement in 12 trials since trial 1" in text
+    text = diagnose(of_scores([0.1, 0.5, *[0.3] * 18]), now=0).view().text(width=120)
+    assert "20 trials (20 finished); the best score is 0.50000 (trial 1)" in text
+    assert "ineffective-search, since trial 2: no improvement in 18 trials since trial 1" in text
     assert "What to change in the best trial" in text
     assert "any gain counts" in text
+    silent = diagnose(of_scores([0.1, 0.5, *[0.3] * 12]), now=0).view().text(width=200)
+    assert "No bug is found. Nothing has improved in 12 trials since trial 1: of 100 random searches 14" in silent
 
 
 def test_no_finished_trial_yet_is_said():

@@ -18,7 +18,16 @@ from isorun import showing
 from isorun.analysis import Told
 from isorun.analysis.evidence import Condition
 from isorun.repair.actions import unknown_parameters
-from isorun.repair.bugs import Bug, Limits, elapsed, find_bugs, stalled_trials
+from isorun.repair.bugs import (
+    Bug,
+    Limits,
+    elapsed,
+    find_bugs,
+    is_complete,
+    is_silent,
+    silence_of,
+    stalled_trials,
+)
 from isorun.repair.engines import NextSteps, next_steps
 from isorun.repair.priorities import Level, Prior, RankedAction, ranked, trust_in
 from isorun.repair.searches import SYMPTOMS, Search, Trial, Value
@@ -211,8 +220,19 @@ def _verdict(told: SearchDiagnosis) -> Iterator[str]:
         yield f"{name}: {counted}; the best score is {significant(best.score, 5)} (trial {best.number}){later}."
     yield from (f"{bug.kind}, since trial {bug.since_trial}: {bug.evidence}." for bug in told.bugs)
     if not told.bugs:
-        yield "No bug is found."
+        yield f"No bug is found.{_nevertheless(told)}"
     yield from _brought(told)
+
+
+def _nevertheless(told: SearchDiagnosis) -> str:
+    """What may look like a bug and is none."""
+    silence = silence_of(told.search)
+    if is_complete(told.search):
+        return f" All {len(told.search.trials)} configurations of its space were tried, each once: it is finished."
+    if silence is None or not is_silent(told.search, told.limits):
+        return ""
+    said = f" Nothing has improved in {silence.trials} trials since trial {silence.last.number}: of 100 random searches"
+    return f"{said} {100 * silence.as_often:.0f} are silent for so long, so it is no sign that this one is stuck."
 
 
 def _brought(told: SearchDiagnosis) -> Iterator[str]:

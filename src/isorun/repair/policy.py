@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from isorun.errors import InputError
-from isorun.repair.bugs import Limits, find_bugs, patience_of
+from isorun.repair.bugs import Limits, find_bugs, is_silent, patience_of
 from isorun.repair.priorities import Prior, Proposal, propose
 from isorun.repair.searches import (
     KEEP,
@@ -77,7 +77,8 @@ class RepairPolicy:
         if isinstance(self.begin, int):
             return number >= self.begin
         own = [trial for trial in search.trials if trial.proposed_by == "isorun"]
-        has_begun = bool(own) or any(bug.kind not in _HANDS_BACK for bug in find_bugs(search, self.limits))
+        bugs = (bug for bug in find_bugs(search, self.limits) if bug.kind not in _HANDS_BACK)
+        has_begun = bool(own) or is_silent(search, self.limits) or any(bugs)
         return has_begun and not self._is_reached(search) and self._is_its_turn(search, number, own)
 
     def _is_reached(self, search: Search) -> bool:
