@@ -69,6 +69,7 @@ __all__ = [
     "runs_of",
     "session_of",
     "store_conditions",
+    "trials_to_come",
 ]
 
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
@@ -114,9 +115,17 @@ def known_to(study: Study, store: AbstractStore) -> Study:
     """The study with the cells that the store knows: those of its key, and those that its searches proposed so far."""
     if not study.searches:
         return with_key(study, store.key)
-    from isorun.repair.agenda import with_trials
+    from isorun.repair.kept_searches import with_trials
 
     return with_trials(study, store)
+
+
+def trials_to_come(study: Study, *, store: Store = None) -> int:
+    """How many trials the searches of the study are still to propose."""
+    from isorun.study.searches import trials_to_come as left_of
+
+    with store_if_there(place_of(study, store)) as found:
+        return left_of(study if found is None else known_to(study, found))
 
 
 def missing(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
@@ -285,7 +294,7 @@ def analyse(
         result = _analysed(declared, records_kept, beyond)
         if not declared.searches:
             return result
-        from isorun.repair.agenda import told_of
+        from isorun.repair.told_searches import told_of
 
         where = str(study) if isinstance(study, str | Path) else declared.name
         told = told_of(declared, records_kept, where=where, kept_in=str(store) if isinstance(store, str | Path) else "")

@@ -145,7 +145,7 @@ def _searched(study: Study, store: AbstractStore) -> Iterator[str]:
     """Of each search the best trial, how it is with it, and what is wrong with it."""
     if not study.searches:
         return
-    from isorun.repair.agenda import extra_trainings, told_of
+    from isorun.repair.told_searches import told_of
 
     for told in told_of(study, store):
         yield from map(harmless, told.view().verdict)
@@ -153,7 +153,6 @@ def _searched(study: Study, store: AbstractStore) -> Iterator[str]:
             values = told.search.best.parameters.items()
             shown = (f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in values)
             yield harmless(f"  best trial: {', '.join(shown)}")
-    yield from (f"  {line}" for line in extra_trainings(study, store))
 
 
 def _headline(study: Study, outcome: Outcome, store: AbstractStore) -> str:
@@ -195,7 +194,7 @@ def _summary(study: Study, outcome: Outcome, name: str, store: AbstractStore, ke
 def _searches_json(study: Study, store: AbstractStore, name: str, kept_in: str) -> dict[str, Any]:
     if not study.searches:
         return {}
-    from isorun.repair.agenda import told_of
+    from isorun.repair.told_searches import told_of
 
     return {"searches": [told.to_json() for told in told_of(study, store, where=name, kept_in=kept_in)]}
 

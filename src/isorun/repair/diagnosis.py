@@ -21,6 +21,7 @@ from isorun.repair.actions import unknown_parameters
 from isorun.repair.bugs import Bug, Limits, elapsed, find_bugs, stalled_trials
 from isorun.repair.engines import NextSteps, next_steps
 from isorun.repair.priorities import Level, Prior, RankedAction, ranked, trust_in
+from isorun.repair.racing import Verdict
 from isorun.repair.searches import SYMPTOMS, Search, Trial, Value
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, significant
 from isorun.report.figures.description import Figure
@@ -34,7 +35,7 @@ from isorun.report.figures.searches import (
     symptom_strip,
 )
 
-__all__ = ["SearchDiagnosis", "Taken", "diagnose", "search_view"]
+__all__ = ["Racing", "SearchDiagnosis", "Taken", "diagnose", "search_view"]
 
 _LATEST: Final = 5
 _SHOWN: Final = 8
@@ -87,10 +88,32 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
+class Racing:
+    """What came of racing. races: candidate, the best trial until then, and the verdict. extra: trainings it took.
+
+    error_rate: that any candidate that is no better was called better, over all trials.
+    """
+
+    races: tuple[tuple[int, int, Verdict], ...]
+    extra: int
+    error_rate: float
+
+    @property
+    def called(self) -> tuple[tuple[int, int], ...]:
+        """The trials that are called better, and than which."""
+        return tuple((one, other) for one, other, verdict in self.races if verdict == "better")
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        races = [{"trial": one, "against": other, "verdict": verdict} for one, other, verdict in self.races]
+        return {"races": races, "extra_trainings": self.extra, "error_rate": self.error_rate}
+
+
+@dataclass(frozen=True, slots=True)
 class SearchDiagnosis(Told):
     """trust: the probability that the prior speaks of this search; None without a prior. actions: the best first.
 
-    steps: what can be done about it. stalled: numbers of trials.
+    steps: what can be done about it. stalled: numbers of trials. racing: where what looks better is repeated.
     """
 
     told_as: ClassVar[str] = "search-diagnosis"
@@ -102,6 +125,7 @@ class SearchDiagnosis(Told):
     limits: Limits
     steps: NextSteps
     stalled: frozenset[int] = frozenset()
+    racing: Racing | None = None
 
     @property
     def latest(self) -> tuple[Trial, ...]:
@@ -138,6 +162,7 @@ class SearchDiagnosis(Told):
             "trials": len(self.search.trials),
             "states": self.states,
             "best": None if best is None else _trial_json(best),
+            "racing": None if self.racing is None else self.racing.to_json(),
             "noise": self.search.noise or None,
             "bugs": [bug.to_json() for bug in self.bugs],
             "symptoms": {
@@ -170,10 +195,12 @@ def diagnose(
     steps: NextSteps | None = None,
     now: float | None = None,
     seed: int = 0,
+    racing: Racing | None = None,
 ) -> SearchDiagnosis:
     """All that can be said of a search as it stands. The same search gives the same answer.
 
     where: what `isorun repair` finds the search by. steps: what can be done about it; else as its engine is used.
+    racing: what came of repeats.
     """
     at = time.time() if now is None else now
     return SearchDiagnosis(
@@ -184,6 +211,7 @@ def diagnose(
         limits,
         steps or next_steps(search, limits, where),
         frozenset(trial.number for trial, _ in stalled_trials(search, limits, at)),
+        racing,
     )
 
 
@@ -209,10 +237,27 @@ def _verdict(told: SearchDiagnosis) -> Iterator[str]:
         since = len([trial for trial in search.trials if trial.is_over and trial.number > best.number])
         later = f", {count(since, 'trial')} ago" if since else ""
         yield f"{name}: {counted}; the best score is {significant(best.score, 5)} (trial {best.number}){later}."
+        yield from _raced(told)
     yield from (f"{bug.kind}, since trial {bug.since_trial}: {bug.evidence}." for bug in told.bugs)
     if not told.bugs:
         yield "No bug is found."
     yield from _brought(told)
+
+
+def _raced(told: SearchDiagnosis) -> Iterator[str]:
+    """How sure it is that the best trial is the best, and which single scores may have been luck."""
+    racing, best = told.racing, told.search.best
+    if racing is None or best is None:
+        return
+    won = ", ".join(f"trial {one} is called better than {other}" for one, other in racing.called)
+    said = f"Racing: {count(len(racing.races), 'trial')} looked better than the best one until then; "
+    said += won or "none is called better"
+    said += f" (an error of at most {100 * racing.error_rate:.3g} % over all trials)"
+    yield f"{said}; {count(racing.extra, 'extra training')}."
+    higher = [trial.number for trial in told.search.scored if told.search.gain(trial) > told.search.gain(best)]
+    if higher:
+        named = ", ".join(map(str, higher[:_SHOWN])) + (", …" if len(higher) > _SHOWN else "")
+        yield f"Trial {named} scored better than the best one and did not hold it in repeats, or was not repeated yet."
 
 
 def _brought(told: SearchDiagnosis) -> Iterator[str]:
@@ -493,7 +538,7 @@ def _story(told: SearchDiagnosis) -> SearchStory:
     moments = [(bug.since_trial, f"{bug.kind} since {bug.since_trial}") for bug in told.bugs]
     first = next((mark.number for mark in marks if mark.proposed), None)
     moments += [] if first is None else [(first, f"isorun proposes from {first} on")]
-    return SearchStory(marks, search.direction, search.margin, told.limits.target, tuple(moments))
+    return SearchStory(marks, search.direction, search.margin, told.limits.target, tuple(moments), search.bests)
 
 
 def _state(told: SearchDiagnosis, trial: Trial) -> str:

@@ -84,7 +84,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class Search:
-    """A search as it stands. direction: which scores are better. noise: sd of a score between seeds; 0: not known."""
+    """A search as it stands. direction: which scores are better. noise: sd of a score between seeds; 0: not known.
+
+    bests: the trials that were the best, one after another, where repeats say so: a single good score may be luck.
+    """
 
     engine: str
     name: str
@@ -93,6 +96,7 @@ class Search:
     trials: tuple[Trial, ...]
     noise: float = 0.0
     noise_from: str = field(default="", compare=False)
+    bests: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """The noise of a prior is that of accuracies as shares of one: of a loss or a percentage it says nothing."""
@@ -113,8 +117,9 @@ class Search:
 
     @cached_property
     def best(self) -> Trial | None:
-        """The first of the trials with the best score."""
-        return max(self.scored, key=self.gain, default=None)
+        """The trial that repeats say is the best; without repeats the first of those with the best score."""
+        raced = [trial for trial in self.scored if trial.number in self.bests[-1:]]
+        return raced[0] if raced else max(self.scored, key=self.gain, default=None)
 
     @cached_property
     def improvements(self) -> tuple[Trial, ...]:
