@@ -199,8 +199,14 @@ def carry_out_agenda(
         before = reuse_conditions(study, store, by_name=keep_study)
     for condition in before:
         observer.warned(condition)
-    judged_before = remember(study, store=store) if keep_study else {}
-    outcome = carry_out(agenda, session, study, observer)
+    judged_before: dict[str, Any] = {}
+
+    def keep() -> None:
+        if keep_study:
+            judged_before.update(remember(study, store=store))
+
+    # Of what is refused before a run starts (devices that are not there, say), no name is kept.
+    outcome = carry_out(agenda, session, study, observer, before_first=keep)
     with blaming("store", store):
         after = (*outcome.conditions, *_seen_in_runs(study, outcome), *store_conditions(store))
         misnamed = any(condition.code == "metric-not-logged" for condition in (*before, *after))
@@ -259,8 +265,13 @@ def session_of(
 ) -> AbstractContextManager[Session]:
     """The store and the executor of a study, each opened once.
 
-    Environments of other kinds than the interpreter are looked at before: what one of them refuses leaves nothing.
+    Searches, and environments of other kinds than the interpreter, are looked at before: what one of them refuses
+    leaves nothing.
     """
+    if study.searches:
+        from isorun.repair.agenda import refuse_unready
+
+        refuse_unready(study)
     for environment in study.environments.values():
         if environment.kind:
             from isorun.environments import opened_environment

@@ -11,7 +11,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from isorun.study.cells import Cell, ConfigValue
     from isorun.study.design import Study
 
-__all__ = ["SearchAgenda"]
+__all__ = ["Foreseen", "SearchAgenda", "foreseen", "refuse_unready"]
 
 _LONGEST_CHOICE: Final = 60.0
 _DRAWS: Final = 100
@@ -224,6 +224,43 @@ class _Proposing(_Choosing):
         since, self._busy_since = self._busy_since, self._busy_since or time.monotonic()
         if since is not None and time.monotonic() - since > _LONGEST_CHOICE:
             raise StoreBusy(f"another isorun has been choosing a trial of this search for {_LONGEST_CHOICE:.0f} s")
+
+
+def refuse_unready(study: Study) -> None:
+    """Say what a search lacks to be run, before anything is made for it: an engine, a prior's file."""
+    for design in study.searches.values():
+        _Choosing(study, design)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """How far a search is, and what it would propose next; None where nothing is left, or what runs has to end first.
+
+    made: trials that were proposed. ended: of those. to_come: trials that were not.
+    """
+
+    design: SearchDesign
+    made: int
+    ended: int
+    to_come: int
+    next: Proposed | None
+
+
+def foreseen(study: Study, store: AbstractStore | None) -> tuple[Foreseen, ...]:
+    """What the searches of a study would do next. Nothing is kept; store: None where it is not made yet."""
+    if store is not None:
+        with blaming("store", store):
+            study = with_key(study, store.key)
+    found = []
+    for design in study.searches.values():
+        one = _Choosing(study, design) if store is None else _Proposing(study, design, store)
+        if isinstance(one, _Proposing):
+            one.read()
+        known = one.known
+        proposed = one.next() if one.wants_more and one.has_room else None
+        ended = sum(trial.is_over for trial in known.search().trials)
+        found.append(Foreseen(design, len(known.trials), ended, known.to_come, proposed))
+    return tuple(found)
 
 
 def _seed(seed: int, number: int) -> int:

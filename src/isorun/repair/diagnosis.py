@@ -174,6 +174,7 @@ class SearchDiagnosis(Told):
             "taken": [one.to_json() for one in self.taken],
             "stalled": sorted(self.stalled),
             "unknown_parameters": list(unknown_parameters(self.search)),
+            "left_out": dict(self.search.left_out),
             "warnings": [warning.to_json() for warning in self.warnings],
         }
 
@@ -220,10 +221,17 @@ def search_view(told: SearchDiagnosis, *, figures: bool = True) -> View:
     tables = [_action_table(told)] if told.actions else []
     tables += [_taken_table(told)] if told.taken else []
     tables += [_symptom_table(told)] if told.latest else []
-    unknown = unknown_parameters(told.search)
-    listing = Listing("Parameters whose meaning is not known: they are acted on by this search alone", unknown)
     drawn = tuple(_figures(told)) if figures else ()
-    return View(tuple(_verdict(told)), tuple(tables), told.warnings, drawn, (listing,) if unknown else ())
+    return View(tuple(_verdict(told)), tuple(tables), told.warnings, drawn, tuple(_listings(told)))
+
+
+def _listings(told: SearchDiagnosis) -> Iterator[Listing]:
+    unknown = unknown_parameters(told.search)
+    if unknown:
+        yield Listing("Parameters whose meaning is not known: they are acted on by this search alone", unknown)
+    if told.search.left_out:
+        lines = tuple(f"{name}: {why}" for name, why in told.search.left_out)
+        yield Listing("What isorun would offer beside the space, and cannot in this training", lines)
 
 
 def _verdict(told: SearchDiagnosis) -> Iterator[str]:
@@ -289,6 +297,9 @@ def _bug_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
         elif bug.kind == "exhausted-space":
             message = "there is nothing new to try in this space: it needs more to change"
             step = told.steps.widen
+        elif not told.steps.is_repaired:
+            message = 'isorun leaves this search to its engine (begin = "never"); '
+            message += 'with begin = "bug" it changes its best trial where that has the best chance to help'
         elif bug.kind == "duplicates":
             message = "isorun proposes only what has not been tried"
         elif _has_not_helped(told):
@@ -428,10 +439,8 @@ def _notes(told: SearchDiagnosis) -> Iterator[str]:
     yield "Chances give an order: on tables that no count was made from, 0.3 to 0.8 times as many came true as told."
     if told.trust is not None:
         yield f"By the order of its trials, counts from elsewhere fit this search with probability {told.trust:.2f}."
-    if told.search.noise:
+    if told.search.noise:  # that it is not known is a warning
         yield f"A gain counts above noise: sd {told.search.noise:.3g}, from {told.search.noise_from}."
-    else:
-        yield "How much a score varies between seeds is not known (no trial was repeated): any gain counts."
 
 
 def _taken(search: Search, trial: Trial, origin: Trial) -> Taken:

@@ -16,6 +16,7 @@ declared for it. A search that is made longer spends half as much error on what 
 from __future__ import annotations
 
 import functools
+import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -259,6 +260,9 @@ class Race:
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.why} ({self.trainings} trainings for it)"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(str(self))}</p>"
 
 
 def race(

@@ -59,7 +59,12 @@ def _told(known: KnownSearch, limits: Limits = Limits(), *, where: str, kept_in:
         said.time_limit if limits.time_limit is None else limits.time_limit,
         said.patience if limits.patience is None else limits.patience,
     )
-    steps = steps_of_study(where or known.study.name, kept_in, has_all=len(known.trials) >= known.design.trials)
+    steps = steps_of_study(
+        where or known.study.name,
+        kept_in,
+        has_all=len(known.trials) >= known.design.trials,
+        is_repaired=known.design.begin != "never",
+    )
     return diagnose(known.search(), known.prior, asked, steps=steps, racing=_racing(known))
 
 

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from isorun.errors import StudyError, known_names
 from isorun.study.cells import Cell, ConfigValue, config_placeholders, recorded_command, withheld_hash
@@ -357,13 +357,10 @@ def _start(value: Any, where: str, space: Any, search: str) -> Mapping[str, Conf
 
 
 def _begin(value: Any, where: str) -> str | int:
-    if isinstance(value, str):
-        return as_one_of(value, where, ("bug", "never"))
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    raise StudyError(
-        f"{where}: it is not understood", found=shown(value), allowed='"bug", "never", or a trial\'s number'
-    )
+    if value in ("bug", "never") or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return cast("str | int", value)
+    what = f"{value!r} is not known" if isinstance(value, str) else "it is not understood"
+    raise StudyError(f"{where}: {what}", found=shown(value), allowed='"bug", "never", or a trial\'s number')
 
 
 def _one_of_its(value: Any, where: str, names: tuple[str, ...]) -> str:
