@@ -11,7 +11,7 @@ import pytest
 from oracle import TRAIN, Oracle, Workplace, kill, seconds_until_gone
 
 from isorun import workflow
-from isorun.repair.agenda import read_searches
+from isorun.repair.kept_searches import read_searches
 from isorun.study.records import RunState
 from isorun.study.searches import Proposed
 

@@ -13,16 +13,10 @@ import isorun
 from isorun import workflow
 from isorun.errors import IsorunError, PluginError, StoreError
 from isorun.execution import RunEnded, lost_record
-from isorun.repair.agenda import (
-    KeptSearch,
-    SearchAgenda,
-    read_searches,
-    standings_of,
-    told_of,
-    told_of_search,
-    with_trials,
-)
+from isorun.repair.agenda import SearchAgenda
 from isorun.repair.bugs import Limits
+from isorun.repair.kept_searches import KeptSearch, known_searches, read_searches, with_trials
+from isorun.repair.told_searches import told_of, told_of_search
 from isorun.scheduling import Observer
 from isorun.store import SEARCHES
 from isorun.study.cells import cells_of
@@ -353,7 +347,7 @@ def test_repeats_race_what_looks_better_and_say_what_it_took():
     store, study, trainings = MemoryStore(), search_study(15, repeats=6), Trainings(noisy)
     run(study, store, trainings)
     kept = with_trials(study, store)
-    (standing,) = standings_of(kept, store.records())
+    standing = known_searches(study, store)[0].standing()
     assert standing.races
     assert not standing.wanted
     repeats = [one for one in kept.proposed if one.repeat]

@@ -186,8 +186,8 @@ def _of_study(
     asked: tuple[float | None, float | None, int | None],
     prior: Prior | str | Path | None,
 ) -> SearchDiagnosis:
-    from isorun.repair.agenda import told_of_search  # noqa: PLC0415 - as above
     from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
+    from isorun.repair.told_searches import told_of_search  # noqa: PLC0415 - as above
     from isorun.session import opened, recorded  # noqa: PLC0415 - as above
 
     named = {

@@ -30,6 +30,7 @@ from isorun.repair.bugs import (
 )
 from isorun.repair.engines import NextSteps, next_steps
 from isorun.repair.priorities import Level, Prior, RankedAction, ranked, trust_in
+from isorun.repair.racing import Verdict
 from isorun.repair.searches import SYMPTOMS, Search, Trial, Value
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, significant
 from isorun.report.figures.description import Figure
@@ -43,7 +44,7 @@ from isorun.report.figures.searches import (
     symptom_strip,
 )
 
-__all__ = ["SearchDiagnosis", "Taken", "diagnose", "search_view"]
+__all__ = ["Racing", "SearchDiagnosis", "Taken", "diagnose", "search_view"]
 
 _LATEST: Final = 5
 _SHOWN: Final = 8
@@ -96,10 +97,32 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
+class Racing:
+    """What came of racing. races: candidate, the best trial until then, and the verdict. extra: trainings it took.
+
+    error_rate: that any candidate that is no better was called better, over all trials.
+    """
+
+    races: tuple[tuple[int, int, Verdict], ...]
+    extra: int
+    error_rate: float
+
+    @property
+    def called(self) -> tuple[tuple[int, int], ...]:
+        """The trials that are called better, and than which."""
+        return tuple((one, other) for one, other, verdict in self.races if verdict == "better")
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        races = [{"trial": one, "against": other, "verdict": verdict} for one, other, verdict in self.races]
+        return {"races": races, "extra_trainings": self.extra, "error_rate": self.error_rate}
+
+
+@dataclass(frozen=True, slots=True)
 class SearchDiagnosis(Told):
     """trust: the probability that the prior speaks of this search; None without a prior. actions: the best first.
 
-    steps: what can be done about it. stalled: numbers of trials.
+    steps: what can be done about it. stalled: numbers of trials. racing: where what looks better is repeated.
     """
 
     told_as: ClassVar[str] = "search-diagnosis"
@@ -111,6 +134,7 @@ class SearchDiagnosis(Told):
     limits: Limits
     steps: NextSteps
     stalled: frozenset[int] = frozenset()
+    racing: Racing | None = None
 
     @property
     def latest(self) -> tuple[Trial, ...]:
@@ -147,6 +171,7 @@ class SearchDiagnosis(Told):
             "trials": len(self.search.trials),
             "states": self.states,
             "best": None if best is None else _trial_json(best),
+            "racing": None if self.racing is None else self.racing.to_json(),
             "noise": self.search.noise or None,
             "bugs": [bug.to_json() for bug in self.bugs],
             "symptoms": {
@@ -158,6 +183,7 @@ class SearchDiagnosis(Told):
             "taken": [one.to_json() for one in self.taken],
             "stalled": sorted(self.stalled),
             "unknown_parameters": list(unknown_parameters(self.search)),
+            "left_out": dict(self.search.left_out),
             "warnings": [warning.to_json() for warning in self.warnings],
         }
 
@@ -179,10 +205,12 @@ def diagnose(
     steps: NextSteps | None = None,
     now: float | None = None,
     seed: int = 0,
+    racing: Racing | None = None,
 ) -> SearchDiagnosis:
     """All that can be said of a search as it stands. The same search gives the same answer.
 
     where: what `isorun repair` finds the search by. steps: what can be done about it; else as its engine is used.
+    racing: what came of repeats.
     """
     at = time.time() if now is None else now
     return SearchDiagnosis(
@@ -193,6 +221,7 @@ def diagnose(
         limits,
         steps or next_steps(search, limits, where),
         frozenset(trial.number for trial, _ in stalled_trials(search, limits, at)),
+        racing,
     )
 
 
@@ -201,10 +230,17 @@ def search_view(told: SearchDiagnosis, *, figures: bool = True) -> View:
     tables = [_action_table(told)] if told.actions else []
     tables += [_taken_table(told)] if told.taken else []
     tables += [_symptom_table(told)] if told.latest else []
-    unknown = unknown_parameters(told.search)
-    listing = Listing("Parameters whose meaning is not known: they are acted on by this search alone", unknown)
     drawn = tuple(_figures(told)) if figures else ()
-    return View(tuple(_verdict(told)), tuple(tables), told.warnings, drawn, (listing,) if unknown else ())
+    return View(tuple(_verdict(told)), tuple(tables), told.warnings, drawn, tuple(_listings(told)))
+
+
+def _listings(told: SearchDiagnosis) -> Iterator[Listing]:
+    unknown = unknown_parameters(told.search)
+    if unknown:
+        yield Listing("Parameters whose meaning is not known: they are acted on by this search alone", unknown)
+    if told.search.left_out:
+        lines = tuple(f"{name}: {why}" for name, why in told.search.left_out)
+        yield Listing("What isorun would offer beside the space, and cannot in this training", lines)
 
 
 def _verdict(told: SearchDiagnosis) -> Iterator[str]:
@@ -218,6 +254,7 @@ def _verdict(told: SearchDiagnosis) -> Iterator[str]:
         since = len([trial for trial in search.trials if trial.is_over and trial.number > best.number])
         later = f", {count(since, 'trial')} ago" if since else ""
         yield f"{name}: {counted}; the best score is {significant(best.score, 5)} (trial {best.number}){later}."
+        yield from _raced(told)
     yield from (f"{bug.kind}, since trial {bug.since_trial}: {bug.evidence}." for bug in told.bugs)
     if not told.bugs:
         yield f"No bug is found.{_nevertheless(told)}"
@@ -233,6 +270,22 @@ def _nevertheless(told: SearchDiagnosis) -> str:
         return ""
     said = f" Nothing has improved in {silence.trials} trials since trial {silence.last.number}: of 100 random searches"
     return f"{said} {100 * silence.as_often:.0f} are silent for so long, so it is no sign that this one is stuck."
+
+
+def _raced(told: SearchDiagnosis) -> Iterator[str]:
+    """How sure it is that the best trial is the best, and which single scores may have been luck."""
+    racing, best = told.racing, told.search.best
+    if racing is None or best is None:
+        return
+    won = ", ".join(f"trial {one} is called better than {other}" for one, other in racing.called)
+    said = f"Racing: {count(len(racing.races), 'trial')} looked better than the best one until then; "
+    said += won or "none is called better"
+    said += f" (an error of at most {100 * racing.error_rate:.3g} % over all trials)"
+    yield f"{said}; {count(racing.extra, 'extra training')}."
+    higher = [trial.number for trial in told.search.scored if told.search.gain(trial) > told.search.gain(best)]
+    if higher:
+        named = ", ".join(map(str, higher[:_SHOWN])) + (", …" if len(higher) > _SHOWN else "")
+        yield f"Trial {named} scored better than the best one and did not hold it in repeats, or was not repeated yet."
 
 
 def _brought(told: SearchDiagnosis) -> Iterator[str]:
@@ -264,6 +317,9 @@ def _bug_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
         elif bug.kind == "exhausted-space":
             message = "there is nothing new to try in this space: it needs more to change"
             step = told.steps.widen
+        elif not told.steps.is_repaired:
+            message = 'isorun leaves this search to its engine (begin = "never"); '
+            message += 'with begin = "bug" it changes its best trial where that has the best chance to help'
         elif bug.kind == "duplicates":
             message = "isorun proposes only what has not been tried"
         elif _has_not_helped(told):
@@ -403,10 +459,8 @@ def _notes(told: SearchDiagnosis) -> Iterator[str]:
     yield "Chances give an order: on tables that no count was made from, 0.3 to 0.8 times as many came true as told."
     if told.trust is not None:
         yield f"By the order of its trials, counts from elsewhere fit this search with probability {told.trust:.2f}."
-    if told.search.noise:
+    if told.search.noise:  # that it is not known is a warning
         yield f"A gain counts above noise: sd {told.search.noise:.3g}, from {told.search.noise_from}."
-    else:
-        yield "How much a score varies between seeds is not known (no trial was repeated): any gain counts."
 
 
 def _taken(search: Search, trial: Trial, origin: Trial) -> Taken:
@@ -513,7 +567,7 @@ def _story(told: SearchDiagnosis) -> SearchStory:
     moments = [(bug.since_trial, f"{bug.kind} since {bug.since_trial}") for bug in told.bugs]
     first = next((mark.number for mark in marks if mark.proposed), None)
     moments += [] if first is None else [(first, f"isorun proposes from {first} on")]
-    return SearchStory(marks, search.direction, search.margin, told.limits.target, tuple(moments))
+    return SearchStory(marks, search.direction, search.margin, told.limits.target, tuple(moments), search.bests)
 
 
 def _state(told: SearchDiagnosis, trial: Trial) -> str:

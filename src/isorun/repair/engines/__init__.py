@@ -40,7 +40,8 @@ class NextSteps:
 
     go_on: the search goes on, repaired. again: so that trials are tried again that are marked running and have no
     process. end: a trial that takes too long is ended. widen: there is more to change. watch: symptoms are seen.
-    repeat: noise is known. time: trials have durations. look: what became of a trial.
+    repeat: noise is known. time: trials have durations. look: what became of a trial. is_repaired: whether isorun
+    proposes trials when the search goes on.
     """
 
     go_on: str
@@ -51,6 +52,7 @@ class NextSteps:
     repeat: str
     time: str
     look: str
+    is_repaired: bool = True
 
 
 def next_steps(search: Search, limits: Limits, where: str) -> NextSteps:
@@ -81,8 +83,11 @@ def next_steps(search: Search, limits: Limits, where: str) -> NextSteps:
     )
 
 
-def steps_of_study(where: str, store: str, *, has_all: bool) -> NextSteps:
-    """What is done next where isorun runs the search. has_all: as many trials were proposed as the study asks for."""
+def steps_of_study(where: str, store: str, *, has_all: bool, is_repaired: bool = True) -> NextSteps:
+    """What is done next where isorun runs the search. has_all: as many trials were proposed as the study asks for.
+
+    is_repaired: whether the study lets isorun propose trials of its own.
+    """
     named = shlex.quote(where) + (f" --store {shlex.quote(store)}" if store else "")
     run = f"isorun run {named}"
     return NextSteps(
@@ -94,6 +99,7 @@ def steps_of_study(where: str, store: str, *, has_all: bool) -> NextSteps:
         repeat=f"repeats = 3 in its search trains again what looks better; more trials, then: {run}",
         time=f"isorun doctor {named}",
         look=f"isorun doctor {named}",
+        is_repaired=is_repaired,
     )
 
 

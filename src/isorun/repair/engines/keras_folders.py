@@ -26,6 +26,7 @@ from isorun.repair.searches import (
     Trial,
     is_offered,
     known_noise,
+    not_offered,
     repeated_noise,
     with_kept,
 )
@@ -138,6 +139,7 @@ class ProjectState:
             trials=kept,
             noise=noise,
             noise_from=noise_from,
+            left_out=not_offered((self.notes.get(name, {}).get("left_out") for name in self.numbers), space),
         )
 
     def _trial(self, number: int, name: str) -> Trial:

@@ -24,6 +24,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from isorun.diagnose import Symptoms, Trace, symptoms_of
 from isorun.errors import InputError, known_names
+from isorun.repair.expansion import LEFT_OUT
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Proposal
 from isorun.repair.searches import (
@@ -35,6 +36,7 @@ from isorun.repair.searches import (
     Trial,
     is_offered,
     known_noise,
+    not_offered,
     repeated_noise,
     with_kept,
 )
@@ -46,6 +48,8 @@ _WHY: Final = "isorun:why"
 _SYMPTOMS: Final = "isorun:symptoms"
 _AGAIN: Final = "isorun:tried-before-as"
 _ATTEMPTS: Final = 5
+_RECENT: Final = 50
+"""Of so many trials it is told what could not be offered in them."""
 _PATIENCE: Final = 10.0
 """Seconds to wait for a database that another process holds."""
 _STATES: Final[Mapping[TrialState, State]] = {
@@ -92,6 +96,7 @@ def search_of(
         trials=trials,
         noise=noise,
         noise_from=noise_from,
+        left_out=not_offered((one.user_attrs.get(LEFT_OUT) for one in frozen[-_RECENT:]), space),
     )
 
 

@@ -101,7 +101,8 @@ class TrialMark:
 class SearchStory:
     """A search as its figures need it. margin: by how much a score must be better to count.
 
-    moments: trials since which something is the case, and what.
+    moments: trials since which something is the case, and what. bests: the trials that were the best, one after
+    another, where that is not the best score.
     """
 
     marks: tuple[TrialMark, ...]
@@ -109,6 +110,7 @@ class SearchStory:
     margin: float = 0.0
     target: float | None = None
     moments: tuple[tuple[int, str], ...] = ()
+    bests: tuple[int, ...] = ()
 
     def gain(self, mark: TrialMark) -> float:
         """The score, so that more is better."""
@@ -190,12 +192,24 @@ def _progress(
 
 
 def _improving(story: SearchStory) -> list[TrialMark]:
-    """The trials that were better than all before them, by whatever little."""
+    """The trials that were the best: as repeats say, else those better than all before them, by whatever little."""
+    if story.bests:
+        return _in_order(story)
     found: list[TrialMark] = []
     for mark in story.scored:
         if not found or story.gain(mark) > story.gain(found[-1]):
             found.append(mark)
     return found
+
+
+def _in_order(story: SearchStory) -> list[TrialMark]:
+    """The trials that were the best, in the order of the marks; one that was so before an earlier mark is left out."""
+    places = {mark.number: place for place, mark in enumerate(story.scored)}
+    found: list[int] = []
+    for number in reversed(story.bests):
+        if number in places and (not found or places[number] < found[-1]):
+            found.append(places[number])
+    return [story.scored[place] for place in reversed(found)]
 
 
 def _score_axis(story: SearchStory, *, below: bool) -> tuple[Axis, float]:
@@ -244,6 +258,9 @@ def _thinned(marks: Sequence[TrialMark], most: int) -> list[TrialMark]:
 def _sentence(story: SearchStory, steps: Sequence[TrialMark], edge: float, drawn: Sequence[Dot]) -> str:
     best = steps[-1]
     said = f"The best score so far; it is {significant(best.score, 5)} since trial {best.number}."
+    if story.bests:
+        said = f"The score of the best trial so far, as repeats say; it is {significant(best.score, 5)} since trial "
+        said += f"{best.number}."
     beyond = sum((mark.score or 0.0) < edge if story.direction == "higher" else (mark.score or 0.0) > edge
                  for mark in story.scored)  # fmt: skip
     said += f" {count(beyond, 'score')} beyond the edge {'is' if beyond == 1 else 'are'} drawn on it." if beyond else ""
