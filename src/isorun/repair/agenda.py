@@ -29,7 +29,7 @@ from isorun.errors import InputError, NothingRecorded, StoreBusy, StoreError, kn
 from isorun.repair.actions import single_edits, size_of
 from isorun.repair.bugs import Limits
 from isorun.repair.diagnosis import SearchDiagnosis, diagnose
-from isorun.repair.engines import needing, steps_of_study
+from isorun.repair.engines import needing, proposed_by, steps_of_study
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Prior
 from isorun.repair.priors import USUAL, prior_of
@@ -511,10 +511,8 @@ class _Proposing:
         own = [one for one in self._design.space if not is_offered(one.name)]
         kept = {one.name: values_for(search, None, one)[0] for one in self._design.space if is_offered(one.name)}
         seed = _seed(self._design.seed, number)
-        if self._design.engine.startswith("optuna:"):
-            from isorun.repair.engines.optuna import ask  # noqa: PLC0415 - an extra
-
-            drawn = ask(self._design.engine, search, own, seed)
+        if ":" in self._design.engine:
+            drawn = dict(proposed_by(self._design.engine, search, own, seed))
         elif self._design.engine == "edits":
             drawn = _edited(search, own, self.known.tried, seed) or _drawn(self.known.tried, own, kept, seed)
         else:
