@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BOOKKEEPING",
     "NOTE",
+    "STATE",
     "KerasTunerFolder",
     "ProjectState",
     "is_project",
@@ -49,6 +50,8 @@ __all__ = [
 BOOKKEEPING: Final = "tuner/"
 """What the names of values begin with that KerasTuner keeps for itself."""
 NOTE: Final = "isorun.json"
+STATE: Final = "state"
+"""What a note calls the state of its trial as KerasTuner was about to write it."""
 _EPOCHS: Final = "tuner/epochs"
 _STATES: Final[Mapping[str, State]] = {
     "COMPLETED": "finished",
@@ -96,11 +99,11 @@ def read_project(folder: Path, noise: float = 0.0) -> Search:
     if not is_project(folder):
         raise no_project(folder)
     oracle = read_json(folder / "oracle.json") or {}
-    states = {}
+    states, notes = {}, {}
     for path in folder.glob("trial_*/trial.json"):
         name = path.parent.name.removeprefix("trial_")
-        states[name] = read_json(path) or unreadable_trial(name, oracle)
-    notes = {name: read_json(folder / f"trial_{name}" / NOTE) or {} for name in states}
+        notes[name] = read_json(path.with_name(NOTE)) or {}
+        states[name] = read_json(path) or unreadable_trial(name, oracle, notes[name])
     ends = {name: (folder / f"trial_{name}" / "trial.json").stat().st_mtime for name in states}
     return ProjectState(folder.name, oracle, states, notes, ends).search(noise)
 
@@ -131,8 +134,13 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def unreadable_trial(name: str, oracle: Mapping[str, Any]) -> dict[str, Any]:
-    """The state of a trial whose file cannot be read."""
+def unreadable_trial(name: str, oracle: Mapping[str, Any], note: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of a trial whose file cannot be read: as isorun kept it, else what the oracle knows of it."""
+    kept = note.get(STATE)
+    if isinstance(kept, Mapping) and kept.get("trial_id") == name:
+        score = kept.get("score")
+        is_void = kept.get("status") == "COMPLETED" and (not isinstance(score, (int, float)) or math.isnan(score))
+        return {**kept, "status": "FAILED", "message": "the score is not a number"} if is_void else dict(kept)
     ongoing = oracle.get("ongoing_trials")
     runs = isinstance(ongoing, Mapping) and name in ongoing.values()
     return {"trial_id": name, "status": "RUNNING" if runs else "FAILED", "message": "its trial.json is half-written"}
