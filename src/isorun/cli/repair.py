@@ -15,22 +15,22 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from isorun import cli
 from isorun.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from isorun.repair.diagnosis import SearchDiagnosis
+    from isorun.repair.engines import AbstractEngine
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.searches import Search
 
 __all__ = ["declare", "execute"]
-
-_FOLDER: Final = "keras-tuner:"
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -60,23 +60,36 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Examine the search, go on with it where asked to, and tell."""
-    from isorun.repair import is_storage
+    from isorun.repair import is_storage, refuse_bare_path
 
     if not is_storage(options.storage):
+        refuse_bare_path(options.storage)
         return _tell(_of_study(options), options)
     from isorun.repair.bugs import Limits
     from isorun.repair.diagnosis import diagnose
+    from isorun.repair.engines import open_engine, without_password
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.priors import prior_of
 
     limits = Limits(options.target, options.time_limit, options.patience)
     prior = prior_of(None if options.prior == "none" else options.prior)
-    is_folder = options.storage.startswith(_FOLDER)
-    examine = _keras_tuner if is_folder else _optuna
-    _check(options, "--tuner" if is_folder else "--objective")
+    engine = open_engine(options.storage)
+    _check(options, engine)
     with contextlib.redirect_stdout(sys.stderr):  # what engines and trainings print is no part of the answer
-        search = examine(options, RepairPolicy(0, limits, prior))
-    return _tell(diagnose(search, prior, limits, where=options.storage), options)
+        search = _searched(engine, options, RepairPolicy(0, limits, prior))
+    where = without_password(options.storage)
+    return _tell(diagnose(search, prior, limits, where=where, steps=engine.steps(search, limits)), options)
+
+
+def _searched(engine: AbstractEngine, options: argparse.Namespace, policy: RepairPolicy) -> Search:
+    """The search as it stands, after the trials that were asked for."""
+    from isorun.repair.engines import chosen, read_search
+
+    if options.more is not None:
+        function = _function(options.objective or options.tuner, engine.function_option)
+        name = chosen(engine, options.study)
+        engine.go_on(name, function, options.more, policy, again=options.requeue)
+    return read_search(engine, options.study, policy.noise)
 
 
 def _of_study(options: argparse.Namespace) -> SearchDiagnosis:
@@ -109,17 +122,19 @@ def _page(told: SearchDiagnosis) -> str:
     return html.render_view(f"{told.search.engine} study {told.search.name}", "isorun repair", search_view(told))
 
 
-def _check(options: argparse.Namespace, code: str) -> None:
-    """Whether the options go together. code: the one that names the user's function for this engine."""
+def _check(options: argparse.Namespace, engine: AbstractEngine) -> None:
+    """Whether the options go together, and with this engine."""
+    code = engine.function_option
     named = {"--objective": options.objective, "--tuner": options.tuner}
     for name, given in named.items():
         if given and name != code:
             raise UsageError(f"{name} belongs to another engine", allowed=f"{code} FILE.py:FUNCTION")
     if options.store:
         raise UsageError("--store belongs to a study that isorun runs", found=f"{options.storage} --store")
-    if options.storage.startswith(_FOLDER) and (options.study or options.requeue):
+    if engine.is_one_search and (options.study or options.requeue):
         raise UsageError(
-            "--study and --requeue are for Optuna: a folder is one search, and KerasTuner tries again what was running"
+            "--study and --requeue are for Optuna: a folder is one search, and KerasTuner tries again what was running",
+            hint=f"isorun repair {shlex.quote(options.storage)}",
         )
     if ((options.requeue or named[code]) and options.more is None) or (options.more is not None and options.more < 1):
         raise UsageError(f"{code} and --requeue belong to --continue N, with N of at least 1")
@@ -127,38 +142,8 @@ def _check(options: argparse.Namespace, code: str) -> None:
         train = "train.py:objective" if code == "--objective" else "train.py:tuner"
         raise UsageError(
             "--continue needs the function that runs a trial: a storage holds no code",
-            hint=f"isorun repair {options.storage} --continue {options.more} {code} {train}",
+            hint=f"isorun repair {shlex.quote(options.storage)} --continue {options.more} {code} {train}",
         )
-
-
-def _keras_tuner(options: argparse.Namespace, policy: RepairPolicy) -> Search:
-    from isorun.repair.engines import needing
-    from isorun.repair.engines.keras_folders import read_project
-
-    folder = Path(options.storage.removeprefix(_FOLDER))
-    if options.more is not None:
-        from isorun.repair.engines.keras_tuner import continue_search
-
-        make = _function(options.tuner, "--tuner")
-        with needing("keras-tuner", "going on with a KerasTuner search"):
-            continue_search(folder, make, options.more, policy)
-    return read_project(folder, policy.noise)
-
-
-def _optuna(options: argparse.Namespace, policy: RepairPolicy) -> Search:
-    from isorun.repair.engines import needing
-
-    with needing("optuna", "examining an Optuna study"):
-        import optuna
-
-        from isorun.repair.engines.optuna import RepairSampler, continue_study, open_study, read_search, requeue
-    if options.more is not None:
-        objective = _function(options.objective, "--objective")
-        study = open_study(options.storage, options.study, RepairSampler(optuna.samplers.TPESampler(), policy))
-        if options.requeue:
-            requeue(study)
-        continue_study(study, objective, options.more)
-    return read_search(options.storage, options.study, policy.noise)
 
 
 def _function(text: str, option: str) -> Callable[..., Any]:

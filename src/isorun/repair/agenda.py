@@ -18,7 +18,7 @@ import numpy as np
 
 from isorun.errors import StoreBusy
 from isorun.repair.actions import single_edits
-from isorun.repair.engines import needing
+from isorun.repair.engines import needing, proposed_by
 from isorun.repair.kept_searches import KeptSearch, KnownSearch, limits_of, prior_for
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.searches import Configuration, Parameter, Search, Value, configuration_of, is_offered
@@ -161,10 +161,8 @@ class _Choosing:
         own = [one for one in self._design.space if not is_offered(one.name)]
         kept = {one.name: values_for(search, None, one)[0] for one in self._design.space if is_offered(one.name)}
         seed = _seed(self._design.seed, number)
-        if self._design.engine.startswith("optuna:"):
-            from isorun.repair.engines.optuna import ask  # noqa: PLC0415 - an extra
-
-            drawn = ask(self._design.engine, search, own, seed)
+        if ":" in self._design.engine:
+            drawn = dict(proposed_by(self._design.engine, search, own, seed))
         elif self._design.engine == "edits":
             drawn = _edited(search, own, self.known.tried, seed) or _drawn(self.known.tried, own, kept, seed)
         else:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
+from isorun import plugins
 from isorun.errors import StudyError, known_names
 from isorun.study.cells import Cell, ConfigValue, config_placeholders, recorded_command, withheld_hash
 from isorun.study.parsing import (
@@ -61,6 +62,7 @@ OFFERED: Final = "isorun."
 KEEP: Final = "keep"
 """The first choice of each of them: the model as the user built it."""
 ENGINES: Final = ("optuna:tpe", "optuna:random", "random", "edits", "isorun")
+"""Who proposes the trials of a study's search; other distributions bring more, as NAME:STRATEGY."""
 _KEYS: Final = (
     "approach",
     "config",
@@ -329,7 +331,7 @@ def _design(name: str, value: Any, where: str, known: _Known) -> SearchDesign:
         metric=metric.name,
         direction="higher" if metric.direction == "higher" else "lower",
         trials=as_whole(table.get("trials", 25), f"{where}.trials", 1, _MOST_TRIALS),
-        engine=as_one_of(table.get("engine", ENGINES[0]), f"{where}.engine", ENGINES),
+        engine=_engine(table.get("engine", ENGINES[0]), f"{where}.engine"),
         seed=as_whole(table.get("seed", 0), f"{where}.seed", 0, _MAX_SEED),
         begin=_begin(table.get("begin", "bug"), f"{where}.begin"),
         target=None if target is None else as_number(target, f"{where}.target"),
@@ -341,6 +343,15 @@ def _design(name: str, value: Any, where: str, known: _Known) -> SearchDesign:
         at_once=as_whole(table.get("at_once", 0), f"{where}.at_once", 0, _MOST_TRIALS),
         start=_start(table.get("start"), f"{where}.start", table.get("space"), where),
     )
+
+
+def _engine(value: Any, where: str) -> str:
+    """One of isorun's own, or NAME:STRATEGY of one that another distribution brings, which knows its strategies."""
+    if value in ENGINES or not isinstance(value, str):
+        return as_one_of(value, where, ENGINES)
+    brought = [f"{name}:STRATEGY" for name in plugins.brought(plugins.ENGINES)]
+    name, _, strategy = value.partition(":")
+    return value if strategy and f"{name}:STRATEGY" in brought else as_one_of(value, where, (*ENGINES, *brought))
 
 
 def _start(value: Any, where: str, space: Any, search: str) -> Mapping[str, ConfigValue] | None:

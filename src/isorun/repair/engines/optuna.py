@@ -9,11 +9,14 @@ written before the others are read, so that of two alike at least one sees the o
 from __future__ import annotations
 
 import copy
+import difflib
+import shlex
 import sqlite3
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -23,7 +26,8 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from isorun.diagnose import Symptoms, Trace, symptoms_of
-from isorun.errors import InputError, known_names
+from isorun.errors import InputError
+from isorun.repair.engines import AbstractEngine, address_of, chosen, without_password
 from isorun.repair.expansion import LEFT_OUT
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Proposal
@@ -34,6 +38,7 @@ from isorun.repair.searches import (
     Search,
     State,
     Trial,
+    Value,
     is_offered,
     known_noise,
     not_offered,
@@ -41,7 +46,7 @@ from isorun.repair.searches import (
     with_kept,
 )
 
-__all__ = ["RepairSampler", "ask", "continue_study", "note", "open_study", "read_search", "requeue", "search_of"]
+__all__ = ["OptunaStorage", "RepairSampler", "ask", "continue_study", "note", "open_study", "requeue", "search_of"]
 
 _PROPOSAL: Final = "isorun:proposal:"
 _WHY: Final = "isorun:why"
@@ -303,48 +308,84 @@ def _claimed(proposal: Mapping[str, Any]) -> Configuration:
     return tuple((str(name), str(value)) for name, value in proposal.get("configuration", ()))
 
 
-def read_search(url: str, name: str | None, noise: float = 0.0) -> Search:
-    """The search that a storage holds, as it stands."""
-    study = open_study(url, name)
-    found: Search = _answered(url, lambda: search_of(study, noise=noise))
-    return found
-
-
-def open_study(url: str, name: str | None, sampler: BaseSampler | None = None) -> optuna.Study:
-    """A study in a storage: sqlite:///FILE, journal:FILE, or any URL that SQLAlchemy understands.
+class OptunaStorage(AbstractEngine):
+    """A storage of Optuna: sqlite:///FILE, journal:FILE, or any URL that SQLAlchemy understands.
 
     Nothing is written: a file that is not there is not made, and one that is no study is left as it is.
     """
-    storage = _storage(url)
-    names = _answered(url, lambda: optuna.get_all_study_names(storage))
-    if name is None and len(names) == 1:
-        name = names[0]
-    if name is None or name not in names:
-        raise InputError(
-            f"{url} holds no study {name!r}" if name is not None else f"{url} holds {len(names)} studies: which one?",
-            found=f"{len(names)} studies" if name is not None else "",
-            allowed=known_names(name or "", names),
-            hint=f"isorun repair {url} --study {names[0]}" if names else "",
+
+    name = "optuna"
+    location = "sqlite:///FILE"
+    strategies = ("tpe", "random")
+
+    @cached_property
+    def _storage(self) -> Any:
+        return _storage(self.where)
+
+    def names(self) -> Sequence[str]:
+        """The studies of the storage."""
+        found: list[str] = _answered(self.where, lambda: optuna.get_all_study_names(self._storage))
+        return found
+
+    def read(self, name: str, noise: float = 0.0) -> Search:
+        """The study as it stands."""
+        study = self.study(name)
+        found: Search = _answered(self.where, lambda: search_of(study, noise=noise))
+        return found
+
+    def study(self, name: str, sampler: BaseSampler | None = None) -> optuna.Study:
+        """The study itself."""
+        loaded: optuna.Study = _answered(
+            self.where, lambda: optuna.load_study(study_name=name, storage=self._storage, sampler=sampler)
         )
-    study: optuna.Study = _answered(url, lambda: optuna.load_study(study_name=name, storage=storage, sampler=sampler))
-    return study
+        return loaded
+
+    def go_on(self, name: str, function: Callable[..., Any], trials: int, policy: RepairPolicy, *, again: bool) -> None:
+        """More trials of the user's objective, by TPE where it is not isorun's turn."""
+        study = self.study(name, RepairSampler(optuna.samplers.TPESampler(), policy))
+        if again:
+            requeue(study)
+        continue_study(study, function, trials)
+
+    @classmethod
+    def propose(cls, strategy: str, search: Search, space: Sequence[Parameter], seed: int) -> Mapping[str, Value]:
+        """From a study in memory, made anew: nothing has to be kept."""
+        return ask(strategy, search, space, seed)
+
+
+def open_study(url: str, name: str | None, sampler: BaseSampler | None = None) -> optuna.Study:
+    """A study in a storage, the only one where none is named."""
+    storage = OptunaStorage(url)
+    return storage.study(chosen(storage, name), sampler)
 
 
 def _storage(url: str) -> Any:
-    if url.startswith("journal:"):
-        path = Path(url.removeprefix("journal:"))
+    scheme, _, rest = url.partition(":")
+    if scheme == "journal":
+        path = Path(rest)
         if not path.is_file():
             raise _not_there(path)
         backend = optuna.storages.journal.JournalFileBackend(str(path))
         return _answered(url, lambda: optuna.storages.JournalStorage(backend))
-    if url.startswith("sqlite:///"):
-        _check_sqlite(url, Path(url.removeprefix("sqlite:///").partition("?")[0]))
+    if scheme == "sqlite":
+        if not rest.startswith("///"):
+            hint = f"isorun repair {shlex.quote('sqlite:///' + rest.lstrip('/'))}"
+            raise InputError(f"{url} is no address of a database", allowed="sqlite:///FILE: three slashes", hint=hint)
+        _check_sqlite(url, Path(rest.removeprefix("///").partition("?")[0]))
     return _answered(url, lambda: optuna.storages.get_storage(url))
 
 
 def _not_there(path: Path) -> InputError:
-    beside = sorted(one.name for one in path.parent.glob("*") if one.is_file()) if path.parent.is_dir() else []
-    return InputError(f"{path} is not there", found=f"in its folder: {', '.join(beside[:10]) or 'no file'}")
+    """What is said of a path without a file: what lies beside it, and the nearest that is a storage."""
+    beside = sorted(one for one in path.parent.glob("*") if one.is_file()) if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, [one.name for one in beside])
+    likely = [path, *(path.with_name(name) for name in near), *beside]
+    address = next((found for one in likely if (found := address_of(one))), "")
+    return InputError(
+        f"{path} is a folder" if path.is_dir() else f"{path} is not there",
+        found=f"in its folder: {', '.join(one.name for one in beside[:10]) or 'no file'}",
+        hint=f"isorun repair {shlex.quote(address)}" if address else "",
+    )
 
 
 def _check_sqlite(url: str, path: Path) -> None:
@@ -373,14 +414,34 @@ def _answered(url: str, ask: Callable[[], Any]) -> Any:
         raise _unreadable(url, error) from error
 
 
+_DRIVERS: Final = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}
+"""What is installed for a module that a database needs, where it is called otherwise."""
+
+
 def _unreadable(url: str, error: Exception) -> InputError:
+    shown = without_password(url)
     lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    hint = ""
-    if "locked" in lines[0]:
-        hint = "another process holds it: the same command again when that has ended"
-    elif isinstance(error, ModuleNotFoundError):
-        hint = f"pip install the driver of this database: {error.name}"
-    return InputError(f"the storage {url} cannot be read", found=lines[0].strip()[:200], hint=hint)
+    return InputError(
+        f"the storage {shown} cannot be read",
+        found=without_password(lines[0].strip())[:250],
+        hint=_remedy(shown, error, lines[0]),
+    )
+
+
+def _remedy(shown: str, error: Exception, said: str) -> str:
+    """What helps against what a storage or its driver says; empty where nothing is known."""
+    missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__ or error.__context__
+    if isinstance(missing, ModuleNotFoundError) and missing.name:
+        return f"pip install {_DRIVERS.get(missing.name, missing.name)}, the driver of this database"
+    if "locked" in said:
+        return "another process holds it: the same command again when that has ended"
+    if "no longer compatible with the table schema" in said:
+        return f"keep a copy, then: optuna storage upgrade --storage {shlex.quote(shown)}"
+    if "readonly" in said:
+        return "going on writes trials: make the file and its folder writable, or copy it and go on with the copy"
+    path = Path(shown.partition(":")[2].removeprefix("///").partition("?")[0])
+    address = address_of(path)
+    return f"isorun repair {shlex.quote(address)}" if address and address != shown else ""
 
 
 def continue_study(study: optuna.Study, objective: Callable[[optuna.Trial], Any], trials: int) -> None:
@@ -408,16 +469,16 @@ def requeue(study: optuna.Study) -> list[int]:
     return [one.number for one in left]
 
 
-def ask(engine: str, search: Search, space: Sequence[Parameter], seed: int) -> dict[str, Any]:
+def ask(strategy: str, search: Search, space: Sequence[Parameter], seed: int) -> dict[str, Any]:
     """What a strategy of Optuna proposes after these trials: a study in memory, made anew: nothing has to be kept.
 
-    engine: "optuna:tpe" or "optuna:random". The same trials and the same seed give the same answer.
+    strategy: "tpe" or "random". The same trials and the same seed give the same answer.
     """
     states = {"finished": TrialState.COMPLETE, "failed": TrialState.FAIL, "pruned": TrialState.PRUNED}
     distributions = {parameter.name: _distribution(parameter) for parameter in space}
     direction = "maximize" if search.direction == "higher" else "minimize"
     with _quiet():
-        sampler = optuna.samplers.RandomSampler(seed) if engine == "optuna:random" else _tpe(seed)
+        sampler = optuna.samplers.RandomSampler(seed) if strategy == "random" else _tpe(seed)
         study = optuna.create_study(direction=direction, sampler=sampler)
         for trial in search.trials:
             state = states.get(trial.state, TrialState.RUNNING)
