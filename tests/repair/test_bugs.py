@@ -239,10 +239,10 @@ def test_random_failures_are_seldom_blamed_on_a_value():
 
 def test_a_space_is_exhausted_when_all_was_tried_or_nothing_new_comes():
     trials = [Trial(n, "finished", 0.1, {"op0": "abcd"[n % 4]}) for n in range(5)]
-    assert is_complete(search(trials[:4], OPERATIONS[:1]))  # a grid that came to its end
-    assert "exhausted-space" not in kinds(search(trials[:4], OPERATIONS[:1]))
-    by_isorun = [*trials[:3], replace(trials[3], proposed_by="isorun")]
-    assert "exhausted-space" in kinds(search(by_isorun, OPERATIONS[:1]))
+    grid = replace(search(trials[:4], OPERATIONS[:1]), is_grid=True)
+    assert is_complete(grid)
+    assert "exhausted-space" not in kinds(grid)
+    assert "exhausted-space" in kinds(search(trials[:4], OPERATIONS[:1]))
     assert "all 4 configurations" in kinds(search(trials, OPERATIONS[:1]))["exhausted-space"].evidence
     assert "exhausted-space" not in kinds(search(trials[:3], OPERATIONS[:1]))
     again = [Trial(n, "finished", 0.1, {"op0": "ab"[n % 2]}) for n in range(22)]

@@ -375,10 +375,9 @@ def _at_least(times: int, drawn: int, marked: int, whole: int) -> float:
 
 
 def is_complete(search: Search) -> bool:
-    """Whether every configuration of the space was tried, and none twice, as a grid does: it is finished, no bug."""
+    """Whether a grid came to its end: every configuration tried, and none twice. It is finished, which is no bug."""
     over = _with_parameters(search)
-    own = any(trial.proposed_by == "isorun" for trial in over)
-    return len(over) == len({trial.configuration for trial in over}) == _size(search) and not own
+    return search.is_grid and len(over) == len({trial.configuration for trial in over}) == _size(search)
 
 
 def _with_parameters(search: Search) -> list[Trial]:

@@ -94,7 +94,7 @@ class Search:
     """A search as it stands. direction: which scores are better. noise: sd of a score between seeds; 0: not known.
 
     bests: the trials that were the best, one after another, where repeats say so: a single good score may be luck.
-    left_out: what isorun would offer and cannot, with the reason.
+    left_out: what isorun would offer and cannot, with the reason. is_grid: its engine goes through a list, to its end.
     """
 
     engine: str
@@ -106,6 +106,7 @@ class Search:
     noise_from: str = field(default="", compare=False)
     bests: tuple[int, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
+    is_grid: bool = False
 
     def __post_init__(self) -> None:
         """The noise of a prior is that of accuracies as shares of one: of a loss or a percentage it says nothing."""

@@ -140,8 +140,9 @@ class EngineContract:
         engine.go_on(engine.names()[0], self.function(score), 3, policy, again=False)
 
     def test_what_to_do_next_is_told(self, where: str) -> None:
-        steps = astuple(self.engine(where).steps(self.search(where), Limits()))
+        *steps, is_repaired = astuple(self.engine(where).steps(self.search(where), Limits()))
         assert all(isinstance(step, str) and step for step in steps)
+        assert isinstance(is_repaired, bool)
 
     def test_strategies_propose_within_the_space_and_the_same_for_the_same_seed(self) -> None:
         tried = tuple(Trial(number, "finished", 0.1 * number, _values(number)) for number in range(3))

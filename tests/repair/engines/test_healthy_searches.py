@@ -50,7 +50,6 @@ USAGES = {
     "conditional space": (conditional, lambda: optuna.samplers.TPESampler(seed=0), 30),
     "pruned trials": (pruned, lambda: optuna.samplers.TPESampler(seed=0), 40),
     "a grid to its end": (on_a_grid, lambda: optuna.samplers.GridSampler(GRID, seed=0), None),
-    "brute force to its end": (on_a_grid, lambda: optuna.samplers.BruteForceSampler(seed=0), None),
     "quasi-random": (plain, lambda: optuna.samplers.QMCSampler(seed=0, warn_independent_sampling=False), 32),
     "random": (plain, lambda: optuna.samplers.RandomSampler(seed=3), 30),
     "a few failures of many": (sometimes_failing, lambda: optuna.samplers.RandomSampler(seed=3), 40),
@@ -69,6 +68,12 @@ def test_a_healthy_search_has_no_bug(usage):
     study.optimize(objective, n_trials=trials, catch=(RuntimeError,))
     assert len(study.trials) == (trials or 12)
     assert kinds(study) == set()
+
+
+def test_only_a_grid_is_finished_when_all_was_tried():
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.BruteForceSampler(seed=0))
+    study.optimize(on_a_grid)
+    assert kinds(study) == {"exhausted-space"}
 
 
 def test_cma_es_is_no_bug():

@@ -52,6 +52,8 @@ _PROPOSAL: Final = "isorun:proposal:"
 _WHY: Final = "isorun:why"
 _SYMPTOMS: Final = "isorun:symptoms"
 _AGAIN: Final = "isorun:tried-before-as"
+_GRID: Final = "grid_id"
+"""What Optuna's own GridSampler notes with each trial; no other sampler says what it is."""
 _ATTEMPTS: Final = 5
 _RECENT: Final = 50
 """Of so many trials it is told what could not be offered in them."""
@@ -102,6 +104,7 @@ def search_of(
         noise=noise,
         noise_from=noise_from,
         left_out=not_offered((one.user_attrs.get(LEFT_OUT) for one in frozen[-_RECENT:]), space),
+        is_grid=bool(frozen) and all(_GRID in one.system_attrs for one in frozen),
     )
 
 
