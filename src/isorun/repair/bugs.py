@@ -64,7 +64,7 @@ _LEAST_UPPER: Final = 3
 _LONGER: Final = 10.0
 _SPREADS: Final = 4.0
 _LONGEST: Final = 3.0
-_NOTICED: Final = 10.0
+_NOTICED: Final = 1.0
 """Seconds. Trials of milliseconds differ by a thousand times, where one of them imports, and nobody waits for them."""
 _MOST_LOG: Final = 700.0
 _BY_CHANCE: Final = 0.01

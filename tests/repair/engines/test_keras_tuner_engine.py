@@ -362,7 +362,7 @@ def test_a_hypermodel_that_was_expanded_by_hand_is_expanded_once(tmp_path):
 def test_a_training_that_takes_far_too_long_is_ended_and_the_search_goes_on(tmp_path):
     class Slow(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):
-            time.sleep(0.3)
+            time.sleep(1.2)
 
     tuner = kt.RandomSearch(build, "val_accuracy", max_trials=2, directory=tmp_path, project_name="p", seed=1)
     repaired(tuner, begin=9)
