@@ -94,7 +94,10 @@ def test_where_no_training_gets_anywhere_ten_trials_are_enough():
     found = of_scores([0.1, 0.11, *[0.1] * 10])
     assert "ineffective-search" not in kinds(found)
     nowhere = [replace(trial, symptoms=Symptoms(convergence="slow")) for trial in found.trials]
-    assert "got anywhere" in kinds(replace(found, trials=tuple(nowhere)))["ineffective-search"].evidence
+    dead = replace(found, trials=tuple(nowhere))
+    assert "none of 12 trainings has got anywhere" in kinds(dead)["ineffective-search"].evidence
+    assert "ineffective-search" not in kinds(replace(dead, trials=dead.trials[:9]))
+    assert "ineffective-search" not in kinds(dead, Limits(patience=15))
 
 
 def test_where_gains_would_be_within_noise_the_sentence_says_what_that_is_worth():
