@@ -111,11 +111,14 @@ def test_the_chance_to_gain_is_that_of_scores_that_thin_out():
     assert chance_of_gaining(of_scores([0.5] * 20), 0.0) == 0.5
 
 
-def test_where_no_training_gets_anywhere_ten_trials_are_enough():
+def test_where_no_training_gets_anywhere_few_trials_are_enough():
     found = of_scores([0.1, 0.11, *[0.1] * 10])
     assert "ineffective-search" not in kinds(found)
     nowhere = [replace(trial, symptoms=Symptoms(convergence="slow")) for trial in found.trials]
-    assert "got anywhere" in kinds(replace(found, trials=tuple(nowhere)))["ineffective-search"].evidence
+    dead = replace(found, trials=tuple(nowhere))
+    assert "none of 12 trainings since trial 0 got anywhere" in kinds(dead)["ineffective-search"].evidence
+    assert "ineffective-search" not in kinds(replace(dead, trials=dead.trials[:9]))
+    assert "ineffective-search" not in kinds(dead, Limits(patience=15))
 
 
 def test_where_gains_would_be_within_noise_the_sentence_says_what_that_is_worth():

@@ -20,7 +20,7 @@ from isorun.repair.actions import MEANINGS, edit
 from isorun.repair.bugs import Limits
 from isorun.repair.diagnosis import diagnose, search_view
 from isorun.repair.engines import next_steps
-from isorun.repair.priorities import Prior, PriorRow
+from isorun.repair.priorities import Prior, PriorRow, ToldChances, told_chances
 from isorun.repair.priors import prior_from_json, prior_of, prior_to_json, read_prior, shipped_prior
 from isorun.repair.searches import UNKNOWN_SYMPTOMS, Trial
 from isorun.report.html import render_view
@@ -269,3 +269,42 @@ def test_what_the_page_names_is_there_in_a_fresh_interpreter():
         [sys.executable, "-c", "\n".join(["import isorun", *named])], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_prior_that_is_not_trusted_is_no_reason():
+    rng = np.random.default_rng(3)
+    worth = {"a": 0.0, "b": 1.0, "c": 2.0, "d": 3.0}
+    made = [{one.name: str(rng.choice(list(worth))) for one in OPERATIONS} for _ in range(14)]
+    found = search(
+        [Trial(n, "finished", sum(worth[x] for x in one.values()), one) for n, one in enumerate(made)], OPERATIONS
+    )
+    for turned in (False, True):
+        rows = [
+            PriorRow(edit(place, one, other), UNKNOWN_SYMPTOMS, 100, 90 if (worth[other] > worth[one]) != turned else 5)
+            for place in OPERATIONS
+            for one in worth
+            for other in worth
+            if one != other
+        ]
+        told = diagnose(found, Prior(tuple(rows)), now=0)
+        assert (told.trust < 0.1) is turned
+        assert any("elsewhere" in action["why"] for action in told.to_json()["actions"]) is not turned
+        assert ("counts from elsewhere do not fit this search" in told.view().text(width=200)) is turned
+
+
+def test_chances_that_are_told_came_true_where_they_were_held_out():
+    many = [one for one in told_chances().calibration if one["tries"] >= 100]
+    assert len(many) >= 3
+    assert all(abs(one["foretold"] - one["improved"]) < 0.1 for one in many)
+
+
+def test_told_chances_keep_their_order_and_fall_with_trials_noise_and_promises():
+    by = ToldChances(0.5, 0.8, -0.8, 0.7)
+    rng = np.random.default_rng(0)
+    few, many = (of_scores([float(one) for one in rng.random(count)], rng) for count in (8, 80))
+    told = [by.told(chance, few) for chance in (0.0, 0.1, 0.5, 1.0)]
+    assert told == sorted(told)
+    assert 0 < told[0] < told[-1] < 1
+    assert by.told(0.3, many) < by.told(0.3, few)
+    assert by.told(0.3, replace(few, noise=0.5)) < by.told(0.3, few)
+    assert by.told(0.3, few, kept=0.2) < by.told(0.3, few)

@@ -36,6 +36,7 @@ __all__ = [
     "is_complete",
     "is_silent",
     "patience_of",
+    "records_above",
     "silence_of",
     "stall_limit",
     "stalled_trials",
@@ -56,10 +57,11 @@ _MISSED: Final = 0.05
 _RARE_SILENCE: Final = 0.1
 """A silence that fewer random searches have is a bug."""
 _HARDLY_GAINS: Final = 0.1
-_HARDLY_REACHES: Final = 0.2
+_HARDLY_REACHES: Final = 0.15
 """Chances, for as many trials again, below which a gain above noise and a target are called out of reach. Chosen on
 searches of tables by other seeds so that of those that came to it at most one in ten had been called so."""
-_LOOK_SO: Final = 10
+_LOOK_SO: Final = 7
+"""Of a hundred such searches by TPE that gained more than noise in as many trials again, on the same tables."""
 _LEAST_UPPER: Final = 3
 _LONGER: Final = 10.0
 _SPREADS: Final = 4.0
@@ -142,11 +144,11 @@ def _projected(search: Search, best: Trial, target: float) -> Iterator[Bug]:
 
 def chance_of_gaining(search: Search, distance: float) -> float:
     """That as many trials again as it has had beat its best score by so much, if they are drawn as those were."""
-    above = _records_above(search, distance)
+    above = records_above(search, distance)
     return above / (1 + above)
 
 
-def _records_above(search: Search, distance: float) -> float:
+def records_above(search: Search, distance: float) -> float:
     """Of the records that a search sets, the part that lies this far above the one before.
 
     The upper third of the scores lies above the rest by a spread, and scores are that much rarer a spread further on.
@@ -208,7 +210,7 @@ def silence_of(search: Search) -> Silence | None:
     last = search.improvements[-1]
     over = sum(trial.is_over for trial in search.trials)
     since = sum(trial.is_over and trial.number > last.number for trial in search.trials)
-    return Silence(last, since, ((over - since) / over) ** _records_above(search, search.margin))
+    return Silence(last, since, ((over - since) / over) ** records_above(search, search.margin))
 
 
 def is_silent(search: Search, limits: Limits = Limits()) -> bool:  # noqa: B008
@@ -237,8 +239,6 @@ def _why_ineffective(search: Search, silence: Silence, limits: Limits) -> str:
     usual = f"of 100 random searches {100 * silence.as_often:.0f} are silent for so long"
     if limits.patience is not None:
         return f"{limits.patience} are too many, as was asked; {usual}"
-    if search.best is not None and search.best.symptoms.convergence == "slow":
-        return "no training has got anywhere, the best one neither"
     if silence.as_often <= _RARE_SILENCE:
         return usual
     chance = chance_of_gaining(search, search.margin)

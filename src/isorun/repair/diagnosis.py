@@ -29,7 +29,7 @@ from isorun.repair.bugs import (
     stalled_trials,
 )
 from isorun.repair.engines import NextSteps, next_steps
-from isorun.repair.priorities import Level, Prior, RankedAction, ranked, trust_in
+from isorun.repair.priorities import Level, Prior, RankedAction, ranked, told_chances, trust_in
 from isorun.repair.racing import Verdict
 from isorun.repair.searches import SYMPTOMS, Search, Trial, Value
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, significant
@@ -49,6 +49,9 @@ __all__ = ["Racing", "SearchDiagnosis", "Taken", "diagnose", "search_view"]
 _LATEST: Final = 5
 _SHOWN: Final = 8
 _FOLDED_FROM: Final = 25
+_LIKELY: Final = 0.1
+_TRUSTED: Final = 0.5
+"""From this trust on, counts from elsewhere are what a chance mostly comes from, and are named as its reason."""
 _IN_VAIN: Final = 10
 _SOUND: Final = ("normal", "plain", "residual", "depthwise", "inverted-bottleneck", "attention")
 _CONDITIONS: Final = (
@@ -179,7 +182,7 @@ class SearchDiagnosis(Told):
                 "latest": [{"trial": trial.number, **_symptoms(trial)} for trial in self.latest],
             },
             "trust_in_prior": self.trust,
-            "actions": [_action_json(one, best) for one in self.actions if best is not None],
+            "actions": [_action_json(one, best, self.trust) for one in self.actions if best is not None],
             "taken": [one.to_json() for one in self.taken],
             "stalled": sorted(self.stalled),
             "unknown_parameters": list(unknown_parameters(self.search)),
@@ -391,7 +394,7 @@ def _trial_json(trial: Trial) -> dict[str, Any]:
     return {"trial": trial.number, "score": trial.score, "parameters": parameters}
 
 
-def _action_json(one: RankedAction, best: Trial) -> dict[str, Any]:
+def _action_json(one: RankedAction, best: Trial, trust: float | None) -> dict[str, Any]:
     edit = one.action.edits[0]
     return {
         "parameter": edit.parameter,
@@ -400,14 +403,14 @@ def _action_json(one: RankedAction, best: Trial) -> dict[str, Any]:
         "probability": round(one.probability, 4),
         "tries": one.tries,
         "improved": one.improved,
-        "why": why(one),
+        "why": why(one, trust),
     }
 
 
-def why(one: RankedAction) -> str:
-    """Where the probability of an action comes from: which trainings elsewhere, and this search itself."""
+def why(one: RankedAction, trust: float | None) -> str:
+    """Where the probability of an action comes from: which trainings elsewhere, where they are trusted, and here."""
     said = []
-    if one.prior_tries:
+    if one.prior_tries and (trust or 0.0) >= _TRUSTED:
         counts = f"{one.prior_improved:,.0f} of {one.prior_tries:,.0f}"
         said.append(f"{_known_by(one.known_by)} it improved {counts} trainings elsewhere")
     if one.tries:
@@ -439,7 +442,7 @@ def _action_table(told: SearchDiagnosis) -> Table:
     for one in told.actions[:_SHOWN]:
         edit = one.action.edits[0]
         values = (_written(best.parameters[edit.parameter]), _written(edit.value))
-        rows.append((edit.parameter, *values, f"{100 * one.probability:.0f}", why(one)))
+        rows.append((edit.parameter, *values, f"{100 * one.probability:.0f}", why(one, told.trust)))
     return Table(
         "actions",
         f"What to change in the best trial ({best.number}), the most promising first",
@@ -456,8 +459,15 @@ def _action_table(told: SearchDiagnosis) -> Table:
 
 
 def _notes(told: SearchDiagnosis) -> Iterator[str]:
-    yield "Chances give an order: on tables that no count was made from, 0.3 to 0.8 times as many came true as told."
-    if told.trust is not None:
+    likely = [one for one in told_chances().calibration if one["foretold"] >= _LIKELY]
+    told_as, came = (" and ".join(f"{100 * one[key]:.0f}" for one in likely[:2]) for key in ("foretold", "improved"))
+    yield f"On tables held out, of changes told with {told_as} % there improved {came} %; elsewhere it may be other."
+    if told.trust is not None and told.trust < _TRUSTED:
+        said = (
+            f"By the order of its trials, counts from elsewhere do not fit this search (probability {told.trust:.2f}): "
+        )
+        yield said + "chances rest on its own trials."
+    elif told.trust is not None:
         yield f"By the order of its trials, counts from elsewhere fit this search with probability {told.trust:.2f}."
     if told.search.noise:  # that it is not known is a warning
         yield f"A gain counts above noise: sd {told.search.noise:.3g}, from {told.search.noise_from}."

@@ -10,10 +10,13 @@ proposed them, and a proposal is drawn without it as often as it is not to be tr
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -21,9 +24,21 @@ import numpy.typing as npt
 
 from isorun.diagnose import Symptoms
 from isorun.repair.actions import Action, Edit, edit, idle_parameters, jumps, single_edits
+from isorun.repair.bugs import records_above
 from isorun.repair.searches import KEEP, UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
 
-__all__ = ["Beliefs", "Prior", "PriorRow", "Proposal", "RankedAction", "propose", "ranked", "trust_in"]
+__all__ = [
+    "Beliefs",
+    "Prior",
+    "PriorRow",
+    "Proposal",
+    "RankedAction",
+    "ToldChances",
+    "propose",
+    "ranked",
+    "told_chances",
+    "trust_in",
+]
 
 Level = tuple[str, ...]
 _ANY: Final = "*"
@@ -44,10 +59,7 @@ _STUCK_AFTER: Final = 8
 _MOST_DRAWS: Final = 20
 _BLAME: Final = 0.25
 """What a training that got nowhere speaks against each of its values, in failed tries: they are hardly all at fault."""
-_COUNTED_AT: Final = 6.0
-"""Counts are of changes to the best of a few trainings, and the best of n random ones is beaten with odds of 1 to n:
-the odds told of beating the best of n are those of the counts by 6 / n. Chosen on the tables that it is measured on, by
-other seeds; chances told so are still too large, least so where a prior fits (benchmarks/RESULTS.md)."""
+_LEAST_ABOVE: Final = 0.001
 _PROMISES: Final = 2.0
 _TELLING: Final = 10.0
 """Tries from which on a level is named as the reason of a chance."""
@@ -483,8 +495,38 @@ def _chance(search: Search, origin: Trial, action: Action, believed: tuple[float
         fails *= 1 - mean
     helped, harmed = _jump_shape(search)
     chance = (1 - fails) * (helped / (helped + harmed) if len(action.edits) > 1 else 1.0)
-    harder = min(_COUNTED_AT / max(len(search.scored), 1), 1.0) * _kept_promises(search)
-    return harder * chance / (harder * chance + 1 - chance)
+    return told_chances().told(chance, search, _kept_promises(search))
+
+
+@dataclass(frozen=True, slots=True)
+class ToldChances:
+    """How a counted chance becomes the one that is told: weights of log odds.
+
+    counted: of the chance by counts. trials: of their number, for the best of many is harder to beat. above: of the
+    part of all records that lies above noise.
+    calibration: by tenths, what was told of searches on tables that had no part in the weights, and what came.
+    """
+
+    constant: float
+    counted: float
+    trials: float
+    above: float
+    calibration: tuple[Mapping[str, float], ...] = ()
+
+    def told(self, chance: float, search: Search, kept: float = 1.0) -> float:
+        """The chance to beat the best of this search. kept: what came of those told before, by what was told."""
+        chance = min(max(chance, 1e-4), 1 - 1e-4)
+        above = max(records_above(search, search.margin), _LEAST_ABOVE)
+        odds = self.constant + self.counted * math.log(chance / (1 - chance)) + self.above * math.log(above)
+        odds += self.trials * math.log(max(len(search.scored), 1)) + math.log(kept)
+        return 1 / (1 + math.exp(-odds))
+
+
+@cache
+def told_chances() -> ToldChances:
+    """As fitted by benchmarks/repair/build_priors.py, which writes the file."""
+    kept = json.loads(Path(__file__).with_name("chances.json").read_text(encoding="utf-8"))
+    return ToldChances(**kept["weights"], calibration=tuple(kept["calibration"]))
 
 
 def _kept_promises(search: Search) -> float:
