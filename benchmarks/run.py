@@ -30,6 +30,7 @@ NAMES: Final = (
     "sequential",
     "watching",
     "training_problems",
+    "held_out_problems",
     "repair.nasbench201",
     "repair.hpobench",
     "repair.stuck_digits",
