@@ -117,7 +117,7 @@ def test_where_no_training_gets_anywhere_few_trials_are_enough():
     nowhere = [replace(trial, symptoms=Symptoms(convergence="slow")) for trial in found.trials]
     dead = replace(found, trials=tuple(nowhere))
     assert "none of 12 trainings since trial 0 got anywhere" in kinds(dead)["ineffective-search"].evidence
-    assert "ineffective-search" not in kinds(replace(dead, trials=dead.trials[:9]))
+    assert "ineffective-search" not in kinds(replace(dead, trials=dead.trials[:4]))
     assert "ineffective-search" not in kinds(dead, Limits(patience=15))
 
 

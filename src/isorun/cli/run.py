@@ -99,6 +99,9 @@ def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -
     cells = workflow.cells(study, store=store)
     named, final = workflow.as_its_store_names_it(study, store)
     ahead = _foreseen(study, store) if study.searches else ()
+    unfinished = left
+    if study.searches:  # a trial that failed is not tried again
+        left = set().union(*(one.open for one in ahead))
     if options.json:
         ids = {} if final else {"id": None}
         listed = ({**cell.to_json(), **ids, "missing": cell.id in left} for cell in cells)
@@ -113,7 +116,8 @@ def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -
         print("  a part in them, because something secret is withheld from the records")
     for cell in cells[:_MOST_SHOWN]:
         shown = f"{cell.id}  " if final else ""
-        print(f"  {'missing ' if cell.id in left else 'finished'}  {shown}{harmless(cell.label)}")
+        word = "missing " if cell.id in left else "failed  " if cell.id in unfinished else "finished"
+        print(f"  {word}  {shown}{harmless(cell.label)}")
     if len(cells) > _MOST_SHOWN:
         print(f"  … and {len(cells) - _MOST_SHOWN:,} more; --json lists all")
     for line in _next(ahead):

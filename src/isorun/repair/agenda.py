@@ -234,13 +234,15 @@ def refuse_unready(study: Study) -> None:
 class Foreseen:
     """How far a search is, and what it would propose next; None where nothing is left, or what runs has to end first.
 
-    made: trials that were proposed. ended: of those. to_come: trials that were not.
+    made: trials that were proposed. ended: of those. to_come: trials that were not. open: ids of the trainings that
+    were proposed and have not ended: a failed one is not tried again.
     """
 
     design: SearchDesign
     made: int
     ended: int
     to_come: int
+    open: frozenset[str]
     next: Proposed | None
 
 
@@ -252,12 +254,12 @@ def foreseen(study: Study, store: AbstractStore | None) -> tuple[Foreseen, ...]:
     found = []
     for design in study.searches.values():
         one = _Choosing(study, design) if store is None else _Proposing(study, design, store)
-        if isinstance(one, _Proposing):
-            one.read()
+        cells = one.read() if isinstance(one, _Proposing) else []
         known = one.known
         proposed = one.next() if one.wants_more and one.has_room else None
         ended = sum(trial.is_over for trial in known.search().trials)
-        found.append(Foreseen(design, len(known.trials), ended, known.to_come, proposed))
+        left = frozenset(cell.id for cell in cells)
+        found.append(Foreseen(design, len(known.trials), ended, known.to_come, left, proposed))
     return tuple(found)
 
 

@@ -259,7 +259,7 @@ def _verdict(told: SearchDiagnosis) -> Iterator[str]:
         yield f"{name}: {counted}; the best score is {significant(best.score, 5)} (trial {best.number}){later}."
         yield from _raced(told)
     yield from (f"{bug.kind}, since trial {bug.since_trial}: {bug.evidence}." for bug in told.bugs)
-    if not told.bugs:
+    if not told.bugs and best is not None:
         yield f"No bug is found.{_nevertheless(told)}"
     yield from _brought(told)
 

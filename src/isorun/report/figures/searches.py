@@ -145,7 +145,8 @@ def progress_by_time(story: SearchStory) -> Figure | None:
         marks=tuple(sorted((one for one in story.marks if one.number in ended), key=lambda one: ended[one.number])),
     )
     begun = [(number, label) for number, label in story.moments if number in places]
-    moments = [(max((at for one, at in places.items() if one < number), default=0.0), label) for number, label in begun]
+    since = [(max((at for one, at in places.items() if one < number), default=0.0), label) for number, label in begun]
+    moments = [(at, f"{label} ({significant(at, 2)} {unit})") for at, label in since]
     axis = value_axis(f"{unit} of search", [0.0, *places.values()])
     return _progress(known, ("best-by-time", "Best score by time"), places, axis, moments)
 
@@ -276,11 +277,14 @@ def _progress_legend(story: SearchStory, moments: Sequence[tuple[float, str]]) -
         yield Legend("a trial of the engine's own", Shape.CIRCLE, _ENGINE)
     if any(mark.proposed for mark in story.scored):
         yield Legend("proposed by isorun", Shape.DIAMOND, _ISORUN)
+    shapes: dict[Shape, list[str]] = {}
     for state in dict.fromkeys(mark.state for mark in story.marks if mark.score is None and mark.state != "waiting"):
-        yield Legend(_WORDS.get(state, state), _SHAPES_WITHOUT.get(state, Shape.CROSS), _WITHOUT)
+        shapes.setdefault(_SHAPES_WITHOUT.get(state, Shape.CROSS), []).append(_WORDS.get(state, state))
+    for shape, words in shapes.items():
+        yield Legend(" or ".join(words), shape, _WITHOUT)
     if story.target is not None:
         yield Legend(f"target {story.target:g}", None, _TARGET, dashed=True)
-    for label in dict.fromkeys(label for _, label in moments):
+    for label in dict.fromkeys(label for _, label in sorted(moments)):
         yield Legend(label, None, _MOMENT, dashed=True)
 
 
@@ -466,7 +470,9 @@ def _ends(actions: Sequence[TakenAction]) -> list[float]:
 
 
 def _shortened(label: str) -> str:
-    return label if len(label) <= _LONGEST_NAME else f"{label[: _LONGEST_NAME - 1]}…"
+    """In the middle: what a long name was changed to stands at the end."""
+    half = _LONGEST_NAME // 2
+    return label if len(label) <= _LONGEST_NAME else f"{label[: half - 1]}…{label[-half:]}"
 
 
 def _action_data(actions: Sequence[TakenAction]) -> Table:
