@@ -31,6 +31,8 @@ Make = Callable[[Path], None]
 """Calls `AbstractEnvironment.make` for one folder, in a process that can be ended."""
 
 _LOOK_SECONDS: Final = 0.1
+CODE: Final = "code"
+"""A checkout, made beside an environment of any kind whose study names a version of the code: no study names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,10 @@ def opened_environment(declared: Environment) -> AbstractEnvironment:
         from isorun.environments.packages import PackagesEnvironment  # noqa: PLC0415 - as above
 
         return PackagesEnvironment(declared)
+    if declared.kind == CODE:
+        from isorun.environments.code import CheckoutEnvironment  # noqa: PLC0415 - as above
+
+        return CheckoutEnvironment(declared)
     from isorun import plugins  # noqa: PLC0415  only where a study names a kind of another distribution
 
     made: AbstractEnvironment = plugins.make(

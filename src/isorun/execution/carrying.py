@@ -124,6 +124,21 @@ class Workshop:
             refuse_missing_program(filled, self.standard_input)
         return make_ready(filled, folder, bench.cpus, bench.devices, prepared)
 
+    def placed(self, job: Job, tell: Tell) -> Job | None:
+        """The job where its code is: in a checkout of the version that the study names, if it names one.
+
+        None when the run was stopped by then; ExecutionError when that version cannot be checked out.
+        """
+        if job.environment.code.get("ref", ".") == ".":  # the working copy as it is
+            return job
+        from isorun.environments.code import CheckoutEnvironment, checkout_of  # noqa: PLC0415  most jobs name none
+
+        declared = checkout_of(job.environment, job.working_folder)
+        checkout = self.environment(replace(job, environment=declared), tell)
+        if not isinstance(checkout, CheckoutEnvironment):
+            return None
+        return replace(job, working_folder=checkout.working_folder)
+
     def environment(self, job: Job, tell: Tell) -> AbstractEnvironment | None:
         """The environment of the job, with all made that takes long; None when the run was stopped by then."""
 
@@ -231,13 +246,14 @@ def carry_out(job: Job, folder: Path, bench: Workbench, tell: Tell) -> RunRecord
         write_own(folder / "job.json", json.dumps(job.to_json_without_secrets()) + "\n")
     try:
         environment = bench.workshop.environment(job, tell)
+        placed = bench.workshop.placed(job, tell) if environment is not None else None
     except ExecutionError as error:
         return _without_environment(job, folder, error)
-    if environment is None or bench.workshop.is_stopped(job.run_id):
+    if environment is None or placed is None or bench.workshop.is_stopped(job.run_id):
         record = lost_record(job, STOPPED, state=RunState.INTERRUPTED)
         keep_record(record, folder)
         return record
-    ended = _run(bench.workshop.ready(job, folder, bench, environment), bench.workshop, tell)
+    ended = _run(bench.workshop.ready(placed, folder, bench, environment), bench.workshop, tell)
     try:
         record = assemble(ended)
         keep_record(record, folder)

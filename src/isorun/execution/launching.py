@@ -63,6 +63,7 @@ class ReadyRun:
             "level_variables": dict(sorted(self.level_variables.items())),
             "study_variables": sorted(self.job.environment.env),
             **({"take_seeds": True} if self.job.cell.take_seeds else {}),
+            **({"code": dict(self.job.environment.code)} if self.job.environment.code else {}),
             **({"devices": devices} if devices else {}),
             **({"memory_bytes": memory} if memory is not None else {}),
         }

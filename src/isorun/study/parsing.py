@@ -461,8 +461,7 @@ def _numeric_distribution(kind: str, numbers: Any, where: str) -> Distribution:
 
 def _environment(name: str, value: Any, folder: Path) -> Environment:
     where = f"environments.{name}"
-    keys = ("kind", "settings", "python", "env", "threads", "preload", "devices_per_run", "memory", *_PACKAGE_KEYS)
-    table = _with_packages(as_table(value, where, keys), where)
+    table = _with_packages(as_table(value, where, (*_ENVIRONMENT_KEYS, *_PACKAGE_KEYS)), where)
     kind = as_text(table.get("kind", ""), f"{where}.kind")
     preload, threads = table.get("preload"), table.get("threads")
     devices, memory = table.get("devices_per_run"), table.get("memory")
@@ -476,9 +475,32 @@ def _environment(name: str, value: Any, folder: Path) -> Environment:
         memory_bytes=None if memory is None else as_size(memory, f"{where}.memory"),
         kind="" if kind == INTERPRETER else kind,
         settings=_settings(table.get("settings", {}), kind, f"{where}.settings", folder),
+        code=_code(table, where, folder),
     )
 
 
+def _code(table: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
+    if not table.get("code"):
+        if "links" in table:
+            raise StudyError(f"{where}.links: they are for a checkout", hint='name a version: code = "main"')
+        return {}
+    from isorun.study.code import code_settings  # noqa: PLC0415 - most studies have none
+
+    return code_settings(table["code"], table.get("links"), f"{where}.code", folder)
+
+
+_ENVIRONMENT_KEYS: Final = (
+    "kind",
+    "settings",
+    "python",
+    "env",
+    "threads",
+    "preload",
+    "devices_per_run",
+    "memory",
+    "code",
+    "links",
+)
 _PACKAGE_KEYS: Final = {"packages": "requirements", "lock": "lock"}
 """The short form of an environment with packages of its own: what the settings of that kind are called beside it."""
 
