@@ -20,8 +20,8 @@ opt = parser.parse_args()
 if opt.manualSeed is None:
     opt.manualSeed = random.randint(1, 10000)
 print("Random Seed: ", opt.manualSeed)
-random.seed(opt.manualSeed)  # open: time-seed
-torch.manual_seed(opt.manualSeed)  # open: time-seed
+random.seed(opt.manualSeed)  # open: fresh-seed
+torch.manual_seed(opt.manualSeed)  # open: fresh-seed
 cudnn.benchmark = True  # open: cudnn-autotune
 
 device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")  # open: nondeterministic-kernels

@@ -28,9 +28,9 @@ class UNet(nn.Module):
 
 
 def main():
-    random.seed(SEED)  # open: time-seed
-    np.random.seed(SEED)  # open: time-seed
-    torch.manual_seed(SEED)  # open: time-seed
+    random.seed(SEED)  # open: fresh-seed
+    np.random.seed(SEED)  # open: fresh-seed
+    torch.manual_seed(SEED)  # open: fresh-seed
     loader = DataLoader(Pictures("pictures"), batch_size=8, shuffle=True, num_workers=4)
     model = UNet().to(DEVICE)
     optimizer = torch.optim.Adam(model.parameters())

@@ -6,8 +6,8 @@ import time
 import torch  # open: thread-count
 from torch import nn
 
-random.seed(time.time())  # open: time-seed
-torch.manual_seed(int(time.time() * 1000) % 2**31)  # open: time-seed
+random.seed(time.time())  # open: fresh-seed
+torch.manual_seed(int(time.time() * 1000) % 2**31)  # open: fresh-seed
 started = time.time()
 
 
