@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.diagnose import Diagnosis
+    from isorun.diagnose.audit import Audit
     from isorun.report import View
 
 __all__ = ["VIEWS", "as_json", "html", "install", "text", "view_of"]
@@ -168,8 +169,62 @@ def _found(result: Diagnosis) -> str:
     return f"{result.subject}: {told}."
 
 
+def _audit(found: Audit) -> View:
+    """What is left open first, then where, how to close it, and what to do next."""
+    from isorun.report import Column, Listing, Table, View
+
+    table = Table(
+        name="findings",
+        title="What is left open",
+        columns=tuple(Column(title, key=True) for title in ("kind", "where", "sure", "why")),
+        rows=tuple((item.kind, item.place, str(item.sure), item.why) for item in found.findings),
+    )
+    fixes = dict.fromkeys(f"{item.kind}: {item.fix}" for item in found.findings)
+    withdrawn = tuple(f"{item.finding.kind} at {item.finding.place}: {item.because}" for item in found.withdrawn)
+    listings = [
+        Listing("how to close it", tuple(fixes)),
+        Listing("what the source lets expect and the run did not bear out", withdrawn),
+        Listing("next", tuple(f"{number}. {step}" for number, step in enumerate(_after_audit(found), start=1))),
+    ]
+    tables = (table,) if found.findings else ()
+    return View((_left_open(found), _looked(found)), tables, listings=tuple(item for item in listings if item.items))
+
+
+def _left_open(found: Audit) -> str:
+    from isorun.report import count
+
+    if not found.findings:
+        return f"{found.script} leaves nothing open that could be seen."
+    kinds: dict[str, int] = {}
+    for item in found.findings:
+        kinds[item.kind] = kinds.get(item.kind, 0) + 1
+    told = ", ".join(f"{kind} ({number})" if number > 1 else kind for kind, number in kinds.items())
+    sure = f", {len(found.sure)} of them for sure" if found.sure else ", none of them for sure"
+    return f"{found.script} leaves {count(len(found.findings), 'source')} of nondeterminism open{sure}: {told}."
+
+
+def _looked(found: Audit) -> str:
+    from isorun.report import count
+
+    ran = found.ran or "nothing was run (--static)"
+    return f"Looked at: the source of {count(found.files, 'file')}; {ran}."
+
+
+def _after_audit(found: Audit) -> list[str]:
+    import shlex
+
+    command = shlex.join(found.command)
+    steps = []
+    if found.patch:
+        steps.append(f"isorun audit --fix -- {command} | patch -p1")
+    if not found.effective:
+        steps.append(f"isorun audit -- {command}")
+    return [*steps, f"isorun run -n 4 --level fixed-seed --level deterministic -- {command}", "isorun report"]
+
+
 VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "agreement": _agreement,
+    "audit": _audit,
     "comparison": _comparison,
     "decision": _decision,
     "diagnosis": _diagnosis,

@@ -9,6 +9,7 @@ Wherever a store is asked for, it may be a folder, a URL, or a store that is ope
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.diagnose import Diagnosis
+    from isorun.diagnose.audit import Audit
     from isorun.execution import AbstractExecutor
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "analyse",
     "analyse_records",
     "analyse_runs",
+    "audit",
     "beyond_the_study",
     "carry_out_agenda",
     "cells",
@@ -346,6 +349,27 @@ def doctor(what: Study | str | Path | Watches | RunRecord, *, store: Store = Non
     else:
         traces, subject = [Trace.of_rows(what.rows)], "this training"
     return Diagnosis(subject, tuple(map(examine, traces)))
+
+
+def audit(
+    command: Sequence[str],
+    *,
+    static: bool = False,  # noqa: ARG001
+    seconds: float = 20.0,  # noqa: ARG001
+    steps: int = 20,  # noqa: ARG001
+    folder: str | Path | None = None,
+) -> Audit:
+    """Which sources of nondeterminism a training leaves open: from its source, and from a few real steps of it.
+
+    static: run nothing. seconds, steps: the run is stopped after so long, or after so many steps of an optimizer.
+    """
+    from isorun.diagnose.audit import Audit, examine_source, read_program
+    from isorun.diagnose.audit.patching import patch_for
+
+    where = Path.cwd() if folder is None else Path(folder)
+    program = read_program(command, where, os.environ)
+    found = Audit(tuple(command), program.script.shown, len(program.sources), examine_source(program))
+    return replace(found, patch=patch_for(program, found.findings))
 
 
 def _run_of(what: Study | str | Path, store: Store) -> list[RunRecord]:

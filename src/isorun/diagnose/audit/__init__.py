@@ -1,0 +1,86 @@
+"""Which sources of nondeterminism a training leaves open, and how to close each.
+
+Two looks at one program: its source, which is parsed and never run (`read_program`, `examine_source`), and a few real
+steps of it, which the worker watches (`seen.hold_together`). What one finds the other confirms or withdraws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from isorun.analysis import Told
+from isorun.diagnose.audit.findings import KINDS, Finding, Sure
+from isorun.diagnose.audit.flow import Flow
+from isorun.diagnose.audit.generators import generator_findings
+from isorun.diagnose.audit.inputs import input_findings
+from isorun.diagnose.audit.kernels import kernel_findings
+from isorun.diagnose.audit.order import order_findings
+from isorun.diagnose.audit.program import Program, read_program
+
+__all__ = ["KINDS", "Audit", "Finding", "Sure", "Withdrawn", "examine_source", "in_order", "read_program"]
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A finding of the source that the run did not bear out."""
+
+    finding: Finding
+    because: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {**self.finding.to_json(), "because": self.because}
+
+
+@dataclass(frozen=True, slots=True)
+class Audit(Told):
+    """What a training leaves open. command: as it was given. ran: how the run went, in words; empty without one.
+
+    effective: how the run really computed; empty without one. patch: what closes findings, for `patch -p1`.
+    """
+
+    told_as: ClassVar[str] = "audit"
+
+    command: tuple[str, ...]
+    script: str
+    files: int
+    findings: tuple[Finding, ...]
+    withdrawn: tuple[Withdrawn, ...] = ()
+    effective: Mapping[str, Any] = field(default_factory=dict)
+    ran: str = ""
+    patch: str = ""
+
+    @property
+    def sure(self) -> tuple[Finding, ...]:
+        """What is open without a doubt."""
+        return tuple(finding for finding in self.findings if finding.sure is Sure.HIGH)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "command": list(self.command),
+            "script": self.script,
+            "files": self.files,
+            "findings": [finding.to_json() for finding in self.findings],
+            "withdrawn": [item.to_json() for item in self.withdrawn],
+            "run": self.ran,
+            "effective": dict(self.effective),
+        }
+
+
+def examine_source(program: Program) -> tuple[Finding, ...]:
+    """All that the source alone tells, each place once."""
+    flow = Flow(program)
+    found = (*generator_findings(flow), *kernel_findings(flow), *order_findings(flow), *input_findings(flow))
+    return in_order(found)
+
+
+def in_order(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The surest first, then by kind and place; each kind and place once."""
+    ranks = {sure: place for place, sure in enumerate(Sure)}
+    sorted_ones = sorted(found, key=lambda item: (ranks[item.sure], KINDS.index(item.kind), item.file, item.line))
+    once = {(item.kind, item.file, item.line): item for item in reversed(sorted_ones)}
+    kept = set(map(id, once.values()))
+    return tuple(item for item in sorted_ones if id(item) in kept)

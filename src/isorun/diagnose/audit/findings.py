@@ -1,0 +1,77 @@
+"""What an audit finds: a source of nondeterminism that is left open, where, why, how to close it, and how sure that is.
+
+A finding may carry edits of the source that close it; `patching` makes a patch of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from isorun.diagnose.audit.program import Source
+
+__all__ = ["KINDS", "Edit", "Finding", "Sure", "edited"]
+
+KINDS: Final = (
+    *("unseeded-generator", "late-seed", "fresh-seed", "hash-order", "loader-workers", "cudnn-autotune"),
+    *("nondeterministic-kernels", "atomics", "tf32", "uninitialised-memory", "thread-count", "file-order"),
+    *("data-checksum", "unpinned-packages"),
+)
+"""All kinds of findings, as they are told: what makes two runs here differ first, then what other machines change."""
+
+
+class Sure(enum.StrEnum):
+    """How sure a finding is: the run saw it or the source leaves no doubt; it is likely; it may be."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class Edit(NamedTuple):
+    """Replaces the bytes from begin to end of a file by a text.
+
+    file: empty where the text names what the head of the script has to hold instead (a generator, "kernels", …).
+    """
+
+    file: str
+    begin: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """about: which generator, operation or package, for what joins findings. edits: what closes it, where known."""
+
+    kind: str
+    file: str
+    line: int
+    why: str
+    fix: str
+    sure: Sure
+    about: str = ""
+    edits: tuple[Edit, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where, as people write it."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        found = {name: getattr(self, name) for name in ("kind", "file", "line", "why", "fix")}
+        return {**found, "sure": str(self.sure)}
+
+
+def edited(source: Source, node: ast.AST, text: str) -> tuple[Edit, ...]:
+    """The edit that puts a text in the place of a node."""
+    first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+    if not first or not last:
+        return ()
+    lines = source.text.encode().splitlines(keepends=True)
+    begin = sum(map(len, lines[: first - 1])) + int(getattr(node, "col_offset", 0))
+    end = sum(map(len, lines[: last - 1])) + int(getattr(node, "end_col_offset", 0))
+    return (Edit(source.shown, begin, end, text),)

@@ -1,0 +1,382 @@
+"""Generators of random numbers: never seeded, seeded too late, or seeded from a clock or from entropy.
+
+A generator of the whole process (Python's, NumPy's, torch's, TensorFlow's, Keras') is followed through the program in
+the order of execution: who draws from it, who seeds it, and which comes first.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from isorun.diagnose.audit.findings import Edit, Finding, Sure, edited
+from isorun.diagnose.audit.flow import Flow, Step
+from isorun.diagnose.audit.program import keyword
+
+__all__ = ["SEED_LINES", "generator_findings"]
+
+_ALL: Final = ("random", "numpy", "torch")
+_SEEDS: Final[dict[str, tuple[str, ...]]] = {
+    "random.seed": ("random",),
+    "numpy.random.seed": ("numpy",),
+    "torch.manual_seed": ("torch",),
+    "tensorflow.random.set_seed": ("tensorflow",),
+    "tensorflow.set_random_seed": ("tensorflow",),
+    "keras.utils.set_random_seed": (*_ALL, "tensorflow", "keras"),
+    "lightning.seed_everything": _ALL,
+    "transformers.set_seed": (*_ALL, "tensorflow"),
+    "transformers.enable_full_determinism": (*_ALL, "tensorflow"),
+    "transformers.Trainer": _ALL,
+    "transformers.Seq2SeqTrainer": _ALL,
+    "trl.SFTTrainer": _ALL,
+    "accelerate.utils.set_seed": _ALL,
+    "fastai.torch_core.set_seed": _ALL,
+}
+_SEEDS_BY_ITSELF: Final = frozenset(name for name in _SEEDS if name.endswith("Trainer"))
+_OWN: Final = {
+    "numpy.random.default_rng": ("seed",),
+    "numpy.random.RandomState": ("seed",),
+    "numpy.random.SeedSequence": ("entropy",),
+    "numpy.random.PCG64": ("seed",),
+    "numpy.random.MT19937": ("seed",),
+    "numpy.random.Philox": ("seed",),
+    "numpy.random.SFC64": ("seed",),
+    "random.Random": ("x",),
+}
+_KEYS: Final = frozenset(("jax.random.PRNGKey", "jax.random.key", "flax.nnx.Rngs", "torch.Generator.manual_seed"))
+_ALWAYS_FRESH: Final = {
+    "torch.seed": "torch.manual_seed(0)",
+    "torch.cuda.seed": "torch.cuda.manual_seed(0)",
+    "torch.cuda.seed_all": "torch.cuda.manual_seed_all(0)",
+    "tensorflow.random.Generator.from_non_deterministic_state": "tensorflow.random.Generator.from_seed(0)",
+}
+_CLOCKS: Final = re.compile(
+    r"time\.(time|time_ns|perf_counter|perf_counter_ns|monotonic|monotonic_ns|process_time|clock)$"
+    r"|datetime\.(now|utcnow|today)$|os\.(getpid|urandom|getrandom)$|uuid\.uuid[14]$|secrets\.\w+$|random\.SystemRandom"
+    r"|id$|torch\.(seed|initial_seed)$"
+)
+_PYTHON_DRAWS: Final = re.compile(
+    r"random\.(random|randint|randrange|choices?|shuffle|sample|uniform|gauss|normalvariate|betavariate|expovariate"
+    r"|triangular|lognormvariate|vonmisesvariate|gammavariate|paretovariate|weibullvariate|getrandbits|randbytes)$"
+)
+_NOT_DRAWN: Final = frozenset(
+    str.split(
+        "seed get_state set_state default_rng RandomState Generator SeedSequence BitGenerator PCG64 PCG64DXSM "
+        "MT19937 Philox SFC64 get_bit_generator set_bit_generator bit_generator mtrand"
+    )
+)
+_TORCH_NOW: Final = re.compile(
+    r"torch\.(rand|randn|randint|randperm|rand_like|randn_like|randint_like|normal|bernoulli|multinomial|poisson)$"
+    r"|torch\.nn\.(Linear|Bilinear|LazyLinear|Embedding|EmbeddingBag|RNN|LSTM|GRU|RNNCell|LSTMCell|GRUCell|Transformer"
+    r"|Multihead|(Lazy)?Conv)\w*$"
+    r"|torch\.nn\.init\.(uniform|normal|trunc_normal|xavier|kaiming|orthogonal|sparse)\w*$"
+    r"|torchvision\.models\.(?!.*(Weights|get_model_weights))[\w.]*$|timm\.create_model$|torch\.utils\.data\.random_split$"
+    r"|transformers\.\w*For\w+\.(from_pretrained|from_config)$|torch_geometric\.nn\.\w+Conv$"
+)
+_TORCH_LATER: Final = re.compile(
+    r"torch\.nn\.(Alpha|Feature)?Dropout\w*$|torch\.nn\.functional\.\w*dropout\w*$|torch\.distributions\."
+    r"|torchvision\.transforms\.(Random|ColorJitter|AutoAugment|TrivialAugment|AugMix)\w*$"
+    r"|torch\.utils\.data\.(RandomSampler|WeightedRandomSampler|SubsetRandomSampler)$"
+)
+_TENSOR_DRAWS: Final = frozenset(("normal_", "uniform_", "random_", "bernoulli_", "exponential_", "cauchy_"))
+_TF_DRAWS: Final = re.compile(
+    r"tensorflow\.random\.(normal|uniform|truncated_normal|categorical|gamma|poisson|shuffle)$"
+    r"|tensorflow\.image\.random_\w+$|tensorflow\.nn\.dropout$"
+)
+_KERAS_DRAWS: Final = re.compile(
+    r"keras\.layers\.(Dense|EinsumDense|\w*Conv\w*|Embedding|LSTM|GRU|SimpleRNN|MultiHeadAttention|\w*Dropout\w*|Random\w+"
+    r"|GaussianNoise)$|keras\.random\.(?!SeedGenerator)\w+$|keras\.applications\.\w+$"
+)
+_SKLEARN_DRAWS: Final = frozenset(
+    str.split(
+        "train_test_split ShuffleSplit StratifiedShuffleSplit GroupShuffleSplit RandomForestClassifier "
+        "RandomForestRegressor ExtraTreesClassifier ExtraTreesRegressor GradientBoostingClassifier "
+        "GradientBoostingRegressor AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor "
+        "IsolationForest DecisionTreeClassifier DecisionTreeRegressor MLPClassifier MLPRegressor SGDClassifier "
+        "SGDRegressor KMeans MiniBatchKMeans GaussianMixture BayesianGaussianMixture RandomizedSearchCV resample "
+        "shuffle make_classification make_regression make_blobs make_moons make_circles TSNE TruncatedSVD "
+        "GaussianRandomProjection SparseRandomProjection permutation_importance LinearSVC FastICA NMF "
+        "RANSACRegressor RBFSampler Nystroem"
+    )
+)
+_SKLEARN_SHUFFLED: Final = frozenset(("KFold", "StratifiedKFold", "GroupKFold", "StratifiedGroupKFold"))
+_TOLD: Final = {
+    "random": "Python's generator",
+    "numpy": "NumPy's global generator",
+    "torch": "torch's generator",
+    "tensorflow": "TensorFlow's generator",
+    "keras": "the generators of Keras",
+}
+SEED_LINES: Final = {
+    "random": ("import random", "random.seed(0)"),
+    "numpy": ("import numpy", "numpy.random.seed(0)"),
+    "torch": ("import torch", "torch.manual_seed(0)"),
+    "tensorflow": ("import tensorflow", "tensorflow.random.set_seed(0)"),
+    "keras": ("import keras", "keras.utils.set_random_seed(0)"),
+}
+"""What seeds a generator of the whole process: an import and a line."""
+
+
+class _Draw(NamedTuple):
+    """A draw from a generator of the process. at_once: where it stands, not when what it makes is used."""
+
+    family: str
+    step: Step
+    at_once: bool
+
+
+class _Seed(NamedTuple):
+    family: str
+    step: Step
+
+
+def generator_findings(flow: Flow) -> Iterator[Finding]:
+    """All that is open about generators."""
+    draws = [draw for step in flow.steps for draw in _draws(flow, step)]
+    seeds = [seed for step in flow.steps for seed in _seeds(step)]
+    fresh = [step for step in flow.steps if _is_fresh(flow, step)]
+    yield from (_fresh_seed(flow, step) for step in fresh)
+    yield from _own_generators(flow)
+    yield from _environments(flow)
+    for family in _TOLD:
+        own_seeds = [seed for seed in seeds if seed.family == family]
+        yield from _of_family(flow, family, [draw for draw in draws if draw.family == family], own_seeds)
+
+
+def _of_family(flow: Flow, family: str, draws: list[_Draw], seeds: list[_Seed]) -> Iterator[Finding]:
+    if not draws:
+        return
+    first = draws[0].step
+    if not seeds:
+        if family == "keras" and _seeded_by_parts(flow):
+            return
+        yield _unseeded(flow, family, first)
+        return
+    order = {id(step): place for place, step in enumerate(flow.steps)}
+    begin = min(order[id(seed.step)] for seed in seeds)
+    early = [draw.step for draw in draws if draw.at_once and not draw.step.later and order[id(draw.step)] < begin]
+    seed = flow.steps[begin]
+    if early and not seed.later:
+        yield _late(family, early[0], seed)
+
+
+def _draws(flow: Flow, step: Step) -> Iterator[_Draw]:
+    """What a call draws from. Calls that bring a generator or a seed of their own draw from no global one."""
+    node = step.node
+    if not isinstance(node, ast.Call) or step.elsewhere:
+        return
+    name, called = step.name, step.called
+    if keyword(node, "generator", "rng") is not None:
+        return
+    if _PYTHON_DRAWS.match(name) and _is_module(step, "random"):
+        yield _Draw("random", step, at_once=True)
+    elif name.startswith("numpy.random.") and name.count(".") == 2 and called not in _NOT_DRAWN:
+        yield _Draw("numpy", step, at_once=True)
+    elif _TORCH_NOW.match(name) or (called in _TENSOR_DRAWS and flow.program.uses("torch")):
+        yield _Draw("torch", step, at_once=True)
+    elif _TORCH_LATER.match(name) or (name == "torch.utils.data.DataLoader" and _shuffles(flow, step)):
+        yield _Draw("torch", step, at_once=False)
+    elif _TF_DRAWS.match(name) and keyword(node, "seed") is None:
+        yield _Draw("tensorflow", step, at_once=True)
+    elif _KERAS_DRAWS.match(name) and keyword(node, "seed") is None:
+        yield _Draw("keras", step, at_once=True)
+    elif _is_unseeded_estimator(flow, step):
+        yield _Draw("numpy", step, at_once=called in {"train_test_split", "resample", "shuffle", "sample"})
+
+
+def _is_module(step: Step, name: str) -> bool:
+    """Whether a name is an imported module's, so that a generator called `random` is not taken for one."""
+    node = step.node
+    return isinstance(node, ast.Call) and step.source.imported(node.func).startswith(f"{name}.")
+
+
+def _shuffles(flow: Flow, step: Step) -> bool:
+    assert isinstance(step.node, ast.Call)
+    asked = keyword(step.node, "shuffle")
+    return asked is not None and flow.truth(asked, step.frame) is not False
+
+
+def _is_unseeded_estimator(flow: Flow, step: Step) -> bool:
+    node = step.node
+    assert isinstance(node, ast.Call)
+    given = keyword(node, "random_state", "seed")
+    if given is not None and flow.value(given, step.frame) != (True, None):
+        return False
+    if step.name.startswith("sklearn."):
+        shuffled = keyword(node, "shuffle")
+        if step.called == "train_test_split":
+            return not (shuffled is not None and flow.truth(shuffled, step.frame) is False)
+        if step.called in _SKLEARN_SHUFFLED:
+            return shuffled is not None and flow.truth(shuffled, step.frame) is True
+        return step.called in _SKLEARN_DRAWS
+    is_frame = step.called == "sample" and (keyword(node, "frac") or keyword(node, "n")) is not None
+    return is_frame and flow.program.uses("pandas")
+
+
+def _seeds(step: Step) -> Iterator[_Seed]:
+    if step.elsewhere or not isinstance(step.node, ast.Call):
+        return
+    for family in _SEEDS.get(step.name, ()):
+        yield _Seed(family, step)
+
+
+def _seeded_by_parts(flow: Flow) -> bool:
+    """Keras 3 draws the seeds of layers from Python's generator, and shuffles with NumPy's or the backend's."""
+    called = {step.name for step in flow.steps}
+    backends = {"tensorflow.random.set_seed", "torch.manual_seed"}
+    return "random.seed" in called and not backends.isdisjoint(called)
+
+
+def _seed_value(step: Step) -> ast.expr | None:
+    node = step.node
+    assert isinstance(node, ast.Call)
+    return node.args[0] if node.args else keyword(node, "seed", "a", "x", "entropy")
+
+
+def _is_fresh(flow: Flow, step: Step) -> bool:
+    """Whether a generator is seeded with something that differs from run to run."""
+    if not isinstance(step.node, ast.Call) or step.name in _SEEDS_BY_ITSELF:
+        return False
+    if step.name not in _SEEDS and step.name not in _OWN and step.name not in _KEYS and step.called != "manual_seed":
+        return False
+    value = _seed_value(step)
+    if value is None:
+        return False
+    seeded = {"random": False, "numpy": False}
+    for name, _ in flow.origins(value, step.frame):
+        if _CLOCKS.match(name) and not (step.elsewhere and name == "torch.initial_seed"):
+            return True
+        for family in seeded:
+            if _drawn_from(name) == family and not _is_seeded_before(flow, family, step):
+                return True
+    return False
+
+
+def _drawn_from(name: str) -> str:
+    if _PYTHON_DRAWS.match(name):
+        return "random"
+    return "numpy" if name.startswith("numpy.random.") and name.rpartition(".")[2] not in _NOT_DRAWN else ""
+
+
+def _is_seeded_before(flow: Flow, family: str, step: Step) -> bool:
+    for other in flow.steps:
+        if other is step:
+            return False
+        if family in _SEEDS.get(other.name, ()):
+            return True
+    return False
+
+
+def _fresh_seed(flow: Flow, step: Step) -> Finding:
+    value = _seed_value(step)
+    assert value is not None
+    origin = next((name for name, _ in flow.origins(value, step.frame) if _CLOCKS.match(name) or _drawn_from(name)), "")
+    return Finding(
+        "fresh-seed",
+        step.source.shown,
+        step.line,
+        f"{step.name} is given what {origin} answers, which is another number in every run",
+        "seed with a constant, or with an option that has one as its default",
+        Sure.HIGH if step.certain and not step.later else Sure.MEDIUM,
+        edits=edited(step.source, value, "0"),
+    )
+
+
+def _own_generators(flow: Flow) -> Iterator[Finding]:
+    for step in flow.steps:
+        if not isinstance(step.node, ast.Call) or not (step.name in _OWN or step.name in _SEEDS):
+            if step.name in _ALWAYS_FRESH:
+                yield _without_seed(step, _ALWAYS_FRESH[step.name], step.certain)
+            continue
+        value = _seed_value(step)
+        if step.name in _SEEDS_BY_ITSELF or step.name == "lightning.seed_everything":
+            continue
+        known, constant = flow.value(value, step.frame) if value is not None else (True, None)
+        if known and constant is None and not step.node.keywords[1:]:
+            yield _without_seed(step, "", step.certain)
+
+
+def _without_seed(step: Step, instead: str, certain: bool) -> Finding:
+    node = step.node
+    assert isinstance(node, ast.Call)
+    value = _seed_value(step)
+    if instead:
+        edits = edited(step.source, node, instead)
+    elif value is not None:
+        edits = edited(step.source, value, "0")
+    else:
+        edits = edited(step.source, node, f"{ast.get_source_segment(step.source.text, node.func)}(0)")
+    return Finding(
+        "unseeded-generator",
+        step.source.shown,
+        step.line,
+        f"{step.name} has no seed here, and takes fresh entropy in every run",
+        "give it a constant, or an option of the program",
+        Sure.HIGH if certain and not step.later else Sure.MEDIUM,
+        edits=edits,
+    )
+
+
+def _unseeded(flow: Flow, family: str, step: Step) -> Finding:
+    skipped = [name for name in flow.program.options.declared if "seed" in name.lower()]
+    option = next((name for name in skipped if flow.program.options.value(name) == (True, None)), "")
+    is_left = f"; --{option} would seed it, and is not given" if option else ""
+    half = family == "keras" and any(each.name == "tensorflow.random.set_seed" for each in flow.steps)
+    why = f"{step.name or step.called} draws from {_TOLD[family]}, which the program does not seed{is_left}"
+    if half:
+        why = f"{step.name} draws its seed from Python's generator in Keras 3; only TensorFlow's is seeded"
+    return Finding(
+        "unseeded-generator",
+        step.source.shown,
+        step.line,
+        why,
+        f"{SEED_LINES[family][1]} before the first draw" if not option else f"--{option} 0, or a default for it",
+        Sure.MEDIUM if half or not step.certain else Sure.HIGH,
+        about=family,
+        edits=(Edit("", 0, 0, family),),
+    )
+
+
+def _late(family: str, drawn: Step, seed: Step) -> Finding:
+    drawing = f"{drawn.name or drawn.called} at {drawn.source.shown}:{drawn.line}"
+    return Finding(
+        "late-seed",
+        seed.source.shown,
+        seed.line,
+        f"{drawing} has drawn from {_TOLD[family]} before it is seeded here",
+        f"seed before {drawn.source.shown}:{drawn.line}",
+        Sure.HIGH if drawn.certain and seed.certain else Sure.MEDIUM,
+        about=family,
+        edits=(Edit("", 0, 0, family),),
+    )
+
+
+def _environments(flow: Flow) -> Iterator[Finding]:
+    """Environments of reinforcement learning draw from generators of their own."""
+    if not any(step.name.startswith("gymnasium.") for step in flow.steps):
+        return
+    calls = [step for step in flow.steps if isinstance(step.node, ast.Call) and "env" in _receiver(step)]
+    seeded = any(
+        (step.called in {"reset", "seed"} and (keyword(step.node, "seed") or step.called == "seed"))  # type: ignore[arg-type]
+        for step in calls
+    )
+    first = next((step for step in calls if step.called == "reset"), None)
+    if first is not None and not seeded:
+        yield _of_environment(first, "env.reset(seed=…) the first time")
+    spaces = [step for step in calls if "action_space" in _receiver(step)]
+    drawn = next((step for step in spaces if step.called == "sample"), None)
+    if drawn is not None and not any(step.called == "seed" for step in spaces):
+        yield _of_environment(drawn, "env.action_space.seed(…) before it is drawn from")
+
+
+def _receiver(step: Step) -> str:
+    function = step.node.func if isinstance(step.node, ast.Call) else None
+    return ast.unparse(function.value).lower() if isinstance(function, ast.Attribute) else ""
+
+
+def _of_environment(step: Step, fix: str) -> Finding:
+    why = "the environment draws from a generator of its own, which is never given a seed"
+    sure = Sure.HIGH if step.certain and not step.later else Sure.MEDIUM
+    return Finding("unseeded-generator", step.source.shown, step.line, why, fix, sure, about="environment")

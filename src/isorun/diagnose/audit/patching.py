@@ -1,0 +1,150 @@
+"""A patch that closes findings, as `patch -p1` and `git apply` take it. Nothing is written here.
+
+Small edits stand where the finding is: a seed for a generator, `sorted(…)` around a listing. What the whole process
+needs (seeds, deterministic kernels, threads) becomes a few lines at the head of the script, before anything of the
+program's own is imported or drawn.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from isorun.diagnose.audit.findings import Edit, Finding
+from isorun.diagnose.audit.generators import SEED_LINES
+from isorun.diagnose.audit.kernels import HEAD_LINES
+from isorun.diagnose.audit.program import Program, Source
+
+__all__ = ["patch_for"]
+
+_REMARK: Final = "# Held, so that two runs of this program agree:"
+
+
+def patch_for(program: Program, findings: Sequence[Finding], pins: Iterable[tuple[str, str]] = ()) -> str:
+    """The patch; empty where no finding has an edit. pins: packages with versions, for a list of requirements."""
+    edits = list(dict.fromkeys(edit for finding in findings for edit in finding.edits))
+    asked = [edit.text for edit in edits if not edit.file]
+    sources = {source.shown: source for source in program.sources}
+    parts = []
+    for shown, source in sources.items():
+        own = [edit for edit in edits if edit.file == shown]
+        if source is program.script and asked:
+            own.append(_head(program, source, asked))
+        if own:
+            parts.append(_difference(shown, source.text, _edited(source.text, own)))
+    parts += list(_requirements(program, findings, dict(pins)))
+    return "".join(parts)
+
+
+def _edited(text: str, edits: Iterable[Edit]) -> str:
+    """The text with the edits made from its end to its beginning; one that lies within another is left out."""
+    data = text.encode()
+    end = len(data) + 1
+    for edit in sorted(edits, key=lambda item: (item.begin, item.end), reverse=True):
+        if edit.end <= end:
+            data = data[: edit.begin] + edit.text.encode() + data[edit.end :]
+            end = edit.begin
+    return data.decode()
+
+
+def _difference(shown: str, before: str, after: str, *, is_new: bool = False) -> str:
+    first = "/dev/null" if is_new else f"a/{shown}"
+    lines = difflib.unified_diff(_lines(before), _lines(after), first, f"b/{shown}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines as `patch` counts them: only a line feed ends one."""
+    pieces = text.split("\n")
+    return [f"{piece}\n" for piece in pieces[:-1]] + ([pieces[-1]] if pieces[-1] else [])
+
+
+def _head(program: Program, source: Source, asked: Sequence[str]) -> Edit:
+    """The lines for the head of a script, where they belong: behind its imports, before those of its own modules."""
+    imports, lines = _needed(program, asked)
+    present = {
+        alias.name
+        for node in source.tree.body
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if not alias.asname
+    }
+    place, early = _place(program, source)
+    wanted = [line for line in imports if early or line.removeprefix("import ") not in present]
+    text = "\n".join([_REMARK, *wanted, *lines])
+    return Edit(source.shown, place, place, f"{text}\n\n")
+
+
+def _needed(program: Program, asked: Sequence[str]) -> tuple[list[str], list[str]]:
+    imports: list[str] = []
+    lines: list[str] = []
+    if "threads" in asked:
+        count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if program.uses("torch"):
+            imports.append("import torch")
+            lines.append(f"torch.set_num_threads({count})")
+        else:
+            imports.append("import os")
+            lines.append(f'os.environ.setdefault("OMP_NUM_THREADS", "{count}")')
+    if "tensorflow-kernels" in asked:  # its lines seed Keras, and TensorFlow with it
+        asked = [word for word in asked if word not in {"keras", "tensorflow"}]
+    for word in asked:
+        for line in (*SEED_LINES.get(word, ()), *HEAD_LINES.get(word, ())):
+            (imports if line.startswith("import ") else lines).append(line)
+    return list(dict.fromkeys(imports)), list(dict.fromkeys(lines))
+
+
+def _place(program: Program, source: Source) -> tuple[int, bool]:
+    """Where the lines go, and whether that is before the last import: modules of one's own may draw when imported."""
+    body = source.tree.body
+    after = 0
+    for place, node in enumerate(body):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            if any(name.partition(".")[0] in program.modules for name in source.imports[node]):
+                break
+        elif not (is_text and place == 0):
+            break
+        after = place + 1
+    early = any(isinstance(node, (ast.Import, ast.ImportFrom)) for node in body[after:])
+    line = (body[after - 1].end_lineno or 0) if after else 0
+    data = source.text.encode().splitlines(keepends=True)
+    while line < len(data) and not data[line].strip():
+        line += 1
+    return sum(map(len, data[:line])), early
+
+
+def _requirements(program: Program, findings: Sequence[Finding], pins: dict[str, str]) -> Iterator[str]:
+    """Versions that the run had, for requirements that name none."""
+    loose = [finding for finding in findings if finding.kind == "unpinned-packages"]
+    if not loose or not pins:
+        return
+    finding = loose[0]
+    if finding.file == program.script.shown:
+        wanted = {name: pins[name] for name in sorted(pins)}
+        yield _difference(
+            "requirements.txt", "", "".join(f"{name}=={version}\n" for name, version in wanted.items()), is_new=True
+        )
+        return
+    path = program.folder / finding.file
+    before = path.read_text(encoding="utf-8", errors="replace")
+    names = {name.strip().lower().replace("_", "-"): name.strip() for name in finding.about.split(",")}
+    after = "".join(_pinned(line, names, pins) for line in _lines(before))
+    if after != before:
+        yield _difference(finding.file, before, after)
+
+
+def _pinned(line: str, names: dict[str, str], pins: dict[str, str]) -> str:
+    for name, written in names.items():
+        if line.lower().startswith(written.lower()) and name in pins:
+            rest = line.partition("#")
+            remark = f"  #{rest[2]}" if rest[1] else "\n"
+            if (
+                not line[len(written) : len(written) + 1].isalnum()
+                and line[len(written) : len(written) + 1] not in "-_.["
+            ):
+                return f"{written}=={pins[name]}{remark}"
+    return line
