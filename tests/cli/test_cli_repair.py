@@ -170,10 +170,13 @@ def test_going_on_needs_the_objective(folder, capsys):
     made("sqlite:///study.db", 3)
     assert main(["repair", "sqlite:///study.db", "--store", "there"]) == 2
     assert "--store belongs to a study" in capsys.readouterr().err
-    assert main(["repair", "sqlite:///study.db", "--continue", "5"]) == 2
+    assert main(["repair", "sqlite:///study.db", "--in-process", "--continue", "5"]) == 2
     assert "a storage holds no code" in capsys.readouterr().err
     assert main(["repair", "sqlite:///study.db", "--objective", "train.py:objective"]) == 2
-    assert main(["repair", "sqlite:///study.db", "--continue", "0", "--objective", "train.py:objective"]) == 2
+    assert (
+        main(["repair", "sqlite:///study.db", "--in-process", "--continue", "0", "--objective", "train.py:objective"])
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,14 +193,23 @@ def test_going_on_needs_the_objective(folder, capsys):
 def test_an_objective_that_cannot_be_had_is_told(named, said, folder, capsys):
     made("sqlite:///study.db", 3)
     (folder / "broken.py").write_text("import nothing_of_the_kind\n")
-    assert main(["repair", "sqlite:///study.db", "--continue", "1", "--objective", named]) in (1, 2)
+    assert main(["repair", "sqlite:///study.db", "--in-process", "--continue", "1", "--objective", named]) in (1, 2)
     assert said in capsys.readouterr().err
     assert len(optuna.load_study(study_name="first", storage="sqlite:///study.db").trials) == 3
 
 
 def test_it_goes_on_repaired(folder, capsys):
     made("sqlite:///study.db", 12, score=[-3.0] * 12)  # below all that the objective gives: draws have no seed here
-    words = ["repair", "sqlite:///study.db", "--continue", "6", "--objective", "train.py:objective", "--json"]
+    words = [
+        "repair",
+        "sqlite:///study.db",
+        "--in-process",
+        "--continue",
+        "6",
+        "--objective",
+        "train.py:objective",
+        "--json",
+    ]
     assert main(words) in (0, 3)
     told = json.loads(capsys.readouterr().out)
     assert told["trials"] == 18
@@ -208,7 +220,16 @@ def test_it_goes_on_repaired(folder, capsys):
 
 def test_an_objective_that_always_fails_is_diagnosed(folder, capsys):
     made("sqlite:///study.db", 2)
-    words = ["repair", "sqlite:///study.db", "--continue", "4", "--objective", "train.py:failing", "--json"]
+    words = [
+        "repair",
+        "sqlite:///study.db",
+        "--in-process",
+        "--continue",
+        "4",
+        "--objective",
+        "train.py:failing",
+        "--json",
+    ]
     assert main(words) == 3
     told = json.loads(capsys.readouterr().out)
     (bug,) = [bug for bug in told["bugs"] if bug["kind"] == "repeated-failure"]
@@ -219,7 +240,16 @@ def test_what_was_running_when_it_was_killed_is_tried_again(folder, capsys):
     study = made("sqlite:///study.db", 3)
     left = study.ask()
     lr = left.suggest_float("lr", 1e-5, 1.0, log=True)
-    words = ["repair", "sqlite:///study.db", "--continue", "2", "--objective", "train.py:objective", "--requeue"]
+    words = [
+        "repair",
+        "sqlite:///study.db",
+        "--in-process",
+        "--continue",
+        "2",
+        "--objective",
+        "train.py:objective",
+        "--requeue",
+    ]
     assert main(words) in (0, 3)
     study = optuna.load_study(study_name="first", storage="sqlite:///study.db")
     assert study.trials[left.number].state == optuna.trial.TrialState.FAIL
@@ -295,8 +325,8 @@ def test_a_folder_of_keras_tuner_is_examined_and_left_as_it_is(copied, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--continue", "3"], "--tuner train.py:tuner"),
-        (["--continue", "3", "--objective", "train.py:tuner"], "--objective belongs to another engine"),
+        (["--in-process", "--continue", "3"], "--tuner train.py:tuner"),
+        (["--in-process", "--continue", "3", "--objective", "train.py:tuner"], "--objective belongs to another engine"),
         (["--tuner", "train.py:tuner"], "belong to --continue N"),
         (["--study", "p"], "are for Optuna"),
         (["--requeue"], "are for Optuna"),
@@ -317,10 +347,10 @@ def test_a_folder_goes_on_repaired(copied, capsys):
         "broken": "ValueError: no data",
     }
     for function, said in refused.items():
-        words = ["repair", "keras-tuner:project", "--continue", "4", "--tuner", f"train.py:{function}"]
+        words = ["repair", "keras-tuner:project", "--in-process", "--continue", "4", "--tuner", f"train.py:{function}"]
         assert main(words) == 1
         assert said in " ".join(capsys.readouterr().err.split())
-    words = ["repair", "keras-tuner:project", "--continue", "4", "--tuner", "train.py:tuner", "--json"]
+    words = ["repair", "keras-tuner:project", "--in-process", "--continue", "4", "--tuner", "train.py:tuner", "--json"]
     assert main(words) in (0, 3)
     told = json.loads(capsys.readouterr().out)
     assert told["trials"] == 10

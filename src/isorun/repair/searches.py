@@ -52,7 +52,8 @@ class Trial:
     """One configuration that was tried.
 
     score: as the engine holds it; none for a trial that has not finished. symptoms: A, C, G, W. origin: the trial that
-    it changes, where isorun proposed it; chance: the probability to improve that was foretold then.
+    it changes, where isorun proposed it; chance: the probability to improve that was foretold then. process: the id of
+    the one that runs it, where isorun goes on with the search.
     """
 
     number: int
@@ -66,6 +67,7 @@ class Trial:
     proposed_by: str = ""
     origin: int | None = None
     chance: float | None = None
+    process: int | None = None
 
     @property
     def configuration(self) -> Configuration:

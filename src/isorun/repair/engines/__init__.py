@@ -97,6 +97,11 @@ class AbstractEngine(abc.ABC):
         del function, policy, again
         raise UsageError(f"searches of {self.name} can be examined, but not continued", found=f"{name}: {trials} more")
 
+    def give_up(self, name: str, number: int, why: str) -> bool:
+        """A running trial whose process is gone has failed, for this reason. False where that cannot be written."""
+        del name, number, why
+        return False
+
     def steps(self, search: Search, limits: Limits) -> NextSteps:
         """What whoever runs such a search does next."""
         return next_steps(search, limits, self.where)

@@ -94,6 +94,12 @@ class KerasTunerFolder(AbstractEngine):
 
             continue_search(self.folder, function, trials, policy)
 
+    def give_up(self, name: str, number: int, why: str) -> bool:  # noqa: ARG002 - as above
+        """By the files alone: no tuner has the folder open then, and the next one reads them."""
+        from isorun.repair.engines.keras_tuner import end_trial  # noqa: PLC0415 - seldom needed
+
+        return end_trial(self.folder, number, why)
+
 
 def read_project(folder: Path, noise: float = 0.0) -> Search:
     """The search that a project folder holds, as it stands: running, finished, killed, or with half-written files."""
@@ -207,6 +213,7 @@ class ProjectState:
             proposed_by="isorun" if proposal else "",
             origin=self.numbers.get(str(proposal.get("trial"))),
             chance=proposal.get("chance"),
+            process=note.get("process"),
         )
 
     def _times(self, name: str) -> tuple[float | None, float | None]:

@@ -36,7 +36,7 @@ from isorun.repair.priorities import Proposal
 from isorun.repair.searches import KEEP, Search, is_offered
 from isorun.worker.watching import Watcher, watch
 
-__all__ = ["RepairedOracle", "RepairedTuner", "attach", "check", "continue_search", "mend"]
+__all__ = ["RepairedOracle", "RepairedTuner", "attach", "check", "continue_search", "end_trial", "mend"]
 
 _HALF: Final = ".half-written"
 _ATTEMPTS: Final = 2
@@ -95,7 +95,7 @@ class _Attachment:
         """A trial begins to train. How often it began before and never ended, because its process did."""
         before = int((read_json(self._path(trial_id)) or {}).get("began", 0))
         kept = {} if state is None else {STATE: state}
-        self.note(trial_id, started=time.time(), began=before + 1, **kept)
+        self.note(trial_id, started=time.time(), began=before + 1, process=os.getpid(), **kept)
         self.running = trial_id
         return before
 
@@ -399,6 +399,22 @@ def _mend_trial(path: Path) -> None:
         path.replace(path.with_name(path.name + _HALF))
         empty: dict[str, Any] = {"hyperparameters": {"space": [], "values": {}}, "metrics": {"metrics": {}}}
         write_whole(path, {**empty, "score": None, "best_step": 0, **unreadable_trial(name, {}, note)})
+
+
+def end_trial(folder: Path, number: int, why: str) -> bool:
+    """Write down that a trial failed whose process is gone, as KerasTuner does when one fails."""
+    mend(folder)
+    oracle = read_json(folder / "oracle.json") or {}
+    for path in folder.glob("trial_*/trial.json"):
+        name = path.parent.name.removeprefix("trial_")
+        if name.isdecimal() and int(name) == number:
+            write_whole(path, {**(read_json(path) or {}), "status": "FAILED", "message": why})
+            ongoing = {whose: one for whose, one in oracle.get("ongoing_trials", {}).items() if one != name}
+            ended = [*oracle.get("end_order", ()), name]
+            if oracle:
+                write_whole(folder / "oracle.json", {**oracle, "ongoing_trials": ongoing, "end_order": ended})
+            return True
+    return False
 
 
 def continue_search(folder: Path, make: Any, trials: int, policy: RepairPolicy) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import copy
 import difflib
+import math
+import os
 import shlex
 import sqlite3
 import threading
@@ -50,6 +52,7 @@ __all__ = ["OptunaStorage", "RepairSampler", "ask", "continue_study", "note", "o
 
 _PROPOSAL: Final = "isorun:proposal:"
 _WHY: Final = "isorun:why"
+_PROCESS: Final = "isorun:process"
 _SYMPTOMS: Final = "isorun:symptoms"
 _AGAIN: Final = "isorun:tried-before-as"
 _GRID: Final = "grid_id"
@@ -87,11 +90,13 @@ def search_of(
         )
     known = {} if read is None else read
     higher = study.direction == optuna.study.StudyDirection.MAXIMIZE
-    proposals = {**(made or {}), **_proposals(study)}
+    reasons = _attributes(study)
+    proposals = {**(made or {}), **_proposed(reasons)}
     frozen = study.get_trials(deepcopy=False)
     for one in frozen:
         if one.number not in known or not known[one.number].is_over:
-            known[one.number] = _trial(one, proposals.get(one.number, {}), higher=higher)
+            why = str(reasons.get(f"{_WHY}:{one.number}", ""))
+            known[one.number] = _trial(one, proposals.get(one.number, {}), why, higher=higher)
     space = tuple(_parameter(name, one) for name, one in _space(frozen).items())
     trials = with_kept((known[one.number] for one in frozen), space)
     noise, noise_from = known_noise(repeated_noise(trials), noise)
@@ -108,11 +113,18 @@ def search_of(
     )
 
 
-def _proposals(study: optuna.Study) -> dict[int, Mapping[str, Any]]:
+def _attributes(study: optuna.Study) -> Mapping[str, Any]:
     try:
-        attributes = study.user_attrs
+        return dict(study.user_attrs)
     except AttributeError:  # under Hyperband a sampler sees the trials of one bracket, and no attributes
         return {}
+
+
+def _proposals(study: optuna.Study) -> dict[int, Mapping[str, Any]]:
+    return _proposed(_attributes(study))
+
+
+def _proposed(attributes: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
     return {
         int(key.removeprefix(_PROPOSAL)): value
         for key, value in attributes.items()
@@ -137,7 +149,7 @@ def _parameter(name: str, distribution: BaseDistribution) -> Parameter:
     return Parameter(name, kind, low=low, high=high, log=log, step=step)
 
 
-def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], *, higher: bool) -> Trial:
+def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], why: str, *, higher: bool) -> Trial:
     infeasible = any(value > 0 for value in _constraints(frozen))
     state = "pruned" if infeasible and frozen.state == TrialState.COMPLETE else _STATES[frozen.state]
     values = frozen.values or [None]
@@ -150,10 +162,11 @@ def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], *, higher: bool) ->
         seconds=duration.total_seconds() if duration is not None else None,
         started=started.timestamp() if started is not None else None,
         symptoms=_symptoms(frozen, higher=higher) if state in _OVER else UNKNOWN_SYMPTOMS,
-        why_failed=str(frozen.user_attrs.get(_WHY, "infeasible: it breaks a constraint" if infeasible else "")),
+        why_failed=why or str(frozen.user_attrs.get(_WHY, "infeasible: it breaks a constraint" if infeasible else "")),
         proposed_by="isorun" if proposal else "",
         origin=proposal.get("origin"),
         chance=proposal.get("chance"),
+        process=frozen.user_attrs.get(_PROCESS),
     )
 
 
@@ -350,6 +363,13 @@ class OptunaStorage(AbstractEngine):
             requeue(study)
         continue_study(study, function, trials)
 
+    def give_up(self, name: str, number: int, why: str) -> bool:
+        """The reason is an attribute of the study, for a trial of another process cannot be given one."""
+        study = self.study(name)
+        study.set_user_attr(f"{_WHY}:{number}", why)
+        study.tell(number, state=TrialState.FAIL)
+        return True
+
     @classmethod
     def propose(cls, strategy: str, search: Search, space: Sequence[Parameter], seed: int) -> Mapping[str, Value]:
         """From a study in memory, made anew: nothing has to be kept."""
@@ -451,13 +471,17 @@ def continue_study(study: optuna.Study, objective: Callable[[optuna.Trial], Any]
     """Go on with a study. A trial that fails leaves its last words, and the search goes on."""
 
     def attempted(trial: optuna.Trial) -> Any:
+        trial.set_user_attr(_PROCESS, os.getpid())
         try:
-            return objective(trial)
+            score = objective(trial)
         except optuna.TrialPruned:
             raise
         except Exception as error:
             trial.set_user_attr(_WHY, f"{type(error).__name__}: {error}"[:500])
             raise
+        if isinstance(score, float) and math.isnan(score):
+            trial.set_user_attr(_WHY, "the score is not a number (NaN)")
+        return score
 
     study.optimize(attempted, n_trials=trials, catch=(Exception,))
 
