@@ -220,12 +220,12 @@ def is_silent(search: Search, limits: Limits = Limits()) -> bool:  # noqa: B008
 
 
 def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
-    silence = silence_of(search)
-    if silence is None:
+    silence, best = silence_of(search), search.best
+    if silence is None or best is None:
         return
-    if limits.patience is None and len(search.scored) >= _LEAST_PATIENCE and _nothing_trains(search):
-        evidence = f"none of {len(search.scored)} trainings has got anywhere, also not the best (trial "
-        evidence += f"{silence.last.number}, {_number(silence.last.score)}): which of them is the best is luck"
+    if limits.patience is None and len(search.scored) >= _LEAST_PATIENCE and best.symptoms.convergence == "slow":
+        evidence = f"none of {len(search.scored)} trainings has got anywhere, also not the best (trial {best.number}, "
+        evidence += f"{_number(best.score)}): which of them is the best is luck"
         yield Bug("ineffective-search", search.scored[0].number, evidence)
         return
     if not is_silent(search, limits):
@@ -236,10 +236,6 @@ def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
         evidence = f"no improvement{noise} in {silence.trials} trials since trial {silence.last.number} "
         evidence += f"({_number(silence.last.score)}); {why}"
         yield Bug("ineffective-search", silence.last.number + 1, evidence)
-
-
-def _nothing_trains(search: Search) -> bool:
-    return search.best is not None and search.best.symptoms.convergence == "slow"
 
 
 def _why_ineffective(search: Search, silence: Silence, limits: Limits) -> str:
