@@ -4,7 +4,8 @@ Searches by TPE and at random on the tables of HPOBench and NAS-Bench-201 go on 
 is false where the search gains more than noise, or reaches the target it was short of, in as many trials again as it
 had. One that does not is stuck, for that long. Other faults are put into such searches: trainings that get nowhere, a
 trial that hangs, values that fail, configurations that come again, a space that is too small, a target that no
-configuration reaches. What is chosen in `bugs.py` was chosen on seeds 100 to 113; these are others.
+configuration reaches. Thresholds of `bugs.py` were set by seeds 100 to 113; rates of TPE on these seeds were seen while
+rules for silence were compared, so they are not blind. No table is held out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from repair.tables import TrainingTable, hpobench, nasbench201
 
 __all__ = ["measure"]
 
-_SEEDS: Final = range(20)
+_SEEDS: Final = range(10)
 _JUDGED: Final = (15, 25, 40)
 _MADE: Final = 300
 _TRIALS: Final = 30

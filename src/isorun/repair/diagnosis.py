@@ -461,7 +461,7 @@ def _action_table(told: SearchDiagnosis) -> Table:
 def _notes(told: SearchDiagnosis) -> Iterator[str]:
     likely = [one for one in told_chances().calibration if one["foretold"] >= _LIKELY]
     told_as, came = (" and ".join(f"{100 * one[key]:.0f}" for one in likely[:2]) for key in ("foretold", "improved"))
-    yield f"On tables held out, of changes told with {told_as} % there improved {came} %; elsewhere it may be other."
+    yield f"On tables held out, of changes told with {told_as} % {came} % improved; other searches may differ."
     if told.trust is not None and told.trust < _TRUSTED:
         said = (
             f"By the order of its trials, counts from elsewhere do not fit this search (probability {told.trust:.2f}): "
