@@ -142,7 +142,7 @@ def _policy(
     from isorun.repair.priors import prior_of  # noqa: PLC0415 - as above
 
     limits = Limits(target=target, time_limit=time_limit, patience=patience)
-    drawn = {} if seed is None else {"seed": seed}
+    drawn: dict[str, Any] = {} if seed is None else {"seed": seed}
     return RepairPolicy(begin, limits, prior_of(prior), guard=guard, **drawn)
 
 

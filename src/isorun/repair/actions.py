@@ -91,6 +91,7 @@ _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PLACE: Final = re.compile(r"^(layer|block|conv|dense|stage|fc|l|b)_?\d+_|(_(l|layer)?\d+|\d+)+$")
 _LOG_STEPS: Final = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 _LINEAR_STEPS: Final = (-0.4, -0.2, 0.2, 0.4)
+_PARTS: Final = 6
 _MOST_CHOICES: Final = 64
 _MOST_JUMPS: Final = 200
 
@@ -261,12 +262,14 @@ def single_edits(
     rng: np.random.Generator,
     *,
     with_idle: bool = False,
+    anywhere: bool = False,
 ) -> list[Action]:
     """The actions on one parameter of a trial that lead to configurations nobody has tried or is trying.
 
     A category goes to each other choice, a number by factors of 3, 10 and 100 on a log scale, by one and two fifths
     of its range on a linear one, by one and two where there are few: each a little off at random, so that a value
     is not tried twice and the space between is reached. with_idle: also what changes nothing as long as it is alone.
+    anywhere: a number goes to any part of its range instead.
     """
     known = set(tried)
     idle = frozenset() if with_idle else idle_parameters(search.space, origin.parameters)
@@ -275,7 +278,7 @@ def single_edits(
         parameter = search.parameters.get(name)
         if parameter is None or name in idle or not parameter.holds(value):
             continue
-        for target in _targets(parameter, value, rng):
+        for target in _targets(parameter, value, rng, anywhere=anywhere):
             made = Action((edit(parameter, value, target),), {**origin.parameters, name: target})
             if made.configuration not in known:
                 known.add(made.configuration)
@@ -283,14 +286,14 @@ def single_edits(
     return actions
 
 
-def _targets(parameter: Parameter, value: Value, rng: np.random.Generator) -> Iterator[Value]:
+def _targets(parameter: Parameter, value: Value, rng: np.random.Generator, *, anywhere: bool) -> Iterator[Value]:
     if parameter.kind == "category":
         others = [choice for choice in parameter.choices if choice != value or type(choice) is not type(value)]
         yield from others[:_MOST_CHOICES]
         return
     number = float(value)  # type: ignore[arg-type]
     seen = {parameter.label(value)}
-    for target in _numbers(parameter, number, rng):
+    for target in _spread(parameter, rng) if anywhere else _numbers(parameter, number, rng):
         if parameter.low * (1 - 1e-12) <= target <= parameter.high * (1 + 1e-12):
             valid = parameter.valid(target)
             if parameter.label(valid) not in seen:
@@ -309,6 +312,14 @@ def _numbers(parameter: Parameter, number: float, rng: np.random.Generator) -> I
         width = parameter.high - parameter.low
         for share in _LINEAR_STEPS:
             yield _within(parameter, number, number + width * (share + rng.uniform(-0.07, 0.07)))
+
+
+def _spread(parameter: Parameter, rng: np.random.Generator) -> Iterator[float]:
+    """A value in each sixth of the range."""
+    ends = (math.log(parameter.low), math.log(parameter.high)) if parameter.log else (parameter.low, parameter.high)
+    for share in (np.arange(_PARTS) + rng.random(_PARTS)) / _PARTS:
+        drawn = ends[0] + float(share) * (ends[1] - ends[0])
+        yield math.exp(drawn) if parameter.log else drawn
 
 
 def _within(parameter: Parameter, number: float, target: float) -> float:

@@ -108,7 +108,14 @@ class _Choosing:
         self._policy = (
             None
             if begin == "never"
-            else RepairPolicy(begin, limits_of(design), prior, design.guard, seed=design.seed % 2**32)
+            else RepairPolicy(
+                begin,
+                limits_of(design),
+                prior,
+                design.guard,
+                seed=design.seed % 2**32,
+                hands_over=design.engine.startswith("optuna:tpe"),
+            )
         )
         if design.engine.startswith("optuna:"):
             with needing("optuna", 'a search by Optuna (engine = "random" needs no extra)'):

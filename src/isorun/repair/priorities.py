@@ -409,7 +409,7 @@ def _afresh(
     all in reach, by what is believed of them, less the more trainings that had it got nowhere, and takes the best.
     """
     by_parameter: dict[str, list[Edit]] = defaultdict(list)
-    for action in single_edits(search, origin, (), rng, with_idle=True):
+    for action in single_edits(search, origin, (), rng, with_idle=True, anywhere=True):
         by_parameter[action.edits[0].parameter].append(action.edits[0])
     dead = {name: _values_of(search, name) for name in by_parameter}
     for _ in range(_MOST_DRAWS):
