@@ -516,7 +516,7 @@ class ToldChances:
     def told(self, chance: float, search: Search, kept: float = 1.0) -> float:
         """The chance to beat the best of this search. kept: what came of those told before, by what was told."""
         chance = min(max(chance, 1e-4), 1 - 1e-4)
-        dead = search.best is not None and _got_nowhere(search.best)  # how they differ says nothing of one that trains
+        dead = search.best is not None and search.best.got_nowhere  # how they differ says nothing of one that trains
         above = 1.0 if dead else max(records_above(search, search.margin), _LEAST_ABOVE)
         odds = self.constant + self.counted * math.log(chance / (1 - chance)) + self.above * math.log(above)
         odds += self.trials * math.log(max(len(search.scored), 1)) + math.log(kept)
