@@ -49,8 +49,8 @@ def test_people_read_the_bug_its_trial_the_evidence_and_what_to_do():
     assert "ineffective-search, since trial 2: no improvement in 18 trials since trial 1" in text
     assert "What to change in the best trial" in text
     assert "any gain counts" in text
-    silent = diagnose(of_scores([0.1, 0.5, *[0.3] * 12]), now=0).view().text(width=200)
-    assert "No bug is found. Nothing has improved in 12 trials since trial 1: of 100 random searches 14" in silent
+    silent = diagnose(of_scores([0.1, 0.3, 0.4, 0.5, *[0.3] * 12]), now=0).view().text(width=200)
+    assert "No bug is found. Nothing has improved in 12 trials since trial 3: of 100 random searches 25" in silent
 
 
 def test_no_finished_trial_yet_is_said():

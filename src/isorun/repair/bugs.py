@@ -54,7 +54,7 @@ _ENOUGH_TO_JUDGE: Final = 5
 _LEAST_PATIENCE: Final = 10
 """Engines draw about ten trials at random before their own strategy begins."""
 _MISSED: Final = 0.05
-_RARE_SILENCE: Final = 0.1
+_RARE_SILENCE: Final = 0.2
 """A silence that fewer random searches have is a bug."""
 _HARDLY_GAINS: Final = 0.1
 _HARDLY_REACHES: Final = 0.15
