@@ -1,5 +1,6 @@
 """`isorun run`: any command, declared studies, resume, failures and mistakes."""
 
+import io
 import json
 import signal
 import subprocess
@@ -7,6 +8,10 @@ import sys
 import time
 
 import pytest
+
+import isorun
+from isorun.analysis.evidence import Condition
+from isorun.cli.progress import Progress
 
 
 def test_a_study_is_run_and_the_second_time_nothing_is_missing(toy):
@@ -397,3 +402,16 @@ def test_a_search_of_which_no_trial_finished_fails(shell):
     assert done.returncode == 1
     assert "no trial has finished with a score yet" in done.stdout
     assert "repeated-failure" in done.stdout
+
+
+def test_a_warning_that_was_read_on_the_terminal_is_not_shown_again(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    one, other = Condition("code-changed", "it changed", "look"), Condition("few-runs", "few", "more")
+    for stdout, is_read in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stdout", stdout)
+        progress = Progress(isorun.Study("plain", approaches={"toy": "python train.py"}), Terminal())
+        progress.warned(one)
+        assert (progress.is_read(one), progress.is_read(other)) == (is_read, False)

@@ -22,7 +22,8 @@ from isorun.repair.diagnosis import diagnose, search_view
 from isorun.repair.engines import next_steps
 from isorun.repair.priorities import Prior, PriorRow, ToldChances, told_chances
 from isorun.repair.priors import prior_from_json, prior_of, prior_to_json, read_prior, shipped_prior
-from isorun.repair.searches import UNKNOWN_SYMPTOMS, Trial
+from isorun.repair.racing import race
+from isorun.repair.searches import UNKNOWN_SYMPTOMS, Trial, not_offered
 from isorun.report.html import render_view
 
 KEYS = {"engine", "study", "trials", "best", "bugs", "symptoms", "actions", "unknown_parameters"}
@@ -308,3 +309,22 @@ def test_told_chances_keep_their_order_and_fall_with_trials_noise_and_promises()
     assert by.told(0.3, many) < by.told(0.3, few)
     assert by.told(0.3, replace(few, noise=0.5)) < by.told(0.3, few)
     assert by.told(0.3, few, kept=0.2) < by.told(0.3, few)
+
+
+def test_what_could_not_be_offered_is_listed_with_the_reason():
+    found = replace(of_scores([0.1, 0.2]), left_out=(("isorun.momentum", "the optimizer has none"),))
+    told = diagnose(found, now=0)
+    assert told.to_json()["left_out"] == {"isorun.momentum": "the optimizer has none"}
+    assert "isorun.momentum: the optimizer has none" in told.view().text(width=120)
+    kept = [{"isorun.momentum": "old"}, None, 7, {"isorun.momentum": "new", "lr": "it is there"}]
+    assert not_offered(kept, SPACE) == (("isorun.momentum", "new"),)
+
+
+def test_a_search_without_a_score_has_a_page_without_empty_parts():
+    page = render_view("nothing", "isorun repair", search_view(diagnose(search([]), now=0)))
+    assert "Results" not in page
+    assert "No bug is found" not in page
+
+
+def test_a_race_shows_itself_in_a_notebook():
+    assert race(lambda config, _: config, 0.5, 0.9)._repr_html_().startswith("<p>not better: ")
