@@ -170,11 +170,12 @@ def edits_between(search: Search, one: Trial, other: Trial) -> tuple[Edit, ...]:
 
 def idle_parameters(space: tuple[Parameter, ...], parameters: Mapping[str, Value]) -> frozenset[str]:
     """The parameters of a configuration that change nothing in it, as far as names and values tell."""
-    return frozenset(
-        name
-        for name, premises in _premises(space).items()
-        if name in parameters and any(one.fails(parameters.get(one.on)) for one in premises)
-    )
+    premises = _premises(space)
+    return frozenset(name for name in premises if name in parameters and _is_idle(name, parameters, premises))
+
+
+def _is_idle(name: str, parameters: Mapping[str, Value], premises: Mapping[str, tuple[_Premise, ...]]) -> bool:
+    return any(one.fails(parameters.get(one.on)) for one in premises.get(name, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,7 @@ class _Premise:
         return _word(value) in self.idle_with or (isinstance(value, (int, float)) and value < self.below)
 
 
+@lru_cache(maxsize=1024, typed=True)
 def _word(value: Value) -> str:
     return re.sub(r"^([a-z_]\w*\.)+", "", str(value).casefold())  # torch.optim.Adam is adam
 
@@ -335,14 +337,21 @@ def jumps(
     together = [some for size in (2, 3) for some in combinations(edits, size)]
     if len(together) > _MOST_JUMPS:
         together = [together[place] for place in rng.choice(len(together), size=_MOST_JUMPS, replace=False)]
+    # There are hundreds of jumps, so what they have in common is found once.
+    premises, base = _premises(search.space), configuration_of(origin.parameters)
+    place = {name: at for at, (name, _) in enumerate(base)}
     drawn = []
     for some in together:
         made = Action(some, {**origin.parameters, **{one.parameter: one.value for one in some}})
         changed = {one.parameter for one in some}
-        if len(changed) < len(some) or changed & idle_parameters(search.space, made.parameters):
+        if len(changed) < len(some) or any(_is_idle(name, made.parameters, premises) for name in changed):
             continue
-        if made.configuration not in known:
-            known.add(made.configuration)
+        pairs = list(base)
+        for one in some:
+            pairs[place[one.parameter]] = one.parameter, repr(one.value)
+        configuration = tuple(pairs)
+        if configuration not in known:
+            known.add(configuration)
             drawn.append(made)
     return drawn
 

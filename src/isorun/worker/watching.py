@@ -19,8 +19,8 @@ from . import frameworks, recorder
 from .runfolder import spelled
 
 SHARE = 0.001
-ALLOWANCE_SECONDS = 0.004
-SHORT_STEPS = 250
+ALLOWANCE_SECONDS = 0.005
+SHORT_STEPS = 64
 MAX_LAYERS = 64
 MAX_ROWS = 200
 

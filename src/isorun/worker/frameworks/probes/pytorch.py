@@ -228,7 +228,7 @@ class Reading:
             joined = torch.cat([joined, *(one.reshape(-1) for one in matrices)])
         self._host = joined
         if device.type == "cuda":
-            self._host = torch.empty(joined.shape, dtype=joined.dtype, pin_memory=True)
+            self._host = torch.empty(joined.shape, dtype=joined.dtype, device="cpu", pin_memory=True)
             self._host.copy_(joined, non_blocking=True)
             self._event = torch.cuda.Event(blocking=True)
             self._event.record(torch.cuda.current_stream(device))
