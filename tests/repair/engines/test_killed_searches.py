@@ -12,6 +12,7 @@ import pytest
 
 from isorun.repair.engines import open_engine, read_search
 
+os.environ.setdefault("KERAS_BACKEND", "torch")
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
 KILLS = 20
 
