@@ -43,6 +43,8 @@ _ATTENDED_BY: Final = "ISORUN_ATTENDED_BY"
 _LEAST_PAUSE: Final = 1.0
 _SELDOM: Final = 50
 """Looking for a trial that hangs takes at most a fiftieth of the time."""
+_TIMES_THE_LONGEST: Final = 10
+_ENOUGH_TIMES: Final = 3
 _GRACE: Final = 5.0
 """Seconds in which an engine may end a trial that hangs by itself."""
 
@@ -153,13 +155,19 @@ def _wait(child: subprocess.Popen[bytes], engine: AbstractEngine, name: str, pol
                 search = type(engine)(engine.where).read(name)
             except IsorunError:  # held by the trials themselves: it is looked at again
                 continue
-            limit = stall_limit(search, policy.limits, running=True)
+            limit = stall_limit(search, policy.limits, running=True) or _longest(search)
             running = [one for one in search.trials if one.state == "running" and one.process == child.pid]
             if limit is not None and any(time.time() - (one.started or math.inf) > limit + _GRACE for one in running):
                 return f"stalled: it took longer than {limit:.3g} s, far longer than others did"
             pause = max(_LEAST_PAUSE, _SELDOM * (time.monotonic() - began))
         else:
             return ""
+
+
+def _longest(search: Search) -> float | None:
+    """Seconds that are far too long where too few trials that finished have times: by those that are over."""
+    known = [one.seconds for one in search.trials if one.is_over and one.seconds]
+    return _TIMES_THE_LONGEST * max(known) if len(known) >= _ENOUGH_TIMES else None
 
 
 def _end_with(process: str) -> None:

@@ -14,6 +14,8 @@ from isorun.repair.engines import open_engine, proposed_by, without_password
 from isorun.repair.engines.keras_folders import KerasTunerFolder
 from isorun.repair.searches import Search
 from isorun.testing.engine_contract import EngineContract
+from isorun.testing.instant_executor import Computed, InstantExecutor
+from isorun.testing.memory_store import MemoryStore
 
 sys.path.append(str(Path(__file__).parents[2] / "plugin_distribution"))
 
@@ -218,6 +220,11 @@ def test_a_study_may_ask_an_engine_of_another_distribution_for_its_trials():
     assert study("ledger:scatter").searches[""].engine == "ledger:scatter"
     with pytest.raises(StudyError, match=r"ledger:STRATEGY"):
         study("legder:scatter")
+    executor = InstantExecutor(lambda job: Computed({"acc": float(job.cell.config_values["lr"])}))
+    outcome = isorun.run(study("ledger:scatter"), store=MemoryStore(), executor=executor)
+    tried = [record.cell.config_values["lr"] for record in outcome.records]
+    assert len(set(tried)) == 3
+    assert all(1e-4 <= lr <= 1.0 for lr in tried)
     search = Search("ledger", "s", "higher", SPACE, ())
     assert set(proposed_by("ledger:scatter", search, SPACE, 1)) == {"lr", "units"}
     with pytest.raises(InputError, match=r"has no strategy 'scater'[\s\S]*did you mean 'scatter'"):

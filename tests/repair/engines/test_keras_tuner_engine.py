@@ -387,6 +387,39 @@ def fill(tuner):
         tuner.oracle.end_trial(trial)
 
 
+def test_half_a_trial_is_written_anew_from_what_was_kept_beside_it(tmp_path):
+    run(repaired(tuned(directory=tmp_path, max_trials=4), begin=9))
+    before = scores(tmp_path / "p")
+    path = tmp_path / "p" / "trial_2" / "trial.json"
+    path.write_text(path.read_text()[:50])
+    assert scores(tmp_path / "p") == before
+    mend(tmp_path / "p")
+    assert json.loads(path.read_text())["status"] == "COMPLETED"
+    again = repaired(tuned(directory=tmp_path, max_trials=6), begin=9)
+    run(again)
+    assert before.items() <= scores(tmp_path / "p").items()
+    assert len(scores(tmp_path / "p")) == 6
+
+
+def test_the_tuner_and_its_oracle_stay_of_their_classes_and_no_private_name_is_touched(tmp_path):
+    tuner = tuned(directory=tmp_path, max_trials=3)
+    classes, before = (type(tuner), type(tuner.oracle)), (dict(vars(tuner)), dict(vars(tuner.oracle)))
+    repaired(tuner)
+    repaired(tuner)
+    assert (type(tuner), type(tuner.oracle)) == classes
+    changed = [set(vars(one)) - set(was) for one, was in zip((tuner, tuner.oracle), before, strict=True)]
+    assert changed[0] == {"run_trial", "save", "isorun"}
+    assert changed[1] == {"populate_space", "score_trial", "end_trial", "save", "isorun"}
+    assert len(run(tuner).oracle.trials) == 3
+
+
+def test_a_keras_tuner_that_lacks_what_is_needed_is_told(tmp_path, monkeypatch):
+    tuner = tuned(directory=tmp_path, max_trials=3)
+    monkeypatch.delattr(kt.Oracle, "score_trial")
+    with pytest.raises(InputError, match=r"without Oracle.score_trial[\s\S]*keras-tuner==1.4"):
+        repaired(tuner)
+
+
 CHILD = """
     import os, sys, time, warnings
     warnings.simplefilter("ignore")

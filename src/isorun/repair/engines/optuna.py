@@ -17,7 +17,7 @@ import sqlite3
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -415,16 +415,30 @@ def _check_sqlite(url: str, path: Path) -> None:
     """SQLite makes a database of any name that is opened, and Optuna its tables in any database."""
     if not path.is_file():
         raise _not_there(path)
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)
     try:
-        tables = {row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")}
+        tables = _tables(path, "ro")
+    except sqlite3.OperationalError as error:
+        if "readonly" not in str(error):
+            raise _unreadable(url, error) from None
+        tables = _recovered(url, path)
     except sqlite3.DatabaseError as error:
         raise _unreadable(url, error) from None
-    finally:
-        connection.close()
     if "studies" not in tables:
         found = f"tables {', '.join(sorted(tables))}" if tables else "no table"
         raise InputError(f"{path} is no storage of Optuna", found=found, allowed="a database that a study was kept in")
+
+
+def _tables(path: Path, mode: str) -> set[str]:
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE)) as connection:
+        return {row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")}
+
+
+def _recovered(url: str, path: Path) -> set[str]:
+    """A process that was killed in the middle of writing left a journal: SQLite takes back what was half-written."""
+    try:
+        return _tables(path, "rw")
+    except sqlite3.DatabaseError as error:
+        raise _unreadable(url, error) from None
 
 
 def _answered(url: str, ask: Callable[[], Any]) -> Any:
