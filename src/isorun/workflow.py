@@ -249,7 +249,8 @@ def _seen_in_runs(study: Study, outcome: Outcome) -> tuple[Condition, ...]:
     restarts = (series.begins_again for record in outcome.records for series in record.series.values())
     logged = {name for record in outcome.records for name in (*record.results, *record.series)}
     as_declared = not outcome.records or logged.issuperset(study.metrics)
-    if as_declared and not any(noted) and not any(restarts):
+    asked = any(environment.switches for environment in study.environments.values())
+    if as_declared and not asked and not any(noted) and not any(restarts):
         return ()
     from isorun.analysis.studies.conditions import told_at_once
 

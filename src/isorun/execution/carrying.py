@@ -511,7 +511,9 @@ def _carry_out_alone(job: Job, folder: Path, devices: str, cpus: str) -> RunReco
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     try:
         new_folder(folder)
-        lent_devices = Devices(devices).lend(job.resources.devices, job.environment.env)
+        there = Devices(devices)
+        there.check_device(job.environment.switches.get("device", ""))
+        lent_devices = there.lend(job.resources.devices, job.environment.variables)
         with lent_cpus(job.resources.cpus, cpus) as own, lent_devices as seen:
             return carry_out(job, folder, Workbench(workshop, own, seen), _print_event)
     finally:

@@ -167,7 +167,7 @@ class Environment:
     devices_per_run: how many devices (GPUs) a run sees. memory_bytes: what a run is declared to need. kind: what makes
     it ready (`isorun.environments`), empty for an interpreter of the machine; settings: what that kind is told, as
     plain JSON, which it checks itself. code: a version of the code that it works in (`study.code`), empty for the
-    study's folder as it is. switches: how libraries are asked to compute (`worker.switches`), by name.
+    study's folder as it is. switches: how libraries are asked to compute (`worker.frameworks.switches`), by name.
     """
 
     name: str
@@ -181,6 +181,15 @@ class Environment:
     settings: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, Any] = field(default_factory=dict)
     switches: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The study's own variables, and those that ask for its switches where it does not set them itself."""
+        if not self.switches:
+            return self.env
+        from isorun.worker.frameworks import switches  # noqa: PLC0415 - most environments have none
+
+        return {**switches.variables(self.switches), **self.env}
 
     def content(self) -> dict[str, Any]:
         """What makes a cell of this environment different from others.

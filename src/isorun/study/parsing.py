@@ -61,6 +61,7 @@ __all__ = [
     "shown",
     "sources",
     "study_name",
+    "switch_value",
 ]
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]i?B)", re.IGNORECASE)
@@ -461,7 +462,7 @@ def _numeric_distribution(kind: str, numbers: Any, where: str) -> Distribution:
 
 def _environment(name: str, value: Any, folder: Path) -> Environment:
     where = f"environments.{name}"
-    table = _with_packages(as_table(value, where, (*_ENVIRONMENT_KEYS, *_PACKAGE_KEYS)), where)
+    table = _with_packages(_with_switches(as_mapping(value, where), where), where)
     kind = as_text(table.get("kind", ""), f"{where}.kind")
     preload, threads = table.get("preload"), table.get("threads")
     devices, memory = table.get("devices_per_run"), table.get("memory")
@@ -476,7 +477,33 @@ def _environment(name: str, value: Any, folder: Path) -> Environment:
         kind="" if kind == INTERPRETER else kind,
         settings=_settings(table.get("settings", {}), kind, f"{where}.settings", folder),
         code=_code(table, where, folder),
+        switches=table.get("switches", {}),
     )
+
+
+def _with_switches(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The table with its switches apart, checked; a key that is neither one nor anything else is refused."""
+    known = (*_ENVIRONMENT_KEYS, *_PACKAGE_KEYS)
+    if set(table) <= set(known):
+        return table
+    from isorun.worker.frameworks.switches import SWITCHES  # noqa: PLC0415 - most environments have none
+
+    as_table(table, where, (*known, "switches", *SWITCHES))
+    apart = as_table(table.get("switches", {}), f"{where}.switches", tuple(SWITCHES))
+    asked = {**apart, **{name: table[name] for name in SWITCHES if name in table}}
+    checked = {name: switch_value(name, asked[name], f"{where}.{name}") for name in sorted(asked)}
+    return {**{key: item for key, item in table.items() if key in known}, "switches": checked}
+
+
+def switch_value(name: str, value: Any, where: str) -> str:
+    """A value that a switch takes."""
+    from isorun.worker.frameworks.switches import SWITCHES  # noqa: PLC0415 - as above
+
+    row = SWITCHES[name]
+    text = {True: "on", False: "off"}[value] if isinstance(value, bool) else as_text(value, where)
+    if text in row.values or (row.other[0] and re.fullmatch(row.other[0], text)):
+        return text
+    raise StudyError(f"{where}: {text!r} is not a value of this switch", allowed=row.allowed)
 
 
 def _code(table: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
@@ -526,11 +553,11 @@ def package_settings(value: Any, where: str, folder: Path | None) -> dict[str, A
     wanted = sorted(set(as_texts(table.get("requirements", []), f"{where}.requirements")))
     for text in wanted:
         if not text.strip() or text.startswith("-") or not text.isprintable():
-            allowed = 'such as "numpy==1.26.4"; options of an installer come from its own variables and files'
+            allowed = 'such as "NAME==VERSION"; options of an installer come from its own variables and files'
             raise StudyError(f"{where}.requirements: that is no requirement", found=shown(text), allowed=allowed)
     lock = as_text(table.get("lock", ""), f"{where}.lock")
     if not wanted and not lock:
-        raise StudyError(f"{where}: there are no packages", allowed='packages = ["numpy==1.26.4"], or lock = "FILE"')
+        raise StudyError(f"{where}: there are no packages", allowed='packages = ["NAME==VERSION"], or lock = "FILE"')
     digest = as_text(table.get("sha256", ""), f"{where}.sha256") or (_hash_of(lock, where, folder) if lock else "")
     return {**({"requirements": wanted} if wanted else {}), **({"lock": lock, "sha256": digest} if lock else {})}
 
