@@ -24,6 +24,8 @@ PER_RUN_VARIABLES = ("ISORUN_RUN_DIR", "ISORUN_SEED", "ISORUN_RUN_SEED")
 # The level, and whether seeds are taken over: a fork server must know both before it imports a framework.
 LEVEL = "ISORUN_LEVEL"
 TAKE_SEEDS = "ISORUN_TAKE_SEEDS"
+# Seconds and steps after which a training that is only looked at ends; nobody sets it but an audit.
+AUDIT = "ISORUN_AUDIT"
 OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS)
 
 # One value for all seeds: Python reads it at start, so a value that followed the seed would need a fork server a seed.
@@ -132,7 +134,7 @@ class Settings(NamedTuple):
 
 def reaches_generators(environ: Mapping[str, str]) -> bool:
     """Whether generators that the training makes are reached: their constants are taken over, or a level seeds them."""
-    return bool(environ.get(TAKE_SEEDS)) or environ.get(LEVEL, DEFAULT) != DEFAULT
+    return bool(environ.get(TAKE_SEEDS)) or bool(environ.get(AUDIT)) or environ.get(LEVEL, DEFAULT) != DEFAULT
 
 
 def read_settings(environ: Mapping[str, str], warm: bool) -> Settings:

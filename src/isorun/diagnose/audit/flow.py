@@ -259,6 +259,8 @@ class Flow:
     def _call(self, node: ast.Call, frame: Frame) -> None:
         if isinstance(node.func, ast.Attribute):
             self._expression(node.func.value, frame)
+        elif not isinstance(node.func, ast.Name):
+            self._expression(node.func, frame)
         for part in (*node.args, *(item.value for item in node.keywords)):
             self._expression(part, frame)
         self._step(node, frame.source.dotted(node.func), frame)

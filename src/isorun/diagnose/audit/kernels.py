@@ -142,7 +142,7 @@ def _first_gpu(flow: Flow) -> tuple[Source, int] | None:
         for call in source.of_type.get(ast.Call, ()):
             name = source.dotted(call.func)
             called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-            if (name.startswith("torch.cuda.") and name not in _NO_KERNEL) or (
+            if (name.startswith(("torch.cuda.", "torch.accelerator.")) and name not in _NO_KERNEL) or (
                 called == "cuda" and not name.endswith("os.cuda")
             ):
                 lines.append(call.lineno)
@@ -161,7 +161,8 @@ def _is_deterministic(flow: Flow, holds: dict[str, Step]) -> bool:
 
 
 def _torch_kernels(flow: Flow, source: Source, line: int) -> Finding:
-    half = any(_set_to(flow, step, "torch.backends.cudnn.deterministic") is True for step in flow.steps)
+    name = "torch.backends.cudnn.deterministic"
+    half = any(step.name == name and _set_to(flow, step, name) is not False for step in flow.steps)
     why = "kernels that add in whatever order threads finish may be used on a GPU: nothing asks for deterministic ones"
     if half:
         why = "cuDNN is held to deterministic kernels, all other kernels on a GPU are not"
