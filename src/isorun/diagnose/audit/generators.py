@@ -307,8 +307,13 @@ def _fresh_seed(flow: Flow, step: Step) -> Finding:
         f"{step.name} is given what {origin} answers, which is another number in every run",
         "seed with a constant, or with an option that has one as its default",
         Sure.HIGH if step.certain and not step.later else Sure.MEDIUM,
-        edits=edited(step.source, value, "0"),
+        edits=(*edited(step.source, value, "0"), *_before_draw(origin)),
     )
+
+
+def _before_draw(origin: str) -> tuple[Edit, ...]:
+    """A seed that is drawn from another generator: that one has to be seeded as well."""
+    return (Edit("", 0, 0, _drawn_from(origin)),) if _drawn_from(origin) else ()
 
 
 def _own_generators(flow: Flow) -> Iterator[Finding]:
@@ -384,7 +389,8 @@ def _environments(flow: Flow) -> Iterator[Finding]:
     """Environments of reinforcement learning draw from generators of their own."""
     if not any(step.name.startswith("gymnasium.") for step in flow.steps):
         return
-    calls = [step for step in flow.steps if isinstance(step.node, ast.Call) and "env" in _receiver(step)]
+    asked = [step for step in flow.steps if step.called in {"reset", "seed", "sample"}]
+    calls = [step for step in asked if isinstance(step.node, ast.Call) and "env" in _receiver(step)]
     seeded = any(
         (step.called in {"reset", "seed"} and (keyword(step.node, "seed") or step.called == "seed"))  # type: ignore[arg-type]
         for step in calls

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from isorun.diagnose.audit.findings import Edit, Finding, Sure, edited
+from isorun.diagnose.audit.findings import Edit, Finding, Sure, edited, with_keyword
 from isorun.diagnose.audit.flow import Flow, Step
 from isorun.diagnose.audit.program import Source, keyword
 
@@ -249,8 +249,6 @@ def _of_trainer(
         return
     if given is not None and flow.truth(given, step.frame) is not False:
         return
-    text = ast.get_source_segment(step.source.text, call) or ""
-    whole = re.sub(r",?\s*\)$", f", {name}={wanted})", text) if call.args or call.keywords else ""
     yield Finding(
         "nondeterministic-kernels",
         step.source.shown,
@@ -259,7 +257,7 @@ def _of_trainer(
         f"{name}={wanted}",
         Sure.MEDIUM,
         about="torch",
-        edits=edited(step.source, call, whole) if whole and given is None else (),
+        edits=with_keyword(step.source, call, f"{name}={wanted}") if given is None else (),
     )
 
 
