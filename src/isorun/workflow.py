@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -75,6 +77,7 @@ __all__ = [
     "trials_to_come",
 ]
 
+_GRACE: Final = 120.0
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
 _TOLD_AT_ONCE: Final = frozenset(["shared-device", "bad-return"])
 
@@ -355,9 +358,9 @@ def doctor(what: Study | str | Path | Watches | RunRecord, *, store: Store = Non
 def audit(
     command: Sequence[str],
     *,
-    static: bool = False,  # noqa: ARG001
-    seconds: float = 20.0,  # noqa: ARG001
-    steps: int = 20,  # noqa: ARG001
+    static: bool = False,
+    seconds: float = 20.0,
+    steps: int = 20,
     folder: str | Path | None = None,
 ) -> Audit:
     """Which sources of nondeterminism a training leaves open: from its source, and from a few real steps of it.
@@ -370,7 +373,46 @@ def audit(
     where = Path.cwd() if folder is None else Path(folder)
     program = read_program(command, where, os.environ)
     found = Audit(tuple(command), program.script.shown, len(program.sources), examine_source(program))
-    return replace(found, patch=patch_for(program, found.findings))
+    if not static:
+        from isorun.diagnose.audit.seen import Seen, hold_together
+
+        began = time.time()
+        record = _looked_at(command, where, f"{seconds:g} {steps}", seconds + _GRACE)
+        effective = dict(record.environment.get("effective") or {})
+        found = replace(found, ran=_how_it_went(record, effective))
+        if effective.get("audit") and record.state is RunState.FINISHED:  # how far another came is not known
+            kept, withdrawn = hold_together(found.findings, Seen.of(program, effective, began))
+            found = replace(found, findings=kept, withdrawn=withdrawn, effective=effective)
+    pins = (found.effective.get("packages") or {}).items()
+    return replace(found, patch=patch_for(program, found.findings, pins))
+
+
+def _looked_at(command: Sequence[str], folder: Path, asked: str, limit: float) -> RunRecord:
+    """A run that the worker ends after a few steps; its record is kept nowhere."""
+    from isorun.study.design import adhoc_study
+    from isorun.worker.levels import AUDIT
+
+    study = adhoc_study([list(command)], name="audit", policy={"time_limit": limit}, folder=folder)
+    before = os.environ.get(AUDIT)
+    os.environ[AUDIT] = asked  # no study can set a variable of isorun's own
+    try:
+        with tempfile.TemporaryDirectory(prefix="isorun-audit-") as kept:
+            return run(study, store=str(Path(kept) / "store"), launch="fresh").records[0]
+    finally:
+        if before is None:
+            del os.environ[AUDIT]
+        else:
+            os.environ[AUDIT] = before
+
+
+def _how_it_went(record: RunRecord, effective: Mapping[str, Any]) -> str:
+    audit = effective.get("audit")
+    ended = "" if record.state is RunState.FINISHED else f", which then {record.state}: {record.reason}"
+    if not audit:
+        return f"a run that could not be looked into{ended}"
+    steps = f"{audit['steps']} steps, " if audit.get("steps") else ""
+    stopped = f"stopped {audit['stopped']}" if audit.get("stopped") else "to its end"
+    return f"a run of it ({steps}{audit['seconds']:.1f} s, {stopped}){ended}"
 
 
 def _run_of(what: Study | str | Path, store: Store) -> list[RunRecord]:

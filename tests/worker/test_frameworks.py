@@ -20,8 +20,10 @@ NAMED = re.compile(
 )
 # The papers train with frameworks, formats of printed lines are known by who prints them, and made records are made.
 # What repair changes inside a model is a framework a file as well, and so are the engines, some of which are one's own.
+# An audit reads the sources of trainings, in which frameworks are named.
+AUDIT = ROOT / "diagnose" / "audit"
 REPAIR = (ROOT / "repair" / "engines", ROOT / "repair" / "expansion")
-MAY_NAME = (ROOT / "worker" / "frameworks", ROOT / "zoo", ROOT / "sources", ROOT / "testing", *REPAIR)
+MAY_NAME = (ROOT / "worker" / "frameworks", ROOT / "zoo", ROOT / "sources", ROOT / "testing", AUDIT, *REPAIR)
 # Names of variables that may be recorded are a list of names, whoever reads them.
 LISTS_OF_VARIABLES = {ROOT / "worker" / "redaction.py"}
 # isorun computes with NumPy itself, so that imports of it are no naming; the worker imports only the standard library

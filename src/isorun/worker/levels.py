@@ -26,6 +26,8 @@ LEVEL = "ISORUN_LEVEL"
 TAKE_SEEDS = "ISORUN_TAKE_SEEDS"
 # Switches that frameworks are asked for in the training ("onednn=off,tf32=on").
 SWITCHES = "ISORUN_SWITCHES"
+# Seconds and steps after which a training that is only looked at ends; nobody sets it but an audit.
+AUDIT = "ISORUN_AUDIT"
 OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS, SWITCHES)
 
 # One value for all seeds: Python reads it at start, so a value that followed the seed would need a fork server a seed.
@@ -135,7 +137,7 @@ class Settings(NamedTuple):
 
 def reaches_generators(environ: Mapping[str, str]) -> bool:
     """Whether generators that the training makes are reached: their constants are taken over, or a level seeds them."""
-    return bool(environ.get(TAKE_SEEDS)) or environ.get(LEVEL, DEFAULT) != DEFAULT
+    return bool(environ.get(TAKE_SEEDS)) or bool(environ.get(AUDIT)) or environ.get(LEVEL, DEFAULT) != DEFAULT
 
 
 def read_settings(environ: Mapping[str, str], warm: bool) -> Settings:

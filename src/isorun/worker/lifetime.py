@@ -61,6 +61,11 @@ def _start(warm: bool) -> None:
 def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> None:
     from . import seeding  # runs at `default` do without
 
+    if os.environ.get(levels.AUDIT):
+        from . import auditing
+
+        auditing.begin(os.environ[levels.AUDIT], recorder, closer.close)
+        return
     run_seed = asked.run_seed if asked.run_seed is not None else asked.seed
     if run_seed is not None:
         fixes_seed = asked.seed is not None
@@ -98,6 +103,12 @@ def _reach_and_prepare(name: str, asked: Settings, recorder: Recorder, closer: C
     reach(name, module)
     with seeding.suspended():  # the level's own seeds are not the training's
         _prepare(name, asked, recorder, closer, module)
+    if os.environ.get(levels.AUDIT):
+        from . import auditing
+
+        looking = auditing.sight()
+        if looking is not None:
+            frameworks.of_module(name).look(name, module, looking)
 
 
 _reached: set[str] = set()
@@ -216,6 +227,10 @@ class Closer:
             effective["seed_option"] = self._seed_option
         if self._asked.fixes_kernels:
             effective["open"] = self._left_open()
+        if os.environ.get(levels.AUDIT):
+            from . import auditing
+
+            effective["audit"] = auditing.told()
         self._recorder.write({"kind": "environment", "t": self._recorder.seconds, "effective": effective})
 
     def _left_open(self) -> list[str]:

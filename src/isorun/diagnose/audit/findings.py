@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from isorun.diagnose.audit.program import Source
 
-__all__ = ["KINDS", "Edit", "Finding", "Sure", "edited"]
+__all__ = ["KINDS", "Edit", "Finding", "Sure", "edited", "with_keyword"]
 
 KINDS: Final = (
     *("unseeded-generator", "late-seed", "fresh-seed", "hash-order", "loader-workers", "cudnn-autotune"),
@@ -75,3 +75,13 @@ def edited(source: Source, node: ast.AST, text: str) -> tuple[Edit, ...]:
     begin = sum(map(len, lines[: first - 1])) + int(getattr(node, "col_offset", 0))
     end = sum(map(len, lines[: last - 1])) + int(getattr(node, "end_col_offset", 0))
     return (Edit(source.shown, begin, end, text),)
+
+
+def with_keyword(source: Source, call: ast.Call, text: str) -> tuple[Edit, ...]:
+    """The edit that adds a keyword to a call, before its last bracket."""
+    edits = edited(source, call, text)
+    if not edits:
+        return ()
+    place = edits[0].end - 1
+    before = source.text.encode()[:place].rstrip()
+    return (Edit(source.shown, place, place, text if before.endswith((b"(", b",")) else f", {text}"),)

@@ -53,7 +53,8 @@ class Step:
     """A call, or the setting of an attribute. name: what is called or set, dotted, as far as it is known.
 
     certain: no unknown condition stands before it. later: when it happens is not known, but after all else that is.
-    elsewhere: in another process, as what sets up data-loading workers is.
+    elsewhere: in another process, as what sets up data-loading workers is. called: the last part of the name, also
+    where what it belongs to is not known.
     """
 
     node: ast.Call | ast.Assign
@@ -62,6 +63,11 @@ class Step:
     certain: bool
     later: bool
     elsewhere: bool
+    called: str = ""
+
+    def __post_init__(self) -> None:
+        function = self.node.func if isinstance(self.node, ast.Call) else None
+        self.called = function.attr if isinstance(function, ast.Attribute) else self.name.rpartition(".")[2]
 
     @property
     def line(self) -> int:
@@ -72,12 +78,6 @@ class Step:
     def source(self) -> Source:
         """In which file."""
         return self.frame.source
-
-    @property
-    def called(self) -> str:
-        """The last part of its name, also where what it belongs to is not known."""
-        function = self.node.func if isinstance(self.node, ast.Call) else None
-        return function.attr if isinstance(function, ast.Attribute) else self.name.rpartition(".")[2]
 
 
 class Flow:
@@ -259,6 +259,8 @@ class Flow:
     def _call(self, node: ast.Call, frame: Frame) -> None:
         if isinstance(node.func, ast.Attribute):
             self._expression(node.func.value, frame)
+        elif not isinstance(node.func, ast.Name):
+            self._expression(node.func, frame)
         for part in (*node.args, *(item.value for item in node.keywords)):
             self._expression(part, frame)
         self._step(node, frame.source.dotted(node.func), frame)

@@ -140,9 +140,27 @@ def generator_findings(flow: Flow) -> Iterator[Finding]:
     yield from (_fresh_seed(flow, step) for step in fresh)
     yield from _own_generators(flow)
     yield from _environments(flow)
-    for family in _TOLD:
-        own_seeds = [seed for seed in seeds if seed.family == family]
-        yield from _of_family(flow, family, [draw for draw in draws if draw.family == family], own_seeds)
+    lines = {(step.source.shown, step.line) for step in fresh}
+    found = [
+        finding
+        for family in _TOLD
+        for finding in _of_family(
+            flow,
+            family,
+            [draw for draw in draws if draw.family == family],
+            [seed for seed in seeds if seed.family == family],
+        )
+        if (finding.file, finding.line) not in lines
+    ]
+    yield from _keras_once(flow, found)
+
+
+def _keras_once(flow: Flow, found: list[Finding]) -> Iterator[Finding]:
+    """One line seeds Keras and TensorFlow: where both lack it, the first draw of either stands for both."""
+    both = [item for item in found if item.about in {"keras", "tensorflow"} and item.kind == "unseeded-generator"]
+    order = {(step.source.shown, step.line): place for place, step in reversed(list(enumerate(flow.steps)))}
+    first = min(both, key=lambda item: order.get((item.file, item.line), 0), default=None)
+    yield from (item for item in found if item not in both or item is first)
 
 
 def _of_family(flow: Flow, family: str, draws: list[_Draw], seeds: list[_Seed]) -> Iterator[Finding]:
@@ -152,7 +170,7 @@ def _of_family(flow: Flow, family: str, draws: list[_Draw], seeds: list[_Seed]) 
     if not seeds:
         if family == "keras" and _seeded_by_parts(flow):
             return
-        yield _unseeded(flow, family, first)
+        yield _unseeded(flow, family, first, any(draw.step.certain for draw in draws))
         return
     order = {id(step): place for place, step in enumerate(flow.steps)}
     begin = min(order[id(seed.step)] for seed in seeds)
@@ -168,7 +186,7 @@ def _draws(flow: Flow, step: Step) -> Iterator[_Draw]:
     if not isinstance(node, ast.Call) or step.elsewhere:
         return
     name, called = step.name, step.called
-    if keyword(node, "generator", "rng") is not None:
+    if keyword(node, "generator", "rng") is not None or _is_pretrained(flow, step, node):
         return
     if _PYTHON_DRAWS.match(name) and _is_module(step, "random"):
         yield _Draw("random", step, at_once=True)
@@ -184,6 +202,15 @@ def _draws(flow: Flow, step: Step) -> Iterator[_Draw]:
         yield _Draw("keras", step, at_once=True)
     elif _is_unseeded_estimator(flow, step):
         yield _Draw("numpy", step, at_once=called in {"train_test_split", "resample", "shuffle", "sample"})
+
+
+def _is_pretrained(flow: Flow, step: Step, call: ast.Call) -> bool:
+    """Whether a network comes with weights, so that none are drawn for it."""
+    if step.name.startswith("keras.applications."):
+        return flow.value(keyword(call, "weights"), step.frame) != (True, None)
+    given = keyword(call, "weights", "pretrained")
+    known = flow.value(given, step.frame) if given is not None else (True, None)
+    return step.name.startswith(("torchvision.models.", "timm.")) and known not in ((True, None), (True, False))
 
 
 def _is_module(step: Step, name: str) -> bool:
@@ -245,11 +272,11 @@ def _is_fresh(flow: Flow, step: Step) -> bool:
     if value is None:
         return False
     seeded = {"random": False, "numpy": False}
-    for name, _ in flow.origins(value, step.frame):
+    for name, call in flow.origins(value, step.frame):
         if _CLOCKS.match(name) and not (step.elsewhere and name == "torch.initial_seed"):
             return True
         for family in seeded:
-            if _drawn_from(name) == family and not _is_seeded_before(flow, family, step):
+            if _drawn_from(name) == family and not _is_seeded_before(flow, family, call):
                 return True
     return False
 
@@ -260,11 +287,11 @@ def _drawn_from(name: str) -> str:
     return "numpy" if name.startswith("numpy.random.") and name.rpartition(".")[2] not in _NOT_DRAWN else ""
 
 
-def _is_seeded_before(flow: Flow, family: str, step: Step) -> bool:
-    for other in flow.steps:
-        if other is step:
+def _is_seeded_before(flow: Flow, family: str, draw: ast.Call) -> bool:
+    for step in flow.steps:
+        if step.node is draw:
             return False
-        if family in _SEEDS.get(other.name, ()):
+        if family in _SEEDS.get(step.name, ()):
             return True
     return False
 
@@ -280,8 +307,13 @@ def _fresh_seed(flow: Flow, step: Step) -> Finding:
         f"{step.name} is given what {origin} answers, which is another number in every run",
         "seed with a constant, or with an option that has one as its default",
         Sure.HIGH if step.certain and not step.later else Sure.MEDIUM,
-        edits=edited(step.source, value, "0"),
+        edits=(*edited(step.source, value, "0"), *_before_draw(origin)),
     )
+
+
+def _before_draw(origin: str) -> tuple[Edit, ...]:
+    """A seed that is drawn from another generator: that one has to be seeded as well."""
+    return (Edit("", 0, 0, _drawn_from(origin)),) if _drawn_from(origin) else ()
 
 
 def _own_generators(flow: Flow) -> Iterator[Finding]:
@@ -319,7 +351,7 @@ def _without_seed(step: Step, instead: str, certain: bool) -> Finding:
     )
 
 
-def _unseeded(flow: Flow, family: str, step: Step) -> Finding:
+def _unseeded(flow: Flow, family: str, step: Step, certain: bool) -> Finding:
     skipped = [name for name in flow.program.options.declared if "seed" in name.lower()]
     option = next((name for name in skipped if flow.program.options.value(name) == (True, None)), "")
     is_left = f"; --{option} would seed it, and is not given" if option else ""
@@ -333,7 +365,7 @@ def _unseeded(flow: Flow, family: str, step: Step) -> Finding:
         step.line,
         why,
         f"{SEED_LINES[family][1]} before the first draw" if not option else f"--{option} 0, or a default for it",
-        Sure.MEDIUM if half or not step.certain else Sure.HIGH,
+        Sure.HIGH if certain and not half else Sure.MEDIUM,
         about=family,
         edits=(Edit("", 0, 0, family),),
     )
@@ -357,7 +389,8 @@ def _environments(flow: Flow) -> Iterator[Finding]:
     """Environments of reinforcement learning draw from generators of their own."""
     if not any(step.name.startswith("gymnasium.") for step in flow.steps):
         return
-    calls = [step for step in flow.steps if isinstance(step.node, ast.Call) and "env" in _receiver(step)]
+    asked = [step for step in flow.steps if step.called in {"reset", "seed", "sample"}]
+    calls = [step for step in asked if isinstance(step.node, ast.Call) and "env" in _receiver(step)]
     seeded = any(
         (step.called in {"reset", "seed"} and (keyword(step.node, "seed") or step.called == "seed"))  # type: ignore[arg-type]
         for step in calls

@@ -70,10 +70,10 @@ def _read(flow: Flow, step: Step, call: ast.Call) -> Iterator[Finding]:
         if keyword(call, "revision") is None and first != (True, None) and not _is_local(first):
             yield _unchecked(step, "the newest version on the hub is taken: no revision is named", Sure.MEDIUM)
     elif _READERS.match(name) and call.args:
-        text = _path_text(flow, step, call.args[0])
-        if name == "torch.load" and _RESUMED.search(ast.unparse(call.args[0]).lower()):
+        if name == "torch.load" and _RESUMED.search(_statement(step, call).lower().replace("weights_only", "")):
             return
-        remote = re.search(r"https?://", text)
+        known, given = flow.value(call.args[0], step.frame)
+        remote = re.search(r"https?://", str(given) if known else ast.unparse(call.args[0]))
         yield _unchecked(
             step,
             "what is downloaded may change, and nothing compares it with a checksum" if remote else _LOCAL,
@@ -83,10 +83,17 @@ def _read(flow: Flow, step: Step, call: ast.Call) -> Iterator[Finding]:
         yield _unchecked(step, _LOCAL, Sure.LOW)
 
 
+def _statement(step: Step, call: ast.Call) -> str:
+    """The lines that a call stands in."""
+    lines = step.source.text.splitlines()
+    return "\n".join(lines[call.lineno - 1 : call.end_lineno])
+
+
 _LOCAL: Final = "the data is read as it is: another version of the file is not noticed"
 
 
 def _unchecked(step: Step, why: str, sure: Sure) -> Finding:
+    sure = sure if step.certain else Sure.LOW
     fix = "compare its SHA-256 with a constant before it is read, or keep the revision"
     return Finding("data-checksum", step.source.shown, step.line, why, fix, sure)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from isorun.diagnose.audit.findings import Edit, Finding, Sure, edited
+from isorun.diagnose.audit.findings import Edit, Finding, Sure, edited, with_keyword
 from isorun.diagnose.audit.flow import Flow, Step
 from isorun.diagnose.audit.program import Source, keyword
 
@@ -142,7 +142,7 @@ def _first_gpu(flow: Flow) -> tuple[Source, int] | None:
         for call in source.of_type.get(ast.Call, ()):
             name = source.dotted(call.func)
             called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-            if (name.startswith("torch.cuda.") and name not in _NO_KERNEL) or (
+            if (name.startswith(("torch.cuda.", "torch.accelerator.")) and name not in _NO_KERNEL) or (
                 called == "cuda" and not name.endswith("os.cuda")
             ):
                 lines.append(call.lineno)
@@ -161,7 +161,8 @@ def _is_deterministic(flow: Flow, holds: dict[str, Step]) -> bool:
 
 
 def _torch_kernels(flow: Flow, source: Source, line: int) -> Finding:
-    half = any(_set_to(flow, step, "torch.backends.cudnn.deterministic") is True for step in flow.steps)
+    name = "torch.backends.cudnn.deterministic"
+    half = any(step.name == name and _set_to(flow, step, name) is not False for step in flow.steps)
     why = "kernels that add in whatever order threads finish may be used on a GPU: nothing asks for deterministic ones"
     if half:
         why = "cuDNN is held to deterministic kernels, all other kernels on a GPU are not"
@@ -248,8 +249,6 @@ def _of_trainer(
         return
     if given is not None and flow.truth(given, step.frame) is not False:
         return
-    text = ast.get_source_segment(step.source.text, call) or ""
-    whole = re.sub(r",?\s*\)$", f", {name}={wanted})", text) if call.args or call.keywords else ""
     yield Finding(
         "nondeterministic-kernels",
         step.source.shown,
@@ -258,7 +257,7 @@ def _of_trainer(
         f"{name}={wanted}",
         Sure.MEDIUM,
         about="torch",
-        edits=edited(step.source, call, whole) if whole and given is None else (),
+        edits=with_keyword(step.source, call, f"{name}={wanted}") if given is None else (),
     )
 
 

@@ -124,7 +124,7 @@ def _requirements(program: Program, findings: Sequence[Finding], pins: dict[str,
         return
     finding = loose[0]
     if finding.file == program.script.shown:
-        wanted = {name: pins[name] for name in sorted(pins)}
+        wanted = {name: pins[name] for name in sorted(pins) if name != "isorun"}
         yield _difference(
             "requirements.txt", "", "".join(f"{name}=={version}\n" for name, version in wanted.items()), is_new=True
         )

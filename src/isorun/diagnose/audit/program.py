@@ -58,7 +58,7 @@ class Source:
     """A parsed file. module: its dotted name. shown: its path as people see it.
 
     names: what a name of this file stands for, dotted. definitions: functions, classes and methods by qualified name.
-    of_type: all nodes by their type, in no order that matters.
+    of_type: all nodes by their type, in no order that matters. parents: a node to what it is part of.
     """
 
     path: Path
@@ -71,20 +71,13 @@ class Source:
     definitions: dict[str, ast.AST] = field(default_factory=dict)
     of_type: dict[type[ast.AST], list[Any]] = field(default_factory=dict)
     imports: dict[ast.AST, list[str]] = field(default_factory=dict)
-    _parents: dict[ast.AST, ast.AST] | None = None
+    parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
     _homes: dict[ast.AST, str] | None = None
 
     def nodes(self, *kinds: type[ast.AST]) -> Iterator[Any]:
         """All nodes of these types, by line."""
         found = [node for kind in kinds for node in self.of_type.get(kind, ())]
         yield from sorted(found, key=lambda node: (node.lineno, node.col_offset))
-
-    @property
-    def parents(self) -> dict[ast.AST, ast.AST]:
-        """A node to what it is part of."""
-        if self._parents is None:
-            self._parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
-        return self._parents
 
     def home(self, node: ast.AST) -> str:
         """The qualified name of the innermost function or class around a node; empty for the module."""
@@ -143,6 +136,7 @@ class Program:
     folder: Path
     words: tuple[str, ...]
     environ: Mapping[str, str]
+    packages: frozenset[str] = frozenset()
 
     @property
     def script(self) -> Source:
@@ -161,8 +155,7 @@ class Program:
 
     def uses(self, *packages: str) -> bool:
         """Whether any file imports one of these top-level packages."""
-        tops = {name.partition(".")[0] for source in self.sources for name in map(canonical, source.names.values())}
-        return not tops.isdisjoint(packages)
+        return not self.packages.isdisjoint(packages)
 
 
 def script_of(words: Sequence[str], folder: Path) -> tuple[Path, str, tuple[str, ...]]:
@@ -203,7 +196,8 @@ def read_program(words: Sequence[str], folder: Path, environ: Mapping[str, str])
             modules[name] = _source(found, folder, name, *parsed)
             sources.append(modules[name])
             waiting.append(modules[name])
-    return Program(tuple(sources), modules, _options(sources, rest), folder, tuple(words), environ)
+    packages = frozenset(canonical(name).partition(".")[0] for source in sources for name in source.names.values())
+    return Program(tuple(sources), modules, _options(sources, rest), folder, tuple(words), environ, packages)
 
 
 def _parsed(path: Path, *, must: bool = False) -> tuple[str, ast.Module] | None:
@@ -236,23 +230,27 @@ def _source(path: Path, folder: Path, module: str, text: str, tree: ast.Module) 
 def _collect(source: Source) -> None:
     """One walk: nodes by type, definitions with their qualified names, and what names stand for."""
     stack: list[tuple[ast.AST, str]] = [(source.tree, "")]
-    of_type = source.of_type
+    of_type, parents = source.of_type, source.parents
     while stack:
         node, home = stack.pop()
         kind = type(node)
         if kind in _KEPT:
             of_type.setdefault(kind, []).append(node)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            home = f"{home}.{node.name}" if home else node.name
+            if kind is ast.Import or kind is ast.ImportFrom:
+                _bind(source, node)  # type: ignore[arg-type]
+                continue
+        if kind in _DEFINITIONS:
+            home = f"{home}.{node.name}" if home else node.name  # type: ignore[attr-defined]
             source.definitions.setdefault(home, node)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            _bind(source, node)
-            continue
         for name in node._fields:
             value = getattr(node, name, None)
-            if isinstance(value, list):
-                stack.extend([(item, home) for item in value if isinstance(item, ast.AST)])
-            elif isinstance(value, ast.AST) and type(value) is not ast.Load and type(value) is not ast.Store:
+            if value.__class__ is list:
+                for item in value:
+                    if isinstance(item, ast.AST):
+                        parents[item] = node
+                        stack.append((item, home))
+            elif isinstance(value, ast.AST) and value.__class__ not in _PLAIN:
+                parents[value] = node
                 stack.append((value, home))
     for assign in of_type.get(ast.Assign, ()):  # `rng = np.random` names a module once more
         value, target = assign.value, assign.targets[0]
@@ -260,6 +258,8 @@ def _collect(source: Source) -> None:
             source.names.setdefault(target.id, source.dotted(value))
 
 
+_DEFINITIONS: Final = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+_PLAIN: Final = frozenset((ast.Load, ast.Store, ast.Del, *ast.operator.__subclasses__(), *ast.boolop.__subclasses__()))
 _KEPT: Final = frozenset(
     (
         ast.Call,

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, AbstractSet, Any, Callable, ClassVar, FrozenSet, Mapping, Sequence
 
 if TYPE_CHECKING:
+    from ..auditing import Sight
     from ..levels import Settings
     from ..recorder import Recorder
     from ..watching import Watcher
@@ -95,6 +96,9 @@ class Framework:
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:
         """Set what the level says, right after a watched module was imported."""
+
+    def look(self, name: str, module: ModuleType, sight: Sight) -> None:
+        """Let an audit see what the training draws and which operations it calls, and change nothing."""
 
     def effective(self, module: ModuleType) -> dict[str, Any] | None:  # noqa: ARG002
         """How it computes, as it says itself; None where there is nothing to ask."""

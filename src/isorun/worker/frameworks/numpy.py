@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any, ClassVar, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Mapping
 
 from .. import seeding
 from ..levels import Settings
 from ..recorder import Recorder
 from .base import Framework, Hash, framed
 
+if TYPE_CHECKING:
+    from ..auditing import Sight
+
+_NO_DRAWS = ("seed", "get_state", "set_state", "default_rng", "get_bit_generator", "set_bit_generator", "test")
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 _WORD = 2**32
 # The widest instructions of OpenBLAS's kernels, by the processor that they were written for.
@@ -55,6 +59,12 @@ class NumPy(Framework):
     def answers(self, module: ModuleType) -> dict[str, str]:  # noqa: ARG002
         """What the OpenBLAS of its wheels computes with, and on how many threads; nothing where it has another."""
         return _openblas()
+
+    def look(self, name: str, module: ModuleType, sight: Sight) -> None:  # noqa: ARG002
+        """Notice the first draw from the global generator: all functions of the module but those that keep it."""
+        for function in dir(module):
+            if function[0].islower() and function not in _NO_DRAWS and callable(getattr(module, function)):
+                sight.note_draws(module, function, "numpy")
 
     def array(self, value: Any) -> Any | None:
         """Whatever says how to become an array: JAX's and TensorFlow's do."""

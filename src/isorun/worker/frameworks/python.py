@@ -5,12 +5,17 @@ from __future__ import annotations
 import operator
 import sys
 from types import ModuleType
-from typing import Any, ClassVar, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Mapping
 
 from .. import seeding
 from ..levels import Settings
 from ..recorder import Recorder
 from .base import Framework
+
+if TYPE_CHECKING:
+    from ..auditing import Sight
+
+_DRAWS = ("random", "randint", "randrange", "choice", "choices", "shuffle", "sample", "uniform", "gauss", "getrandbits")
 
 
 class Python(Framework):
@@ -34,6 +39,11 @@ class Python(Framework):
             module.seed()  # a forked child would otherwise share its parent's stream with all its siblings
         if not settings.takes_seeds:
             seeding.watch_calls(module, "seed", "random.seed", recorder)
+
+    def look(self, name: str, module: ModuleType, sight: Sight) -> None:  # noqa: ARG002
+        """Notice the first draw from the module's generator."""
+        for function in _DRAWS:
+            sight.note_draws(module, function, "random")
 
 
 def constant(value: Any) -> Any:

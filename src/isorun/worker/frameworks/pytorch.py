@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import warnings
 from types import ModuleType
@@ -13,6 +14,7 @@ from ..recorder import FINAL_WEIGHTS, INITIAL_WEIGHTS, Recorder, guarded
 from .base import NVIDIA, Framework, Hash, Watch, framed
 
 if TYPE_CHECKING:
+    from ..auditing import Sight
     from ..watching import Watcher
 
 MAX_DIGEST_BYTES = 2 * 2**30
@@ -22,6 +24,37 @@ _DEVICES = ("cuda", "xpu", "mps")
 _MKL_BRANCHES = {1: "off", 2: "auto", 3: "compatible", 10: "avx2", 12: "avx512"}
 _MKL_STRICT = 0x10000
 _MKL_ALL = -1
+_DRAWS = frozenset(
+    (
+        *(
+            "rand",
+            "randn",
+            "randint",
+            "randperm",
+            "normal",
+            "normal_",
+            "uniform_",
+            "random_",
+            "bernoulli",
+            "bernoulli_",
+        ),
+        *("multinomial", "native_dropout", "exponential_", "poisson", "rand_like", "randn_like", "randint_like"),
+        *("cauchy_", "geometric_", "log_normal_", "_fused_dropout"),
+    )
+)
+# Operations that add with atomics on a GPU, as torch documents them.
+_ADDING = frozenset(
+    (
+        *("index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "histc"),
+        *("upsample_linear1d_backward", "upsample_bilinear2d_backward", "upsample_bicubic2d_backward"),
+        *("upsample_trilinear3d_backward", "grid_sampler_2d_backward", "grid_sampler_3d_backward"),
+        *("_ctc_loss_backward", "nll_loss2d_forward", "_adaptive_avg_pool2d_backward", "avg_pool3d_backward"),
+        *("_adaptive_avg_pool3d_backward", "adaptive_max_pool2d_backward", "fractional_max_pool2d_backward"),
+        *("max_pool3d_with_indices_backward", "max_unpool2d", "reflection_pad1d_backward", "put_", "kthvalue"),
+        *("reflection_pad2d_backward", "reflection_pad3d_backward", "replication_pad1d_backward"),
+        *("replication_pad2d_backward", "replication_pad3d_backward", "_embedding_bag_dense_backward"),
+    )
+)
 
 
 class Torch(Framework):
@@ -135,6 +168,17 @@ class Torch(Framework):
             "build": sha256(built.encode()).hexdigest(),
             "blas": _blas_of(built),
         }
+
+    def look(self, name: str, module: ModuleType, sight: Sight) -> None:  # noqa: ARG002
+        """See every operation, loader and step of an optimizer."""
+        _see_operations(sight)
+        loader = getattr(getattr(module.utils, "data", None), "DataLoader", None)
+        if loader is not None:
+            _see_loaders(loader, sight)
+        optimizer = importlib.import_module("torch.optim.optimizer")
+        register = getattr(optimizer, "register_optimizer_step_post_hook", None)
+        if register is not None:
+            register(lambda *_: sight.stepped())
 
     def devices(self, module: ModuleType) -> dict[str, Any]:
         """The GPUs, once the training has started them."""
@@ -269,6 +313,45 @@ def _note_nondeterministic_operations(recorder: Recorder) -> None:
         show(message, *args, **kwargs)
 
     warnings.showwarning = showwarning
+
+
+def _see_operations(sight: Sight) -> None:
+    dispatch = importlib.import_module("torch.utils._python_dispatch")
+
+    class Onlooker(dispatch.TorchDispatchMode):  # type: ignore[misc,name-defined]
+        """Sees every operation, also those of backward passes."""
+
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            result = function(*args, **(kwargs or {}))
+            name = getattr(getattr(function, "overloadpacket", None), "__name__", "")
+            if name in _DRAWS and (kwargs or {}).get("generator") is None:
+                sight.note("draw", f"torch.{name}", once="torch", family="torch")
+            elif name in _ADDING or _adds(name, args, kwargs or {}):
+                device = next((str(item.device.type) for item in args if hasattr(item, "device")), "cpu")
+                sight.note("operation", name, device=device)
+            return result
+
+    Onlooker().__enter__()
+
+
+def _adds(name: str, args: Any, kwargs: Any) -> bool:
+    """Whether an operation adds for these arguments: indices with `accumulate`, counts with weights."""
+    if name in ("index_put", "index_put_", "_index_put_impl_"):
+        return bool(kwargs.get("accumulate", args[3] if len(args) > 3 else False))
+    if name == "bincount":
+        return kwargs.get("weights", args[1] if len(args) > 1 else None) is not None
+    return False
+
+
+def _see_loaders(loader: Any, sight: Sight) -> None:
+    original = loader.__init__
+
+    @functools.wraps(original)
+    def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        sight.note("loader", "torch.utils.data.DataLoader", workers=self.num_workers)
+
+    loader.__init__ = initialise
 
 
 class TorchWatch(Watch):

@@ -1,0 +1,244 @@
+"""What a few real steps showed, held against what the source says: findings are confirmed, withdrawn, or added.
+
+The run knows which generators were drawn from and seeded, and in which order, which operations were called on which
+device, how many threads and workers there were, and which files were read. It knows nothing of what comes after it
+was stopped: what it did not reach is left as the source has it, but is not sure any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from isorun.diagnose.audit import Withdrawn, in_order
+from isorun.diagnose.audit.findings import Edit, Finding, Sure
+from isorun.diagnose.audit.generators import SEED_LINES
+from isorun.diagnose.audit.program import Program
+from isorun.worker.usercode import hash_of_file
+
+__all__ = ["Seen", "hold_together"]
+
+_SEEDING: Final = {
+    "random.seed": "random",
+    "numpy.random.seed": "numpy",
+    "torch.manual_seed": "torch",
+    "tensorflow.random.set_seed": "tensorflow",
+}
+_THREAD_VARIABLES: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_ON_A_GPU: Final = ("cudnn-autotune", "nondeterministic-kernels", "atomics", "tf32")
+_LARGEST_HASHED: Final = 2**28
+_NO_GPU: Final = "the run computed on no GPU"
+_NOT_REACHED: Final = "the run came to its end without it"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the worker noted. events: in their order. ended: the training came to its end by itself.
+
+    began: its start, in seconds since 1970.
+    """
+
+    program: Program
+    effective: Mapping[str, Any]
+    events: Sequence[Mapping[str, Any]]
+    ended: bool
+    began: float
+
+    @classmethod
+    def of(cls, program: Program, effective: Mapping[str, Any], began: float) -> Seen:
+        """From a record's effective environment."""
+        audit = effective.get("audit") or {}
+        events = [event for event in audit.get("events", ()) if isinstance(event, Mapping)]
+        return cls(program, effective, events, bool(audit) and not audit.get("stopped"), began)
+
+    @property
+    def gpus(self) -> bool:
+        """Whether a GPU was started."""
+        return bool((self.effective.get("gpu") or {}).get("devices"))
+
+    def place(self, event: Mapping[str, Any]) -> tuple[str, int]:
+        """The file, as the source's findings name it, and the line."""
+        file, _, line = str(event.get("where", "")).rpartition(":")
+        known = {str(source.path.resolve()): source.shown for source in self.program.sources}
+        path = str(Path(file).resolve()) if file else ""
+        return known.get(path, file), int(line) if line.isdigit() else 0
+
+    def own(self, event: Mapping[str, Any]) -> bool:
+        """Whether it came from a line of the program's own."""
+        return self.place(event)[0] in {source.shown for source in self.program.sources}
+
+    def of_kind(self, what: str) -> list[Mapping[str, Any]]:
+        """The events of one kind, in their order."""
+        return [event for event in self.events if event.get("what") == what]
+
+    def at(self, finding: Finding, what: str) -> Mapping[str, Any] | None:
+        """The event of a kind at the place of a finding."""
+        return next((event for event in self.of_kind(what) if self.place(event) == (finding.file, finding.line)), None)
+
+
+def hold_together(found: Sequence[Finding], seen: Seen) -> tuple[tuple[Finding, ...], tuple[Withdrawn, ...]]:
+    """The findings of both, and those of the source that the run did not bear out."""
+    kept: list[Finding] = []
+    withdrawn: list[Withdrawn] = []
+    for finding in found:
+        judged = _judged(finding, seen)
+        if isinstance(judged, str):
+            withdrawn.append(Withdrawn(finding, judged))
+        else:
+            kept.append(judged)
+    kept += list(_only_seen(kept, seen))
+    return in_order(kept), tuple(withdrawn)
+
+
+def _judged(finding: Finding, seen: Seen) -> Finding | str:
+    """The finding as the run leaves it; why it is withdrawn, as a text."""
+    if finding.kind in _ON_A_GPU:
+        return _judged_on_gpu(finding, seen)
+    if finding.kind in {"unseeded-generator", "late-seed"} and finding.about in SEED_LINES:
+        return _judged_generator(finding, seen)
+    if finding.kind in {"unseeded-generator", "fresh-seed"} and finding.about != "environment":
+        event = seen.at(finding, "fresh") or seen.at(finding, "seed")
+        return replace(finding, sure=Sure.HIGH) if event else _not_reached(finding, seen)
+    if finding.kind == "hash-order":
+        variables = seen.effective.get("variables") or {}
+        fixed = variables.get("PYTHONHASHSEED", "random") != "random"
+        return f"PYTHONHASHSEED is {variables['PYTHONHASHSEED']}" if fixed else finding
+    if finding.kind == "thread-count":
+        return _judged_threads(finding, seen)
+    if finding.kind == "loader-workers":
+        event = seen.at(finding, "loader")
+        if event is not None and not event.get("workers"):
+            return "the run loaded its data without workers"
+        return replace(finding, why=f"{finding.why} (here {event['workers']})") if event else finding
+    return _with_checksum(finding, seen) if finding.kind == "data-checksum" else finding
+
+
+def _judged_on_gpu(finding: Finding, seen: Seen) -> Finding | str:
+    driver = (seen.effective.get("gpu") or {}).get("driver")
+    unknown = finding.about in {"tensorflow", "jax"} and bool(driver)
+    if not seen.gpus:
+        return finding if unknown else _NO_GPU
+    torch = seen.effective.get("torch") or {}
+    if finding.kind == "cudnn-autotune":
+        return replace(finding, sure=Sure.HIGH) if torch.get("cudnn_benchmark") else "it was off when the run ended"
+    if finding.kind == "nondeterministic-kernels" and finding.about == "torch":
+        return (
+            "deterministic algorithms were on"
+            if torch.get("deterministic_algorithms")
+            else replace(finding, sure=Sure.HIGH)
+        )
+    if finding.kind == "atomics":
+        event = next(
+            (event for event in seen.of_kind("operation") if seen.place(event) == (finding.file, finding.line)), None
+        )
+        return replace(finding, sure=Sure.HIGH) if event else _not_reached(finding, seen)
+    return finding
+
+
+def _order(seen: Seen, family: str) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None, bool]:
+    """The first draw from a generator, its first seed, and whether the draw came first."""
+    for event in seen.events:
+        if event.get("what") == "draw" and event.get("family") == family:
+            later = [other for other in seen.of_kind("seed") if _SEEDING.get(str(other.get("name"))) == family]
+            before = [other for other in later if seen.events.index(other) < seen.events.index(event)]
+            return event, next(iter(before or later), None), not before
+    return (
+        None,
+        next((each for each in seen.of_kind("seed") if _SEEDING.get(str(each.get("name"))) == family), None),
+        False,
+    )
+
+
+def _judged_generator(finding: Finding, seen: Seen) -> Finding | str:
+    family = "random" if finding.about == "keras" else finding.about
+    if family == "tensorflow":
+        seeded = any(_SEEDING.get(str(event.get("name"))) == family for event in seen.of_kind("seed"))
+        return "the run seeded it" if seeded else finding
+    drawn, seed, draw_first = _order(seen, family)
+    if (
+        finding.about == "keras"
+        and int(str((seen.effective.get("packages") or {}).get("keras", "3")).partition(".")[0]) < 3
+    ):
+        return "Keras 2 draws from TensorFlow's generator"
+    if drawn is None:
+        return _not_reached(finding, seen)
+    if finding.kind == "unseeded-generator" and seed is not None and not draw_first:
+        return f"{seed['name']}({seed.get('value', '')}) came first, at {_where(seen, seed)}"
+    if finding.kind == "late-seed" and not draw_first:
+        return "nothing had been drawn when it was seeded"
+    return replace(finding, sure=Sure.HIGH)
+
+
+def _where(seen: Seen, event: Mapping[str, Any]) -> str:
+    file, line = seen.place(event)
+    return f"{file}:{line}"
+
+
+def _not_reached(finding: Finding, seen: Seen) -> Finding | str:
+    if seen.ended:
+        return _NOT_REACHED
+    return replace(finding, sure=Sure.MEDIUM) if finding.sure is Sure.HIGH else finding
+
+
+def _judged_threads(finding: Finding, seen: Seen) -> Finding | str:
+    variables = seen.effective.get("variables") or {}
+    fixed = next((f"{name}={variables[name]}" for name in _THREAD_VARIABLES if variables.get(name)), "")
+    if fixed:
+        return f"{fixed} in the environment"
+    threads = (seen.effective.get("torch") or {}).get("threads")
+    told = f" (here {threads})" if threads else ""
+    return replace(finding, why=f"{finding.why}{told}", sure=Sure.MEDIUM if threads else finding.sure)
+
+
+def _with_checksum(finding: Finding, seen: Seen) -> Finding:
+    """With the file that was read there, and what it has to be compared with."""
+    event = seen.at(finding, "file")
+    path = Path(str(event["name"])) if event is not None else None
+    if path is None or not path.is_file() or path.stat().st_size > _LARGEST_HASHED:
+        return finding
+    return replace(finding, fix=f"compare the SHA-256 of {path.name} with {hash_of_file(path)} before it is read")
+
+
+def _only_seen(kept: Iterable[Finding], seen: Seen) -> Iterator[Finding]:
+    """What the source did not show."""
+    told = {(finding.kind, finding.file, finding.line) for finding in kept}
+    families = {(finding.kind, finding.about) for finding in kept}
+    kinds = {finding.kind for finding in kept}
+    for event in seen.of_kind("fresh"):
+        file, line = seen.place(event)
+        if seen.own(event) and ("unseeded-generator", file, line) not in told:
+            why = f"{event['name']} was given no seed, and took fresh entropy"
+            fix = "give it a constant, or an option of the program"
+            yield Finding("unseeded-generator", file, line, why, fix, Sure.HIGH)
+    yield from _generators_only_seen(families, seen)
+    if not seen.gpus or (seen.effective.get("torch") or {}).get("deterministic_algorithms"):
+        return
+    if "nondeterministic-kernels" not in kinds:
+        why = "the run computed on a GPU, and nothing asked for deterministic kernels"
+        fix = "torch.use_deterministic_algorithms(True), with CUBLAS_WORKSPACE_CONFIG=:4096:8 in the environment"
+        edits = (Edit("", 0, 0, "kernels"),)
+        yield Finding("nondeterministic-kernels", seen.program.script.shown, 1, why, fix, Sure.HIGH, "torch", edits)
+    for event in seen.of_kind("operation"):
+        file, line = seen.place(event)
+        if event.get("device") == "cuda" and seen.own(event) and ("atomics", file, line) not in told:
+            why = f"{event['name']} adds with atomic operations on a GPU, in whatever order threads come"
+            fix = "torch.use_deterministic_algorithms(True), which takes another kernel or says that there is none"
+            yield Finding("atomics", file, line, why, fix, Sure.HIGH, str(event["name"]), (Edit("", 0, 0, "kernels"),))
+
+
+def _generators_only_seen(families: set[tuple[str, str]], seen: Seen) -> Iterator[Finding]:
+    for family in ("random", "numpy", "torch"):
+        drawn, seed, draw_first = _order(seen, family)
+        kind = "unseeded-generator" if seed is None else "late-seed"
+        known = {about for _, about in families}
+        if drawn is None or not draw_first or family in known or (family == "random" and "keras" in known):
+            continue
+        if not seen.own(drawn):
+            continue
+        file, line = seen.place(drawn if seed is None else seed)
+        why = f"{drawn['name']} at {_where(seen, drawn)} was drawn "
+        why += "from a generator that nothing seeds" if seed is None else "before it is seeded here"
+        fix = f"{SEED_LINES[family][1]} before the first draw"
+        yield Finding(kind, file, line, why, fix, Sure.HIGH, family, (Edit("", 0, 0, family),))
