@@ -62,6 +62,7 @@ __all__ = [
     "sources",
     "study_name",
     "switch_value",
+    "variables",
 ]
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]i?B)", re.IGNORECASE)
@@ -469,7 +470,7 @@ def _environment(name: str, value: Any, folder: Path) -> Environment:
     return Environment(
         name=name,
         python=as_text(table.get("python", ""), f"{where}.python"),
-        env=_variables(table.get("env", {}), f"{where}.env"),
+        env=variables(table.get("env", {}), f"{where}.env"),
         threads=None if threads is None else as_whole(threads, f"{where}.threads", 1, 4096),
         preload=None if preload is None else _module_names(preload, f"{where}.preload"),
         devices_per_run=None if devices is None else as_whole(devices, f"{where}.devices_per_run", 0, 4096),
@@ -598,17 +599,18 @@ def _check_setting(key: str, value: Any, where: str) -> None:
             refuse_secret(key, config_value(value, where), where)
 
 
-def _variables(value: Any, where: str) -> dict[str, str]:
-    variables = {}
+def variables(value: Any, where: str) -> dict[str, str]:
+    """Variables that a study may set, as texts."""
+    checked = {}
     for key, item in as_mapping(value, where).items():
         if not key or "=" in key or "\0" in key or key.startswith(_RESERVED_ENV):
             allowed = f"a name without '=', not starting with {_RESERVED_ENV}"
             raise StudyError(f"{where}: {key!r} cannot be set", allowed=allowed)
         if isinstance(item, bool) or not isinstance(item, (str, int, float)):
             raise StudyError(f"{where}.{key}: it must be a text", found=shown(item), hint=f'write {key} = "…"')
-        variables[key] = str(item)
-    _refuse_nul(variables.values(), where)
-    return variables
+        checked[key] = str(item)
+    _refuse_nul(checked.values(), where)
+    return checked
 
 
 def _module_names(value: Any, where: str) -> tuple[str, ...]:
