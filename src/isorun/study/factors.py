@@ -35,7 +35,7 @@ from isorun.study.parsing import (
 )
 from isorun.worker.frameworks.switches import SWITCHES
 
-__all__ = ["BASELINE", "DESIGNS", "StudyFactor", "FactorDesign", "factor_design"]
+__all__ = ["BASELINE", "DESIGNS", "FactorDesign", "StudyFactor", "factor_design"]
 
 BASELINE: Final = "baseline"
 ONE_AT_A_TIME, FULL, FRACTIONAL = "one-at-a-time", "full", "fractional"
