@@ -27,12 +27,11 @@ from isorun.study.parsing import (
     as_table,
     as_text,
     as_whole,
-    package_settings,
     refuse_secret,
     shown,
-    switch_value,
     variables,
 )
+from isorun.study.parts import package_settings, switch_value
 from isorun.worker.frameworks.switches import SWITCHES
 
 __all__ = ["BASELINE", "DESIGNS", "FactorDesign", "StudyFactor", "factor_design"]
@@ -47,7 +46,7 @@ _MEANING: Final = {
     4: "resolution IV: main effects are told apart from two-way interactions, and these not from each other",
 }
 _FORMS: Final = (
-    'packages as a table by value (numpy = { old = ["NAME==VERSION"], new = […] }), '
+    'packages as a table by value (LIBRARY = { old = ["NAME==VERSION"], new = […] }), '
     'or a variable ({ variable = "NAME", values = ["0", "1"] })'
 )
 
