@@ -395,6 +395,8 @@ def _environments(flow: Flow) -> Iterator[Finding]:
         (step.called in {"reset", "seed"} and (keyword(step.node, "seed") or step.called == "seed"))  # type: ignore[arg-type]
         for step in calls
     )
+    made = [step.node for step in flow.steps if isinstance(step.node, ast.Call) and step.called.startswith("make")]
+    seeded = seeded or any(keyword(call, "seed") is not None for call in made)
     first = next((step for step in calls if step.called == "reset"), None)
     if first is not None and not seeded:
         yield _of_environment(first, "env.reset(seed=…) the first time")

@@ -15,6 +15,7 @@ from typing import Any, Final
 from isorun.diagnose.audit import Withdrawn, in_order
 from isorun.diagnose.audit.findings import Edit, Finding, Sure
 from isorun.diagnose.audit.generators import SEED_LINES
+from isorun.diagnose.audit.inputs import is_checked
 from isorun.diagnose.audit.program import Program
 from isorun.worker.usercode import hash_of_file
 
@@ -213,6 +214,7 @@ def _only_seen(kept: Iterable[Finding], seen: Seen) -> Iterator[Finding]:
             fix = "give it a constant, or an option of the program"
             yield Finding("unseeded-generator", file, line, why, fix, Sure.HIGH)
     yield from _generators_only_seen(families, seen)
+    yield from _files_only_seen(told, seen)
     if not seen.gpus or (seen.effective.get("torch") or {}).get("deterministic_algorithms"):
         return
     if "nondeterministic-kernels" not in kinds:
@@ -226,6 +228,21 @@ def _only_seen(kept: Iterable[Finding], seen: Seen) -> Iterator[Finding]:
             why = f"{event['name']} adds with atomic operations on a GPU, in whatever order threads come"
             fix = "torch.use_deterministic_algorithms(True), which takes another kernel or says that there is none"
             yield Finding("atomics", file, line, why, fix, Sure.HIGH, str(event["name"]), (Edit("", 0, 0, "kernels"),))
+
+
+def _files_only_seen(told: set[tuple[str, str, int]], seen: Seen) -> Iterator[Finding]:
+    """Files that a line read whose source does not show it: not those that the run itself wrote."""
+    if is_checked(seen.program):
+        return
+    known = {(file, line) for kind, file, line in told if kind == "data-checksum"}
+    for event in seen.of_kind("file"):
+        path, place = Path(str(event["name"])), seen.place(event)
+        if place in known or not seen.own(event) or not path.is_file() or path.stat().st_mtime >= seen.began:
+            continue
+        known.add(place)
+        why = f"{path.name} is read as it is: another version of the file is not noticed"
+        finding = Finding("data-checksum", *place, why, "compare its SHA-256 with a constant", Sure.LOW)
+        yield _with_checksum(finding, seen)
 
 
 def _generators_only_seen(families: set[tuple[str, str]], seen: Seen) -> Iterator[Finding]:
