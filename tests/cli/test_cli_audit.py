@@ -1,12 +1,16 @@
 """isorun audit as people type it."""
 
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from isorun import workflow
 from isorun.cli.main import main
+from isorun.study.design import adhoc_study
 
 TRAIN = """\
 import os, random
@@ -103,6 +107,37 @@ def test_a_training_that_fails_leaves_what_the_source_says(shell):
     assert done.returncode == 3
     assert "which failed and so tells nothing" in " ".join(done.stdout.split())
     assert "train.py:3" in done.stdout
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("example", "words"),
+    [("digits", ["--epochs", "1"]), ("search", ["--lr", "0.1", "--units", "8", "--activation", "tanh"])],
+)
+def test_patched_examples_still_run_and_agree_bit_by_bit(example, words, tmp_path):
+    pytest.importorskip("torch")
+    shutil.copy(EXAMPLES / example / "train.py", tmp_path)
+    command = [sys.executable, "train.py", *words]
+
+    def results(name):
+        study = adhoc_study([command], name=name, repeats=2, folder=tmp_path)
+        records = workflow.run(study, store=str(tmp_path / name), launch="fresh").records
+        assert [str(record.state) for record in records] == ["finished"] * 2
+        return [
+            (dict(record.digests), {key: list(item.values) for key, item in record.series.items()})
+            for record in records
+        ]
+
+    before = results("before")
+    assert before[0] != before[1]
+    patch = workflow.audit(command, static=True, folder=tmp_path).patch
+    (tmp_path / "fix").write_text(patch)
+    subprocess.run(["git", "apply", "-p1", "fix"], cwd=tmp_path, check=True)
+    after = results("after")
+    assert after[0] == after[1]
 
 
 @pytest.mark.slow
