@@ -30,6 +30,7 @@ NAMES: Final = (
     "sequential",
     "watching",
     "training_problems",
+    "held_out_problems",
     "repair.nasbench201",
     "repair.hpobench",
     "repair.stuck_digits",
@@ -40,31 +41,44 @@ NAMES: Final = (
     "zoo_training",
     "zoo_pairs_and_episodes",
 )
+ELSEWHERE: Final = ("repair.autokeras_searches",)
+"""Need an environment that the others cannot share: run only where they are named."""
 
 
 def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in NAMES]
+    unknown = [name for name in names if name not in (*NAMES, *ELSEWHERE)]
     if unknown:
-        print(f"no benchmark {unknown[0]!r}; there are: {', '.join(NAMES)}", file=sys.stderr)
+        print(f"no benchmark {unknown[0]!r}; there are: {', '.join((*NAMES, *ELSEWHERE))}", file=sys.stderr)
         return 2
     # An installed isorun has its bytecode from pip; a checkout keeps it only where this is not set.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    results = _kept()
+    results = kept()
     for name in names or NAMES:
         print(f"{name} …", file=sys.stderr, flush=True)
         rows = importlib.import_module(name).measure()
-        results[name] = {"date": dt.date.today().isoformat(), "machine": _machine(), "rows": rows}
+        results[name] = result(rows, machine())
         for row in rows:
             print(_line(row), file=sys.stderr, flush=True)
-    (HERE / "results.json").write_text(json.dumps(results, indent=1, default=str) + "\n")
-    (HERE / "RESULTS.md").write_text(_page({**results, **_measured_on_gpus()}))
+    write(results)
     return 0 if all(row["ok"] for result in results.values() for row in result["rows"]) else 1
 
 
-def _kept() -> dict[str, Any]:
+def result(rows: list[dict[str, Any]], machine: str) -> dict[str, Any]:
+    """What is kept of a benchmark."""
+    return {"date": dt.date.today().isoformat(), "machine": machine, "rows": rows}
+
+
+def write(results: dict[str, Any]) -> None:
+    """The results of all benchmarks, for machines and as a page."""
+    (HERE / "results.json").write_text(json.dumps(results, indent=1, default=str) + "\n")
+    (HERE / "RESULTS.md").write_text(_page({**results, **_measured_on_gpus()}))
+
+
+def kept() -> dict[str, Any]:
+    """What was measured before."""
     path = HERE / "results.json"
-    kept = json.loads(path.read_text()) if path.exists() else {}
-    return {name: kept[name] for name in NAMES if name in kept}
+    found = json.loads(path.read_text()) if path.exists() else {}
+    return {name: found[name] for name in (*NAMES, *ELSEWHERE) if name in found}
 
 
 def _measured_on_gpus() -> dict[str, Any]:
@@ -72,7 +86,8 @@ def _measured_on_gpus() -> dict[str, Any]:
     return {f"{path.stem} on a GPU": json.loads(path.read_text()) for path in sorted((HERE / "gpu").glob("*.json"))}
 
 
-def _machine() -> str:
+def machine() -> str:
+    """The machine that measures."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown CPU")
     cpus = len(os.sched_getaffinity(0))

@@ -180,20 +180,6 @@ def test_the_worker_imports_nothing_of_isorun(path):
     assert outside_the_worker(parsed(path), package_of(path)) == set()
 
 
-@pytest.mark.parametrize(
-    ("room", "below"),
-    [
-        ("repair", "scheduling"),
-        ("workflow", "repair"),
-        ("share", "workflow"),
-        ("diagnose", "analysis"),
-        ("cli", "repair"),
-    ],
-)
-def test_rooms_to_come_may_use_what_they_will_need(room, below):
-    assert RANK[room] < RANK[below]
-
-
 def test_every_module_belongs_to_a_layer():
     assert {part_of(path) for path in MODULES} <= set(RANK)
 

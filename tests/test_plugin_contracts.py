@@ -70,6 +70,7 @@ def examples(section):
         ("An executor", "executor", "from isorun_example.executor import open_apart as open_cluster", "ends_well"),
         ("An environment", "environment", "", ""),
         ("A source of metrics", "source", "", ""),
+        ("An engine of searches", "engine", "", ""),
     ],
 )
 def test_the_examples_of_the_page_keep_their_contracts(section, name, has, which, tmp_path):

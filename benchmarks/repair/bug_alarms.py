@@ -1,8 +1,11 @@
 """How often each kind of bug is found where it is, missed, or raised where it is not, with all defaults.
 
-Searches by TPE on the tables of HPOBench and NAS-Bench-201 go on alone to say what was the case: one that gains nothing
-above noise in its next 25 trials is stuck. Other faults are put into such searches: a trial that hangs, values that
-fail, configurations that come again, a space that is too small, a target that no configuration reaches.
+Searches by TPE and at random on the tables of HPOBench and NAS-Bench-201 go on alone to say what was the case: an alarm
+is false where the search gains more than noise, or reaches the target it was short of, in as many trials again as it
+had. One that does not is stuck, for that long. Other faults are put into such searches: trainings that get nowhere, a
+trial that hangs, values that fail, configurations that come again, a space that is too small, a target that no
+configuration reaches. Thresholds of `bugs.py` were set by seeds 100 to 113; rates of TPE on these seeds were seen while
+rules for silence were compared, so they are not blind. No table is held out.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 import optuna
 
+from isorun.diagnose import Symptoms
 from isorun.repair.bugs import Limits, find_bugs
 from isorun.repair.engines.optuna import search_of
 from isorun.repair.searches import Parameter, Search, Trial, Value
@@ -23,9 +27,8 @@ from repair.tables import TrainingTable, hpobench, nasbench201
 
 __all__ = ["measure"]
 
-_SEEDS: Final = range(20)
+_SEEDS: Final = range(10)
 _JUDGED: Final = (15, 25, 40)
-_AHEAD: Final = 25
 _MADE: Final = 300
 _TRIALS: Final = 30
 _MOST_FALSE: Final = 0.1
@@ -65,17 +68,43 @@ def _of_tables(tables: list[TrainingTable]) -> Iterator[Case]:
     """A stuck search, and a target out of reach: judged as it was, told by what came after."""
     for table in tables:
         for seed in _SEEDS:
-            whole = _searched(table, seed, max(_JUDGED) + _AHEAD)
-            for stop in _JUDGED:
-                search = replace(whole, trials=whole.trials[:stop])
-                after = replace(whole, trials=whole.trials[: stop + _AHEAD])
-                stuck = len(after.improvements) == len(search.improvements)
-                yield "ineffective-search", stuck, "ineffective-search" in _raised(search)
-                if stop >= 25:
-                    target = float(np.nanmax(table.means)) + 5 * table.noise
-                    yield "performance", True, "performance" in _raised(search, Limits(target))
-                    near = after.gain(after.best) if after.best else 0.0
-                    yield "performance", False, "performance" in _raised(search, Limits(near))
+            by_tpe = _searched(table, seed, 2 * max(_JUDGED))
+            at_random = _drawn(table, np.random.default_rng([seed, 4]), 2 * max(_JUDGED))
+            yield from _judged(by_tpe, table, "by TPE")
+            yield from _judged(at_random, table, "at random")
+            yield from _silent(replace(by_tpe, noise=0.0), "by TPE, noise not known")
+
+
+def _judged(whole: Search, table: TrainingTable, how: str) -> Iterator[Case]:
+    yield from _silent(whole, how)
+    for stop in _JUDGED[1:]:
+        search, after = (replace(whole, trials=whole.trials[:end]) for end in (stop, 2 * stop))
+        assert search.best is not None
+        assert after.best is not None
+        beyond = float(np.nanmax(table.means)) + 5 * table.noise
+        yield f"performance, {how}", True, "performance" in _raised(search, Limits(beyond))
+        if after.best is not search.best:
+            yield f"performance, {how}", False, "performance" in _raised(search, Limits(after.best.score))
+
+
+def _silent(whole: Search, how: str) -> Iterator[Case]:
+    for stop in _JUDGED:
+        search, after = (replace(whole, trials=whole.trials[:end]) for end in (stop, 2 * stop))
+        stuck = len(after.improvements) == len(search.improvements)
+        yield f"ineffective-search, {how}", stuck, "ineffective-search" in _raised(search)
+
+
+def _nowhere(table: TrainingTable, rng: np.random.Generator) -> Iterator[Case]:
+    """Trainings that stay at chance, seen inside or not, since 12 trials or since 25."""
+    for trials in (12, 25):
+        search = _drawn(table, rng, trials)
+        dead = [replace(trial, score=0.1 + float(rng.normal(0, 0.005))) for trial in search.trials]
+        for seen in (True, False):
+            symptoms = Symptoms(convergence="slow" if seen else "unknown")
+            told = tuple(replace(trial, symptoms=symptoms) for trial in dead)
+            name = f"ineffective-search, nothing trains{'' if seen else ', not seen inside'} ({trials} trials)"
+            found = _raised(replace(search, trials=told, noise=0.0056))
+            yield name, True, "ineffective-search" in found
 
 
 def _searched(table: TrainingTable, seed: int, trials: int) -> Search:
@@ -91,7 +120,7 @@ def _raised(search: Search, limits: Limits = Limits(), now: float | None = None)
 
 
 def _made(tables: list[TrainingTable]) -> Iterator[Case]:
-    faults = (_times, _repeats, _failures, _spaces)
+    faults = (_times, _repeats, _failures, _spaces, _nowhere)
     for number in range(_MADE):
         rng = np.random.default_rng([number, 11])
         table = tables[number % len(tables)]
@@ -175,6 +204,6 @@ def _spaces(table: TrainingTable, rng: np.random.Generator) -> Iterator[Case]:
     small = (Parameter("activation", "category", choices=("relu", "tanh")), Parameter("n_layers", "int", low=1, high=4))
     tried = [
         Trial(n, "finished", float(rng.random()), {"activation": ("relu", "tanh")[n % 2], "n_layers": 1 + n // 2 % 4})
-        for n in range(8 + int(rng.integers(20)))
+        for n in range(9 + int(rng.integers(20)))
     ]
     yield "exhausted-space", True, "exhausted-space" in _raised(Search("made", "small", "higher", small, tuple(tried)))

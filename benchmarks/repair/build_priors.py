@@ -1,6 +1,6 @@
 """Makes priors: counts of how often an edit improved a training, and how well they foretell what was held out.
 
-    cd benchmarks && python -m repair.build_priors          # writes src/isorun/repair/priors/*.json
+    cd benchmarks && python -m repair.build_priors          # writes src/isorun/repair/priors/*.json and chances.json
 
 perceptrons.json: the tables of HPOBench. networks.json: 3,597 trainings of small convolutional networks on four data
 sets with their symptoms, made by prior_trainings.py on one H200 in 16 minutes and kept in trainings.jsonl.gz.
@@ -22,7 +22,7 @@ import numpy as np
 
 import isorun.repair
 from isorun.diagnose import Symptoms
-from isorun.repair.actions import Edit, edit, single_edits
+from isorun.repair.actions import Edit, edit, idle_parameters, single_edits
 from isorun.repair.priorities import Prior, PriorRow
 from isorun.repair.priors import prior_to_json
 from isorun.repair.searches import UNKNOWN_SYMPTOMS, Parameter, Search, Trial
@@ -36,6 +36,7 @@ _MEDIAN_DIFFERENCE: Final = 0.954
 """The median of the difference of two normal draws, in standard deviations."""
 _NOISES_APART: Final = 2.0
 
+_SPACE: Final = tuple(Parameter(name, "category", choices=choices) for name, choices in SPACE.items())
 _DRAWS: Final = 600
 _BEST_OF: Final = (1, 2, 4, 8)
 
@@ -133,7 +134,8 @@ def _changes_of(rows: list[dict[str, Any]], starts: dict[str, list[float]], marg
         known = Edit(made.meaning, made.meaning, made.before, made.after, None, made.rises)
         before = [score for score in starts[json.dumps(start["config"], sort_keys=True)] if score >= 0]
         better = row["score"] > float(np.mean(before)) + margin
-        if made.before != made.after:
+        idle = idle_parameters(_SPACE, start["config"]) & idle_parameters(_SPACE, row["config"])
+        if made.before != made.after and name not in idle:
             yield Change(row["data"], known, Symptoms(**start["symptoms"]), better)
 
 
@@ -204,6 +206,15 @@ def _write(prior: Prior, name: str) -> None:
     print(target, len(prior.rows))
 
 
+def _write_chances() -> None:
+    from repair.calibration import fitted  # which asks for the priors of tables
+
+    target = Path(isorun.repair.__file__).with_name("chances.json")
+    target.write_text(json.dumps({**fitted(), "date": dt.date.today().isoformat()}, indent=1) + "\n")
+    print(target)
+
+
 if __name__ == "__main__":
     _write(networks(), "networks.json")
     _write(shipped(), "perceptrons.json")
+    _write_chances()

@@ -4,28 +4,37 @@ A search by TPE on a table stops after some trials; every change of its best tri
 tried once: did the new score beat the best one by more than noise? The prior of a table is made from the others. The
 chances of isorun's own proposals in repaired searches are held against what came of them in the same way.
 
-Held out are the counts, not all: the 6 of 6 / n (`priorities.py`) was chosen on seeds 100 to 107 of these same tables.
+What is told is counted chances by weights (`chances.json`), which `fitted` finds on other seeds of these tables; what
+they do to a table that had no part in them is kept with them, and what to one of another family is told beside.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
+from unittest import mock
 
 import numpy as np
+import numpy.typing as npt
 import optuna
+from scipy.optimize import minimize
 
 import isorun.repair
+from isorun.repair import priorities
+from isorun.repair.bugs import records_above
 from isorun.repair.engines.optuna import search_of
 from isorun.repair.priorities import Prior, ranked
+from isorun.repair.searches import Search
 from repair.build_priors import calibration, prior_from_tables
 from repair.searching import suggested
 from repair.tables import TrainingTable, hpobench, nasbench201
 
-__all__ = ["measure"]
+__all__ = ["fitted", "measure"]
 
-_SEEDS: Final = range(10)
+_SEEDS: Final = range(4)
+_FITTED_ON: Final = range(200, 204)
 _STOPS: Final = (5, 10, 20, 40)
 _SHOWN: Final = 8
 _OFF_BY: Final = 0.1
@@ -33,6 +42,7 @@ _ENOUGH: Final = 100
 _LEAST_TENTHS: Final = 3
 """Tenths that must hold enough changes, for else nothing is said of most chances."""
 Foretold = tuple[float, bool]
+Array = npt.NDArray[np.float64]
 
 
 def measure() -> list[dict[str, Any]]:
@@ -58,6 +68,10 @@ def measure() -> list[dict[str, Any]]:
 
 
 def _examined(table: TrainingTable, prior: Prior | None, seed: int) -> Iterator[list[Foretold]]:
+    return (told for _, told in _looked_at(table, prior, seed))
+
+
+def _looked_at(table: TrainingTable, prior: Prior | None, seed: int) -> Iterator[tuple[Search, list[Foretold]]]:
     """For each stop of a search: the chances of all changes, the largest first, and whether each one improved."""
     rng = np.random.default_rng([seed, 7])
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
@@ -66,22 +80,111 @@ def _examined(table: TrainingTable, prior: Prior | None, seed: int) -> Iterator[
         search = replace(search_of(study), noise=table.noise)
         best = search.best
         assert best is not None
-        yield [
+        told = [
             (one.probability, table.drawn(one.action.parameters, rng) > (best.score or 0.0) + search.margin)
             for one in ranked(search, prior, rng)
         ]
+        yield search, told
 
 
 def _proposed(table: TrainingTable, prior: Prior | None, seed: int) -> list[Foretold]:
+    return [told for _, told in _own(table, prior, seed)]
+
+
+def _own(table: TrainingTable, prior: Prior | None, seed: int) -> Iterator[tuple[Search, Foretold]]:
+    """Proposals, each with the search as it was then; scores are shares of one, so that its noise is known to it."""
     rng = np.random.default_rng([seed, 8])
-    sampler = isorun.repair.optuna(optuna.samplers.TPESampler(seed=seed), begin=5, prior=prior, seed=seed)
+    known = None if prior is None else replace(prior, noise=table.noise / 100)
+    sampler = isorun.repair.optuna(optuna.samplers.TPESampler(seed=seed), begin=5, prior=known, seed=seed)
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(lambda trial: table.drawn(suggested(trial, table), rng), n_trials=_STOPS[-1])
-    search = replace(search_of(study), noise=table.noise)
+    study.optimize(lambda trial: table.drawn(suggested(trial, table), rng) / 100, n_trials=_STOPS[-1])
+    search = replace(search_of(study), noise=table.noise / 100)
     by_number = {trial.number: trial for trial in search.trials}
-    made = [trial for trial in search.trials if trial.chance is not None and trial.origin is not None]
-    pairs = [(one, by_number[one.origin or 0]) for one in made]
-    return [(one.chance or 0.0, search.gain(one) > search.gain(origin) + search.margin) for one, origin in pairs]
+    for one in search.trials:
+        if one.chance is not None and one.origin is not None:
+            improved = search.gain(one) > search.gain(by_number[one.origin]) + search.margin
+            yield replace(search, trials=search.trials[: one.number]), (one.chance, improved)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Changes before they are told. family, table, kind: where from. features: a column a weight. improved: came."""
+
+    family: Array
+    table: Array
+    kind: Array
+    features: Array
+    improved: Array
+
+    def weights(self, chosen: Array) -> Array:
+        """By logistic regression; tables of a family and kinds of changes weigh the same, however many changes."""
+        groups = 3 * self.family[chosen] + self.kind[chosen]
+        sizes = {group: float(np.sum(groups == group)) for group in set(groups)}
+        share = np.array([1 / sizes[group] for group in groups]) / len(sizes)
+        features, signs = self.features[chosen], 2 * self.improved[chosen] - 1
+
+        def loss(weights: Array) -> float:
+            return float(share @ np.logaddexp(0, -signs * (features @ weights)) + 1e-4 * weights @ weights)
+
+        return np.asarray(minimize(loss, np.zeros(features.shape[1])).x)
+
+    def foretold(self, apart: Array) -> list[Foretold]:
+        """What is told of each part by weights that were fitted without it."""
+        found: list[Foretold] = []
+        for part in sorted(set(apart)):
+            weights = self.weights(apart != part)
+            chances = 1 / (1 + np.exp(-self.features[apart == part] @ weights))
+            found += [(float(one), bool(came)) for one, came in zip(chances, self.improved[apart == part], strict=True)]
+        return found
+
+
+def fitted() -> dict[str, Any]:
+    """The weights of told chances as their file holds them."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    with mock.patch.object(priorities, "told_chances", return_value=_Plain(0.0, 1.0, 0.0, 0.0)):
+        counted = _counted()
+    constant, of_counts, trials, above = counted.weights(np.ones(len(counted.improved), dtype=bool))
+    weights = {"constant": constant, "counted": of_counts, "trials": trials, "above": above}
+    return {
+        "format": 1,
+        "source": "changes of the best trial, told with a prior and without, and isorun's own proposals, in searches "
+        f"by TPE on NAS-Bench-201 and HPOBench, seeds {_FITTED_ON[0]} to {_FITTED_ON[-1]}",
+        "changes": len(counted.improved),
+        "improved": int(counted.improved.sum()),
+        "weights": {name: round(float(weight), 4) for name, weight in weights.items()},
+        "calibration": calibration(counted.foretold(counted.table)),
+        "another_family": calibration(counted.foretold(counted.family)),
+    }
+
+
+class _Plain(priorities.ToldChances):
+    """Counted chances as they are, whatever was promised before."""
+
+    def told(self, chance: float, search: Search, kept: float = 1.0) -> float:  # noqa: ARG002
+        """The chance itself."""
+        return chance
+
+
+def _counted() -> _Counted:
+    rows: list[tuple[float, ...]] = []
+    for family, tables in enumerate((nasbench201(), hpobench())):
+        for place, table in enumerate(tables.values()):
+            prior = prior_from_tables([other for other in tables.values() if other is not table])
+            for seed in _FITTED_ON:
+                for kind, given in enumerate((prior, None)):
+                    for search, told in _looked_at(table, given, seed):
+                        known = _features(search)
+                        rows += [(family, 20 * family + place, kind, chance, *known, came) for chance, came in told]
+                for search, (chance, came) in _own(table, prior, seed):
+                    rows.append((family, 20 * family + place, 2, chance, *_features(search), came))
+    of_family, of_table, of_kind, chance, trials, above, came = np.array(rows, dtype=float).T
+    chance = np.clip(chance, 1e-4, 1 - 1e-4)
+    features = np.column_stack([np.ones(len(chance)), np.log(chance / (1 - chance)), trials, above])
+    return _Counted(of_family, of_table, of_kind, features, came)
+
+
+def _features(search: Search) -> tuple[float, float]:
+    return math.log(max(len(search.scored), 1)), math.log(max(records_above(search, search.margin), 1e-3))
 
 
 def _row(name: str, told: Sequence[Foretold]) -> dict[str, Any]:

@@ -13,16 +13,16 @@ import os
 import shutil
 import statistics
 import tempfile
+import time
 import warnings
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # networks this small wait for a GPU longer than it computes
 
 import numpy as np
 import optuna
@@ -46,16 +46,31 @@ from repair.faulty_networks import (
     single_changes,
     train,
 )
-from repair.searching import UniformEdits, interval
+from repair.kept_searches import (
+    Keeper,
+    Line,
+    about,
+    arguments,
+    interval,
+    lines_of,
+    row,
+    run_all,
+    wilson,
+    write_rows,
+)
+from repair.searching import UniformEdits
+from run import machine
 
-__all__ = ["Found", "measure", "rows_of", "searches"]
+__all__ = ["ARMS", "ENGINES", "Found", "jobs", "measure", "rows_of", "search"]
 
 TRIALS: Final = 25
 TAKEN_OVER: Final = 10
 _NEVER: Final = 1_000_000
-_SEEDS: Final = {"optuna": range(5), "keras-tuner": range(2)}
+_SEEDS: Final = {"optuna": 5, "keras_tuner": 2}
+ENGINES: Final = tuple(_SEEDS)
 _GOING_ON: Final = ("engine alone", "uniform edits", "shuffled prior", "repair")
 _AFRESH: Final = ("engine afresh, expanded space", "random afresh, expanded space")
+ARMS: Final = (*_GOING_ON, *_AFRESH)
 _LEAST: Final = 0.8
 
 
@@ -81,12 +96,28 @@ class Case:
     def target(self) -> float:
         return TARGETS[self.data]
 
+    def line(self, arm: str) -> Line:
+        """How a search of it is kept."""
+        return {"engine": self.engine, "data": self.data, "fault": self.fault, "seed": self.seed, "arm": arm}
+
     def policy(self, arm: str) -> RepairPolicy:
         """What goes on with the search; the engine alone is a policy that never begins."""
         prior = f"shipped, without {self.data}" + (f", shuffled {self.draws}" if arm == "shuffled prior" else "")
         kind = UniformEdits if arm == "uniform edits" else RepairPolicy
         begin = _NEVER if arm == "engine alone" else TAKEN_OVER
         return kind(begin, prior=prior_of(prior), seed=self.draws)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some arms of a case: what a process does at a time."""
+
+    case: Case
+    arms: tuple[str, ...]
+
+    def __str__(self) -> str:
+        one = self.case
+        return f"{one.engine}, {one.data}, {one.fault}, seed {one.seed}: {', '.join(self.arms)}"
 
 
 @dataclass(frozen=True)
@@ -103,60 +134,80 @@ class Found:
 
 
 def measure() -> list[dict[str, Any]]:
-    cases = [
-        Case(engine, data, fault.name, seed)
-        for engine, seeds in _SEEDS.items()
-        for seed in seeds
-        for data in DATA
-        for fault in FAULTS
-    ]
-    return [*rows_of(list(searches(cases))), *_alone_and_together()]
+    with tempfile.TemporaryDirectory() as folder:
+        keeper = Keeper(Path(folder) / "lines.jsonl", float("inf"))
+        for engine, seeds in _SEEDS.items():
+            run_all(search, jobs([engine], range(seeds), ARMS, ()), keeper, len(os.sched_getaffinity(0)))
+        return rows_of(lines_of([keeper.path]))
 
 
-def searches(cases: Sequence[Case]) -> Iterable[Found]:
-    """Every case, as many at a time as there are processors."""
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
-        yield from pool.map(search, cases)
+def main() -> None:
+    parser = arguments(__doc__.partition("\n")[0], ARMS, ENGINES, _SEEDS["optuna"])
+    asked = parser.parse_args()
+    if asked.command == "rows":
+        lines = lines_of(asked.files)
+        write_rows("repair.real_searches", rows_of(lines), lines)
+        return
+    missing = jobs(asked.engine, range(asked.seeds), asked.arms, lines_of([asked.out]))
+    run_all(search, missing, Keeper(asked.out, time.time() + asked.seconds), asked.processes)
 
 
-def search(case: Case) -> Found:
-    """All arms of a case."""
+def jobs(engines: Iterable[str], seeds: Iterable[int], arms: Sequence[str], lines: Iterable[Line]) -> list[Job]:
+    """The arms that there are no lines of. Those that go on with the same ten trials are one job."""
+    known = {about(line) for line in lines}
+    found = []
+    for seed, engine, data, fault in itertools.product(seeds, engines, DATA, FAULTS):
+        case = Case(engine, data, fault.name, seed)
+        missing = [arm for arm in arms if about(case.line(arm)) not in known]
+        found += [Job(case, going_on)] if (going_on := tuple(arm for arm in missing if arm in _GOING_ON)) else []
+        found += [Job(case, (arm,)) for arm in missing if arm in _AFRESH]
+    return found
+
+
+def search(job: Job, keeper: Keeper) -> None:
+    """All arms of a job, each kept as it ends."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    return Found(case, (_by_optuna if case.engine == "optuna" else _by_keras_tuner)(case))
+    began = time.process_time()
+    for arm, reached in (_by_optuna if job.case.engine == "optuna" else _by_keras_tuner)(job, keeper.check):
+        told = {"reached": reached, "cpu_seconds": round(time.process_time() - began, 1), "machine": machine()}
+        keeper.keep({**job.case.line(arm), **told})
+        began = time.process_time()
 
 
-def _by_optuna(case: Case) -> dict[str, int | None]:
+def _by_optuna(job: Job, check: Callable[[], None]) -> Iterator[tuple[str, int | None]]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    begun = optuna.create_study(direction="maximize", sampler=_sampler(case, "engine alone", case.draws))
-    begun.optimize(lambda trial: objective(trial, case), n_trials=TAKEN_OVER, catch=(Exception,))
-    found: dict[str, int | None] = {}
-    for arm in _GOING_ON:
+    case, begun = job.case, None
+    for arm in job.arms:
+        if arm in _AFRESH:
+            kind = optuna.samplers.RandomSampler if arm.startswith("random") else optuna.samplers.TPESampler
+            seed = case.draws + 2 + _AFRESH.index(arm)  # TPE begins with random trials: they are not those of the other
+            study = optuna.create_study(direction="maximize", sampler=kind(seed=seed % 2**32))
+            yield arm, _first(study, case, TRIALS, check)
+            continue
+        if begun is None:
+            begun = optuna.create_study(direction="maximize", sampler=_sampler(case, "engine alone", case.draws))
+            _first(begun, case, TAKEN_OVER, check, ends=False)
         study = optuna.create_study(direction="maximize", sampler=_sampler(case, arm, case.draws + 1))
         study.add_trials(begun.trials)
-        found[arm] = _first(study, case, TRIALS - TAKEN_OVER)
-    for arm, kind in zip(_AFRESH, (optuna.samplers.TPESampler, optuna.samplers.RandomSampler), strict=True):
-        seed = case.draws + 2 + _AFRESH.index(arm)  # TPE begins with random trials: they are not those of the other
-        study = optuna.create_study(direction="maximize", sampler=kind(seed=seed % 2**32))
-        found[arm] = _first(study, case, TRIALS)
-    return found
+        yield arm, _first(study, case, TRIALS - TAKEN_OVER, check)
 
 
 def _sampler(case: Case, arm: str, seed: int) -> optuna.samplers.BaseSampler:
     return RepairSampler(optuna.samplers.TPESampler(seed=seed % 2**32), case.policy(arm))
 
 
-def _first(study: optuna.Study, case: Case, trials: int) -> int | None:
-    """In which of the trials to come the target is reached; the search ends there."""
+def _first(study: optuna.Study, case: Case, trials: int, check: Callable[[], None], *, ends: bool = True) -> int | None:
+    """In which of the trials to come the target is reached; the search ends there, or goes on all the same."""
     before = len(study.trials)
 
     def end(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        if (trial.value or 0.0) >= case.target:
+        check()
+        if ends and (trial.value or 0.0) >= case.target:
             study.stop()
 
     study.optimize(lambda trial: objective(trial, case), n_trials=trials, catch=(Exception,), callbacks=[end])
-    last = study.trials[-1]
-    return last.number - before + 1 if (last.value or 0.0) >= case.target else None
+    return next((one.number - before + 1 for one in study.trials[before:] if (one.value or 0.0) >= case.target), None)
 
 
 def objective(trial: optuna.Trial, case: Case, epochs: int = EPOCHS) -> float:
@@ -175,20 +226,21 @@ def objective(trial: optuna.Trial, case: Case, epochs: int = EPOCHS) -> float:
     return max(scores)
 
 
-def _by_keras_tuner(case: Case) -> dict[str, int | None]:
+def _by_keras_tuner(job: Job, check: Callable[[], None]) -> Iterator[tuple[str, int | None]]:
     with tempfile.TemporaryDirectory() as folder:
         begun = Path(folder) / "begun"
-        _tuned(case, begun, "engine alone", TAKEN_OVER, ends=False)
-        found: dict[str, int | None] = {}
-        for arm in (*_GOING_ON, *_AFRESH):
+        for arm in job.arms:
             where = Path(folder) / arm
             if arm in _GOING_ON:
+                if not begun.exists():
+                    _tuned(job.case, begun, "engine alone", TAKEN_OVER, check, ends=False)
                 shutil.copytree(begun, where)
-            found[arm] = _tuned(case, where, arm, TRIALS)
-    return found
+            yield arm, _tuned(job.case, where, arm, TRIALS, check)
 
 
-def _tuned(case: Case, folder: Path, arm: str, trials: int, *, ends: bool = True) -> int | None:
+def _tuned(
+    case: Case, folder: Path, arm: str, trials: int, check: Callable[[], None], *, ends: bool = True
+) -> int | None:
     """Run a tuner on a folder, new or not; in which of its trials it reached the target. It ends there."""
     import keras
     import keras_tuner
@@ -207,6 +259,7 @@ def _tuned(case: Case, folder: Path, arm: str, trials: int, *, ends: bool = True
     class Ending(keras_tuner.RandomSearch if arm.startswith("random") else keras_tuner.BayesianOptimization):  # type: ignore[misc]
         def on_trial_end(self, trial: Any) -> None:
             super().on_trial_end(trial)
+            check()
             if ends and (trial.score or 0.0) >= case.target:
                 self.oracle.max_trials = len(self.oracle.trials)
 
@@ -222,15 +275,24 @@ def _tuned(case: Case, folder: Path, arm: str, trials: int, *, ends: bool = True
     return next((place for place, score in enumerate(scores, start=1) if score >= case.target), None)
 
 
-def rows_of(found: Sequence[Found]) -> list[dict[str, Any]]:
+def rows_of(lines: Sequence[Line]) -> list[dict[str, Any]]:
     """What is told of all searches of an engine, and of each fault."""
     rows = []
-    for engine in dict.fromkeys(one.case.engine for one in found):
-        here = [one for one in found if one.case.engine == engine]
+    for engine in dict.fromkeys(line["engine"] for line in lines):
+        here = _whole([line for line in lines if line["engine"] == engine])
         stuck = [one for group in _by_fault(here).values() if _share(group, "engine alone") <= 0.5 for one in group]
         rows += _summary(engine, stuck, len(here))
         rows += [_fault_row(engine, *named) for named in _by_fault(here).items()]
-    return rows
+    return [*rows, *_alone_and_together()]
+
+
+def _whole(lines: Sequence[Line]) -> list[Found]:
+    """The cases that all arms were searched in: they are compared in pairs."""
+    arms: dict[Case, dict[str, int | None]] = {}
+    for line in lines:
+        case = Case(*(line[name] for name in ("engine", "data", "fault", "seed")))
+        arms.setdefault(case, {})[line["arm"]] = line["reached"]
+    return [Found(case, reached) for case, reached in arms.items() if set(reached) >= set(ARMS)]
 
 
 def _by_fault(found: Sequence[Found]) -> dict[tuple[str, str], list[Found]]:
@@ -245,13 +307,13 @@ def _summary(engine: str, stuck: Sequence[Found], searched: int) -> list[dict[st
     rows = []
     for kind, group in (("one change helps", False), ("only two or three changes together", True)):
         here = [one for one in stuck if one.case.what_is_wrong.together is group]
-        for arm in (*_GOING_ON, *_AFRESH):
+        for arm in ARMS:
             is_repair = arm == "repair"
             name = f"{engine}, {kind}: {arm} reaches the target"
             detail = f"{_told(here, arm)}; of {searched} searches those with faults that the engine alone is stuck with"
             share = _share(here, arm)
             is_met = not is_repair or share >= _LEAST
-            rows.append(_row(name, (100 * share, "%"), 100 * _LEAST if is_repair else "", detail, is_met=is_met))
+            rows.append(row(name, (100 * share, "%"), 100 * _LEAST if is_repair else "", detail, is_met=is_met))
         rows.append(_against_afresh(f"{engine}, {kind}: repair over the engine afresh on the expanded space", here))
     return rows
 
@@ -264,7 +326,7 @@ def _against_afresh(name: str, found: Sequence[Found]) -> dict[str, Any]:
     sooner = interval(np.array(trials, dtype=float))
     detail = f"{after} trials each, paired: 95 % interval {low:+.0f} to {high:+.0f}; trials that repair needs more "
     detail += f"(those that do not reach it as {after + 1}): {sooner[0]:+.1f} ({sooner[1]:+.1f} to {sooner[2]:+.1f})"
-    return _row(name, (mean, "points"), "≥ 0", detail, is_met=mean >= 0)
+    return row(name, (mean, "points"), "≥ 0", detail, is_met=mean >= 0)
 
 
 def _capped(one: Found, arm: str, trials: int) -> int:
@@ -273,8 +335,8 @@ def _capped(one: Found, arm: str, trials: int) -> int:
 
 
 def _fault_row(engine: str, named: tuple[str, str], found: Sequence[Found]) -> dict[str, Any]:
-    detail = "; ".join(f"{arm} {_told(found, arm)}" for arm in (*_GOING_ON, *_AFRESH))
-    return _row(f"{engine}, {named[0]}, {named[1]}: repair", (100 * _share(found, "repair"), "%"), "", detail)
+    detail = "; ".join(f"{arm} {_told(found, arm)}" for arm in ARMS)
+    return row(f"{engine}, {named[0]}, {named[1]}: repair", (100 * _share(found, "repair"), "%"), "", detail)
 
 
 def _share(found: Sequence[Found], arm: str) -> float:
@@ -285,23 +347,13 @@ def _told(found: Sequence[Found], arm: str) -> str:
     """How many reach the target, with Wilson's interval, and the median trial."""
     after = TRIALS - TAKEN_OVER
     reached = [one for one in found if one.within(arm, after)]
-    low, high = _wilson(len(reached), len(found))
+    low, high = wilson(len(reached), len(found))
     median = statistics.median(_capped(one, arm, after) for one in found) if found else after + 1
     told = f"{len(reached)} of {len(found)} in {after} trials ({100 * low:.0f} to {100 * high:.0f} %)"
     told += f", median trial {median:g}" if median <= after else ", median not reached"
     if arm in _AFRESH:
         told += f", in {TRIALS} trials {sum(one.within(arm, TRIALS) for one in found)}"
     return told
-
-
-def _wilson(hits: int, tries: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share."""
-    if not tries:
-        return 0.0, 1.0
-    z, share = 1.959964, hits / tries
-    middle = (share + z * z / (2 * tries)) / (1 + z * z / tries)
-    half = z * np.sqrt(share * (1 - share) / tries + z * z / (4 * tries * tries)) / (1 + z * z / tries)
-    return max(float(middle - half), 0.0), min(float(middle + half), 1.0)
 
 
 def _alone_and_together() -> list[dict[str, Any]]:
@@ -312,17 +364,9 @@ def _alone_and_together() -> list[dict[str, Any]]:
         helping = sum(score >= TARGETS[data] for score in scores.values())
         detail = f"of {len(scores)} offered; the best of them scores {max(scores.values()):.2f}"
         name = f"{data}, {fault.name}: single changes that reach the target"
-        rows.append(_row(name, (helping, ""), 0, detail, is_met=helping == 0))
+        rows.append(row(name, (helping, ""), 0, detail, is_met=helping == 0))
     return rows
 
 
-def _row(name: str, found: tuple[float, str], target: Any, detail: str, *, is_met: bool = True) -> dict[str, Any]:
-    measured, unit = found
-    return {
-        "name": name,
-        "measured": round(measured, 3),
-        "unit": unit,
-        "target": target,
-        "ok": is_met,
-        "detail": detail,
-    }
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from isorun.repair.policy import RepairPolicy
 from isorun.repair.priorities import Prior, Proposal
 from isorun.repair.priors import shuffled
 from isorun.repair.searches import Search
+from repair.kept_searches import interval
 from repair.tables import TrainingTable
 
 __all__ = ["STRATEGIES", "TRIALS", "interval", "scores_of", "suggested"]
@@ -90,12 +90,3 @@ def suggested(trial: optuna.Trial, table: TrainingTable) -> dict[str, Any]:
         else:
             found[one.name] = trial.suggest_float(one.name, one.low, one.high, log=one.log)
     return found
-
-
-def interval(differences: npt.NDArray[np.float64], seed: int = 0) -> tuple[float, float, float]:
-    """The mean of paired differences with a 95 % interval by the bootstrap over seeds."""
-    rng = np.random.default_rng(seed)
-    drawn = differences[rng.integers(len(differences), size=(4000, len(differences)))].mean(axis=1)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    mean = float(differences.mean())
-    return mean, float(low), float(high) if math.isfinite(high) else mean

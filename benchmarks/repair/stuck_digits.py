@@ -1,6 +1,7 @@
 """A real search that is stuck, repaired: deep networks of sigmoids on digits, 14 trials, then 15 more by each strategy.
 
-The first 14 trials draw all but the activation at random, so nothing trains. What is told by seed: whether 0.9 is
+The first 14 trials draw all but the activation at random, so nothing trains. In searches that are stuck twice the
+learning rate is one that is far too small, too, and no single change helps. What is told by seed: whether 0.9 is
 reached, and after how many trials; by parameter: in how many trials it was changed, alone or with others.
 """
 
@@ -21,6 +22,7 @@ from sklearn.datasets import load_digits
 
 import isorun
 import isorun.repair
+from isorun.repair.actions import single_edits
 from isorun.repair.engines.optuna import RepairSampler, search_of
 from repair.searching import UniformEdits, interval
 
@@ -30,6 +32,7 @@ _SEEDS: Final = range(10)
 _STUCK, _MORE = 14, 15
 _TARGET: Final = 0.9
 _TRAINED: Final = 1200
+_TOO_SMALL: Final = (1e-5, 2e-5)
 _ACTIVATIONS: Final = {"sigmoid": torch.nn.Sigmoid, "tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}
 
 
@@ -94,10 +97,11 @@ def _optimizer(trial: optuna.Trial, model: torch.nn.Module) -> torch.optim.Optim
 
 
 @cache
-def _stuck(seed: int) -> tuple[optuna.trial.FrozenTrial, ...]:
+def _stuck(seed: int, *, twice: bool) -> tuple[optuna.trial.FrozenTrial, ...]:
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=seed))
+    rng = np.random.default_rng(seed)
     for _ in range(_STUCK):
-        study.enqueue_trial({"activation": "sigmoid"})
+        study.enqueue_trial({"activation": "sigmoid", **({"lr": rng.uniform(*_TOO_SMALL)} if twice else {})})
     study.optimize(_objective(seed), n_trials=_STUCK)
     return tuple(study.trials)
 
@@ -107,20 +111,37 @@ class Repaired:
     """One search. reached: after how many further trials it had 0.9; one more than there were where it had not."""
 
     reached: int
-    best: float
     changed: tuple[tuple[str, ...], ...]
 
 
-def repaired_search(strategy: str, seed: int) -> Repaired:
-    """The stuck search of a seed, gone on with for 15 trials."""
+def repaired_search(strategy: str, seed: int, *, twice: bool = False) -> Repaired:
+    """The stuck search of a seed, gone on with until it has 0.9, for 15 trials at most."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     torch.set_num_threads(1)
     study = optuna.create_study(direction="maximize", sampler=STRATEGIES[strategy](seed))
-    study.add_trials(_stuck(seed))
-    study.optimize(_objective(seed), n_trials=_MORE)
+    study.add_trials(_stuck(seed, twice=twice))
+    study.optimize(_objective(seed), n_trials=_MORE, callbacks=[_end])
     scores = [trial.value or 0.0 for trial in study.trials[_STUCK:]]
-    reached = next((number for number, score in enumerate(scores, 1) if score >= _TARGET), _MORE + 1)
-    return Repaired(reached, max(scores), tuple(_changes(study)))
+    return Repaired(len(scores) if scores[-1] >= _TARGET else _MORE + 1, tuple(_changes(study)))
+
+
+def _end(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+    if (trial.value or 0.0) >= _TARGET:
+        study.stop()
+
+
+def single_changes(seed: int) -> list[float]:
+    """What every single change of the best trial of a search that is stuck twice brings."""
+    study = optuna.create_study(direction="maximize")
+    study.add_trials(_stuck(seed, twice=True))
+    search = search_of(study)
+    assert search.best is not None
+    found = []
+    for action in single_edits(search, search.best, (), np.random.default_rng(seed)):
+        study.enqueue_trial(dict(action.parameters))
+        study.optimize(_objective(seed), n_trials=1)
+        found.append(study.trials[-1].value or 0.0)
+    return found
 
 
 def _changes(study: optuna.Study) -> Iterator[tuple[str, ...]]:
@@ -132,9 +153,24 @@ def _changes(study: optuna.Study) -> Iterator[tuple[str, ...]]:
 
 
 def measure() -> list[dict[str, Any]]:
-    found = {name: [repaired_search(name, seed) for seed in _SEEDS] for name in STRATEGIES}
-    trials = {name: np.array([one.reached for one in searches], dtype=float) for name, searches in found.items()}
-    return [_row(name, searches, trials["TPE"] - trials[name]) for name, searches in found.items()]
+    rows = []
+    for twice in (False, True):
+        found = {name: [repaired_search(name, seed, twice=twice) for seed in _SEEDS] for name in STRATEGIES}
+        trials = {name: np.array([one.reached for one in searches], dtype=float) for name, searches in found.items()}
+        kind = "stuck twice, " if twice else ""
+        rows += [_row(f"{kind}{name}", searches, trials["TPE"] - trials[name]) for name, searches in found.items()]
+    scores = [score for seed in list(_SEEDS)[:3] for score in single_changes(seed)]
+    rows.append(
+        {
+            "name": f"stuck twice: single changes of the best trial that reach {_TARGET}",
+            "measured": sum(score >= _TARGET for score in scores),
+            "unit": "",
+            "target": 0,
+            "ok": max(scores) < _TARGET,
+            "detail": f"of {len(scores)} in three searches; the best of them scores {max(scores):.2f}",
+        }
+    )
+    return rows
 
 
 def _row(name: str, searches: list[Repaired], earlier: npt.NDArray[np.float64]) -> dict[str, Any]:
@@ -152,7 +188,7 @@ def _row(name: str, searches: list[Repaired], earlier: npt.NDArray[np.float64]) 
         "name": f"{_TARGET} reached within {_MORE} trials: {name}",
         "measured": round(100 * share),
         "unit": "%",
-        "target": "≥ 80" if name == "repair" else "",
-        "ok": name != "repair" or share >= 0.8,
+        "target": "≥ 80" if name.endswith("repair") else "",
+        "ok": not name.endswith("repair") or share >= 0.8,
         "detail": detail,
     }

@@ -115,8 +115,9 @@ def status(study: Study | str | Path | None = None, *, store: str | Path | Abstr
     left = cells.keys() - finished - held
     failed, missing, to_come = len(left & tried), len(left), 0
     if declared.searches:  # a trial that failed is not missing: the search went on without it
-        made = sum(one.repeat == 0 for one in declared.proposed)
-        to_come = max(sum(design.trials for design in declared.searches.values()) - made, 0)
+        from isorun.study.searches import trials_to_come  # noqa: PLC0415 - most studies have none
+
+        to_come = trials_to_come(declared)
         missing += to_come - failed
     total = len(cells) + to_come
     return Status(declared.name, total, len(cells.keys() & finished), failed, missing, running)

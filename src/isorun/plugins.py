@@ -21,7 +21,18 @@ from isorun.errors import PluginError, foreign_errors, known_names
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["DETECTORS", "ENVIRONMENTS", "EXECUTORS", "PAPERS", "SOURCES", "STORES", "brought", "load", "make"]
+__all__ = [
+    "DETECTORS",
+    "ENGINES",
+    "ENVIRONMENTS",
+    "EXECUTORS",
+    "PAPERS",
+    "SOURCES",
+    "STORES",
+    "brought",
+    "load",
+    "make",
+]
 
 STORES: Final = "isorun.stores"
 EXECUTORS: Final = "isorun.executors"
@@ -29,6 +40,7 @@ ENVIRONMENTS: Final = "isorun.environments"
 SOURCES: Final = "isorun.sources"
 PAPERS: Final = "isorun.papers"
 DETECTORS: Final = "isorun.detectors"
+ENGINES: Final = "isorun.engines"
 
 
 @cache

@@ -87,8 +87,7 @@ def studies_of(name: str, request: Request) -> tuple[Study, ...]:
 def runs_to_do(study: Study, store: workflow.Store = None) -> tuple[int, int]:
     """How many runs a study has, and how many are missing. Of a search, trials that nobody has proposed count too."""
     cells, missing = workflow.cells(study, store=store), workflow.missing(study, store=store)
-    trials = sum(design.trials for design in study.searches.values())
-    to_come = max(trials - len(cells), 0)
+    to_come = workflow.trials_to_come(study, store=store) if study.searches else 0
     return len(cells) + to_come, len(missing) + to_come
 
 

@@ -104,9 +104,11 @@ def _changes(study: Study, made: Sequence[RunRecord]) -> list[str]:
     """What the runs were made of that is not as it was then, by name.
 
     Files that the training imported or was given, and variables it asks for. The repository around them counts only
-    for runs that told no files: what they did not use may change.
+    for runs that told no files: what they did not use may change. Runs of a version that the study names are known by
+    its commit, and do not change with the working copy.
     """
     folder = Path(study.folder)
+    made = [record for record in made if not record.cell.environment_content.get("code")]
     files = {item for record in made for item in files_of(record)}
     now = {path: digest_of_file(folder / path) for path, _ in files}
     edited = sorted({path for path, digest in files if now[path] not in ("", digest)})

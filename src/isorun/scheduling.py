@@ -173,12 +173,20 @@ class Outcome:
         return "".join(f"<p>{html.escape(line)}</p>" for line in str(self).splitlines())
 
 
-def carry_out(agenda: AbstractAgenda, session: Session, study: Study, observer: Observer | None = None) -> Outcome:
+def carry_out(
+    agenda: AbstractAgenda,
+    session: Session,
+    study: Study,
+    observer: Observer | None = None,
+    *,
+    before_first: Callable[[], None] = lambda: None,
+) -> Outcome:
     """Run what the agenda proposes, by the policy of the study, until each cell is done or something stops the work.
 
     Ctrl-C, SIGTERM and SIGHUP ask the runs to stop and record them as interrupted; the second of them kills the runs.
+    before_first: called once, before the first run starts, or in the end where none had to.
     """
-    return _Loop(agenda, session, study, observer or Observer()).carry_out()
+    return _Loop(agenda, session, study, observer or Observer(), before_first).carry_out()
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +207,15 @@ class _StopAsked:
 class _Loop:
     """The state of one call of `carry_out`."""
 
-    def __init__(self, agenda: AbstractAgenda, session: Session, study: Study, observer: Observer) -> None:
+    def __init__(
+        self,
+        agenda: AbstractAgenda,
+        session: Session,
+        study: Study,
+        observer: Observer,
+        before_first: Callable[[], None],
+    ) -> None:
+        self._before_first: Callable[[], None] | None = before_first
         self._agenda = agenda
         self._session = session
         self._store = session.store
@@ -231,6 +247,8 @@ class _Loop:
                 while self._running or (self._is_something_left() and not self._stopped):
                     self._hear(self._next_told())
                     self._start_runs()
+                if not self._stopped:
+                    self._begin()
             except BaseException:
                 self._give_up()
                 raise
@@ -306,7 +324,14 @@ class _Loop:
         self._release(claim)
         self._leave_to_others(by_others)
 
+    def _begin(self) -> None:
+        """What comes before the first run; the executor is open by then."""
+        before, self._before_first = self._before_first, None
+        if before is not None:
+            before()
+
     def _submit(self, cell: Cell, claim: Claim) -> None:
+        self._begin()
         seed = secrets.randbelow(2**31) if cell.seed is None else cell.seed
         job = job_of(self._study, cell, claim.attempt, seed).with_python(self._session.python)
         self._latest_attempts[cell.id] = claim.attempt

@@ -123,14 +123,23 @@ def _in_a_table(value: object) -> str:
 def _diagnosis(result: Diagnosis) -> View:
     from isorun.report import Column, Listing, Table, View
 
-    found = [(item.trace.name, problem) for item in result.examinations for problem in item.problems]
+    found = [(item.trace, problem) for item in result.examinations for problem in item.problems]
+    place = "step" if found and all(trace.clock == "step" for trace, _ in found) else "epoch"
     problems = Table(
         name="problems",
         title="Problems",
         columns=tuple(
-            Column(title, key=title in {"run", "problem"}) for title in ("run", "problem", "epoch", "evidence")
+            Column(title, key=title in {"run", "problem"}) for title in ("run", "problem", place, "evidence")
         ),
-        rows=tuple((run, problem.kind, _epoch(problem.epoch), problem.evidence) for run, problem in found),
+        rows=tuple(
+            (
+                trace.name,
+                problem.kind,
+                _place(problem.epoch, trace.clock if trace.clock != place else ""),
+                problem.evidence,
+            )
+            for trace, problem in found
+        ),
     )
     symptoms = Table(
         name="symptoms",
@@ -153,8 +162,9 @@ def _diagnosis(result: Diagnosis) -> View:
     return View((_found(result),), (problems, symptoms) if found else (symptoms,), listings=tuple(listings))
 
 
-def _epoch(epoch: float | None) -> str:
-    return "–" if epoch is None else f"{epoch:g}"
+def _place(epoch: float | None, clock: str) -> str:
+    """The epoch or step of a problem. clock: which of the two it is, where that has to be said."""
+    return "–" if epoch is None else f"{clock} {epoch:g}".lstrip()
 
 
 def _found(result: Diagnosis) -> str:
@@ -163,7 +173,11 @@ def _found(result: Diagnosis) -> str:
         looked = "no problem found" if result.looked else "nothing could be looked at"
         return f"{result.subject}: {looked}{f' in {runs} runs' if runs > 1 else ''}."
     if runs == 1:
-        told = ", ".join(f"{item.kind} (epoch {_epoch(item.epoch)})" for item in result.problems)
+        told = ", ".join(
+            problem.kind if problem.epoch is None else f"{problem.kind} ({_place(problem.epoch, item.trace.clock)})"
+            for item in result.examinations
+            for problem in item.problems
+        )
         return f"{result.subject}: {told}."
     told = ", ".join(f"{kind} in {number} of {runs} runs" for kind, number in result.common.items())
     return f"{result.subject}: {told}."

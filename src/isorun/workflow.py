@@ -74,6 +74,7 @@ __all__ = [
     "runs_of",
     "session_of",
     "store_conditions",
+    "trials_to_come",
 ]
 
 _GRACE: Final = 120.0
@@ -120,9 +121,17 @@ def known_to(study: Study, store: AbstractStore) -> Study:
     """The study with the cells that the store knows: those of its key, and those that its searches proposed so far."""
     if not study.searches:
         return with_key(study, store.key)
-    from isorun.repair.agenda import with_trials
+    from isorun.repair.kept_searches import with_trials
 
     return with_trials(study, store)
+
+
+def trials_to_come(study: Study, *, store: Store = None) -> int:
+    """How many trials the searches of the study are still to propose."""
+    from isorun.study.searches import trials_to_come as left_of
+
+    with store_if_there(place_of(study, store)) as found:
+        return left_of(study if found is None else known_to(study, found))
 
 
 def missing(study: Study, *, store: Store = None) -> tuple[Cell, ...]:
@@ -196,8 +205,14 @@ def carry_out_agenda(
         before = reuse_conditions(study, store, by_name=keep_study)
     for condition in before:
         observer.warned(condition)
-    judged_before = remember(study, store=store) if keep_study else {}
-    outcome = carry_out(agenda, session, study, observer)
+    judged_before: dict[str, Any] = {}
+
+    def keep() -> None:
+        if keep_study:
+            judged_before.update(remember(study, store=store))
+
+    # Of what is refused before a run starts (devices that are not there, say), no name is kept.
+    outcome = carry_out(agenda, session, study, observer, before_first=keep)
     with blaming("store", store):
         after = (*outcome.conditions, *_seen_in_runs(study, outcome), *store_conditions(store))
         misnamed = any(condition.code == "metric-not-logged" for condition in (*before, *after))
@@ -237,7 +252,8 @@ def _seen_in_runs(study: Study, outcome: Outcome) -> tuple[Condition, ...]:
     restarts = (series.begins_again for record in outcome.records for series in record.series.values())
     logged = {name for record in outcome.records for name in (*record.results, *record.series)}
     as_declared = not outcome.records or logged.issuperset(study.metrics)
-    if as_declared and not any(noted) and not any(restarts):
+    asked = any(environment.switches for environment in study.environments.values())
+    if as_declared and not asked and not any(noted) and not any(restarts):
         return ()
     from isorun.analysis.studies.conditions import told_at_once
 
@@ -256,8 +272,13 @@ def session_of(
 ) -> AbstractContextManager[Session]:
     """The store and the executor of a study, each opened once.
 
-    Environments of other kinds than the interpreter are looked at before: what one of them refuses leaves nothing.
+    Searches, and environments of other kinds than the interpreter, are looked at before: what one of them refuses
+    leaves nothing.
     """
+    if study.searches:
+        from isorun.repair.agenda import refuse_unready
+
+        refuse_unready(study)
     for environment in study.environments.values():
         if environment.kind:
             from isorun.environments import opened_environment
@@ -291,7 +312,7 @@ def analyse(
         result = _analysed(declared, records_kept, beyond)
         if not declared.searches:
             return result
-        from isorun.repair.agenda import told_of
+        from isorun.repair.told_searches import told_of
 
         where = str(study) if isinstance(study, str | Path) else declared.name
         told = told_of(declared, records_kept, where=where, kept_in=str(store) if isinstance(store, str | Path) else "")

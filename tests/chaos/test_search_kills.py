@@ -11,7 +11,7 @@ import pytest
 from oracle import TRAIN, Oracle, Workplace, kill, seconds_until_gone
 
 from isorun import workflow
-from isorun.repair.agenda import read_searches
+from isorun.repair.kept_searches import known_searches, read_searches
 from isorun.study.records import RunState
 from isorun.study.searches import Proposed
 
@@ -97,3 +97,70 @@ def check_whole(workplace: SearchWorkplace, before: tuple[Proposed, ...]) -> Non
     with workflow.open_store(str(workplace.store_folder)) as store:
         (search,) = read_searches(study, store)
     assert [trial.state for trial in search.trials] == ["finished"] * TRIALS
+
+
+MANY_KILLS = 30
+RACED = """
+levels = ["fixed-seed"]
+seeds = [1, 2, 3]
+[approaches.toy]
+command = "python train.py {{config.lr}} {{config.act}}"
+[metrics]
+score = "higher"
+[search]
+trials = {repeats}
+engine = "random"
+begin = 6
+repeats = 3
+[search.space]
+lr = {{ float = [1e-5, 1.0], log = true }}
+act = ["relu", "tanh", "elu"]
+"""
+SCORE = "isorun.result(token=token, score=-abs(math.log10(float(sys.argv[1])) + 2) + random.gauss(0, 0.5))"
+
+
+class RacedWorkplace(SearchWorkplace):
+    """A search whose scores depend on its parameters and seeds alone, so that it can be made twice."""
+
+    def extend(self, repeats: int) -> None:
+        self.repeats += repeats
+        training = TRAIN.replace("import isorun", "import isorun, math, sys", 1)
+        (self.folder / "train.py").write_text(training.replace("isorun.result(token=token)", SCORE))
+        self.study.write_text(RACED.format(repeats=self.repeats))
+
+    def is_racing(self) -> bool:
+        study = workflow.load(self.study)
+        with workflow.open_store(str(self.store_folder)) as store:
+            return bool(known_searches(study, store)[0].standing().wanted)
+
+
+@pytest.mark.slow
+def test_a_search_that_is_killed_thirty_times_also_while_it_races_proposes_what_it_would_have(tmp_path: Path):
+    print(f"ISORUN_CHAOS_SEED={SEED}")
+    generator = random.Random(f"{SEED} raced")
+    killed, whole = (RacedWorkplace(tmp_path / name, repeats=20) for name in ("killed", "whole"))
+    in_races, before = 0, ()
+    for _ in range(MANY_KILLS):
+        one = killed.start("--launch", "fresh")
+        time.sleep(generator.uniform(0.5, 7.0))
+        if one.process.poll() is None:
+            kill(one.process.pid, killed.mark)
+        one.wait()
+        assert "Traceback" not in one.stderr, one.stderr
+        seconds_until_gone(killed.mark, 5.0)
+        if killed.store_folder.exists():
+            now, in_races = killed.proposed(), in_races + killed.is_racing()
+            assert now[: len(before)] == before, "what was proposed changed"
+            before = now
+    print(f"{in_races} of {MANY_KILLS} kills came while a race was open; {len(before)} trainings proposed by then")
+    assert in_races
+    for workplace in (killed, whole):
+        done = workplace.start("--launch", "fresh")
+        done.wait(300)
+        assert done.process.returncode == 0, done.stderr
+    assert [one.to_json() for one in killed.proposed()] == [one.to_json() for one in whole.proposed()]
+    records = killed.records()
+    finished = [record.cell.id for record in records if record.state is RunState.FINISHED]
+    assert len(finished) == len(set(finished)) == len(killed.proposed())
+    assert {record.state for record in records} <= {RunState.FINISHED, RunState.INTERRUPTED}
+    Oracle(killed).check()

@@ -133,3 +133,23 @@ def test_a_command_opens_its_store_once_and_its_executor_once(words, expected, o
     assert main(words.split()) == 0, capsys.readouterr().err
     assert opened == expected
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("repiar sqlite:///s.db", "next:    isorun repair sqlite:///s.db"),
+        ("Report study.toml", "did you mean 'report'"),
+        ("nothing-like-it", "next:    isorun --help"),
+        ("repair sqlite:///s.db --contnue 5", "did you mean --continue?"),
+        ("run --sead=3 -- true", "next:    isorun run --seed"),
+        ("repair s --zzzzzz", "next:    isorun repair --help"),
+    ],
+)
+def test_a_mistyped_command_or_option_names_the_one_that_is_meant(words, said, capsys):
+    try:
+        code = main(words.split())
+    except SystemExit as end:
+        code = end.code
+    assert code == 2
+    assert said in capsys.readouterr().err

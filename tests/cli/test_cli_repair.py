@@ -131,6 +131,80 @@ def test_what_is_no_database_or_no_storage_is_told_and_left_as_it_is(folder, cap
     assert "Traceback" not in capsys.readouterr().err
 
 
+def test_a_storage_that_is_named_by_its_path_alone_gets_its_address(folder, capsys):
+    made("sqlite:///s.db", 1)
+    made(optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend("s.log")), 1)
+    (folder / "project" / "trial_0").mkdir(parents=True)
+    (folder / "project" / "oracle.json").write_text("{}")
+    meant = {
+        "s.db": "sqlite:///s.db",
+        "gone.db": "sqlite:///gone.db",
+        "s.log": "journal:s.log",
+        "project": "keras-tuner:project",
+        "project/oracle.json": "keras-tuner:project",
+        "sqlite:s.db": "sqlite:///s.db",
+        "sqlite://s.db": "sqlite:///s.db",
+        "sqlite:///sdb": "sqlite:///s.db",
+        "sqlite:///s.log": "journal:s.log",
+        "sqlite:///project": "keras-tuner:project",
+        "journal:s.db": "sqlite:///s.db",
+        "keras_tuner:project": "keras-tuner:project",
+    }
+    for given, address in meant.items():
+        assert main(["repair", given]) == 1
+        said = capsys.readouterr().err
+        assert said.endswith(f"next:    isorun repair {address}\n"), said
+        assert "Traceback" not in said
+    with pytest.raises(isorun.errors.InputError, match=r"isorun repair sqlite:///s\.db"):
+        isorun.repair.examine("s.db")
+
+
+def test_a_schema_of_an_older_optuna_is_told_with_its_remedy_and_left_as_it_is(folder, capsys):
+    made("sqlite:///s.db", 1)
+    with sqlite3.connect("s.db") as connection:
+        connection.execute("update alembic_version set version_num = 'v2.6.0.a'")
+        connection.execute("update version_info set library_version = '2.10.1'")
+    connection.close()
+    before = (folder / "s.db").read_bytes()
+    assert main(["repair", "sqlite:///s.db"]) == 1
+    assert "optuna storage upgrade --storage sqlite:///s.db" in capsys.readouterr().err
+    assert (folder / "s.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("url", ["mysql+nodriver_at_all://me:hunter2@host/x", "nosuchbase://me:hunter2@host/x"])
+def test_a_database_without_a_driver_is_told_without_its_password(url, folder, capsys):
+    assert main(["repair", url]) == 1
+    said = capsys.readouterr().err
+    assert "cannot be read" in said
+    assert "hunter2" not in said
+
+
+def test_a_missing_driver_is_named_by_its_package():
+    from isorun.repair.engines import optuna as engine
+
+    error = ImportError("Failed to import DB access module")
+    error.__cause__ = ModuleNotFoundError("No module named 'MySQLdb'", name="MySQLdb")
+    assert "pip install mysqlclient" in engine._unreadable("mysql://me:pw@host/x", error).message()
+
+
+def test_a_study_that_holds_nothing_or_several_goals_is_told(folder, capsys):
+    optuna.create_study(storage="sqlite:///s.db", study_name="s", directions=["minimize", "maximize"])
+    assert main(["repair", "sqlite:///s.db"]) == 1
+    assert "several objectives" in capsys.readouterr().err
+    optuna.delete_study(study_name="s", storage="sqlite:///s.db")
+    assert main(["repair", "sqlite:///s.db"]) == 1
+    assert "holds no study yet" in capsys.readouterr().err
+
+
+def test_a_trial_that_gives_no_number_says_so(folder, capsys):
+    (folder / "train.py").write_text(f"{OBJECTIVE}\ndef nan(trial):\n    return objective(trial) * math.nan\n")
+    made("sqlite:///study.db", 2)
+    words = ["repair", "sqlite:///study.db", "--in-process", "--continue", "4", "--objective", "train.py:nan", "--json"]
+    assert main(words) == 3
+    (bug,) = [bug for bug in json.loads(capsys.readouterr().out)["bugs"] if bug["kind"] == "repeated-failure"]
+    assert "not a number" in bug["evidence"]
+
+
 def test_a_half_written_database_is_told(folder, capsys):
     made("sqlite:///study.db", 15)
     whole = (folder / "study.db").read_bytes()
@@ -170,10 +244,13 @@ def test_going_on_needs_the_objective(folder, capsys):
     made("sqlite:///study.db", 3)
     assert main(["repair", "sqlite:///study.db", "--store", "there"]) == 2
     assert "--store belongs to a study" in capsys.readouterr().err
-    assert main(["repair", "sqlite:///study.db", "--continue", "5"]) == 2
+    assert main(["repair", "sqlite:///study.db", "--in-process", "--continue", "5"]) == 2
     assert "a storage holds no code" in capsys.readouterr().err
     assert main(["repair", "sqlite:///study.db", "--objective", "train.py:objective"]) == 2
-    assert main(["repair", "sqlite:///study.db", "--continue", "0", "--objective", "train.py:objective"]) == 2
+    assert (
+        main(["repair", "sqlite:///study.db", "--in-process", "--continue", "0", "--objective", "train.py:objective"])
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,14 +267,23 @@ def test_going_on_needs_the_objective(folder, capsys):
 def test_an_objective_that_cannot_be_had_is_told(named, said, folder, capsys):
     made("sqlite:///study.db", 3)
     (folder / "broken.py").write_text("import nothing_of_the_kind\n")
-    assert main(["repair", "sqlite:///study.db", "--continue", "1", "--objective", named]) in (1, 2)
+    assert main(["repair", "sqlite:///study.db", "--in-process", "--continue", "1", "--objective", named]) in (1, 2)
     assert said in capsys.readouterr().err
     assert len(optuna.load_study(study_name="first", storage="sqlite:///study.db").trials) == 3
 
 
 def test_it_goes_on_repaired(folder, capsys):
     made("sqlite:///study.db", 12, score=[-3.0] * 12)  # below all that the objective gives: draws have no seed here
-    words = ["repair", "sqlite:///study.db", "--continue", "6", "--objective", "train.py:objective", "--json"]
+    words = [
+        "repair",
+        "sqlite:///study.db",
+        "--in-process",
+        "--continue",
+        "6",
+        "--objective",
+        "train.py:objective",
+        "--json",
+    ]
     assert main(words) in (0, 3)
     told = json.loads(capsys.readouterr().out)
     assert told["trials"] == 18
@@ -208,7 +294,16 @@ def test_it_goes_on_repaired(folder, capsys):
 
 def test_an_objective_that_always_fails_is_diagnosed(folder, capsys):
     made("sqlite:///study.db", 2)
-    words = ["repair", "sqlite:///study.db", "--continue", "4", "--objective", "train.py:failing", "--json"]
+    words = [
+        "repair",
+        "sqlite:///study.db",
+        "--in-process",
+        "--continue",
+        "4",
+        "--objective",
+        "train.py:failing",
+        "--json",
+    ]
     assert main(words) == 3
     told = json.loads(capsys.readouterr().out)
     (bug,) = [bug for bug in told["bugs"] if bug["kind"] == "repeated-failure"]
@@ -219,7 +314,16 @@ def test_what_was_running_when_it_was_killed_is_tried_again(folder, capsys):
     study = made("sqlite:///study.db", 3)
     left = study.ask()
     lr = left.suggest_float("lr", 1e-5, 1.0, log=True)
-    words = ["repair", "sqlite:///study.db", "--continue", "2", "--objective", "train.py:objective", "--requeue"]
+    words = [
+        "repair",
+        "sqlite:///study.db",
+        "--in-process",
+        "--continue",
+        "2",
+        "--objective",
+        "train.py:objective",
+        "--requeue",
+    ]
     assert main(words) in (0, 3)
     study = optuna.load_study(study_name="first", storage="sqlite:///study.db")
     assert study.trials[left.number].state == optuna.trial.TrialState.FAIL
@@ -295,8 +399,8 @@ def test_a_folder_of_keras_tuner_is_examined_and_left_as_it_is(copied, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--continue", "3"], "--tuner train.py:tuner"),
-        (["--continue", "3", "--objective", "train.py:tuner"], "--objective belongs to another engine"),
+        (["--in-process", "--continue", "3"], "--tuner train.py:tuner"),
+        (["--in-process", "--continue", "3", "--objective", "train.py:tuner"], "--objective belongs to another engine"),
         (["--tuner", "train.py:tuner"], "belong to --continue N"),
         (["--study", "p"], "are for Optuna"),
         (["--requeue"], "are for Optuna"),
@@ -317,10 +421,10 @@ def test_a_folder_goes_on_repaired(copied, capsys):
         "broken": "ValueError: no data",
     }
     for function, said in refused.items():
-        words = ["repair", "keras-tuner:project", "--continue", "4", "--tuner", f"train.py:{function}"]
+        words = ["repair", "keras-tuner:project", "--in-process", "--continue", "4", "--tuner", f"train.py:{function}"]
         assert main(words) == 1
         assert said in " ".join(capsys.readouterr().err.split())
-    words = ["repair", "keras-tuner:project", "--continue", "4", "--tuner", "train.py:tuner", "--json"]
+    words = ["repair", "keras-tuner:project", "--in-process", "--continue", "4", "--tuner", "train.py:tuner", "--json"]
     assert main(words) in (0, 3)
     told = json.loads(capsys.readouterr().out)
     assert told["trials"] == 10

@@ -1,5 +1,6 @@
 """`isorun run`: any command, declared studies, resume, failures and mistakes."""
 
+import io
 import json
 import signal
 import subprocess
@@ -7,6 +8,10 @@ import sys
 import time
 
 import pytest
+
+import isorun
+from isorun.analysis.evidence import Condition
+from isorun.cli.progress import Progress
 
 
 def test_a_study_is_run_and_the_second_time_nothing_is_missing(toy):
@@ -314,6 +319,28 @@ print("accuracy:", 1 - float(sys.argv[1]))
 """
 
 
+def test_a_search_that_was_not_begun_says_what_its_first_trial_would_be_and_makes_nothing(shell):
+    (shell.folder / "search.toml").write_text(SEARCH)
+    dry = shell("run", "search.toml", "--dry-run")
+    assert dry.stdout.splitlines()[0] == "search: 0 trials are made, 6 to come, 6 in all; nothing was run"
+    assert "trial-0 (by random): lr " in dry.stdout
+    assert not (shell.folder / ".isorun").exists()
+
+
+@pytest.mark.parametrize("refused", [("--devices", "99"), ("--jobs", "5000"), ("--jobs", "0")], ids=" ".join)
+def test_nothing_is_kept_of_what_was_refused(shell, refused):
+    (shell.folder / "search.toml").write_text(SEARCH)
+    for words in (("search.toml",), ("-n", "2", "--", "python", "-c", "print('accuracy: 1')")):
+        assert shell("run", *refused, *words).returncode == 1
+    assert not list((shell.folder / ".isorun").glob("[ps]*/*.json"))
+    assert "search" not in shell("report").stderr.replace("search.toml", "")
+    wrong = SEARCH.replace("seed = 4", 'seed = 4\nprior = "none.json"')
+    (shell.folder / "other").mkdir()
+    (shell.folder / "other" / "wrong.toml").write_text(wrong)
+    assert "none.json" in shell("run", "other/wrong.toml").stderr
+    assert not (shell.folder / "other" / ".isorun").exists()
+
+
 def test_a_search_is_run_told_of_examined_and_extended(shell):
     (shell.folder / "train.py").write_text(SEARCHED)
     (shell.folder / "search.toml").write_text(SEARCH)
@@ -328,10 +355,19 @@ def test_a_search_is_run_told_of_examined_and_extended(shell):
     assert "nothing was missing" in shell("run", "search.toml").stdout
     dry = shell("run", "search.toml", "--dry-run").stdout
     assert "nothing was run" in dry
+    assert "6 trials are made, 0 to come" in dry
+    assert "next" not in dry
     assert "trial-5" in dry
     assert "6 in all" in dry
     (shell.folder / "search.toml").write_text(SEARCH.replace("trials = 6", "trials = 8"))
+    dry = shell("run", "search.toml", "--dry-run").stdout
+    assert "6 trials are made, 2 to come" in dry
+    assert "next      trial-6 (by isorun, from trial 1): lr " in dry
+    assert ("failed " in dry, "missing" in dry) == (True, False)
+    foreseen = json.loads(shell("run", "search.toml", "--dry-run", "--json").stdout)[-1]
+    assert (foreseen["config"], foreseen["is_next"]) == ("trial-6", True)
     more = json.loads(shell("run", "search.toml", "--json").stdout)
+    assert [run["run"] for run in more["runs"] if foreseen["id"] in run["run"] and not run["reused"]]
     assert more["finished"] + more["failed"] == 2
     assert more["searches"][0]["trials"] == 8
     assert more["next"] == "isorun repair search.toml"
@@ -366,3 +402,16 @@ def test_a_search_of_which_no_trial_finished_fails(shell):
     assert done.returncode == 1
     assert "no trial has finished with a score yet" in done.stdout
     assert "repeated-failure" in done.stdout
+
+
+def test_a_warning_that_was_read_on_the_terminal_is_not_shown_again(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    one, other = Condition("code-changed", "it changed", "look"), Condition("few-runs", "few", "more")
+    for stdout, is_read in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stdout", stdout)
+        progress = Progress(isorun.Study("plain", approaches={"toy": "python train.py"}), Terminal())
+        progress.warned(one)
+        assert (progress.is_read(one), progress.is_read(other)) == (is_read, False)

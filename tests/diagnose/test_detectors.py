@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isorun.diagnose import KINDS, AbstractDetector, Curve, Trace, WatchedRow, all_detectors, examine, symptoms_of
+from isorun import showing
+from isorun.diagnose import (
+    KINDS,
+    AbstractDetector,
+    Curve,
+    Diagnosis,
+    Trace,
+    WatchedRow,
+    all_detectors,
+    examine,
+    symptoms_of,
+)
 from isorun.testing.detector_contract import DetectorContract
 
 EPOCHS = 12
@@ -244,6 +255,35 @@ def test_a_metric_that_is_logged_at_every_step_is_judged_by_epoch():
     assert len(found.loss.values) == 6
     assert kinds(found) == []
     assert isinstance(found.accuracy, Curve)
+
+
+def logged(places, values, **changes):
+    from isorun.study.records import Series
+    from isorun.testing.made_records import make_record
+
+    return Trace.of_record(make_record(series={"loss": Series(places, places, values)}, **changes))
+
+
+def test_the_steps_of_a_program_without_epochs_are_called_steps():
+    places = range(100, 3100, 100)
+    flat = logged(places, [2.3] * 29 + [math.nan])
+    assert flat.clock == "step"
+    (broken,) = [problem for problem in examine(flat).problems if problem.kind == "exploding-weights"]
+    assert broken.evidence == "the loss is nan in step 3000"
+    told = showing.text(Diagnosis("a run", (examine(flat),)))
+    assert "exploding-weights (step 3000)" in told
+    assert "(epoch" not in told
+    slow = examine(logged(places, [2.3] * 30))
+    assert "in 30 logged values" in " ".join(problem.evidence for problem in slow.problems)
+    assert slow.to_json()["clock"] == "step"
+
+
+def test_what_a_watched_training_or_the_places_themselves_say_are_epochs_is_called_so():
+    assert logged(range(30), [2.3] * 30).clock == "epoch"
+    assert logged(range(0, 100, 10), [2.3] * 10).clock == "epoch"
+    assert logged(range(0, 3000, 100), [2.3] * 30, watched=(row(3),)).clock == "epoch"
+    assert logged(range(30), [2.3] * 30, watched=(row(3) | {"epoch": None},)).clock == "step"
+    assert "(epoch 29)" in showing.text(Diagnosis("a run", (examine(logged(range(30), [2.3] * 29 + [math.nan])),)))
 
 
 def test_rows_are_read_as_they_travel():

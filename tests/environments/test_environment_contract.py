@@ -109,7 +109,7 @@ def test_an_environment_is_opened_once_for_all_its_runs(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        ("bax", r"no environment 'bax'[\s\S]*interpreter, bad, box, odd \(did you mean 'box'"),
+        ("bax", r"no environment 'bax'[\s\S]*interpreter, packages, bad, box, odd \(did you mean 'box'"),
         ("bad", r"'bad' cannot be opened[\s\S]*TypeError"),
         ("odd", r"'odd' cannot be used[\s\S]*found: +str"),
     ],
@@ -162,14 +162,22 @@ def test_a_study_file_selects_the_kind_and_what_takes_long_is_made_once(tmp_path
     assert again.messages == []
 
 
-def test_what_cannot_be_made_ends_the_work_before_any_run_and_is_tried_again(tmp_path):
+def test_what_cannot_be_made_is_a_failed_run_while_others_go_on_and_is_tried_again(tmp_path):
     declared = Environment("e", kind="box", settings={"colour": "invisible"})
     for _ in range(2):
         with pytest.raises(ExecutionError, match="cannot be painted"):
             ready(declared, tmp_path)
-    study = Study("s", approaches={"a": "python t.py"}, environments={"e": declared}, folder=tmp_path)
-    with pytest.raises(ExecutionError, match="cannot be painted"):
-        isorun.run(study)
+    (tmp_path / "t.py").write_text("print('acc:', 0.5)")
+    places = {"e": declared, "plain": {}}
+    study = Study("s", approaches={"a": "python t.py"}, environments=places, folder=tmp_path, repeats=2)
+    for attempt in (1, 2):
+        outcome = isorun.run(study)
+        failed = [record for record in outcome.records if record.state is not RunState.FINISHED]
+        assert [(one.state, one.cell.environment, one.attempt) for one in failed] == [
+            (RunState.FAILED, "e", attempt)
+        ] * 2
+        assert all("cannot be painted" in record.reason for record in failed)
+        assert outcome.count(RunState.FINISHED) == (2 if attempt == 1 else 0)
 
 
 def test_two_processes_make_it_once(tmp_path):

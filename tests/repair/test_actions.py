@@ -1,10 +1,12 @@
 """Actions: parameters known by their meaning, single edits that stay in the space and are new, jumps."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_searches import OPERATIONS, SPACE, configuration, search
+from made_searches import LR, OPERATIONS, SPACE, configuration, search
 
 from isorun.repair.actions import edits_between, idle_parameters, jumps, meaning, single_edits, unknown_parameters
 from isorun.repair.searches import Parameter, Trial
@@ -58,6 +60,13 @@ def test_single_edits_change_one_parameter_stay_in_the_space_and_are_new(seed):
         assert changed == [action.edits[0].parameter]
         assert all(found.parameters[name].holds(value) for name, value in action.parameters.items())
         assert action.edits[0].before != action.edits[0].after
+
+
+def test_anywhere_is_every_part_of_a_range():
+    start = Trial(0, "finished", 0.5, {"lr": 1e-5})
+    found = single_edits(search([start], (LR,)), start, (), np.random.default_rng(0), anywhere=True)
+    powers = [math.floor(math.log10(one.parameters["lr"]) * 6 / 5) for one in found]
+    assert set(powers) >= {-5, -4, -3, -2, -1}  # sixths of five powers of ten, but the one that it is in
 
 
 def test_what_was_tried_is_not_proposed_again():

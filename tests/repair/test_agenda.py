@@ -6,6 +6,7 @@ import statistics
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -13,22 +14,18 @@ import isorun
 from isorun import workflow
 from isorun.errors import IsorunError, PluginError, StoreError
 from isorun.execution import RunEnded, lost_record
-from isorun.repair.agenda import (
-    KeptSearch,
-    SearchAgenda,
-    read_searches,
-    standings_of,
-    told_of,
-    told_of_search,
-    with_trials,
-)
+from isorun.repair.agenda import SearchAgenda, foreseen
 from isorun.repair.bugs import Limits
+from isorun.repair.kept_searches import KeptSearch, known_searches, read_searches, with_trials
+from isorun.repair.priors import prior_of
+from isorun.repair.told_searches import told_of, told_of_search
+from isorun.reproducing import runs_to_do
 from isorun.scheduling import Observer
 from isorun.store import SEARCHES
 from isorun.study.cells import cells_of
 from isorun.study.design import with_key
 from isorun.study.records import RunState, Series
-from isorun.study.searches import Proposed
+from isorun.study.searches import Proposed, trials_to_come
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 
@@ -346,14 +343,10 @@ def test_a_search_of_a_study_is_examined_in_python(tmp_path):
 
 
 def test_repeats_race_what_looks_better_and_say_what_it_took():
-    def noisy(job):
-        noise = (int(job.cell.id[:6], 16) % 1000 / 1000 - 0.5) / 50
-        return accuracy(job.cell.config_values) + noise
-
     store, study, trainings = MemoryStore(), search_study(15, repeats=6), Trainings(noisy)
     run(study, store, trainings)
     kept = with_trials(study, store)
-    (standing,) = standings_of(kept, store.records())
+    standing = known_searches(study, store)[0].standing()
     assert standing.races
     assert not standing.wanted
     repeats = [one for one in kept.proposed if one.repeat]
@@ -371,6 +364,101 @@ def test_repeats_race_what_looks_better_and_say_what_it_took():
     assert search.noise == pytest.approx(math.sqrt(sum(n * v for n, v in within) / sum(n for n, _ in within)))
     assert len(search.trials) == 15
     assert run(study, store, trainings).proposed == 0
+
+
+def noisy(job):
+    noise = (int(job.cell.id[:6], 16) % 1000 / 1000 - 0.5) / 50
+    return accuracy(job.cell.config_values) + noise
+
+
+def test_what_was_called_better_stays_so_whatever_is_declared_later():
+    store = MemoryStore()
+    run(search_study(12, repeats=5), store, Trainings(noisy))
+    (first,) = told_of(search_study(12, repeats=5), store)
+    assert first.racing.called
+    assert first.racing.error_rate == 0.05
+    for changed in ({"trials": 40, "repeats": 5}, {"trials": 300, "repeats": 9}, {"trials": 5, "repeats": 2}):
+        (later,) = told_of(search_study(**changed), store)
+        assert later.racing == first.racing
+        assert later.search.best == first.search.best
+    run(search_study(20, repeats=5), store, Trainings(noisy))
+    (longer,) = told_of(search_study(20, repeats=5), store)
+    assert longer.racing.races[: len(first.racing.races)] == first.racing.races
+    assert longer.racing.error_rate == pytest.approx(0.075)
+    assert "at most 7.5 % over all trials" in " ".join(str(longer).split())
+
+
+def test_the_best_trial_is_one_in_the_verdict_the_json_the_races_and_the_figures():
+    """The first score of trial 1 is luck, and so is that of a trial that it was not raced for."""
+    scores = {(0, 0): 0.50, (0, 1): 0.51, (1, 0): 0.60, (1, 1): 0.10, (2, 0): 0.505, (2, 1): 0.2}
+    store, study = MemoryStore(), search_study(3, repeats=2, begin="never")
+    table = Trainings(lambda job: scores[int(job.cell.config.rpartition("-")[2]), job.cell.repeat])
+    run(study, store, table)
+    (told,) = told_of(study, store)
+    standing = known_searches(study, store)[0].standing()
+    assert standing.best == told.search.best.number == told.to_json()["best"]["trial"] == 0
+    page = told.view(figures=True)
+    assert "(trial 0)" in page.verdict[0]
+    assert all("since trial 0" in figure.sentence for figure in page.figures if figure.name.startswith("best-by"))
+    assert "racing" in told.to_json()
+    assert told.to_json()["racing"]["extra_trainings"] == len(table.made) - 3
+
+
+def test_what_was_foretold_of_a_trial_is_kept_and_told():
+    store, study = MemoryStore(), search_study(12, begin=5)
+    run(study, store, Trainings())
+    kept = proposed(study, store)
+    assert [one.chance is not None for one in kept] == [False] * 5 + [True] * 7
+    (search,) = read_searches(study, store)
+    assert [trial.chance for trial in search.trials] == [one.chance for one in kept]
+    (told,) = told_of(study, store)
+    assert "were foretold" in " ".join(told.view().verdict)
+
+
+def test_what_comes_next_is_said_and_nothing_is_kept():
+    store, study = MemoryStore(), search_study(8, begin=4)
+    for known, made in ((None, 0), (store, 0)):
+        (one,) = foreseen(study, known)
+        assert (one.made, one.ended, one.to_come, one.next.number) == (made, 0, 8, 0)
+    run(search_study(5, begin=4), store, Trainings())
+    (one,) = foreseen(study, store)
+    assert foreseen(study, store) == (one,)
+    assert (one.made, one.ended, one.to_come) == (5, 5, 3)
+    assert len(proposed(study, store)) == 5
+    run(search_study(6, begin=4), store, Trainings())
+    assert proposed(study, store)[5] == one.next
+    run(study, store, Trainings())
+    (done,) = foreseen(study, store)
+    assert (done.made, done.to_come, done.next) == (8, 0, None)
+
+
+def test_the_noise_of_a_search_is_that_of_the_prior_that_is_asked_for(tmp_path):
+    store, study = MemoryStore(), search_study(4)
+    run(study, store, Trainings())
+    usual = told_of_search(study, store).search.noise
+    other = replace(prior_of("shipped"), noise=0.123)
+    assert told_of_search(study, store, prior=other).search.noise == 0.123 != usual
+    assert told_of_search(study, store, prior=None).search.noise == 0.0
+
+
+def test_what_isorun_never_repairs_is_not_told_that_it_will_be():
+    for begin, is_left_alone in (("never", True), ("bug", False)):
+        store, study = MemoryStore(), search_study(14, begin=begin, patience=2)
+        run(study, store, Trainings(lambda job: 1.0 if job.cell.config == "trial-0" else 0.5))
+        (message,) = (one.message for one in told_of(study, store)[0].warnings if one.code == "ineffective-search")
+        assert ('begin = "never"' in message) == is_left_alone
+
+
+def test_trials_to_come_are_counted_once_for_all(tmp_path):
+    space = {"lr": [0.1, 0.01], "act": ["relu", "tanh"]}
+    for study, left in ((search_study(20, space), 0), (search_study(6), 1), (search_study(4), 0)):
+        store = MemoryStore()
+        run(study if left == 0 else search_study(5), store, Trainings())
+        made = len({one.number for one in proposed(study, store)})
+        assert trials_to_come(with_trials(study, store)) == left
+        assert SearchAgenda(study, store).propose(lambda: 0) == []
+        assert isorun.status(study, store=store).total == made + left
+        assert runs_to_do(study, store) == (made + left, left)
 
 
 def test_symptoms_come_from_the_record():
@@ -404,6 +492,112 @@ def test_a_damaged_document_is_named():
     store.documents(SEARCHES).write(name, {"proposed": [{"number": "x"}]})
     with pytest.raises(StoreError, match="cannot be read"):
         run(study, store, Trainings())
+
+
+WRONG = {
+    "number": [-1, 1.5, True, None, "0", 7, 10**9],
+    "repeat": [-1, "1", 10**6],
+    "parameters": [
+        {},
+        [],
+        None,
+        {"lr": 0.1},
+        {"lr": math.nan, "act": "relu"},
+        {"lr": "0.1", "act": "relu"},
+        {"lr": 0.1, "act": []},
+    ],
+    "origin": ["0", -1, 1.5, []],
+    "edits": [[["lr"]], 7],
+    "trust": ["sure", math.nan],
+    "chance": ["sure", math.inf, []],
+    "plan": [[1], [0, 0], "25", [25, 10**9]],
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in WRONG.items() for value in values])
+def test_a_damaged_proposal_is_told_and_nothing_is_lost(key, value):
+    store, study = MemoryStore(), search_study(3, repeats=2)
+    run(study, store, Trainings())
+    documents = store.documents(SEARCHES)
+    (name,) = documents.names()
+    whole = documents.read(name)
+    (first, *rest), before = whole["proposed"], proposed(study, store)
+    damaged = {**whole, "proposed": [{**first, key: value}, *rest]}
+    documents.write(name, damaged)
+    for ask in (run, read_searches, told_of):
+        with pytest.raises(StoreError, match="begin the search anew"):
+            ask(*(study, store, Trainings())[: 3 if ask is run else 2])
+    assert documents.read(name).keys() == damaged.keys()
+    documents.write(name, whole)
+    assert proposed(study, store) == before
+    assert run(study, store, Trainings()).proposed == 0
+
+
+DAMAGED = {
+    "empty": "",
+    "begun": "{",
+    "half": '{"proposed": [{"number": 0, "rep',
+    "list": "[]",
+    "number": '{"proposed": 7}',
+    "numbers": '{"proposed": [7]}',
+    "deep": "[" * 100_000,
+    "deep inside": f'{{"proposed": {"[" * 50_000}{"]" * 50_000}}}',
+    "huge number": f'{{"proposed": [{{"number": {"9" * 10_000}}}]}}',
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_file_is_told_and_nothing_is_lost(tmp_path, content):
+    study = search_study(3)
+    run(study, tmp_path / "store", Trainings())
+    (path,) = (tmp_path / "store" / "searches").glob("*.json")
+    whole = path.read_bytes()
+    path.write_text(content)
+    for _ in range(2):
+        with pytest.raises(StoreError, match=path.name):
+            run(study, tmp_path / "store", Trainings())
+    assert path.read_text() == content
+    with workflow.open_store(str(tmp_path / "store")) as store:
+        assert len(store.records()) == 3
+    path.unlink()
+    again = Trainings()
+    assert run(study, tmp_path / "store", again).elsewhere == 3
+    assert not again.made, "the same seed proposes the same trials, whose runs are kept"
+    path.write_bytes(whole)
+    assert run(study, tmp_path / "store", Trainings()).proposed == 0
+
+
+class Full(MemoryStore):
+    """A store on a disk that is full for the writing of one proposal."""
+
+    left = 10**9
+
+    def __init__(self):
+        super().__init__()
+        documents = super().documents(SEARCHES)
+        write = documents.write
+
+        def writing(name, document):
+            self.left -= 1
+            if self.left == 0:
+                raise StoreError("keeping the search: no space left on device")
+            write(name, document)
+
+        documents.write = writing
+
+
+@pytest.mark.parametrize("left", [1, 2, 5])
+def test_a_disk_that_is_full_when_a_proposal_is_kept_loses_and_doubles_nothing(left):
+    store, study, trainings = Full(), search_study(6, begin=3), Trainings()
+    store.left = left
+    with pytest.raises(StoreError, match="no space"):
+        run(study, store, trainings)
+    assert len(proposed(study, store)) == len(trainings.made) == left - 1
+    run(study, store, trainings)
+    assert [config for config, _ in trainings.made] == [f"trial-{number}" for number in range(6)]
+    whole = MemoryStore()
+    run(study, whole, Trainings())
+    assert proposed(study, store) == proposed(study, whole)
 
 
 def kept_search(study, store):

@@ -9,12 +9,43 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_searches import OPERATIONS, of_scores, search
 
-from isorun.repair.bugs import BUGS, Limits, find_bugs, patience_of
+from isorun.diagnose import Symptoms
+from isorun.repair.bugs import (
+    BUGS,
+    Limits,
+    chance_of_gaining,
+    find_bugs,
+    is_complete,
+    is_silent,
+    patience_of,
+    silence_of,
+)
 from isorun.repair.searches import Trial
 
 
 def kinds(found, limits=Limits(), now=None):  # noqa: B008
     return {bug.kind: bug for bug in find_bugs(found, limits, now)}
+
+
+NOWHERE = Symptoms("plain", "slow", "vanishing", "normal")
+IN_PIECES = Symptoms(weight="exploding")
+
+
+def showing(*symptoms, scores=(0.1, 0.11, 0.12, 0.13, 0.14)):
+    found = of_scores(scores)
+    shown = [replace(trial, symptoms=one) for trial, one in zip(found.trials, symptoms, strict=True)]
+    return search(shown)
+
+
+def test_five_trainings_that_all_got_nowhere_are_an_ineffective_search_whatever_their_scores_do():
+    bug = kinds(showing(NOWHERE, IN_PIECES, NOWHERE, NOWHERE, NOWHERE))["ineffective-search"]
+    assert bug.since_trial == 0
+    assert "none of 5 trainings" in bug.evidence
+    assert "0.14" in bug.evidence
+    assert not kinds(showing(*[NOWHERE] * 4, scores=(0.1, 0.11, 0.12, 0.13)))
+    assert not kinds(showing(*[NOWHERE] * 4, Symptoms()))
+    assert not kinds(showing(*[NOWHERE] * 4, Symptoms("plain", "normal", "normal", "normal")))
+    assert not kinds(showing(*[NOWHERE] * 5), Limits(patience=20))  # a user's patience is kept
 
 
 def test_a_target_missed_in_time_is_a_performance_bug():
@@ -42,12 +73,60 @@ def test_without_a_time_limit_the_pace_of_the_later_half_counts():
 
 
 def test_no_improvement_in_so_many_trials_is_an_ineffective_search():
-    found = of_scores([0.1, 0.2, 0.3, *[0.25] * 12])
+    found = of_scores([0.1, 0.2, 0.3, *[0.25] * 27])
     bug = kinds(found)["ineffective-search"]
     assert bug.since_trial == 3
-    assert "12 trials since trial 2" in bug.evidence
+    assert "27 trials since trial 2" in bug.evidence
+    assert "of 100 random searches 10 are silent for so long" in bug.evidence
+    assert "ineffective-search" in kinds(of_scores([0.1, 0.2, 0.3, *[0.25] * 13]))
+    assert "ineffective-search" not in kinds(of_scores([0.1, 0.2, 0.3, *[0.25] * 11]))
     assert "ineffective-search" not in kinds(of_scores([0.1, 0.2, 0.3, *[0.25] * 9]))
-    assert "ineffective-search" in kinds(of_scores([0.1, 0.2, 0.3, *[0.25] * 4]), Limits(patience=4))
+    asked = kinds(of_scores([0.1, 0.2, 0.3, *[0.25] * 4]), Limits(patience=4))["ineffective-search"]
+    assert "4 are too many, as was asked; of 100 random searches 43 are silent for so long" in asked.evidence
+
+
+def test_a_silence_is_looked_at_long_before_it_is_called_a_bug():
+    assert is_silent(of_scores([0.1, 0.2, 0.3, *[0.25] * 10]))
+    assert not is_silent(of_scores([0.1, 0.2, 0.3, *[0.25] * 9]))
+    assert is_silent(of_scores([0.1, 0.2, *[0.1] * 4]), Limits(patience=4))
+    assert not is_silent(of_scores([None] * 30))
+
+
+def test_the_silence_of_random_searches_is_as_frequent_as_told():
+    rng = np.random.default_rng(6)
+    silences = [silence_of(of_scores([float(one) for one in rng.random(30)], rng)) for _ in range(400)]
+    for level in (0.1, 0.3, 0.6):
+        assert np.mean([one.as_often <= level for one in silences]) == pytest.approx(level, abs=0.06)
+        assert all(one.as_often == pytest.approx((30 - one.trials) / 30) for one in silences)
+
+
+def test_the_chance_to_gain_is_that_of_scores_that_thin_out():
+    """Exponential scores are drawn twice over; told and true chances are held together, by distance."""
+    rng = np.random.default_rng(7)
+    for distance in (0.5, 1.0, 2.0):
+        drawn = rng.exponential(size=(300, 60))
+        told = [chance_of_gaining(of_scores(list(map(float, one[:30])), rng), distance) for one in drawn]
+        came = drawn[:, 30:].max(axis=1) > drawn[:, :30].max(axis=1) + distance
+        assert np.mean(told) == pytest.approx(np.mean(came), abs=0.07)
+    assert chance_of_gaining(of_scores([0.5] * 20), 0.01) == 0
+    assert chance_of_gaining(of_scores([0.5] * 20), 0.0) == 0.5
+
+
+def test_where_no_training_gets_anywhere_few_trials_are_enough():
+    found = of_scores([0.1, 0.11, 0.1, 0.1, 0.1, 0.1])
+    assert "ineffective-search" not in kinds(found)
+    nowhere = [replace(trial, symptoms=Symptoms(convergence="slow")) for trial in found.trials]
+    dead = replace(found, trials=tuple(nowhere))
+    assert "none of 6 trainings since trial 0 got anywhere" in kinds(dead)["ineffective-search"].evidence
+    assert "ineffective-search" not in kinds(replace(dead, trials=dead.trials[:4]))
+    assert "ineffective-search" not in kinds(dead, Limits(patience=15))
+
+
+def test_where_gains_would_be_within_noise_the_sentence_says_what_that_is_worth():
+    rng = np.random.default_rng(8)
+    found = of_scores([*(float(one) for one in 0.5 + rng.normal(0, 0.002, 30))], rng, noise=0.01)
+    evidence = kinds(found)["ineffective-search"].evidence
+    assert "of 100 searches that did gain looked so too" in evidence or "random searches" in evidence
 
 
 def test_failed_trials_are_trials_without_improvement():
@@ -163,7 +242,11 @@ def test_random_failures_are_seldom_blamed_on_a_value():
 
 
 def test_a_space_is_exhausted_when_all_was_tried_or_nothing_new_comes():
-    trials = [Trial(n, "finished", 0.1, {"op0": "abcd"[n % 4]}) for n in range(4)]
+    trials = [Trial(n, "finished", 0.1, {"op0": "abcd"[n % 4]}) for n in range(5)]
+    grid = replace(search(trials[:4], OPERATIONS[:1]), is_grid=True)
+    assert is_complete(grid)
+    assert "exhausted-space" not in kinds(grid)
+    assert "exhausted-space" in kinds(search(trials[:4], OPERATIONS[:1]))
     assert "all 4 configurations" in kinds(search(trials, OPERATIONS[:1]))["exhausted-space"].evidence
     assert "exhausted-space" not in kinds(search(trials[:3], OPERATIONS[:1]))
     again = [Trial(n, "finished", 0.1, {"op0": "ab"[n % 2]}) for n in range(22)]

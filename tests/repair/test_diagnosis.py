@@ -20,18 +20,19 @@ from isorun.repair.actions import MEANINGS, edit
 from isorun.repair.bugs import Limits
 from isorun.repair.diagnosis import diagnose, search_view
 from isorun.repair.engines import next_steps
-from isorun.repair.priorities import Prior, PriorRow
+from isorun.repair.priorities import Prior, PriorRow, ToldChances, told_chances
 from isorun.repair.priors import prior_from_json, prior_of, prior_to_json, read_prior, shipped_prior
-from isorun.repair.searches import UNKNOWN_SYMPTOMS, Trial
+from isorun.repair.racing import race
+from isorun.repair.searches import UNKNOWN_SYMPTOMS, Trial, not_offered
 from isorun.report.html import render_view
 
 KEYS = {"engine", "study", "trials", "best", "bugs", "symptoms", "actions", "unknown_parameters"}
 
 
 def test_machines_get_what_was_promised():
-    told = diagnose(of_scores([0.1, 0.5, *[0.3] * 12]), now=0).to_json()
+    told = diagnose(of_scores([0.1, 0.5, *[0.3] * 18]), now=0).to_json()
     assert set(told) >= KEYS
-    assert told["trials"] == 14
+    assert told["trials"] == 20
     assert told["best"]["trial"] == 1
     assert [bug["kind"] for bug in told["bugs"]] == ["ineffective-search"]
     assert set(told["bugs"][0]) == {"kind", "since_trial", "evidence"}
@@ -44,11 +45,13 @@ def test_machines_get_what_was_promised():
 
 
 def test_people_read_the_bug_its_trial_the_evidence_and_what_to_do():
-    text = diagnose(of_scores([0.1, 0.5, *[0.3] * 12]), now=0).view().text(width=120)
-    assert "14 trials (14 finished); the best score is 0.50000 (trial 1)" in text
-    assert "ineffective-search, since trial 2: no improvement in 12 trials since trial 1" in text
+    text = diagnose(of_scores([0.1, 0.5, *[0.3] * 18]), now=0).view().text(width=120)
+    assert "20 trials (20 finished); the best score is 0.50000 (trial 1)" in text
+    assert "ineffective-search, since trial 2: no improvement in 18 trials since trial 1" in text
     assert "What to change in the best trial" in text
     assert "any gain counts" in text
+    silent = diagnose(of_scores([0.1, 0.3, 0.4, 0.5, *[0.3] * 12]), now=0).view().text(width=200)
+    assert "No bug is found. Nothing has improved in 12 trials since trial 3: of 100 random searches 25" in silent
 
 
 def test_no_finished_trial_yet_is_said():
@@ -267,3 +270,61 @@ def test_what_the_page_names_is_there_in_a_fresh_interpreter():
         [sys.executable, "-c", "\n".join(["import isorun", *named])], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_prior_that_is_not_trusted_is_no_reason():
+    rng = np.random.default_rng(3)
+    worth = {"a": 0.0, "b": 1.0, "c": 2.0, "d": 3.0}
+    made = [{one.name: str(rng.choice(list(worth))) for one in OPERATIONS} for _ in range(14)]
+    found = search(
+        [Trial(n, "finished", sum(worth[x] for x in one.values()), one) for n, one in enumerate(made)], OPERATIONS
+    )
+    for turned in (False, True):
+        rows = [
+            PriorRow(edit(place, one, other), UNKNOWN_SYMPTOMS, 100, 90 if (worth[other] > worth[one]) != turned else 5)
+            for place in OPERATIONS
+            for one in worth
+            for other in worth
+            if one != other
+        ]
+        told = diagnose(found, Prior(tuple(rows)), now=0)
+        assert (told.trust < 0.1) is turned
+        assert any("elsewhere" in action["why"] for action in told.to_json()["actions"]) is not turned
+        assert ("counts from elsewhere do not fit this search" in told.view().text(width=200)) is turned
+
+
+def test_chances_that_are_told_came_true_where_they_were_held_out():
+    many = [one for one in told_chances().calibration if one["tries"] >= 100]
+    assert len(many) >= 3
+    assert all(abs(one["foretold"] - one["improved"]) < 0.1 for one in many)
+
+
+def test_told_chances_keep_their_order_and_fall_with_trials_noise_and_promises():
+    by = ToldChances(0.5, 0.8, -0.8, 0.7)
+    rng = np.random.default_rng(0)
+    few, many = (of_scores([float(one) for one in rng.random(count)], rng) for count in (8, 80))
+    told = [by.told(chance, few) for chance in (0.0, 0.1, 0.5, 1.0)]
+    assert told == sorted(told)
+    assert 0 < told[0] < told[-1] < 1
+    assert by.told(0.3, many) < by.told(0.3, few)
+    assert by.told(0.3, replace(few, noise=0.5)) < by.told(0.3, few)
+    assert by.told(0.3, few, kept=0.2) < by.told(0.3, few)
+
+
+def test_what_could_not_be_offered_is_listed_with_the_reason():
+    found = replace(of_scores([0.1, 0.2]), left_out=(("isorun.momentum", "the optimizer has none"),))
+    told = diagnose(found, now=0)
+    assert told.to_json()["left_out"] == {"isorun.momentum": "the optimizer has none"}
+    assert "isorun.momentum: the optimizer has none" in told.view().text(width=120)
+    kept = [{"isorun.momentum": "old"}, None, 7, {"isorun.momentum": "new", "lr": "it is there"}]
+    assert not_offered(kept, SPACE) == (("isorun.momentum", "new"),)
+
+
+def test_a_search_without_a_score_has_a_page_without_empty_parts():
+    page = render_view("nothing", "isorun repair", search_view(diagnose(search([]), now=0)))
+    assert "Results" not in page
+    assert "No bug is found" not in page
+
+
+def test_a_race_shows_itself_in_a_notebook():
+    assert race(lambda config, _: config, 0.5, 0.9)._repr_html_().startswith("<p>not better: ")

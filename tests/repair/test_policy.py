@@ -7,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_searches import LR, SPACE, of_scores, search
 
+from isorun.diagnose import Symptoms
 from isorun.errors import InputError
+from isorun.repair.actions import edit
 from isorun.repair.bugs import Limits
 from isorun.repair.policy import RepairPolicy, values_for
+from isorun.repair.priorities import Prior, PriorRow
 from isorun.repair.searches import KEEP, Parameter, Trial, with_kept
 
 OFFER = Parameter("isorun.activation", "category", choices=(KEEP, "relu", "selu"))
@@ -42,6 +45,21 @@ def test_once_begun_it_stays_until_it_no_longer_helps_and_then_every_other_trial
     policy = RepairPolicy(limits=Limits(patience=12), seed=0)
     assert all(policy.plan(after(5), number) for number in (20, 21))
     assert [policy.plan(after(12), number) is not None for number in (28, 29, 30, 31)] == [True, False, True, False]
+
+
+def test_where_a_prior_is_let_go_the_engine_has_the_trial_unless_nothing_trains():
+    rates = [Trial(number, "finished", 0.1 * number, {"lr": 10.0**-number}) for number in range(1, 6)]
+    rows = [edit(LR, one.parameters["lr"], other.parameters["lr"]) for one in rates for other in rates if one != other]
+    wrong = Prior(tuple(PriorRow(row, Symptoms(), 500, 450 if row.rises else 5) for row in rows))
+
+    def plans(trials, **options):
+        policies = (RepairPolicy(0, prior=wrong, seed=seed, **options) for seed in range(20))
+        return [policy.plan(search(trials, (LR,)), 6) for policy in policies]
+
+    assert plans(rates).count(None) >= 18
+    assert None not in plans(rates, hands_over=False)
+    assert None not in plans(rates, guard=False)
+    assert None not in plans([replace(one, symptoms=Symptoms(convergence="slow")) for one in rates])
 
 
 def test_after_an_improvement_it_goes_on():

@@ -230,6 +230,37 @@ def test_two_changes_at_once_are_tried_where_no_single_one_helps():
     assert max(trial.score for trial in made) == 5.0
 
 
+def test_while_nothing_trains_whole_configurations_are_drawn_and_what_was_dead_often_is_left():
+    """Four must change together, each to one of three values: edits of two or three parameters cannot find it."""
+    wrong = {parameter.name: "a" for parameter in OPERATIONS}
+    reached = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        made = [Trial(number, "finished", 0.1, wrong, symptoms=VANISHING) for number in range(6)]
+        for number in range(6, 26):
+            proposal = propose(search(made, OPERATIONS), None, rng)
+            if "a" not in proposal.action.parameters.values():
+                break
+            symptoms = {"parameters": proposal.action.parameters, "symptoms": VANISHING, "origin": proposal.origin}
+            made.append(replace(made[0], number=number, **symptoms))
+        reached.append(number)
+    assert np.median(reached) < 12
+    healthy = search([Trial(0, "finished", 0.1, wrong, symptoms=HEALTHY)], OPERATIONS)
+    changed = {len(propose(healthy, None, np.random.default_rng(seed)).action.edits) for seed in range(60)}
+    assert changed == {1}  # something that trains is changed in one place
+
+
+def test_a_configuration_drawn_while_nothing_trains_is_new_and_changes_nothing_idle():
+    optimizer = Parameter("optimizer", "category", choices=("adam", "sgd"))
+    momentum = Parameter("momentum", "category", choices=(0.0, 0.9))
+    dead = Trial(0, "finished", 0.1, {"optimizer": "adam", "momentum": 0.0}, symptoms=VANISHING)
+    found = search([dead], (optimizer, momentum))
+    proposed = [propose(found, None, np.random.default_rng(seed)).action for seed in range(60)]
+    assert {tuple(one.parameters.values()) for one in proposed} == {("sgd", 0.0), ("sgd", 0.9)}
+    taken = [one.configuration for one in proposed]
+    assert propose(found, None, np.random.default_rng(0), taken=taken) is None
+
+
 def test_the_same_generator_gives_the_same_proposal():
     found = random_search(5, np.random.default_rng(2))
     one, other = (propose(found, world_prior(), np.random.default_rng(7)) for _ in range(2))

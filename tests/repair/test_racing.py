@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import stdtr
 
 import isorun.repair
 from isorun.errors import InputError
-from isorun.repair.racing import RaceRule, Runs, race, standing_of
+from isorun.repair.racing import ERROR_RATE, RaceRule, Runs, error_of_plans, race, rule_of, standing_of
 
 
 def runs(number, *scores, since=None, pending=()):
@@ -137,20 +138,18 @@ def searched(rng, trials, repeats, *, better=None, lead=0.0, spread=0.0, step=0.
         exact = rng.normal(means[number], sds[number])
         return round(exact / step) * step if step else exact
 
-    rule, best, wrong, extra = RaceRule(repeats, candidates=trials), runs(0, score(0)), False, 0
-    found = False
+    rule, made, wrong, found, extra = RaceRule(repeats, candidates=trials), [runs(0, score(0))], False, False, 0
     for number in range(1, trials):
-        pair = {best.number: best, number: runs(number, score(number))}
-        while wanted := (standing := standing_of(list(pair.values()), rule)).wanted:
+        made.append(runs(number, score(number)))
+        while wanted := (standing := standing_of(made, rule)).wanted:
             for trial, repeat in wanted:
-                pair[trial].scores[repeat] = score(trial)
-                pair[trial].ended[repeat] = True
+                made[trial].scores[repeat] = score(trial)
+                made[trial].ended[repeat] = True
                 extra += 1
-        called = any(verdict == "better" for _, _, verdict in standing.races)
-        wrong |= called and bool(means[number] <= means[best.number])
-        found |= called and number == better
-        best = pair[standing.best]
-    return wrong, found, best.number == better, extra
+        called = [other for one, other, verdict in standing.races if verdict == "better" and one == number]
+        wrong |= any(means[number] <= means[other] for other in called)
+        found |= bool(called) and number == better
+    return wrong, found, standing.best == better, extra
 
 
 def simulated(searches, seed, *arguments, **options):
@@ -178,3 +177,45 @@ def test_what_is_better_is_found(repeats, lead, least):
     _, found, led, _ = simulated(150, 8, 25, repeats, better=12, lead=lead)
     assert found >= least
     assert led >= max(found - 0.05, 0.7)
+
+
+def test_a_search_that_is_made_longer_keeps_the_rule_of_its_first_trials():
+    first, longer = rule_of(12, [25], 10), rule_of(12, [25, 50, 60], 10)
+    assert first == longer == RaceRule(10, candidates=25)
+    assert rule_of(25, [25, 50, 60], 10) == RaceRule(10, ERROR_RATE / 2, 25)
+    assert rule_of(59, [25, 50, 60], 10) == RaceRule(10, ERROR_RATE / 4, 10)
+    assert error_of_plans([25]) == ERROR_RATE
+    assert error_of_plans([25, 50, 60]) == pytest.approx(1.75 * ERROR_RATE)
+    each = sum((rule := rule_of(number, [25, 50, 60], 10)).error_rate / rule.candidates for number in range(60))
+    assert each == pytest.approx(error_of_plans([25, 50, 60]))
+
+
+def test_an_error_too_rare_to_be_simulated_has_boundaries_all_the_same():
+    rule = RaceRule(5, candidates=1100)
+    spent = [stdtr(2 * size - 2, -critical) for size, critical in enumerate(rule.critical, start=2)]
+    assert math.fsum(spent) == pytest.approx(rule.error_rate / 1100)
+    assert rule.critical[-1] > RaceRule(5, candidates=900).critical[-1]
+    more = RaceRule(5, candidates=100_000).critical
+    assert all(one < other < math.inf for one, other in zip(rule.critical, more, strict=True))
+
+
+def test_what_the_best_is_trained_later_changes_no_race_before():
+    """Trial 1 did not look better than trial 0; that trial 0 had been lucky shows in its race with trial 2."""
+    before = standing_of([runs(0, 0.6), runs(1, 0.59), runs(2, 0.61)], RaceRule(4))
+    assert before.races == ((2, 0, "open"),)
+    after = standing_of([runs(0, 0.6, 0.5, 0.5), runs(1, 0.59), runs(2, 0.61, 0.3)], RaceRule(4))
+    assert after.races == ((2, 0, "not better"),)
+    assert after.best == 0
+    assert standing_of([runs(0, 0.6, 0.5), runs(2, 0.61, 0.3), runs(3, 0.57)], RaceRule(4)).wanted == ((3, 1),)
+
+
+@given(st.lists(SCORES, min_size=2, max_size=6), st.lists(st.floats(-1, 1), max_size=5))
+def test_a_race_that_is_over_stays_as_it_was(trials, more):
+    rule = RaceRule(3, candidates=5)
+    kept = [runs(number, *scores) for number, scores in enumerate(trials)]
+    found = standing_of(kept, rule)
+    later = [runs(number, *scores, *more) for number, scores in enumerate(trials)]
+    again = standing_of([*later, runs(len(trials), 1.0)], rule)
+    over = tuple(one for one in found.races if one[2] != "open")
+    assert again.races[: len(over)] == over
+    assert again.bests[: len(found.bests)] == found.bests

@@ -147,5 +147,5 @@ def test_questions_about_runs_do_not_wait_for_what_is_said_of_searches(monkeypat
                          search=SEARCH)  # fmt: skip
     store = MemoryStore()
     isorun.run(study, store=store, executor=InstantExecutor(trained))
-    monkeypatch.setattr("isorun.repair.agenda.told_of", lambda *_, **__: pytest.fail("nobody asked for that"))
+    monkeypatch.setattr("isorun.repair.told_searches.told_of", lambda *_, **__: pytest.fail("nobody asked for that"))
     assert len(isorun.summarize(study, value="acc", store=store)) == 12

@@ -411,6 +411,32 @@ def test_samples_stay_within_the_share_and_the_allowance(monkeypatch):
     assert watcher.spent <= max(watching.ALLOWANCE_SECONDS, 0.001 * now[0]) * 1.05
 
 
+def test_a_sample_that_is_on_its_way_is_read_when_it_is_there_and_waited_for_at_the_end(monkeypatch):
+    """As on a GPU, which is behind: what is asked for at one step is there some steps later."""
+    from isorun.worker.frameworks.probes import pytorch
+
+    asked, waited = [], []
+
+    class Late(pytorch.Reading):
+        def is_there(self):
+            asked.append(self)
+            return len(asked) % 3 == 0
+
+        def numbers(self):
+            waited.append(self)
+            return super().numbers()
+
+    there = train(small(), every=4, marks=5)
+    monkeypatch.setattr(pytorch, "Reading", Late)
+    torch.manual_seed(0)
+    late = train(small(), every=4, marks=5)
+    assert len(waited) == 10, "five samples and five updates, each read once"
+    assert len(samples(late)) >= 4
+    assert {row["step"] for row in samples(late)} <= {row["step"] for row in samples(there)} | {1, 5, 9, 13, 17}
+    assert all(len(row["gradient"]) == 3 for row in samples(late))
+    assert any("update" in row for row in samples(late))
+
+
 def test_rows_are_bounded_however_long_the_training_is():
     watcher = Watcher()
     for epoch in range(5000):

@@ -6,10 +6,12 @@ Exit codes: 0 fine, 1 user error or failed runs, 2 usage, 3 a difference was fou
 from __future__ import annotations
 
 import argparse
+import difflib
 import gc
 import importlib
 import io
 import os
+import shlex
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ from typing import Final, NoReturn
 
 from isorun import __version__
 from isorun.cli import waiting
-from isorun.errors import IsorunError, UsageError, harmless
+from isorun.errors import IsorunError, UsageError, harmless, known_names
 
 __all__ = ["COMMANDS", "main"]
 
@@ -105,8 +107,20 @@ def _dispatch(words: list[str]) -> int:
     if not words:
         overview.print_help()
         return 0
+    if not words[0].startswith("-"):
+        _refuse_command(words)
     overview.parse_args(words)
     return 0
+
+
+def _refuse_command(words: list[str]) -> NoReturn:
+    """A first word that is no command; what stands behind it is most often right."""
+    near = difflib.get_close_matches(words[0].lower(), COMMANDS, n=1)
+    raise UsageError(
+        f"there is no command {words[0]!r}",
+        allowed=known_names(words[0].lower(), COMMANDS),
+        hint=shlex.join(["isorun", near[0], *words[1:]]) if near else "isorun --help",
+    )
 
 
 def _parse(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
@@ -163,10 +177,19 @@ class _Parser(argparse.ArgumentParser):
     """Says what to do next when the words on the command line do not fit."""
 
     def error(self, message: str) -> NoReturn:
-        forgotten = self.get_default("takes_command") and message.startswith("unrecognized arguments")
+        unknown = message.partition("unrecognized arguments: ")[2]
+        forgotten = self.get_default("takes_command") and unknown
         hint = f"{self.prog} [options] -- COMMAND …" if forgotten else f"{self.prog} --help"
+        if meant := self._meant(unknown.split()):
+            message, hint = f"{message} (did you mean {meant}?)", f"{self.prog} {meant} …"
         _complain(f"{message}\n  next:    {hint}", self.prog)
         sys.exit(2)
+
+    def _meant(self, words: Sequence[str]) -> str:
+        """The option that is nearest to the first one that is not known; empty where none is near."""
+        given = next((word.partition("=")[0] for word in words if word.startswith("--")), "")
+        options = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+        return "".join(difflib.get_close_matches(given, options, n=1)) if given else ""
 
 
 def _complain(message: str, program: str = "isorun") -> None:

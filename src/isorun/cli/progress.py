@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import statistics
+import sys
 import threading
 import time
 from collections import defaultdict
@@ -56,6 +57,7 @@ class Progress(Observer):
         self._metric = ""
         self._origins: dict[str, str] = {}
         self._waited_for: set[str] = set()
+        self._warned: set[Condition] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -68,14 +70,22 @@ class Progress(Observer):
 
     def warned(self, condition: Condition) -> None:
         """At once, since whoever reads it may want to stop before hours of runs."""
+        self._warned.add(condition)
         self._say(f"isorun: warning: {condition.message}")
         self._say(f"  next:    {condition.next_step}")
+
+    def is_read(self, condition: Condition) -> bool:
+        """Whether who reads the answer has read this already: both are on one terminal."""
+        return condition in self._warned and self._live and sys.stdout.isatty()
 
     def work_planned(self, runs: int) -> None:
         """How many more runs are to come; a decision plans more of them after each look, a search says all at once."""
         if len(self._records) + runs <= self._total:
             return
+        is_said = bool(self._total and self._study.searches)  # repeats that a race needs are in the counts
         self._total = len(self._records) + runs
+        if is_said:
+            return
         self._say(f"{self._study.name}: {runs} run{'s' if runs != 1 else ''} to do{self._interpreters(runs)}")
 
     def _interpreters(self, runs: int) -> str:

@@ -15,7 +15,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import math
+import os
+import shlex
+import signal
+import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,12 +32,21 @@ from isorun.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from isorun.repair.diagnosis import SearchDiagnosis
+    from isorun.repair.engines import AbstractEngine
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.searches import Search
 
 __all__ = ["declare", "execute"]
 
-_FOLDER: Final = "keras-tuner:"
+_ATTENDED_BY: Final = "ISORUN_ATTENDED_BY"
+"""Tells a process that goes on with a search which one waits for it: it ends with that."""
+_LEAST_PAUSE: Final = 1.0
+_SELDOM: Final = 50
+"""Looking for a trial that hangs takes at most a fiftieth of the time."""
+_TIMES_THE_LONGEST: Final = 10
+_ENOUGH_TIMES: Final = 3
+_GRACE: Final = 5.0
+"""Seconds in which an engine may end a trial that hangs by itself."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -54,29 +70,133 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tuner", metavar="FILE.py:FUNCTION", help=about)
     about = "with --continue: first try trials again that are marked running and whose process is gone"
     parser.add_argument("--requeue", action="store_true", help=about)
+    about = "with --continue: trials run in this process, for a debugger; one that hangs or ends it is on its own"
+    parser.add_argument("--in-process", action="store_true", help=about)
     parser.add_argument("--html", metavar="FILE", help="also write one self-contained page")
     cli.declare_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Examine the search, go on with it where asked to, and tell."""
-    from isorun.repair import is_storage
+    from isorun.repair import is_storage, refuse_bare_path
 
     if not is_storage(options.storage):
+        refuse_bare_path(options.storage)
         return _tell(_of_study(options), options)
     from isorun.repair.bugs import Limits
     from isorun.repair.diagnosis import diagnose
+    from isorun.repair.engines import open_engine, without_password
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.priors import prior_of
 
     limits = Limits(options.target, options.time_limit, options.patience)
     prior = prior_of(None if options.prior == "none" else options.prior)
-    is_folder = options.storage.startswith(_FOLDER)
-    examine = _keras_tuner if is_folder else _optuna
-    _check(options, "--tuner" if is_folder else "--objective")
+    engine = open_engine(options.storage)
+    _check(options, engine)
     with contextlib.redirect_stdout(sys.stderr):  # what engines and trainings print is no part of the answer
-        search = examine(options, RepairPolicy(0, limits, prior))
-    return _tell(diagnose(search, prior, limits, where=options.storage), options)
+        search = _searched(engine, options, RepairPolicy(0, limits, prior))
+    where = without_password(options.storage)
+    return _tell(diagnose(search, prior, limits, where=where, steps=engine.steps(search, limits)), options)
+
+
+def _searched(engine: AbstractEngine, options: argparse.Namespace, policy: RepairPolicy) -> Search:
+    """The search as it stands, after the trials that were asked for."""
+    from isorun.repair.engines import chosen, read_search
+
+    if options.more is not None:
+        name = chosen(engine, options.study)
+        if options.in_process:
+            _end_with(os.environ.get(_ATTENDED_BY, ""))
+            function = _function(options.objective or options.tuner, engine.function_option)
+            engine.go_on(name, function, options.more, policy, again=options.requeue)
+        else:
+            _attend(engine, options, name, policy)
+    return read_search(engine, options.study, policy.noise)
+
+
+def _attend(engine: AbstractEngine, options: argparse.Namespace, name: str, policy: RepairPolicy) -> None:
+    """Go on in processes of their own: a trial that ends its process, or hangs, has failed, and the search goes on."""
+    left, again = options.more, options.requeue
+    while left > 0:
+        words = _words(options, name, left, again=again)
+        began = time.time()
+        child = subprocess.Popen(words, stdout=subprocess.DEVNULL, env={**os.environ, _ATTENDED_BY: str(os.getpid())})
+        try:
+            stalled = _wait(child, engine, name, policy)
+        finally:
+            child.kill()  # nothing where it has ended; else whatever ended this command ends it
+            child.wait()
+        if not stalled and child.returncode in (0, 3):
+            return
+        engine = type(engine)(options.storage)  # what was read before is old
+        made = [one for one in engine.read(name).trials if one.process == child.pid and (one.started or 0) > began - 1]
+        why = stalled or _ended(child.returncode)
+        ended = [one for one in made if one.state == "running" and engine.give_up(name, one.number, why)]
+        if not ended:
+            if child.returncode > 0:
+                raise SystemExit(child.returncode)  # it has said why
+            raise InputError(f"the search cannot go on: no trial was running, but {why}")
+        print(f"isorun: trial {ended[-1].number} has failed: {why}", file=sys.stderr)
+        left, again = left - len(made), False
+
+
+def _wait(child: subprocess.Popen[bytes], engine: AbstractEngine, name: str, policy: RepairPolicy) -> str:
+    """Until the process ends, or a trial of it takes far longer than others did: then why it is to be ended."""
+    from isorun.errors import IsorunError
+    from isorun.repair.bugs import stall_limit
+
+    pause = _LEAST_PAUSE
+    while True:
+        try:
+            child.wait(pause)
+        except subprocess.TimeoutExpired:
+            began = time.monotonic()
+            try:
+                search = type(engine)(engine.where).read(name)
+            except IsorunError:  # held by the trials themselves: it is looked at again
+                continue
+            limit = stall_limit(search, policy.limits, running=True) or _longest(search)
+            running = [one for one in search.trials if one.state == "running" and one.process == child.pid]
+            if limit is not None and any(time.time() - (one.started or math.inf) > limit + _GRACE for one in running):
+                return f"stalled: it took longer than {limit:.3g} s, far longer than others did"
+            pause = max(_LEAST_PAUSE, _SELDOM * (time.monotonic() - began))
+        else:
+            return ""
+
+
+def _longest(search: Search) -> float | None:
+    """Seconds that are far too long where too few trials that finished have times: by those that are over."""
+    known = [one.seconds for one in search.trials if one.is_over and one.seconds]
+    return _TIMES_THE_LONGEST * max(known) if len(known) >= _ENOUGH_TIMES else None
+
+
+def _end_with(process: str) -> None:
+    """End when the process has gone that waits for this one: else trials would go on with nobody knowing."""
+
+    def look() -> None:
+        while os.getppid() == int(process):
+            time.sleep(_LEAST_PAUSE)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if process.isdecimal() and int(process) == os.getppid():
+        threading.Thread(target=look, daemon=True).start()
+
+
+def _ended(code: int) -> str:
+    """How a process ended in the middle of a trial."""
+    if code > 0:
+        return f"its process ended with exit code {code}"
+    likely = ", as when memory runs out" if -code == signal.SIGKILL else ""
+    return f"its process was ended by {signal.Signals(-code).name}{likely}"
+
+
+def _words(options: argparse.Namespace, name: str, left: int, *, again: bool) -> list[str]:
+    """The command that goes on in a process of its own."""
+    given = {"--target": options.target, "--time-limit": options.time_limit, "--patience": options.patience}
+    given |= {"--prior": options.prior, "--objective": options.objective, "--tuner": options.tuner}
+    given |= {"--study": name if options.study else None, "--continue": left}
+    words = [word for option, value in given.items() if value is not None for word in (option, str(value))]
+    return [sys.executable, "-m", "isorun", "repair", options.storage, *words, "--in-process", *["--requeue"] * again]
 
 
 def _of_study(options: argparse.Namespace) -> SearchDiagnosis:
@@ -109,56 +229,30 @@ def _page(told: SearchDiagnosis) -> str:
     return html.render_view(f"{told.search.engine} study {told.search.name}", "isorun repair", search_view(told))
 
 
-def _check(options: argparse.Namespace, code: str) -> None:
-    """Whether the options go together. code: the one that names the user's function for this engine."""
+def _check(options: argparse.Namespace, engine: AbstractEngine) -> None:
+    """Whether the options go together, and with this engine."""
+    code = engine.function_option
     named = {"--objective": options.objective, "--tuner": options.tuner}
     for name, given in named.items():
         if given and name != code:
             raise UsageError(f"{name} belongs to another engine", allowed=f"{code} FILE.py:FUNCTION")
     if options.store:
         raise UsageError("--store belongs to a study that isorun runs", found=f"{options.storage} --store")
-    if options.storage.startswith(_FOLDER) and (options.study or options.requeue):
+    if engine.is_one_search and (options.study or options.requeue):
         raise UsageError(
-            "--study and --requeue are for Optuna: a folder is one search, and KerasTuner tries again what was running"
+            "--study and --requeue are for Optuna: a folder is one search, and KerasTuner tries again what was running",
+            hint=f"isorun repair {shlex.quote(options.storage)}",
         )
-    if ((options.requeue or named[code]) and options.more is None) or (options.more is not None and options.more < 1):
+    if ((options.requeue or options.in_process or named[code]) and options.more is None) or (
+        options.more is not None and options.more < 1
+    ):
         raise UsageError(f"{code} and --requeue belong to --continue N, with N of at least 1")
     if options.more is not None and not named[code]:
         train = "train.py:objective" if code == "--objective" else "train.py:tuner"
         raise UsageError(
             "--continue needs the function that runs a trial: a storage holds no code",
-            hint=f"isorun repair {options.storage} --continue {options.more} {code} {train}",
+            hint=f"isorun repair {shlex.quote(options.storage)} --continue {options.more} {code} {train}",
         )
-
-
-def _keras_tuner(options: argparse.Namespace, policy: RepairPolicy) -> Search:
-    from isorun.repair.engines import needing
-    from isorun.repair.engines.keras_folders import read_project
-
-    folder = Path(options.storage.removeprefix(_FOLDER))
-    if options.more is not None:
-        from isorun.repair.engines.keras_tuner import continue_search
-
-        make = _function(options.tuner, "--tuner")
-        with needing("keras-tuner", "going on with a KerasTuner search"):
-            continue_search(folder, make, options.more, policy)
-    return read_project(folder, policy.noise)
-
-
-def _optuna(options: argparse.Namespace, policy: RepairPolicy) -> Search:
-    from isorun.repair.engines import needing
-
-    with needing("optuna", "examining an Optuna study"):
-        import optuna
-
-        from isorun.repair.engines.optuna import RepairSampler, continue_study, open_study, read_search, requeue
-    if options.more is not None:
-        objective = _function(options.objective, "--objective")
-        study = open_study(options.storage, options.study, RepairSampler(optuna.samplers.TPESampler(), policy))
-        if options.requeue:
-            requeue(study)
-        continue_study(study, objective, options.more)
-    return read_search(options.storage, options.study, policy.noise)
 
 
 def _function(text: str, option: str) -> Callable[..., Any]:

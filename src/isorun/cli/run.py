@@ -10,6 +10,7 @@ CPU path fixed too). Without --level the command runs at level default.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -19,9 +20,10 @@ from isorun.errors import harmless
 from isorun.study.records import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from isorun import workflow
+    from isorun.repair.agenda import Foreseen
     from isorun.scheduling import Outcome
     from isorun.store import AbstractStore
     from isorun.study.design import Study
@@ -96,24 +98,70 @@ def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -
     left = {cell.id for cell in workflow.missing(study, store=store)}  # first: 100,000 cells, but not twice
     cells = workflow.cells(study, store=store)
     named, final = workflow.as_its_store_names_it(study, store)
+    ahead = _foreseen(study, store) if study.searches else ()
+    unfinished = left
+    if study.searches:  # a trial that failed is not tried again
+        left = set().union(*(one.open for one in ahead))
     if options.json:
         ids = {} if final else {"id": None}
-        cli.print_json({**cell.to_json(), **ids, "missing": cell.id in left} for cell in cells)
+        listed = ({**cell.to_json(), **ids, "missing": cell.id in left} for cell in cells)
+        cli.print_json(itertools.chain(listed, _next_json(named, ahead)))
         return 0
     name = named.name if final or options.name or options.study else "this study"
-    print(f"{name}: {len(left)} of {len(cells)} runs are missing; nothing was run")
+    runs = (f"{name}: {len(left)} of {len(cells)} runs are missing; nothing was run",)
+    for line in _ahead(name, ahead) if study.searches else runs:
+        print(harmless(line))
     if not final:
         print("  its name and the ids of its runs are not known yet: the store that is made with the first run has")
         print("  a part in them, because something secret is withheld from the records")
     for cell in cells[:_MOST_SHOWN]:
         shown = f"{cell.id}  " if final else ""
-        print(f"  {'missing ' if cell.id in left else 'finished'}  {shown}{harmless(cell.label)}")
+        word = "missing " if cell.id in left else "failed  " if cell.id in unfinished else "finished"
+        print(f"  {word}  {shown}{harmless(cell.label)}")
     if len(cells) > _MOST_SHOWN:
         print(f"  … and {len(cells) - _MOST_SHOWN:,} more; --json lists all")
-    if study.searches:
-        trials = sum(design.trials for design in study.searches.values())
-        print(f"  a search chooses its trials one after another: {trials} in all, and those above were proposed so far")
+    for line in _next(ahead):
+        print(harmless(line))
     return 0
+
+
+def _foreseen(study: Study, store: workflow.Store) -> tuple[Foreseen, ...]:
+    from isorun.repair.agenda import foreseen
+    from isorun.session import place_of, store_if_there
+
+    with store_if_there(place_of(study, store)) as found:
+        return foreseen(study, found)
+
+
+def _ahead(name: str, ahead: Sequence[Foreseen]) -> Iterator[str]:
+    """Of each search: how many trials are made and how many are to come."""
+    for one in ahead:
+        open_ones = f" ({one.made - one.ended} of them not ended)" if one.made > one.ended else ""
+        counted = f"{one.made} trials are made{open_ones}, {one.to_come} to come, {one.made + one.to_come} in all"
+        yield f"{f'{name} {one.design.name}'.strip()}: {counted}; nothing was run"
+
+
+def _next(ahead: Sequence[Foreseen]) -> Iterator[str]:
+    """Of each search what it would propose now."""
+    for one in ahead:
+        if one.next is not None:
+            again = f", repeat {one.next.repeat}" if one.next.repeat else ""
+            by = f"by {one.next.by}" if one.next.origin is None else f"by {one.next.by}, from trial {one.next.origin}"
+            yield f"  next      {one.design.label(one.next.number)}{again} ({by}): {_values(one.next.parameters)}"
+
+
+def _values(parameters: Mapping[str, Any]) -> str:
+    shown = parameters.items()
+    return ", ".join(f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in shown)
+
+
+def _next_json(study: Study, ahead: Sequence[Foreseen]) -> Iterator[dict[str, Any]]:
+    """What would be proposed now, as a cell."""
+    from isorun.study.searches import trial_cell
+
+    for one in ahead:
+        if one.next is not None:
+            yield {**trial_cell(study, one.design, one.next).to_json(), "missing": True, "is_next": True}
 
 
 def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Namespace, store: AbstractStore) -> None:
@@ -130,10 +178,11 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
         print(f"  {record.state}: {record.cell.label}: {harmless(record.reason)}")
         for line in record.log_tail.rstrip().splitlines()[-3:]:
             print(f"    | {harmless(line)}")
-    if outcome.conditions:
+    conditions = [one for one in outcome.conditions if not progress.is_read(one)]
+    if conditions:
         from isorun.report import View
 
-        cli.show(View((), (), outcome.conditions))
+        cli.show(View((), (), tuple(conditions)))
     if not outcome.proposed:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
     if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:
@@ -145,15 +194,12 @@ def _searched(study: Study, store: AbstractStore) -> Iterator[str]:
     """Of each search the best trial, how it is with it, and what is wrong with it."""
     if not study.searches:
         return
-    from isorun.repair.agenda import extra_trainings, told_of
+    from isorun.repair.told_searches import told_of
 
     for told in told_of(study, store):
         yield from map(harmless, told.view().verdict)
         if told.search.best is not None:
-            values = told.search.best.parameters.items()
-            shown = (f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in values)
-            yield harmless(f"  best trial: {', '.join(shown)}")
-    yield from (f"  {line}" for line in extra_trainings(study, store))
+            yield harmless(f"  best trial: {_values(told.search.best.parameters)}")
 
 
 def _headline(study: Study, outcome: Outcome, store: AbstractStore) -> str:
@@ -195,7 +241,7 @@ def _summary(study: Study, outcome: Outcome, name: str, store: AbstractStore, ke
 def _searches_json(study: Study, store: AbstractStore, name: str, kept_in: str) -> dict[str, Any]:
     if not study.searches:
         return {}
-    from isorun.repair.agenda import told_of
+    from isorun.repair.told_searches import told_of
 
     return {"searches": [told.to_json() for told in told_of(study, store, where=name, kept_in=kept_in)]}
 

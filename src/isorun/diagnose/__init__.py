@@ -49,6 +49,7 @@ _LEARNED_LOSS_SHARE: Final = 0.5
 _FEWEST_EPOCHS: Final = 3
 _MOST_EPOCHS: Final = 1000
 _STEPS_AN_EPOCH: Final = 4
+_WIDEST_GAP: Final = 20
 
 
 class Curve(NamedTuple):
@@ -120,7 +121,8 @@ class WatchedRow:
 class Trace:
     """The story of one training: what it told epoch by epoch, what was watched inside, how it ended.
 
-    parameters: its setting of hyper-parameters. state: as a record has it; empty where it is not known.
+    parameters: its setting of hyper-parameters. state: as a record has it; empty where it is not known. clock: what the
+    places of the curves count, "epoch" or "step".
     """
 
     name: str = ""
@@ -132,17 +134,20 @@ class Trace:
     state: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = math.nan
+    clock: str = "epoch"
 
     @classmethod
     def of_record(cls, record: RunRecord) -> Self:
         """The trace of a recorded run: its series, however the training calls them, and its watched rows."""
+        curves = _condensed({name: _curve(record, names) for name, names in TOLD.items()})
         return cls._told_by(
-            _condensed({name: _curve(record, names) for name, names in TOLD.items()}),
+            curves,
             record.watched,
             name=record.run_id,
             state=str(record.state),
             parameters=dict(record.cell.config_values),
             seconds=record.wall_seconds,
+            clock="step" if _counts_steps(curves.values(), record.watched) else "epoch",
         )
 
     @classmethod
@@ -177,6 +182,11 @@ class Trace:
         return cls(**{**told, **{name: curve for name, curve in curves.items() if curve.values}}, rows=watched, **about)
 
     @property
+    def points(self) -> str:
+        """What the points of a curve are called."""
+        return "epochs" if self.clock == "epoch" else "logged values"
+
+    @property
     def samples(self) -> tuple[WatchedRow, ...]:
         """The rows that hold a sample of the inside."""
         return tuple(row for row in self.rows if row.layers)
@@ -208,7 +218,10 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a training: since which epoch, the evidence as a sentence with its numbers, what to try."""
+    """What is wrong with a training: since which epoch, the evidence as a sentence with its numbers, what to try.
+
+    epoch: a step, where the trace counts steps.
+    """
 
     kind: str
     epoch: float | None
@@ -279,6 +292,7 @@ class Examination:
         """Plain JSON."""
         return {
             "run": self.trace.name,
+            "clock": self.trace.clock,
             "problems": [problem.to_json() for problem in self.problems],
             "unexamined": dict(self.unexamined),
             "symptoms": self.symptoms._asdict(),
@@ -408,25 +422,42 @@ def _curve(record: RunRecord, names: Iterable[str]) -> Curve:
     return _NOT_TOLD if series is None else Curve(tuple(series.steps), tuple(series.values))
 
 
+def _counts_steps(curves: Iterable[Curve], rows: Iterable[Any]) -> bool:
+    """Whether a record's places are steps, which it does not say itself.
+
+    A watched training tells: its rows have the epochs that were logged. Else places that are far from each other, or
+    more than trainings have epochs, are steps.
+    """
+    places = [curve.epochs for curve in curves if len(curve.epochs) > 1]
+    marked = [row.get("epoch") is not None for row in rows if isinstance(row, Mapping)]
+    if not places or any(marked):
+        return False
+    gaps = [after - before for one in places for before, after in itertools.pairwise(one) if after > before]
+    return bool(marked) or max(map(max, places)) > _MOST_EPOCHS or min(gaps, default=0.0) > _WIDEST_GAP
+
+
 def _condensed(curves: Mapping[str, Curve]) -> dict[str, Curve]:
     """Curves with about as many points as the training has epochs: one logged at every step becomes means of blocks.
 
-    How many epochs there were is told by the curve with the fewest points.
+    How many epochs there were, and which, is told by the curve with the fewest points.
     """
-    counts = [len(curve.values) for curve in curves.values() if len(curve.values) >= _FEWEST_EPOCHS]
-    epochs = min([*counts, _MOST_EPOCHS])
+    known = [curve for curve in curves.values() if len(curve.values) >= _FEWEST_EPOCHS]
+    fewest = min(known, key=lambda curve: len(curve.values), default=_NOT_TOLD)
+    epochs = min(len(fewest.values) or _MOST_EPOCHS, _MOST_EPOCHS)
+    places = fewest.epochs if len(fewest.values) == epochs else ()
     return {
-        name: _blocks(curve, epochs) if len(curve.values) >= _STEPS_AN_EPOCH * epochs else curve
+        name: _blocks(curve, epochs, places) if len(curve.values) >= _STEPS_AN_EPOCH * epochs else curve
         for name, curve in curves.items()
     }
 
 
-def _blocks(curve: Curve, count: int) -> Curve:
+def _blocks(curve: Curve, count: int, places: Sequence[float]) -> Curve:
+    """Means of so many blocks. places: where they are; none for where each of them ends."""
     size = len(curve.values)
     edges = [round(place * size / count) for place in range(count + 1)]
     parts = [slice(*edge) for edge in itertools.pairwise(edges)]
     return Curve(
-        tuple(curve.epochs[part][-1] for part in parts),
+        tuple(places) or tuple(curve.epochs[part][-1] for part in parts),
         tuple(math.fsum(curve.values[part]) / len(curve.values[part]) for part in parts),
     )
 

@@ -2,8 +2,8 @@
 
 A study names its kind and settings (`kind = "box"`), which the kind checks before anything runs. What takes long is
 made once on each machine, under a lock. A step before the run yields how to launch in the environment and what it is.
-Which kinds there are is looked up here and nowhere else: `interpreter`, or a name that some distribution brings
-(entry-point group `isorun.environments`).
+Which kinds there are is looked up here and nowhere else: `interpreter`, `packages`, or a name that some distribution
+brings (entry-point group `isorun.environments`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import IO, Any, Final
 
 from isorun.errors import ExecutionError, IsorunError
 from isorun.study import Environment
-from isorun.study.parsing import INTERPRETER
+from isorun.study.parsing import INTERPRETER, PACKAGES
 
 __all__ = ["AbstractEnvironment", "Environments", "Folders", "Prepared", "opened_environment"]
 
@@ -31,6 +31,8 @@ Make = Callable[[Path], None]
 """Calls `AbstractEnvironment.make` for one folder, in a process that can be ended."""
 
 _LOOK_SECONDS: Final = 0.1
+CODE: Final = "code"
+"""A checkout, made beside an environment of any kind whose study names a version of the code: no study names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +88,21 @@ class AbstractEnvironment(abc.ABC):
     def make(self, folder: Path, tell: Callable[[str], None]) -> None:
         """Make once on this machine what takes long: an image, packages, a checkout; by default there is nothing.
 
-        folder: empty, and for environments with the same kind, python and settings, of any process, the same: whoever
-        comes later finds there what this one left, and `make` is not called again. Others wait meanwhile. When it
-        raises (ExecutionError says why) no run starts, nothing counts as made, and the next one begins with an empty
-        folder. tell: a line for those who wait.
+        folder: empty, and for environments with the same kind that are made from the same, of any process, the same:
+        whoever comes later finds there what this one left, and `make` is not called again. Others wait meanwhile. When
+        it raises (ExecutionError says why) no run of this environment starts, each is recorded as failed with that
+        reason, runs in others go on, nothing counts as made, and the next isorun begins with an empty folder. tell: a
+        line for those who wait.
 
-        It is called in a process of its own, on an object that is opened there: only what lies in the folder is left of
-        it. When the run is stopped, that process and all that it has started are asked to end (SIGTERM), then killed.
+        It is called in a process of its own, on an object that is opened there, in the study's folder: only what lies
+        in the folder is left of it. When the run is stopped, that process and all that it has started are asked to end
+        (SIGTERM), then killed.
         """
         del folder, tell
+
+    def made_from(self, working_folder: Path) -> Any:  # noqa: ARG002 - for those that look there
+        """What tells one made folder from another, as plain JSON; None where that is python and settings."""
+        return None
 
     @abc.abstractmethod
     def prepare(self, command: Sequence[str], working_folder: Path) -> Prepared:
@@ -110,48 +118,62 @@ class Environments:
 
     def __init__(self) -> None:
         self._opened: dict[str, AbstractEnvironment] = {}
+        self._failed: dict[str, ExecutionError] = {}
         self._locks: dict[str, threading.Lock] = {}
 
     def ready(
-        self, declared: Environment, make: Make, tell: Callable[[str], None], is_stopped: Callable[[], bool]
+        self,
+        declared: Environment,
+        working_folder: Path,
+        make: Make,
+        tell: Callable[[str], None],
+        is_stopped: Callable[[], bool],
     ) -> AbstractEnvironment | None:
         """The environment that was declared, with all made that takes long; PluginError when there is no such kind.
 
-        make: how it is made, once. tell: hears how far that is. None as soon as whoever needs it is stopped, also
-        while it is made, or waited for.
+        make: how it is made, once; what failed is not tried again here, and raised for each run. tell: hears how far
+        that is. None as soon as whoever needs it is stopped, also while it is made, or waited for.
         """
-        key = json.dumps([declared.name, declared.to_json()], sort_keys=True)
+        key = json.dumps([declared.name, declared.to_json(), str(working_folder)], sort_keys=True)
         # While one is made, runs in others go on: setdefault is one step, and so needs no lock of its own.
         lock = self._locks.setdefault(key, threading.Lock())
         while not lock.acquire(timeout=_LOOK_SECONDS):
             if is_stopped():
                 return None
         try:
+            if key in self._failed:
+                raise self._failed[key]
             if key not in self._opened and not is_stopped():
                 opened = opened_environment(declared)
                 if type(opened).make is not AbstractEnvironment.make:
-                    opened.folder = _made_once(declared, make, tell, is_stopped)
+                    content = opened.made_from(working_folder) or [declared.python, declared.settings]
+                    opened.folder = _made_once(declared, content, make, tell, is_stopped)
                 self._opened[key] = opened
-        except IsorunError:  # what was ended in the middle may say anything
+        except IsorunError as error:  # what was ended in the middle may say anything
             if not is_stopped():
+                if isinstance(error, ExecutionError):
+                    self._failed[key] = error
                 raise
         finally:
             lock.release()
         return None if is_stopped() else self._opened[key]
 
 
-def _made_once(declared: Environment, make: Make, tell: Callable[[str], None], is_stopped: Callable[[], bool]) -> Path:
+def _made_once(
+    declared: Environment, content: Any, make: Make, tell: Callable[[str], None], is_stopped: Callable[[], bool]
+) -> Path:
     """The folder of what the environment makes, whichever process made it."""
     from isorun.worker.fingerprint import cache_folder  # noqa: PLC0415 - only where something is made
 
-    content = json.dumps([declared.python, declared.settings], sort_keys=True)
-    name = f"{declared.kind}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+    written = json.dumps(content, sort_keys=True)
+    name = f"{declared.kind}-{hashlib.sha256(written.encode()).hexdigest()[:16]}"
     folder = cache_folder() / "environments" / name
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     done = folder.with_name(f"{name}.made")
     with folder.with_name(f"{name}.lock").open("a") as lock:
         _wait_for(lock, declared, tell, is_stopped)
-        if not done.exists():
+        if not (done.exists() and folder.is_dir()):
+            done.unlink(missing_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
             make(folder)
@@ -180,9 +202,17 @@ def opened_environment(declared: Environment) -> AbstractEnvironment:
         from isorun.environments.interpreter import InterpreterEnvironment  # noqa: PLC0415 - it is built on this file
 
         return InterpreterEnvironment(declared)
+    if declared.kind == PACKAGES:
+        from isorun.environments.packages import PackagesEnvironment  # noqa: PLC0415 - as above
+
+        return PackagesEnvironment(declared)
+    if declared.kind == CODE:
+        from isorun.environments.code import CheckoutEnvironment  # noqa: PLC0415 - as above
+
+        return CheckoutEnvironment(declared)
     from isorun import plugins  # noqa: PLC0415  only where a study names a kind of another distribution
 
     made: AbstractEnvironment = plugins.make(
-        plugins.ENVIRONMENTS, declared.kind, AbstractEnvironment, declared, own=(INTERPRETER,)
+        plugins.ENVIRONMENTS, declared.kind, AbstractEnvironment, declared, own=(INTERPRETER, PACKAGES)
     )
     return made

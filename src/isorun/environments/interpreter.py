@@ -68,7 +68,7 @@ def interpreters_of(study: Study) -> tuple[str, ...]:
     for approach in study.approaches.values():
         for environment in study.environments.values():
             name = environment.python or approach.command[0]
-            if approach.command[0] in _REPLACED:
+            if approach.command[0] in _REPLACED and not environment.kind:
                 path = shutil.which(os.path.expanduser(name), path=environment.env.get("PATH"))  # noqa: PTH111
                 found.update({os.path.abspath(path): None} if path and not _is_own(path) else {})  # noqa: PTH100
     return tuple(found)

@@ -113,19 +113,31 @@ class Workshop:
         # A signal handler calls `stop` in the thread that may hold it just then.
         self._lock = threading.RLock()
 
-    def ready(self, job: Job, folder: Path, bench: Workbench, tell: Tell) -> ReadyRun | None:
-        """The job, ready to be started; None when it was stopped, also while its environment was made.
+    def ready(self, job: Job, folder: Path, bench: Workbench, environment: AbstractEnvironment) -> ReadyRun:
+        """The job, ready to be started in its environment, which is made.
 
         ExecutionError when its interpreter or program does not exist.
         """
-        environment = self.environment(job, tell)
-        if environment is None:
-            return None
         filled = job.filled(folder)
         prepared = environment.prepare(filled.command, job.working_folder)
         if prepared.interpreter:
             refuse_missing_program(filled, self.standard_input)
         return make_ready(filled, folder, bench.cpus, bench.devices, prepared)
+
+    def placed(self, job: Job, tell: Tell) -> Job | None:
+        """The job where its code is: in a checkout of the version that the study names, if it names one.
+
+        None when the run was stopped by then; ExecutionError when that version cannot be checked out.
+        """
+        if job.environment.code.get("ref", ".") == ".":  # the working copy as it is
+            return job
+        from isorun.environments.code import CheckoutEnvironment, checkout_of  # noqa: PLC0415  most jobs name none
+
+        declared = checkout_of(job.environment, job.working_folder)
+        checkout = self.environment(replace(job, environment=declared), tell)
+        if not isinstance(checkout, CheckoutEnvironment):
+            return None
+        return replace(job, working_folder=checkout.working_folder)
 
     def environment(self, job: Job, tell: Tell) -> AbstractEnvironment | None:
         """The environment of the job, with all made that takes long; None when the run was stopped by then."""
@@ -136,9 +148,17 @@ class Workshop:
         def make(folder: Path) -> None:
             from isorun.execution.making import make_apart  # noqa: PLC0415  only where something is made
 
-            make_apart(job.environment, folder, heard, self.launcher.keepers, partial(self.registered, job.run_id))
+            make_apart(
+                job.environment,
+                folder,
+                job.working_folder,
+                heard,
+                keepers=self.launcher.keepers,
+                registered=partial(self.registered, job.run_id),
+            )
 
-        return self._environments.ready(job.environment, make, heard, partial(self.is_stopped, job.run_id))
+        stopped = partial(self.is_stopped, job.run_id)
+        return self._environments.ready(job.environment, job.working_folder, make, heard, stopped)
 
     @contextmanager
     def started(self, ready: ReadyRun) -> Iterator[Launched]:
@@ -218,24 +238,37 @@ def carry_out(job: Job, folder: Path, bench: Workbench, tell: Tell) -> RunRecord
     """Run the job to its end in the folder, which is there and empty; the record of everything it left.
 
     `tell` hears that it started and what it logs, not that it ended. The record is also kept in the folder. A training
-    may leave anything at all: what cannot be read is a failed run, and only what prevents any run raises
-    ExecutionError.
+    may leave anything at all: what cannot be read is a failed run, as is one whose environment cannot be made, and
+    only what prevents any run raises ExecutionError.
     """
     check_memory(job.resources.memory_bytes)
     with suppress(OSError):  # what a full disk loses here is said by what follows
         write_own(folder / "job.json", json.dumps(job.to_json_without_secrets()) + "\n")
-    ready = bench.workshop.ready(job, folder, bench, tell)
-    if ready is None or bench.workshop.is_stopped(job.run_id):
+    try:
+        environment = bench.workshop.environment(job, tell)
+        placed = bench.workshop.placed(job, tell) if environment is not None else None
+    except ExecutionError as error:
+        return _without_environment(job, folder, error)
+    if environment is None or placed is None or bench.workshop.is_stopped(job.run_id):
         record = lost_record(job, STOPPED, state=RunState.INTERRUPTED)
         keep_record(record, folder)
         return record
-    ended = _run(ready, bench.workshop, tell)
+    ended = _run(bench.workshop.ready(placed, folder, bench, environment), bench.workshop, tell)
     try:
         record = assemble(ended)
         keep_record(record, folder)
     except Exception as error:
         record = assemble(failed_to_read(ended, error))
         keep_record(record, folder)
+    return record
+
+
+def _without_environment(job: Job, folder: Path, error: ExecutionError) -> RunRecord:
+    """The record of a run whose environment could not be made: others can be, and their runs go on."""
+    secrets = Secrets.of(job.command, {**os.environ, **job.environment.env})
+    told = ": ".join(part for part in (error.what, error.found) if part)
+    record = replace(lost_record(job, secrets.masked(told)), log_tail=secrets.masked(error.message()))
+    keep_record(record, folder)
     return record
 
 
@@ -478,7 +511,9 @@ def _carry_out_alone(job: Job, folder: Path, devices: str, cpus: str) -> RunReco
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     try:
         new_folder(folder)
-        lent_devices = Devices(devices).lend(job.resources.devices, job.environment.env)
+        there = Devices(devices)
+        there.check_device(job.environment.switches.get("device", ""))
+        lent_devices = there.lend(job.resources.devices, job.environment.variables)
         with lent_cpus(job.resources.cpus, cpus) as own, lent_devices as seen:
             return carry_out(job, folder, Workbench(workshop, own, seen), _print_event)
     finally:

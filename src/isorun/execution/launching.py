@@ -16,7 +16,14 @@ from isorun.execution.process import Keepers, KeptProcess
 from isorun.execution.resources import InputCopy, Lent, StandardInput
 from isorun.study import FUNCTION
 from isorun.study.records import Note
-from isorun.worker.levels import OWN_VARIABLES, hooked_python_path, level_environment, seed_environment, site_folder
+from isorun.worker.levels import (
+    OWN_VARIABLES,
+    SWITCHES,
+    hooked_python_path,
+    level_environment,
+    seed_environment,
+    site_folder,
+)
 from isorun.worker.runfolder import write_own
 
 if TYPE_CHECKING:
@@ -63,6 +70,8 @@ class ReadyRun:
             "level_variables": dict(sorted(self.level_variables.items())),
             "study_variables": sorted(self.job.environment.env),
             **({"take_seeds": True} if self.job.cell.take_seeds else {}),
+            **({"switches": dict(self.job.environment.switches)} if self.job.environment.switches else {}),
+            **({"code": dict(self.job.environment.code)} if self.job.environment.code else {}),
             **({"devices": devices} if devices else {}),
             **({"memory_bytes": memory} if memory is not None else {}),
         }
@@ -70,14 +79,15 @@ class ReadyRun:
 
 def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, prepared: Prepared) -> ReadyRun:
     """The job, whose placeholders are filled, with everything that its process is started with."""
-    base = {**prepared.variables, **devices.variables}
+    asked = _switched(job)
+    base = {**prepared.variables, **asked, **devices.variables}
     program = _python_program(job) if prepared.interpreter else None
     threads = min(job.resources.cpus or len(cpus), len(cpus))
     added = _level_variables(job, threads, base)
     hooked = {"PYTHONPATH": hooked_python_path(base), "ISORUN_RUN_DIR": str(folder.absolute())}
     argv = _argv(job, prepared, program)
     folders = Folders(job.working_folder.absolute(), folder.absolute(), site_folder().parent)
-    own = {**job.environment.env, **devices.variables, **added, **hooked}
+    own = {**asked, **job.environment.env, **devices.variables, **added, **hooked}
     wrapped = tuple(prepared.wrap(argv, own, folders))
     return ReadyRun(
         job=job,
@@ -93,6 +103,17 @@ def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, pre
         level_variables={name: value for name, value in added.items() if name not in OWN_VARIABLES},
         identity=prepared.identity,
     )
+
+
+def _switched(job: Job) -> dict[str, str]:
+    """The variables that ask for the switches of the environment; those that the study sets itself stay as they are."""
+    if not job.environment.switches:
+        return {}
+    from isorun.worker.frameworks import switches  # noqa: PLC0415  most runs ask for none
+
+    wanted = switches.variables(job.environment.switches)
+    own = {name: value for name, value in wanted.items() if name not in job.environment.env}
+    return {**own, SWITCHES: switches.written(job.environment.switches)}
 
 
 def _level_variables(job: Job, threads: int, base: Mapping[str, str]) -> dict[str, str]:

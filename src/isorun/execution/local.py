@@ -65,7 +65,8 @@ class LocalExecutor(AbstractExecutor):
     def _record(self, job: Job, tell: Tell) -> RunRecord:
         folder = self._runs / job.run_id
         new_folder(folder)
-        lent = self._devices.lend(job.resources.devices, job.environment.env)
+        self._devices.check_device(job.environment.switches.get("device", ""))
+        lent = self._devices.lend(job.resources.devices, job.environment.variables)
         with self._slots.lend(job.resources.cpus) as cpus, lent as devices:
             return carry_out(job, folder, Workbench(self._workshop, cpus, devices), tell)
 

@@ -41,18 +41,20 @@ _ERRORS: Final = {kind.__name__: kind for kind in (ExecutionError, PluginError, 
 def make_apart(
     declared: Environment,
     folder: Path,
+    working_folder: Path,
     tell: Callable[[str], None],
+    *,
     keepers: Keepers,
     registered: Callable[[KeptProcess], AbstractContextManager[None]],
 ) -> None:
     """Make the environment in the folder; what prevents it is raised here as it was there.
 
-    registered: while the process is, it can be stopped.
+    working_folder: where it is made from, that of the study. registered: while the process is, it can be stopped.
     """
     ours, theirs = socket.socketpair()
     with closing(ours):
         with closing(theirs):
-            process = _started(declared, folder, keepers, theirs.fileno())
+            process = _started(declared, folder, working_folder, keepers, theirs.fileno())
         with registered(process):
             said, output, ended = _heard(process, ours, tell)
     if said == {"made": True}:
@@ -64,16 +66,18 @@ def make_apart(
     raise PluginError(f"the environment {declared.kind!r} cannot be made", found=f"{why}: {printed}".rstrip(": "))
 
 
-def _started(declared: Environment, folder: Path, keepers: Keepers, passed: int) -> KeptProcess:
+def _started(declared: Environment, folder: Path, working_folder: Path, keepers: Keepers, passed: int) -> KeptProcess:
     environment = {"name": declared.name, **declared.to_json()}
-    asked = {"path": sys.path, "environment": environment, "folder": str(folder.absolute())}
+    # It starts elsewhere, where relative entries would name other folders.
+    path = [str(Path(entry).absolute()) for entry in sys.path]
+    asked = {"path": path, "environment": environment, "folder": str(folder.absolute())}
     request = unnamed_file(json.dumps(asked).encode())
     try:
         return KeptProcess(
             keepers,
             [sys.executable, "-c", _START],
             env={name: value for name, value in os.environ.items() if name not in OWN_VARIABLES},
-            working_folder=Path.cwd(),
+            working_folder=working_folder,
             cpus=sorted(os.sched_getaffinity(0)),
             input_fd=request,
             passed=passed,

@@ -188,6 +188,18 @@ class Devices:
                 hint="nvidia-smi -L lists the GPUs of NVIDIA; --devices names those that may be used",
             )
 
+    def check_device(self, device: str) -> None:
+        """Raise ExecutionError if a run is to compute on a device ("cuda", "cuda:1") that is not there."""
+        kind, _, number = device.partition(":")
+        if kind in {"", "cpu"} or (number in self.names if number else self.names):
+            return
+        raise ExecutionError(
+            f"an environment asks for the device {device}, which no run here can have",
+            found=", ".join(f"{self._visible.kind}:{name}" for name in self.names) or "no device",
+            allowed=", ".join(["cpu", *(f"{self._visible.kind}:{name}" for name in self.names)]),
+            hint="nvidia-smi -L lists the GPUs of NVIDIA; --devices names those that may be used",
+        )
+
     def _free(self, count: int | None) -> Lent:
         self.check(count)
         wanted = min(self._share, len(self.names)) if count is None else count

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import shlex
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from isorun.repair.policy import RepairPolicy
     from isorun.repair.priorities import Prior
     from isorun.repair.racing import race
-    from isorun.repair.searches import Search
     from isorun.session import Store
     from isorun.study.design import Study
 
@@ -39,6 +39,7 @@ _ELSEWHERE: Final = {
 """Where a name comes from that is imported when it is first asked for."""
 _STORAGE: Final = re.compile(r"[A-Za-z][\w+.-]+:")
 """What begins the address of a search that an engine runs itself."""
+_DATABASE_FILES: Final = (".db", ".sqlite", ".sqlite3")
 
 
 def __getattr__(name: str) -> Any:
@@ -141,7 +142,7 @@ def _policy(
     from isorun.repair.priors import prior_of  # noqa: PLC0415 - as above
 
     limits = Limits(target=target, time_limit=time_limit, patience=patience)
-    drawn = {} if seed is None else {"seed": seed}
+    drawn: dict[str, Any] = {} if seed is None else {"seed": seed}
     return RepairPolicy(begin, limits, prior_of(prior), guard=guard, **drawn)
 
 
@@ -162,21 +163,41 @@ def examine(
     there is one. store: of a study, where its records are kept. prior: "usual" is the study's own, else shipped.
     """
     if not isinstance(where, str) or not is_storage(where):
+        if isinstance(where, (str, Path)):
+            refuse_bare_path(where)
         return _of_study(where, study, store, (target, time_limit, patience), prior)
     if store is not None:
         raise InputError("a store belongs to a study that isorun runs", found=where, allowed="a study's file or name")
     from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
     from isorun.repair.diagnosis import diagnose  # noqa: PLC0415 - as above
+    from isorun.repair.engines import open_engine, read_search  # noqa: PLC0415 - as above
     from isorun.repair.priors import prior_of  # noqa: PLC0415 - as above
 
-    known = prior_of(prior)
-    search = _read(where, study, known.noise if known else 0.0)
-    return diagnose(search, known, Limits(target, time_limit, patience), where=where)
+    known, limits = prior_of(prior), Limits(target, time_limit, patience)
+    engine = open_engine(where)
+    search = read_search(engine, study, known.noise if known else 0.0)
+    return diagnose(search, known, limits, where=where, steps=engine.steps(search, limits))
 
 
 def is_storage(where: str) -> bool:
     """Whether this is the address of a search that an engine runs itself, and not a study."""
     return _STORAGE.match(where) is not None
+
+
+def refuse_bare_path(where: str | Path) -> None:
+    """A storage that is named by its path alone would be taken for a study: the address is told."""
+    from isorun.repair.engines import address_of  # noqa: PLC0415 - as above
+
+    path = Path(where)
+    is_database = path.suffix in _DATABASE_FILES and (not path.exists() or not path.stat().st_size)
+    if address := address_of(path) or (f"sqlite:///{path}" if is_database else ""):
+        engine = "KerasTuner" if address.startswith("keras-tuner:") else "Optuna"
+        raise InputError(
+            f"{where} is not a study of isorun",
+            found=f"a path as {engine} keeps searches in; what stands before it is missing",
+            allowed="sqlite:///FILE, journal:FILE, keras-tuner:FOLDER, or a study's file or name",
+            hint=f"isorun repair {shlex.quote(address)}",
+        )
 
 
 def _of_study(
@@ -186,8 +207,8 @@ def _of_study(
     asked: tuple[float | None, float | None, int | None],
     prior: Prior | str | Path | None,
 ) -> SearchDiagnosis:
-    from isorun.repair.agenda import told_of_search  # noqa: PLC0415 - as above
     from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
+    from isorun.repair.told_searches import told_of_search  # noqa: PLC0415 - as above
     from isorun.session import opened, recorded  # noqa: PLC0415 - as above
 
     named = {
@@ -196,17 +217,6 @@ def _of_study(
     }
     with opened(source, store) as (study, place), recorded(place, study) as kept:
         return told_of_search(study, kept, name, limits=Limits(*asked), prior=prior, **named)
-
-
-def _read(where: str, study: str | None, noise: float) -> Search:
-    """The search that a storage holds, by the engine that it is a storage of."""
-    if where.startswith("keras-tuner:"):
-        from isorun.repair.engines.keras_folders import read_project  # noqa: PLC0415 - as above
-
-        return read_project(Path(where.removeprefix("keras-tuner:")), noise)
-    with _needing("optuna", "examining an Optuna study"):
-        from isorun.repair.engines.optuna import read_search  # noqa: PLC0415 - an extra
-    return read_search(where, study, noise)
 
 
 def note(trial: Any, watched: Any, **curves: Any) -> None:

@@ -91,6 +91,7 @@ _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PLACE: Final = re.compile(r"^(layer|block|conv|dense|stage|fc|l|b)_?\d+_|(_(l|layer)?\d+|\d+)+$")
 _LOG_STEPS: Final = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 _LINEAR_STEPS: Final = (-0.4, -0.2, 0.2, 0.4)
+_PARTS: Final = 6
 _MOST_CHOICES: Final = 64
 _MOST_JUMPS: Final = 200
 
@@ -141,7 +142,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What makes the next trial from another one: one edit, or a jump of two or three. parameters: what it leads to."""
+    """What makes the next trial from another one: one edit or several at once. parameters: what it leads to."""
 
     edits: tuple[Edit, ...]
     parameters: Mapping[str, Value]
@@ -169,11 +170,12 @@ def edits_between(search: Search, one: Trial, other: Trial) -> tuple[Edit, ...]:
 
 def idle_parameters(space: tuple[Parameter, ...], parameters: Mapping[str, Value]) -> frozenset[str]:
     """The parameters of a configuration that change nothing in it, as far as names and values tell."""
-    return frozenset(
-        name
-        for name, premises in _premises(space).items()
-        if name in parameters and any(one.fails(parameters.get(one.on)) for one in premises)
-    )
+    premises = _premises(space)
+    return frozenset(name for name in premises if name in parameters and _is_idle(name, parameters, premises))
+
+
+def _is_idle(name: str, parameters: Mapping[str, Value], premises: Mapping[str, tuple[_Premise, ...]]) -> bool:
+    return any(one.fails(parameters.get(one.on)) for one in premises.get(name, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,7 @@ class _Premise:
         return _word(value) in self.idle_with or (isinstance(value, (int, float)) and value < self.below)
 
 
+@lru_cache(maxsize=1024, typed=True)
 def _word(value: Value) -> str:
     return re.sub(r"^([a-z_]\w*\.)+", "", str(value).casefold())  # torch.optim.Adam is adam
 
@@ -261,12 +264,14 @@ def single_edits(
     rng: np.random.Generator,
     *,
     with_idle: bool = False,
+    anywhere: bool = False,
 ) -> list[Action]:
     """The actions on one parameter of a trial that lead to configurations nobody has tried or is trying.
 
     A category goes to each other choice, a number by factors of 3, 10 and 100 on a log scale, by one and two fifths
     of its range on a linear one, by one and two where there are few: each a little off at random, so that a value
     is not tried twice and the space between is reached. with_idle: also what changes nothing as long as it is alone.
+    anywhere: a number goes to any part of its range instead.
     """
     known = set(tried)
     idle = frozenset() if with_idle else idle_parameters(search.space, origin.parameters)
@@ -275,7 +280,7 @@ def single_edits(
         parameter = search.parameters.get(name)
         if parameter is None or name in idle or not parameter.holds(value):
             continue
-        for target in _targets(parameter, value, rng):
+        for target in _targets(parameter, value, rng, anywhere=anywhere):
             made = Action((edit(parameter, value, target),), {**origin.parameters, name: target})
             if made.configuration not in known:
                 known.add(made.configuration)
@@ -283,14 +288,14 @@ def single_edits(
     return actions
 
 
-def _targets(parameter: Parameter, value: Value, rng: np.random.Generator) -> Iterator[Value]:
+def _targets(parameter: Parameter, value: Value, rng: np.random.Generator, *, anywhere: bool) -> Iterator[Value]:
     if parameter.kind == "category":
         others = [choice for choice in parameter.choices if choice != value or type(choice) is not type(value)]
         yield from others[:_MOST_CHOICES]
         return
     number = float(value)  # type: ignore[arg-type]
     seen = {parameter.label(value)}
-    for target in _numbers(parameter, number, rng):
+    for target in _spread(parameter, rng) if anywhere else _numbers(parameter, number, rng):
         if parameter.low * (1 - 1e-12) <= target <= parameter.high * (1 + 1e-12):
             valid = parameter.valid(target)
             if parameter.label(valid) not in seen:
@@ -311,6 +316,14 @@ def _numbers(parameter: Parameter, number: float, rng: np.random.Generator) -> I
             yield _within(parameter, number, number + width * (share + rng.uniform(-0.07, 0.07)))
 
 
+def _spread(parameter: Parameter, rng: np.random.Generator) -> Iterator[float]:
+    """A value in each sixth of the range."""
+    ends = (math.log(parameter.low), math.log(parameter.high)) if parameter.log else (parameter.low, parameter.high)
+    for share in (np.arange(_PARTS) + rng.random(_PARTS)) / _PARTS:
+        drawn = ends[0] + float(share) * (ends[1] - ends[0])
+        yield math.exp(drawn) if parameter.log else drawn
+
+
 def _within(parameter: Parameter, number: float, target: float) -> float:
     """The limit where a step would go beyond it and the limit itself is far enough to be worth a trial."""
     return min(max(target, parameter.low), parameter.high) if number not in (parameter.low, parameter.high) else target
@@ -324,14 +337,21 @@ def jumps(
     together = [some for size in (2, 3) for some in combinations(edits, size)]
     if len(together) > _MOST_JUMPS:
         together = [together[place] for place in rng.choice(len(together), size=_MOST_JUMPS, replace=False)]
+    # There are hundreds of jumps, so what they have in common is found once.
+    premises, base = _premises(search.space), configuration_of(origin.parameters)
+    place = {name: at for at, (name, _) in enumerate(base)}
     drawn = []
     for some in together:
         made = Action(some, {**origin.parameters, **{one.parameter: one.value for one in some}})
         changed = {one.parameter for one in some}
-        if len(changed) < len(some) or changed & idle_parameters(search.space, made.parameters):
+        if len(changed) < len(some) or any(_is_idle(name, made.parameters, premises) for name in changed):
             continue
-        if made.configuration not in known:
-            known.add(made.configuration)
+        pairs = list(base)
+        for one in some:
+            pairs[place[one.parameter]] = one.parameter, repr(one.value)
+        configuration = tuple(pairs)
+        if configuration not in known:
+            known.add(configuration)
             drawn.append(made)
     return drawn
 

@@ -1,11 +1,16 @@
 """What is wrong with a search: six kinds of bugs, each with the trial since which it shows and the evidence.
 
-performance          the target is not reached in the time given for it (the paper's T_r)
-ineffective-search   no improvement above noise in so many trials (the paper's t_r)
+performance          the target is not reached in the time given for it (the paper's T_r), or hardly will be
+ineffective-search   no improvement above noise in too many trials (the paper's t_r), or no training that gets anywhere
 stalled-trial        a trial that takes far longer than the others and than the budget allows
 duplicates           configurations that were tried before
 repeated-failure     the same failure again and again
 exhausted-space      nothing new is left to try, or nothing new is proposed
+
+Silence alone says little. Of n trials that are drawn alike each is as likely to be the best as any other, so the next
+record comes within k more with chance k / (n + k), whenever the last one came; and a search that is silent since trial
+L of n is one of L / n. Where noise is known, fewer records count: those that lie above it. How many do is told by how
+far apart the best scores lie (as if they thinned out exponentially).
 """
 
 from __future__ import annotations
@@ -20,7 +25,22 @@ from typing import Any, Final
 from isorun.repair.actions import size_of
 from isorun.repair.searches import Configuration, Search, Trial
 
-__all__ = ["BUGS", "Bug", "Limits", "elapsed", "find_bugs", "patience_of", "stall_limit", "stalled_trials"]
+__all__ = [
+    "BUGS",
+    "Bug",
+    "Limits",
+    "Silence",
+    "chance_of_gaining",
+    "elapsed",
+    "find_bugs",
+    "is_complete",
+    "is_silent",
+    "patience_of",
+    "records_above",
+    "silence_of",
+    "stall_limit",
+    "stalled_trials",
+]
 
 BUGS: Final = (
     "performance",
@@ -34,16 +54,31 @@ _ENOUGH_TO_JUDGE: Final = 5
 _LEAST_PATIENCE: Final = 10
 """Engines draw about ten trials at random before their own strategy begins."""
 _MISSED: Final = 0.05
+_RARE_SILENCE: Final = 0.2
+"""A silence that fewer random searches have is a bug."""
+_HARDLY_GAINS: Final = 0.1
+_HARDLY_REACHES: Final = 0.15
+"""Chances, for as many trials again, below which a gain above noise and a target are called out of reach. Chosen on
+searches of tables by other seeds so that of those that came to it at most one in ten had been called so."""
+_LOOK_SO: Final = 7
+"""Of a hundred such searches by TPE that gained more than noise in as many trials again, on the same tables."""
+_LEAST_UPPER: Final = 3
 _LONGER: Final = 10.0
 _SPREADS: Final = 4.0
 _LONGEST: Final = 3.0
+_NOTICED: Final = 1.0
+"""Seconds. Trials of milliseconds differ by a thousand times, where one of them imports, and nobody waits for them."""
 _MOST_LOG: Final = 700.0
 _BY_CHANCE: Final = 0.01
 _CLUE_BY_CHANCE: Final = 0.2
 _SAME_FAILURES: Final = 3
+_FAILURE_SHARE: Final = 0.1
+"""Of all trials. Three of two hundred that ran out of memory are what a wide space costs."""
 _NOTHING_NEW: Final = 20
 _DUPLICATES: Final = 3
 _DUPLICATE_SHARE: Final = 0.1
+_BASELINE_SHARE: Final = 0.25
+"""Where only one configuration comes again: people try a baseline again at each start."""
 _PROJECTED_FROM: Final = 20
 
 
@@ -96,15 +131,36 @@ def _performance(search: Search, limits: Limits) -> Iterator[Bug]:
 
 
 def _projected(search: Search, best: Trial, target: float) -> Iterator[Bug]:
-    """Without a limit: at the pace of its later half, the search would need more than it has had so far."""
-    half = len(search.scored) // 2
-    before = max(search.gain(trial) for trial in search.scored[:half])
-    came, missing = search.gain(best) - before, abs(target - (best.score or 0.0))
-    if missing > came * 2:
-        first = search.scored[half].number
-        evidence = f"the best score came nearer to the target {target:g} by {_number(came)} in the {half} trials since "
-        evidence += f"trial {first} and is {_number(missing)} short: at this pace it takes longer than it has so far"
-        yield Bug("performance", first, evidence)
+    """Without a limit: it is not likely to get there in as many trials again as it has had."""
+    short = (target if search.direction == "higher" else -target) - search.gain(best)
+    chance = chance_of_gaining(search, short)
+    if chance <= _HARDLY_REACHES:
+        half = search.scored[len(search.scored) // 2].number
+        evidence = f"the best score {_number(best.score)} (trial {best.number}) is {_number(short)} short of the "
+        evidence += f"target {target:g}; by how far apart its best scores lie, as many trials again reach it with a "
+        evidence += f"chance of {_percent(chance)}"
+        yield Bug("performance", half, evidence)
+
+
+def chance_of_gaining(search: Search, distance: float) -> float:
+    """That as many trials again as it has had beat its best score by so much, if they are drawn as those were."""
+    above = records_above(search, distance)
+    return above / (1 + above)
+
+
+def records_above(search: Search, distance: float) -> float:
+    """Of the records that a search sets, the part that lies this far above the one before.
+
+    The upper third of the scores lies above the rest by a spread, and scores are that much rarer a spread further on.
+    """
+    gains = sorted(map(search.gain, search.scored), reverse=True)
+    if len(gains) < _ENOUGH_TO_JUDGE or distance <= 0:
+        return 1.0
+    upper = max(len(gains) // 3, _LEAST_UPPER)
+    spread = sum(gain - gains[upper] for gain in gains[:upper]) / upper
+    if not math.isfinite(spread):
+        return 1.0
+    return math.exp(-distance / spread) if spread > 0 else 0.0
 
 
 def _reaches(search: Search, best: Trial, target: float) -> bool:
@@ -122,10 +178,11 @@ def elapsed(search: Search) -> list[float]:
 
 
 def patience_of(search: Search, limits: Limits = Limits()) -> int:  # noqa: B008
-    """How many trials without improvement are too many.
+    """After how many trials without improvement another way is worth a try.
 
     As many as a search that goes on improving at the rate it had up to its last improvement would miss in one of twenty
-    cases; at least 10, for engines draw that many at random before their strategy begins.
+    cases; at least 10, for engines draw that many at random before their strategy begins. Most searches grow slower, so
+    this alone is no sign of a bug.
     """
     if limits.patience is not None:
         return limits.patience
@@ -137,18 +194,66 @@ def patience_of(search: Search, limits: Limits = Limits()) -> int:  # noqa: B008
     return max(_LEAST_PATIENCE, math.ceil(math.log(_MISSED) / math.log1p(-rate)))
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """The trials since the last improvement. as_often: of random searches with such scores, how many are silent so."""
+
+    last: Trial
+    trials: int
+    as_often: float
+
+
+def silence_of(search: Search) -> Silence | None:
+    """How long nothing has improved above noise; None before the first score."""
+    if not search.improvements:
+        return None
+    last = search.improvements[-1]
+    over = sum(trial.is_over for trial in search.trials)
+    since = sum(trial.is_over and trial.number > last.number for trial in search.trials)
+    return Silence(last, since, ((over - since) / over) ** records_above(search, search.margin))
+
+
+def is_silent(search: Search, limits: Limits = Limits()) -> bool:  # noqa: B008
+    """Whether nothing has improved for so long that another way is worth a try; no bug need be told for that."""
+    silence = silence_of(search)
+    return silence is not None and silence.trials >= patience_of(search, limits)
+
+
 def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
-    improvements = search.improvements
-    if not improvements:
+    silence = silence_of(search)
+    if silence is None:
         return
-    last, patience = improvements[-1], patience_of(search, limits)
-    since = [trial for trial in search.trials if trial.is_over and trial.number > last.number]
-    if len(since) >= patience:
+    if limits.patience is None and search.nothing_trains and len(search.scored) >= _ENOUGH_TO_JUDGE:
+        yield _nowhere(search)
+        return
+    why = _why_ineffective(search, silence, limits) if is_silent(search, limits) else ""
+    if why:
         noise = f" (above noise, sd {_number(search.noise)})" if search.noise else ""
-        evidence = f"no improvement{noise} in {len(since)} trials since trial {last.number} "
-        evidence += f"({_number(last.score)}); {patience} are too many"
-        evidence += "" if limits.patience is not None else f" for a search that improved {len(improvements) - 1} times"
-        yield Bug("ineffective-search", last.number + 1, evidence)
+        evidence = f"no improvement{noise} in {silence.trials} trials since trial {silence.last.number} "
+        evidence += f"({_number(silence.last.score)}); {why}"
+        yield Bug("ineffective-search", silence.last.number + 1, evidence)
+
+
+def _why_ineffective(search: Search, silence: Silence, limits: Limits) -> str:
+    """What makes a silence a bug, and what that is worth; nothing where it is none."""
+    usual = f"of 100 random searches {100 * silence.as_often:.0f} are silent for so long"
+    if limits.patience is not None:
+        return f"{limits.patience} are too many, as was asked; {usual}"
+    if silence.as_often <= _RARE_SILENCE:
+        return usual
+    chance = chance_of_gaining(search, search.margin)
+    if chance <= _HARDLY_GAINS:
+        said = "its best scores lie so close together that as many trials again gain more than noise with a chance of "
+        return f"{said}{_percent(chance)} ({_LOOK_SO} of 100 searches that did gain looked so too)"
+    return ""
+
+
+def _nowhere(search: Search) -> Bug:
+    """Trainings tell by themselves that they get nowhere, long before scores could: five of five are no bad luck."""
+    first, best = search.scored[0].number, search.best
+    evidence = f"none of {len(search.scored)} trainings since trial {first} got anywhere (slow convergence, or weights "
+    evidence += f"that exploded); the best score is {_number(best.score if best is not None else None)}"
+    return Bug("ineffective-search", first, evidence)
 
 
 def stall_limit(search: Search, limits: Limits = Limits(), *, running: bool = False) -> float | None:  # noqa: B008
@@ -166,7 +271,7 @@ def stall_limit(search: Search, limits: Limits = Limits(), *, running: bool = Fa
     wide = median * math.exp(min(_SPREADS * spread, _MOST_LOG))
     if running and len(taken) >= _LEAST_PATIENCE:
         wide = min(wide, _LONGEST * max(taken))
-    return max(_LONGER * median, wide, (limits.time_limit or 0.0) / 4)
+    return max(_LONGER * median, wide, (limits.time_limit or 0.0) / 4, _NOTICED)
 
 
 def _durations(search: Search) -> list[float]:
@@ -174,7 +279,7 @@ def _durations(search: Search) -> list[float]:
 
 
 def stalled_trials(search: Search, limits: Limits, now: float | None) -> Iterator[tuple[Trial, str]]:
-    """Trials that take longer than that, with the evidence."""
+    """Trials that take longer than that, with the evidence. The first may, once it is over: it compiles and loads."""
     taken, ended, hangs = _durations(search), stall_limit(search, limits), stall_limit(search, limits, running=True)
     if ended is None or hangs is None:
         return
@@ -184,6 +289,8 @@ def stalled_trials(search: Search, limits: Limits, now: float | None) -> Iterato
         if trial.state == "running" and trial.started is not None and now is not None:
             seconds = now - trial.started
         limit = hangs if trial.state == "running" else ended
+        if trial is search.trials[0] and trial.state == "finished":
+            continue
         if seconds is not None and seconds > limit and trial.state != "waiting":
             runs = trial.state == "running"
             evidence = f"trial {trial.number} {'has been running for' if runs else 'took'} {seconds:.3g} s; the median "
@@ -201,7 +308,8 @@ def _stalled(search: Search, limits: Limits, now: float | None) -> Iterator[Bug]
 def _duplicates(search: Search) -> Iterator[Bug]:
     repeats = _repeats([trial for trial in search.trials if trial.state in ("finished", "pruned")])
     over = sum(trial.is_over for trial in search.trials)
-    if len(repeats) >= _DUPLICATES and len(repeats) >= _DUPLICATE_SHARE * over:
+    several = len({original.number for _, original in repeats}) > 1
+    if len(repeats) >= max(_DUPLICATES, (_DUPLICATE_SHARE if several else _BASELINE_SHARE) * over):
         first, original = repeats[0]
         evidence = f"{len(repeats)} of {over} trials repeat a configuration that was tried before; the first is trial "
         evidence += f"{first.number}, which repeats trial {original.number}"
@@ -221,11 +329,12 @@ def _repeats(trials: Sequence[Trial]) -> list[tuple[Trial, Trial]]:
 
 def _repeated_failure(search: Search) -> Iterator[Bug]:
     failed = [trial for trial in search.trials if trial.state == "failed"]
+    over = sum(trial.is_over for trial in search.trials)
     reasons = Counter(_last_line(trial) for trial in failed)
     for reason, times in reasons.most_common(1):
         same = [trial for trial in failed if _last_line(trial) == reason]
         guilty = _guilty(search, same, sure=not reason)
-        if times >= _SAME_FAILURES and (reason or guilty):
+        if times >= _SAME_FAILURES and (guilty or (reason and times >= _FAILURE_SHARE * over)):
             evidence = f"{times} trials failed with {reason!r}" if reason else f"{times} trials failed"
             evidence += f", among them {guilty}" if guilty else ""
             yield Bug("repeated-failure", same[0].number, evidence)
@@ -265,13 +374,27 @@ def _at_least(times: int, drawn: int, marked: int, whole: int) -> float:
     return ways / math.comb(whole, drawn)
 
 
+def is_complete(search: Search) -> bool:
+    """Whether a grid came to its end: every configuration tried, and none twice. It is finished, which is no bug."""
+    over = _with_parameters(search)
+    return search.is_grid and len(over) == len({trial.configuration for trial in over}) == _size(search)
+
+
+def _with_parameters(search: Search) -> list[Trial]:
+    return [trial for trial in search.trials if trial.is_over and trial.parameters]
+
+
+def _size(search: Search) -> float:
+    """How many configurations there are; without end where not every trial has every parameter."""
+    names = {frozenset(trial.parameters) for trial in _with_parameters(search)}
+    return size_of(search.space) if names == {frozenset(search.parameters)} else math.inf
+
+
 def _exhausted(search: Search) -> Iterator[Bug]:
-    over = [trial for trial in search.trials if trial.is_over and trial.parameters]
-    if not over:
-        return
-    names = {frozenset(trial.parameters) for trial in over}
-    size = size_of(search.space) if names == {frozenset(search.parameters)} else math.inf
+    over, size = _with_parameters(search), _size(search)
     distinct = len({trial.configuration for trial in over})
+    if not over or is_complete(search):
+        return
     if distinct >= size:
         evidence = f"all {size:.0f} configurations of the space were tried"
         yield Bug("exhausted-space", over[-1].number, evidence)
@@ -281,6 +404,10 @@ def _exhausted(search: Search) -> Iterator[Bug]:
     if len(latest) == _NOTHING_NEW and all(trial.number in numbers for trial in latest):
         evidence = f"the last {_NOTHING_NEW} trials all repeat earlier ones; {distinct} configurations were tried"
         yield Bug("exhausted-space", latest[0].number, evidence)
+
+
+def _percent(chance: float) -> str:
+    return f"{100 * chance:.0f} %" if chance >= 0.01 else "less than 1 %"
 
 
 def _number(value: float | None) -> str:

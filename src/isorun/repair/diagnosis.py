@@ -18,9 +18,19 @@ from isorun import showing
 from isorun.analysis import Told
 from isorun.analysis.evidence import Condition
 from isorun.repair.actions import unknown_parameters
-from isorun.repair.bugs import Bug, Limits, elapsed, find_bugs, stalled_trials
+from isorun.repair.bugs import (
+    Bug,
+    Limits,
+    elapsed,
+    find_bugs,
+    is_complete,
+    is_silent,
+    silence_of,
+    stalled_trials,
+)
 from isorun.repair.engines import NextSteps, next_steps
-from isorun.repair.priorities import Level, Prior, RankedAction, ranked, trust_in
+from isorun.repair.priorities import Level, Prior, RankedAction, ranked, told_chances, trust_in
+from isorun.repair.racing import Verdict
 from isorun.repair.searches import SYMPTOMS, Search, Trial, Value
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, significant
 from isorun.report.figures.description import Figure
@@ -34,11 +44,14 @@ from isorun.report.figures.searches import (
     symptom_strip,
 )
 
-__all__ = ["SearchDiagnosis", "Taken", "diagnose", "search_view"]
+__all__ = ["Racing", "SearchDiagnosis", "Taken", "diagnose", "search_view"]
 
 _LATEST: Final = 5
 _SHOWN: Final = 8
 _FOLDED_FROM: Final = 25
+_LIKELY: Final = 0.1
+_TRUSTED: Final = 0.5
+"""From this trust on, counts from elsewhere are what a chance mostly comes from, and are named as its reason."""
 _IN_VAIN: Final = 10
 _SOUND: Final = ("normal", "plain", "residual", "depthwise", "inverted-bottleneck", "attention")
 _CONDITIONS: Final = (
@@ -87,10 +100,32 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
+class Racing:
+    """What came of racing. races: candidate, the best trial until then, and the verdict. extra: trainings it took.
+
+    error_rate: that any candidate that is no better was called better, over all trials.
+    """
+
+    races: tuple[tuple[int, int, Verdict], ...]
+    extra: int
+    error_rate: float
+
+    @property
+    def called(self) -> tuple[tuple[int, int], ...]:
+        """The trials that are called better, and than which."""
+        return tuple((one, other) for one, other, verdict in self.races if verdict == "better")
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        races = [{"trial": one, "against": other, "verdict": verdict} for one, other, verdict in self.races]
+        return {"races": races, "extra_trainings": self.extra, "error_rate": self.error_rate}
+
+
+@dataclass(frozen=True, slots=True)
 class SearchDiagnosis(Told):
     """trust: the probability that the prior speaks of this search; None without a prior. actions: the best first.
 
-    steps: what can be done about it. stalled: numbers of trials.
+    steps: what can be done about it. stalled: numbers of trials. racing: where what looks better is repeated.
     """
 
     told_as: ClassVar[str] = "search-diagnosis"
@@ -102,6 +137,7 @@ class SearchDiagnosis(Told):
     limits: Limits
     steps: NextSteps
     stalled: frozenset[int] = frozenset()
+    racing: Racing | None = None
 
     @property
     def latest(self) -> tuple[Trial, ...]:
@@ -138,6 +174,7 @@ class SearchDiagnosis(Told):
             "trials": len(self.search.trials),
             "states": self.states,
             "best": None if best is None else _trial_json(best),
+            "racing": None if self.racing is None else self.racing.to_json(),
             "noise": self.search.noise or None,
             "bugs": [bug.to_json() for bug in self.bugs],
             "symptoms": {
@@ -145,10 +182,11 @@ class SearchDiagnosis(Told):
                 "latest": [{"trial": trial.number, **_symptoms(trial)} for trial in self.latest],
             },
             "trust_in_prior": self.trust,
-            "actions": [_action_json(one, best) for one in self.actions if best is not None],
+            "actions": [_action_json(one, best, self.trust) for one in self.actions if best is not None],
             "taken": [one.to_json() for one in self.taken],
             "stalled": sorted(self.stalled),
             "unknown_parameters": list(unknown_parameters(self.search)),
+            "left_out": dict(self.search.left_out),
             "warnings": [warning.to_json() for warning in self.warnings],
         }
 
@@ -170,10 +208,12 @@ def diagnose(
     steps: NextSteps | None = None,
     now: float | None = None,
     seed: int = 0,
+    racing: Racing | None = None,
 ) -> SearchDiagnosis:
     """All that can be said of a search as it stands. The same search gives the same answer.
 
     where: what `isorun repair` finds the search by. steps: what can be done about it; else as its engine is used.
+    racing: what came of repeats.
     """
     at = time.time() if now is None else now
     return SearchDiagnosis(
@@ -184,6 +224,7 @@ def diagnose(
         limits,
         steps or next_steps(search, limits, where),
         frozenset(trial.number for trial, _ in stalled_trials(search, limits, at)),
+        racing,
     )
 
 
@@ -192,10 +233,17 @@ def search_view(told: SearchDiagnosis, *, figures: bool = True) -> View:
     tables = [_action_table(told)] if told.actions else []
     tables += [_taken_table(told)] if told.taken else []
     tables += [_symptom_table(told)] if told.latest else []
-    unknown = unknown_parameters(told.search)
-    listing = Listing("Parameters whose meaning is not known: they are acted on by this search alone", unknown)
     drawn = tuple(_figures(told)) if figures else ()
-    return View(tuple(_verdict(told)), tuple(tables), told.warnings, drawn, (listing,) if unknown else ())
+    return View(tuple(_verdict(told)), tuple(tables), told.warnings, drawn, tuple(_listings(told)))
+
+
+def _listings(told: SearchDiagnosis) -> Iterator[Listing]:
+    unknown = unknown_parameters(told.search)
+    if unknown:
+        yield Listing("Parameters whose meaning is not known: they are acted on by this search alone", unknown)
+    if told.search.left_out:
+        lines = tuple(f"{name}: {why}" for name, why in told.search.left_out)
+        yield Listing("What isorun would offer beside the space, and cannot in this training", lines)
 
 
 def _verdict(told: SearchDiagnosis) -> Iterator[str]:
@@ -209,10 +257,38 @@ def _verdict(told: SearchDiagnosis) -> Iterator[str]:
         since = len([trial for trial in search.trials if trial.is_over and trial.number > best.number])
         later = f", {count(since, 'trial')} ago" if since else ""
         yield f"{name}: {counted}; the best score is {significant(best.score, 5)} (trial {best.number}){later}."
+        yield from _raced(told)
     yield from (f"{bug.kind}, since trial {bug.since_trial}: {bug.evidence}." for bug in told.bugs)
-    if not told.bugs:
-        yield "No bug is found."
+    if not told.bugs and best is not None:
+        yield f"No bug is found.{_nevertheless(told)}"
     yield from _brought(told)
+
+
+def _nevertheless(told: SearchDiagnosis) -> str:
+    """What may look like a bug and is none."""
+    silence = silence_of(told.search)
+    if is_complete(told.search):
+        return f" All {len(told.search.trials)} configurations of its space were tried, each once: it is finished."
+    if silence is None or not is_silent(told.search, told.limits):
+        return ""
+    said = f" Nothing has improved in {silence.trials} trials since trial {silence.last.number}: of 100 random searches"
+    return f"{said} {100 * silence.as_often:.0f} are silent for so long, so it is no sign that this one is stuck."
+
+
+def _raced(told: SearchDiagnosis) -> Iterator[str]:
+    """How sure it is that the best trial is the best, and which single scores may have been luck."""
+    racing, best = told.racing, told.search.best
+    if racing is None or best is None:
+        return
+    won = ", ".join(f"trial {one} is called better than {other}" for one, other in racing.called)
+    said = f"Racing: {count(len(racing.races), 'trial')} looked better than the best one until then; "
+    said += won or "none is called better"
+    said += f" (an error of at most {100 * racing.error_rate:.3g} % over all trials)"
+    yield f"{said}; {count(racing.extra, 'extra training')}."
+    higher = [trial.number for trial in told.search.scored if told.search.gain(trial) > told.search.gain(best)]
+    if higher:
+        named = ", ".join(map(str, higher[:_SHOWN])) + (", …" if len(higher) > _SHOWN else "")
+        yield f"Trial {named} scored better than the best one and did not hold it in repeats, or was not repeated yet."
 
 
 def _brought(told: SearchDiagnosis) -> Iterator[str]:
@@ -244,6 +320,9 @@ def _bug_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
         elif bug.kind == "exhausted-space":
             message = "there is nothing new to try in this space: it needs more to change"
             step = told.steps.widen
+        elif not told.steps.is_repaired:
+            message = 'isorun leaves this search to its engine (begin = "never"); '
+            message += 'with begin = "bug" it changes its best trial where that has the best chance to help'
         elif bug.kind == "duplicates":
             message = "isorun proposes only what has not been tried"
         elif _has_not_helped(told):
@@ -315,7 +394,7 @@ def _trial_json(trial: Trial) -> dict[str, Any]:
     return {"trial": trial.number, "score": trial.score, "parameters": parameters}
 
 
-def _action_json(one: RankedAction, best: Trial) -> dict[str, Any]:
+def _action_json(one: RankedAction, best: Trial, trust: float | None) -> dict[str, Any]:
     edit = one.action.edits[0]
     return {
         "parameter": edit.parameter,
@@ -324,14 +403,14 @@ def _action_json(one: RankedAction, best: Trial) -> dict[str, Any]:
         "probability": round(one.probability, 4),
         "tries": one.tries,
         "improved": one.improved,
-        "why": why(one),
+        "why": why(one, trust),
     }
 
 
-def why(one: RankedAction) -> str:
-    """Where the probability of an action comes from: which trainings elsewhere, and this search itself."""
+def why(one: RankedAction, trust: float | None) -> str:
+    """Where the probability of an action comes from: which trainings elsewhere, where they are trusted, and here."""
     said = []
-    if one.prior_tries:
+    if one.prior_tries and (trust or 0.0) >= _TRUSTED:
         counts = f"{one.prior_improved:,.0f} of {one.prior_tries:,.0f}"
         said.append(f"{_known_by(one.known_by)} it improved {counts} trainings elsewhere")
     if one.tries:
@@ -363,7 +442,7 @@ def _action_table(told: SearchDiagnosis) -> Table:
     for one in told.actions[:_SHOWN]:
         edit = one.action.edits[0]
         values = (_written(best.parameters[edit.parameter]), _written(edit.value))
-        rows.append((edit.parameter, *values, f"{100 * one.probability:.0f}", why(one)))
+        rows.append((edit.parameter, *values, f"{100 * one.probability:.0f}", why(one, told.trust)))
     return Table(
         "actions",
         f"What to change in the best trial ({best.number}), the most promising first",
@@ -380,13 +459,18 @@ def _action_table(told: SearchDiagnosis) -> Table:
 
 
 def _notes(told: SearchDiagnosis) -> Iterator[str]:
-    yield "Chances give an order: on tables that no count was made from, 0.3 to 0.8 times as many came true as told."
-    if told.trust is not None:
+    likely = [one for one in told_chances().calibration if one["foretold"] >= _LIKELY]
+    told_as, came = (" and ".join(f"{100 * one[key]:.0f}" for one in likely[:2]) for key in ("foretold", "improved"))
+    yield f"On tables held out, of changes told with {told_as} % {came} % improved; other searches may differ."
+    if told.trust is not None and told.trust < _TRUSTED:
+        said = (
+            f"By the order of its trials, counts from elsewhere do not fit this search (probability {told.trust:.2f}): "
+        )
+        yield said + "chances rest on its own trials."
+    elif told.trust is not None:
         yield f"By the order of its trials, counts from elsewhere fit this search with probability {told.trust:.2f}."
-    if told.search.noise:
+    if told.search.noise:  # that it is not known is a warning
         yield f"A gain counts above noise: sd {told.search.noise:.3g}, from {told.search.noise_from}."
-    else:
-        yield "How much a score varies between seeds is not known (no trial was repeated): any gain counts."
 
 
 def _taken(search: Search, trial: Trial, origin: Trial) -> Taken:
@@ -493,7 +577,7 @@ def _story(told: SearchDiagnosis) -> SearchStory:
     moments = [(bug.since_trial, f"{bug.kind} since {bug.since_trial}") for bug in told.bugs]
     first = next((mark.number for mark in marks if mark.proposed), None)
     moments += [] if first is None else [(first, f"isorun proposes from {first} on")]
-    return SearchStory(marks, search.direction, search.margin, told.limits.target, tuple(moments))
+    return SearchStory(marks, search.direction, search.margin, told.limits.target, tuple(moments), search.bests)
 
 
 def _state(told: SearchDiagnosis, trial: Trial) -> str:

@@ -1,8 +1,8 @@
 """Whose turn a trial is, and what isorun proposes in it. Engines' adapters only translate to and from this.
 
 The engine's own strategy proposes until a bug is found, and again when the target is reached; where changing the best
-trial no longer helps, it has every other trial. The same search, number and seed give the same proposal, so a search
-that was killed goes on from its trials alone.
+trial no longer helps, it has every other trial, and where a prior does not fit those for which it is let go. The same
+search, number and seed give the same proposal, so a search that was killed goes on from its trials alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from isorun.errors import InputError
-from isorun.repair.bugs import Limits, find_bugs, patience_of
+from isorun.repair.bugs import Limits, find_bugs, is_silent, patience_of
 from isorun.repair.priorities import Prior, Proposal, propose
 from isorun.repair.searches import (
     KEEP,
@@ -39,7 +39,8 @@ class RepairPolicy:
     """When and how a search is repaired.
 
     begin: "bug", or the number of the trial from which on isorun proposes. prior: counts from other searches. guard:
-    whether a prior that does not fit is let go. seed: of the draws; one of its own where none is given.
+    whether a prior that does not fit is let go. seed: of the draws; one of its own where none is given. hands_over:
+    whether the engine has the trials in which the prior is let go; not where its strategy is but chance.
     """
 
     begin: str | int = "bug"
@@ -47,6 +48,7 @@ class RepairPolicy:
     prior: Prior | None = None
     guard: bool = True
     seed: int = field(default_factory=lambda: secrets.randbits(63))
+    hands_over: bool = True
 
     def __post_init__(self) -> None:
         begin, seed = self.begin, self.seed
@@ -70,14 +72,20 @@ class RepairPolicy:
         return self.propose(search, tuple(taken), np.random.default_rng([self.seed, number]))
 
     def propose(self, search: Search, taken: Sequence[Configuration], rng: np.random.Generator) -> Proposal | None:
-        """One proposal. Controls of a comparison propose otherwise, and all else is the same."""
-        return propose(search, self.prior, rng, guard=self.guard, taken=taken)
+        """One proposal. Controls of a comparison propose otherwise, and all else is the same.
+
+        Without a prior that fits, an engine's strategy is better than changes of the best trial, unless nothing trains.
+        """
+        found = propose(search, self.prior, rng, guard=self.guard, taken=taken)
+        let_go = found is not None and self.prior is not None and not found.with_prior
+        return None if self.hands_over and let_go and not search.nothing_trains else found
 
     def _is_in_charge(self, search: Search, number: int) -> bool:
         if isinstance(self.begin, int):
             return number >= self.begin
         own = [trial for trial in search.trials if trial.proposed_by == "isorun"]
-        has_begun = bool(own) or any(bug.kind not in _HANDS_BACK for bug in find_bugs(search, self.limits))
+        bugs = (bug for bug in find_bugs(search, self.limits) if bug.kind not in _HANDS_BACK)
+        has_begun = bool(own) or is_silent(search, self.limits) or any(bugs)
         return has_begun and not self._is_reached(search) and self._is_its_turn(search, number, own)
 
     def _is_reached(self, search: Search) -> bool:

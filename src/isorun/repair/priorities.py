@@ -10,10 +10,13 @@ proposed them, and a proposal is drawn without it as often as it is not to be tr
 
 from __future__ import annotations
 
+import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -21,9 +24,21 @@ import numpy.typing as npt
 
 from isorun.diagnose import Symptoms
 from isorun.repair.actions import Action, Edit, edit, idle_parameters, jumps, single_edits
+from isorun.repair.bugs import records_above
 from isorun.repair.searches import KEEP, UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
 
-__all__ = ["Beliefs", "Prior", "PriorRow", "Proposal", "RankedAction", "propose", "ranked", "trust_in"]
+__all__ = [
+    "Beliefs",
+    "Prior",
+    "PriorRow",
+    "Proposal",
+    "RankedAction",
+    "ToldChances",
+    "propose",
+    "ranked",
+    "told_chances",
+    "trust_in",
+]
 
 Level = tuple[str, ...]
 _ANY: Final = "*"
@@ -39,11 +54,12 @@ _TRUST_BEFORE: Final = 3.0
 """Log odds that a prior speaks of this problem before any trial is seen: twenty to one."""
 _RECENT: Final = 400
 _JUMP: Final = (2.0, 3.0)
+_MOST_TOGETHER: Final = 3
 _STUCK_AFTER: Final = 8
-_COUNTED_AT: Final = 6.0
-"""Counts are of changes to the best of a few trainings, and the best of n random ones is beaten with odds of 1 to n:
-the odds told of beating the best of n are those of the counts by 6 / n. Chosen on the tables that it is measured on, by
-other seeds; chances told so are still too large, least so where a prior fits (benchmarks/RESULTS.md)."""
+_MOST_DRAWS: Final = 20
+_BLAME: Final = 0.25
+"""What a training that got nowhere speaks against each of its values, in failed tries: they are hardly all at fault."""
+_LEAST_ABOVE: Final = 0.001
 _PROMISES: Final = 2.0
 _TELLING: Final = 10.0
 """Tries from which on a level is named as the reason of a chance."""
@@ -151,13 +167,9 @@ def observations(search: Search) -> list[Observation]:
 
 def _is_better(search: Search, trial: Trial, than: Trial) -> bool:
     """By more than noise. Of two trainings that got nowhere neither is better: where they began is luck."""
-    if not trial.has_score or (_got_nowhere(trial) and _got_nowhere(than)):
+    if not trial.has_score or (trial.got_nowhere and than.got_nowhere):
         return False
     return search.gain(trial) > search.gain(than) + search.margin
-
-
-def _got_nowhere(trial: Trial) -> bool:
-    return trial.symptoms.convergence == "slow"
 
 
 def _neighbours(search: Search, trials: Sequence[Trial]) -> Iterator[tuple[int, int, Parameter]]:
@@ -249,7 +261,7 @@ def trust_in(prior: Prior, search: Search) -> float:
         odds += _odds(prior, parameter, [trial.parameters.get(parameter.name, _MISSING) for trial in trials])
     gains = np.array([search.gain(trial) for trial in trials])
     later, earlier = np.tril_indices(len(trials), -1)
-    nowhere = np.array([_got_nowhere(trial) for trial in trials])
+    nowhere = np.array([trial.got_nowhere for trial in trials])
     order = np.sign(gains[later] - gains[earlier])
     told = (np.abs(gains[later] - gains[earlier]) > search.margin) & ~(nowhere[later] & nowhere[earlier])
     if not told.any():
@@ -351,7 +363,7 @@ def propose(
     """By Thompson draws: of all actions the one whose drawn chance is largest; none when nothing new is in reach.
 
     Two or three changes at once are among them where a prior says which ones go well together, and where single ones
-    stopped helping.
+    stopped helping. While nothing trains, a whole configuration is drawn instead.
 
     taken: configurations besides those of its trials that are under way. guard: whether a prior may be let go.
     """
@@ -363,7 +375,8 @@ def propose(
     asked = bool(rng.random() < trust)
     seen = observations(search)
     beliefs = Beliefs(prior if asked else None, seen)
-    chosen = _drawn(search, origin, beliefs, tried, rng, with_jumps=asked)
+    chosen = _afresh(search, origin, beliefs, tried, rng) if search.nothing_trains else None
+    chosen = chosen or _drawn(search, origin, beliefs, tried, rng, with_jumps=asked)
     if chosen is None:
         return None
     other = beliefs if prior is None else Beliefs(None if asked else prior, seen)
@@ -381,10 +394,52 @@ def _origin(search: Search, rng: np.random.Generator) -> Trial | None:
     if best is None:
         return None
     gains = np.array([search.gain(trial) for trial in search.scored])
-    if _got_nowhere(best):
-        of_those = gains[[_got_nowhere(trial) for trial in search.scored]]
+    if best.got_nowhere:
+        of_those = gains[[trial.got_nowhere for trial in search.scored]]
         noise = max(noise, 1.4826 * float(np.median(np.abs(of_those - np.median(of_those)))))
     return search.scored[int(np.argmax(gains + rng.normal(0.0, noise, len(gains))))] if noise else best
+
+
+def _afresh(
+    search: Search, origin: Trial, beliefs: Beliefs, tried: Set[Configuration], rng: np.random.Generator
+) -> Action | None:
+    """Another value for every parameter that would rather have one: no part of a dead training is worth preserving.
+
+    A single edit helps only where a single thing is wrong. Each parameter draws a chance for the value it has and for
+    all in reach, by what is believed of them, less the more trainings that had it got nowhere, and takes the best.
+    """
+    by_parameter: dict[str, list[Edit]] = defaultdict(list)
+    for action in single_edits(search, origin, (), rng, with_idle=True, anywhere=True):
+        by_parameter[action.edits[0].parameter].append(action.edits[0])
+    dead = {name: _values_of(search, name) for name in by_parameter}
+    for _ in range(_MOST_DRAWS):
+        best = (_rather(edits, dead[name], beliefs, origin.symptoms, rng) for name, edits in by_parameter.items())
+        wanted = {one.parameter: one for one in best if one is not None}
+        idle = idle_parameters(search.space, {**origin.parameters, **{name: one.value for name, one in wanted.items()}})
+        edits = tuple(one for name, one in wanted.items() if name not in idle)
+        made = Action(edits, {**origin.parameters, **{one.parameter: one.value for one in edits}})
+        if edits and made.configuration not in tried:
+            return made
+    return None
+
+
+def _values_of(search: Search, name: str) -> Counter[str]:
+    """How many of the latest trainings had which value of a parameter."""
+    having = (trial.parameters for trial in search.scored[-_RECENT:] if name in trial.parameters)
+    return Counter(search.parameters[name].label(parameters[name]) for parameters in having)
+
+
+def _rather(
+    edits: Sequence[Edit], dead: Counter[str], beliefs: Beliefs, symptoms: Symptoms, rng: np.random.Generator
+) -> Edit | None:
+    """The edit of a parameter with the largest drawn chance; none where that of staying is larger."""
+
+    def drawn(chance: float, value: str) -> float:
+        return rng.beta(_WEIGHT_WITHOUT * chance, _WEIGHT_WITHOUT * (1 - chance) + dead[value] * _BLAME)
+
+    stays = drawn(0.5, edits[0].before)
+    chances = [drawn(beliefs.mean(one, symptoms), one.after) for one in edits]
+    return edits[int(np.argmax(chances))] if max(chances) > stays else None
 
 
 def _drawn(
@@ -440,8 +495,39 @@ def _chance(search: Search, origin: Trial, action: Action, believed: tuple[float
         fails *= 1 - mean
     helped, harmed = _jump_shape(search)
     chance = (1 - fails) * (helped / (helped + harmed) if len(action.edits) > 1 else 1.0)
-    harder = min(_COUNTED_AT / max(len(search.scored), 1), 1.0) * _kept_promises(search)
-    return harder * chance / (harder * chance + 1 - chance)
+    return told_chances().told(chance, search, _kept_promises(search))
+
+
+@dataclass(frozen=True, slots=True)
+class ToldChances:
+    """How a counted chance becomes the one that is told: weights of log odds.
+
+    counted: of the chance by counts. trials: of their number, for the best of many is harder to beat. above: of the
+    part of all records that lies above noise.
+    calibration: by tenths, what was told of searches on tables that had no part in the weights, and what came.
+    """
+
+    constant: float
+    counted: float
+    trials: float
+    above: float
+    calibration: tuple[Mapping[str, float], ...] = ()
+
+    def told(self, chance: float, search: Search, kept: float = 1.0) -> float:
+        """The chance to beat the best of this search. kept: what came of those told before, by what was told."""
+        chance = min(max(chance, 1e-4), 1 - 1e-4)
+        dead = search.best is not None and search.best.got_nowhere  # how they differ says nothing of one that trains
+        above = 1.0 if dead else max(records_above(search, search.margin), _LEAST_ABOVE)
+        odds = self.constant + self.counted * math.log(chance / (1 - chance)) + self.above * math.log(above)
+        odds += self.trials * math.log(max(len(search.scored), 1)) + math.log(kept)
+        return 1 / (1 + math.exp(-odds))
+
+
+@cache
+def told_chances() -> ToldChances:
+    """As fitted by benchmarks/repair/build_priors.py, which writes the file."""
+    kept = json.loads(Path(__file__).with_name("chances.json").read_text(encoding="utf-8"))
+    return ToldChances(**kept["weights"], calibration=tuple(kept["calibration"]))
 
 
 def _kept_promises(search: Search) -> float:
@@ -475,7 +561,7 @@ def _jump_shape(search: Search) -> tuple[float, float]:
         if origin is None or not trial.is_over or not origin.has_score:
             continue
         changed = sum(origin.parameters.get(name) != value for name, value in trial.parameters.items())
-        if changed > 1:
+        if 1 < changed <= _MOST_TOGETHER:  # a configuration drawn afresh is no jump
             better = _is_better(search, trial, origin)
             helped, harmed = helped + better, harmed + (not better)
     return helped, harmed

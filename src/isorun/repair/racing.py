@@ -5,19 +5,25 @@ after each pair of trainings Student's t of the two sides is held against bounda
 (`analysis/sequential/boundaries`), at the error rate of the whole search divided by its candidates. All trainings
 count, also the first, which made the candidate look good: the boundary pays for every candidate, raced or not. A race
 ends early when the candidate falls behind, or could not win any more if it were better by two standard errors than it
-seems; that can only lower the error rate. Who is ahead in the end without having won leads, and is not called better.
-Scores that agree are no proof that there is no spread, for they are rounded: a step of the scale is added to it.
+seems; that can only lower the error rate. Who is ahead in the end without having won is the best from then on, and is
+not called better. Scores that agree are no proof that there is no spread, for they are rounded: a step of the scale is
+added to it.
+
+What was called better stays so: a race looks only at the trainings that it needed, and a trial keeps the rule that was
+declared for it. A search that is made longer spends half as much error on what is added, and says what that comes to.
 """
 
 from __future__ import annotations
 
 import functools
+import html
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import numpy as np
+from scipy.special import stdtrit
 
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.sequential import DEFAULT_SPENDING, Look, Schedule, cumulative_error, fractions
@@ -25,10 +31,21 @@ from isorun.analysis.sequential.boundaries import calibrate, null_paths
 from isorun.analysis.sequential.paths import RunArray, moments, pooled_t
 from isorun.errors import InputError
 
-__all__ = ["ERROR_RATE", "Race", "RaceRule", "RaceStanding", "Runs", "race", "standing_of"]
+__all__ = [
+    "ERROR_RATE",
+    "Race",
+    "RaceRule",
+    "RaceStanding",
+    "Runs",
+    "Verdict",
+    "error_of_plans",
+    "race",
+    "rule_of",
+    "standing_of",
+]
 
 Verdict = Literal["better", "ahead", "not better", "open"]
-"""ahead: its mean is better, by no more than luck may give: it leads from now on, and is not called better."""
+"""ahead: its mean is better, by no more than luck may give: it is the best from now on, and not called better."""
 ERROR_RATE: Final = 0.05
 _PATHS: Final = 200_000
 _FEWEST: Final = 2
@@ -36,6 +53,8 @@ _HOPE: Final = 2.0
 _DUST: Final = 1e-9
 """Relative distance of two scores that are the same but for how they were computed."""
 _MOST_REPEATS: Final = 100
+_FEWEST_CALLED: Final = 10
+"""Of simulated races, so many must be called by chance for their share to be known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +78,16 @@ class RaceRule:
 
     def judge(self, candidate: Sequence[float], incumbent: Sequence[float]) -> Verdict:
         """What the trainings made so far say, looked at after each pair of them; more is better."""
+        return self.judged(candidate, incumbent)[0]
+
+    def judged(self, candidate: Sequence[float], incumbent: Sequence[float]) -> tuple[Verdict, int]:
+        """The same, and after how many pairs that was clear: what is trained later does not change it."""
         pairs = min(len(candidate), len(incumbent), self.repeats)
         for size in range(_FEWEST, pairs + 1):
             verdict = self._look(np.array(candidate[:size]), np.array(incumbent[:size]))
             if verdict != "open":
-                return verdict
-        return "ahead" if pairs >= self.repeats else "open"
+                return verdict, size
+        return ("ahead" if pairs >= self.repeats else "open"), pairs
 
     def _look(self, candidate: FloatArray, incumbent: FloatArray) -> Verdict:
         size = len(candidate)
@@ -111,20 +134,42 @@ def _null(repeats: int) -> tuple[Schedule, FloatArray]:
 @functools.cache
 def _critical(repeats: int, error_rate: float) -> tuple[float, ...]:
     schedule, paths = _null(repeats)
-    return calibrate(paths, cumulative_error(DEFAULT_SPENDING, fractions(schedule), error_rate)).critical
+    spent = cumulative_error(DEFAULT_SPENDING, fractions(schedule), error_rate)
+    if error_rate * paths.shape[1] >= _FEWEST_CALLED:
+        return calibrate(paths, spent).critical
+    # Too rare to be simulated: the law of each look is known, and their errors add up to no more than is allowed.
+    parts = zip(schedule, np.diff(spent, prepend=0.0), strict=True)
+    return tuple(float(-stdtrit(2 * look.n_a - 2, part)) for look, part in parts)
+
+
+def rule_of(number: int, plans: Sequence[int], repeats: int) -> RaceRule:
+    """The rule for a trial as a candidate. plans: how many trials the search was to have, one larger after another.
+
+    The first plan has the whole error rate, each that follows half of the one before for the trials that it adds.
+    """
+    starts = [0, *plans[:-1]]
+    place = max(at for at, start in enumerate(starts) if start <= number)
+    return RaceRule(repeats, ERROR_RATE / 2**place, plans[place] - starts[place])
+
+
+def error_of_plans(plans: Sequence[int]) -> float:
+    """That any of all their candidates that is no better is called better."""
+    return float(sum(ERROR_RATE / 2**place for place in range(len(plans))))
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
     """The trainings of one trial. scores: by repeat, more is better; None for one that failed or has not ended.
 
-    ended: by repeat, whether it has. since: when the trial itself ended, which orders the candidates.
+    ended: by repeat, whether it has. since: when the trial itself ended, which orders the candidates. rule: for it as a
+    candidate, where it is not that of all.
     """
 
     number: int
     since: float
     scores: dict[int, float | None] = field(default_factory=dict)
     ended: dict[int, bool] = field(default_factory=dict)
+    rule: RaceRule | None = None
 
     @property
     def scored(self) -> list[float]:
@@ -142,40 +187,59 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class RaceStanding:
-    """best: the trial that leads; races: candidate, incumbent and verdict; wanted: trial and repeat."""
+    """bests: the trials that were the best, one after another. races: candidate, incumbent and verdict.
 
-    best: int | None
+    wanted: trial and repeat.
+    """
+
+    bests: tuple[int, ...]
     races: tuple[tuple[int, int, Verdict], ...] = ()
     wanted: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def best(self) -> int | None:
+        """The trial that is the best now; none where none has a score."""
+        return self.bests[-1] if self.bests else None
+
 
 def standing_of(runs: Sequence[Runs], rule: RaceRule) -> RaceStanding:
-    """Who leads, from the trainings there are: trials are candidates in the order they ended in."""
+    """Which trial is the best, from the trainings there are: trials are candidates in the order they ended in.
+
+    A candidate looks better by the trainings that the best trial had needed until then, whatever it was trained since.
+    """
     incumbent: Runs | None = None
+    needed = 1
+    bests: list[int] = []
     races: list[tuple[int, int, Verdict]] = []
     for one in sorted(runs, key=lambda item: (item.since, item.number)):
         if one.scores.get(0) is None:
             continue
-        if incumbent is None:
-            incumbent = one
-        elif one.scored[0] > math.fsum(incumbent.scored) / len(incumbent.scored):
-            verdict, wanted = _race(one, incumbent, rule)
+        if incumbent is not None:
+            if one.scored[0] <= math.fsum(incumbent.scored[:needed]) / len(incumbent.scored[:needed]):
+                continue
+            verdict, size, wanted = _race(one, incumbent, one.rule or rule)
             races.append((one.number, incumbent.number, verdict))
             if verdict == "open":
-                return RaceStanding(incumbent.number, tuple(races), tuple(wanted))
-            incumbent = incumbent if verdict == "not better" else one
-    return RaceStanding(None if incumbent is None else incumbent.number, tuple(races))
+                return RaceStanding(tuple(bests), tuple(races), tuple(wanted))
+            if verdict == "not better":
+                needed = max(needed, size)
+                continue
+            needed = max(size, 1)
+        incumbent = one
+        bests.append(one.number)
+    return RaceStanding(tuple(bests), tuple(races))
 
 
-def _race(one: Runs, incumbent: Runs, rule: RaceRule) -> tuple[Verdict, list[tuple[int, int]]]:
+def _race(one: Runs, incumbent: Runs, rule: RaceRule) -> tuple[Verdict, int, list[tuple[int, int]]]:
+    """The verdict, after how many pairs it was clear, and what has to be trained where it is not."""
     if rule.repeats < _FEWEST:
-        return "better", []
-    verdict = rule.judge(one.scored, incumbent.scored)
+        return "better", 1, []
+    verdict, size = rule.judged(one.scored, incumbent.scored)
     if verdict != "open":
-        return verdict, []
-    size = max(min(len(one.scored), len(incumbent.scored)) + 1, _FEWEST)
-    wanted = [*one.missing(size, rule.repeats), *incumbent.missing(size, rule.repeats)]
-    return ("open", wanted) if wanted else ("not better", [])  # failed trainings used up what was allowed
+        return verdict, size, []
+    more = max(size + 1, _FEWEST)
+    wanted = [*one.missing(more, rule.repeats), *incumbent.missing(more, rule.repeats)]
+    return ("open", size, wanted) if wanted else ("not better", size, [])  # failed ones used up what was allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +260,9 @@ class Race:
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.why} ({self.trainings} trainings for it)"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(str(self))}</p>"
 
 
 def race(

@@ -28,6 +28,7 @@ __all__ = [
     "configuration_of",
     "is_offered",
     "known_noise",
+    "not_offered",
     "pooled_spread",
     "repeated_noise",
     "with_kept",
@@ -51,7 +52,8 @@ class Trial:
     """One configuration that was tried.
 
     score: as the engine holds it; none for a trial that has not finished. symptoms: A, C, G, W. origin: the trial that
-    it changes, where isorun proposed it; chance: the probability to improve that was foretold then.
+    it changes, where isorun proposed it; chance: the probability to improve that was foretold then. process: the id of
+    the one that runs it, where isorun goes on with the search.
     """
 
     number: int
@@ -65,6 +67,7 @@ class Trial:
     proposed_by: str = ""
     origin: int | None = None
     chance: float | None = None
+    process: int | None = None
 
     @property
     def configuration(self) -> Configuration:
@@ -81,10 +84,20 @@ class Trial:
         """Whether nothing more is to come of it."""
         return self.state in ("finished", "pruned", "failed")
 
+    @property
+    def got_nowhere(self) -> bool:
+        """Whether it is known to have learned nothing: it did not move, or went to pieces before that could be told."""
+        _, convergence, _, weight = self.symptoms
+        return convergence == "slow" or (convergence == "unknown" and weight == "exploding")
+
 
 @dataclass(frozen=True)
 class Search:
-    """A search as it stands. direction: which scores are better. noise: sd of a score between seeds; 0: not known."""
+    """A search as it stands. direction: which scores are better. noise: sd of a score between seeds; 0: not known.
+
+    bests: the trials that were the best, one after another, where repeats say so: a single good score may be luck.
+    left_out: what isorun would offer and cannot, with the reason. is_grid: its engine goes through a list, to its end.
+    """
 
     engine: str
     name: str
@@ -93,6 +106,9 @@ class Search:
     trials: tuple[Trial, ...]
     noise: float = 0.0
     noise_from: str = field(default="", compare=False)
+    bests: tuple[int, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    is_grid: bool = False
 
     def __post_init__(self) -> None:
         """The noise of a prior is that of accuracies as shares of one: of a loss or a percentage it says nothing."""
@@ -113,8 +129,9 @@ class Search:
 
     @cached_property
     def best(self) -> Trial | None:
-        """The first of the trials with the best score."""
-        return max(self.scored, key=self.gain, default=None)
+        """The trial that repeats say is the best; without repeats the first of those with the best score."""
+        raced = [trial for trial in self.scored if trial.number in self.bests[-1:]]
+        return raced[0] if raced else max(self.scored, key=self.gain, default=None)
 
     @cached_property
     def improvements(self) -> tuple[Trial, ...]:
@@ -124,6 +141,11 @@ class Search:
             if not found or self.gain(trial) > self.gain(found[-1]) + self.margin:
                 found.append(trial)
         return tuple(found)
+
+    @cached_property
+    def nothing_trains(self) -> bool:
+        """Whether all that has a score is known to have got nowhere."""
+        return bool(self.scored) and all(trial.got_nowhere for trial in self.scored)
 
     @property
     def margin(self) -> float:
@@ -154,6 +176,13 @@ def _completed(parameters: Mapping[str, Value], kept: Mapping[str, Value]) -> di
     """What is offered comes first, so that trials from before and after it was have one order."""
     from_before = parameters and not any(map(is_offered, parameters))
     return {**{name: KEEP for name in kept if from_before or name in parameters}, **parameters}
+
+
+def not_offered(told: Iterable[object], space: Iterable[Parameter]) -> tuple[tuple[str, str], ...]:
+    """What could not be offered in any trial, and why. told: what each trial kept of it, the latest last."""
+    found = {str(name): str(why) for one in told if isinstance(one, Mapping) for name, why in one.items()}
+    names = {parameter.name for parameter in space}
+    return tuple((name, why) for name, why in found.items() if name not in names)
 
 
 def known_noise(repeats: float, prior: float) -> tuple[float, str]:

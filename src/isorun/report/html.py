@@ -44,7 +44,7 @@ def render_view(title: str, kicker: str, view: View) -> str:
     header = f'<p class="kicker">{escaped(kicker)}</p>\n<h1>{escaped(title)}</h1>'
     main = [
         _sentences(view.verdict[:1], view.verdict[1:]),
-        _section(Section("results", "Results", view.figures, view.tables)),
+        *([_section(Section("results", "Results", view.figures, view.tables))] if view.figures or view.tables else []),
         *(_listing(number, listing) for number, listing in enumerate(view.listings, start=1) if listing.items),
         *_warnings(view.warnings),
     ]

@@ -166,7 +166,8 @@ class Environment:
 
     devices_per_run: how many devices (GPUs) a run sees. memory_bytes: what a run is declared to need. kind: what makes
     it ready (`isorun.environments`), empty for an interpreter of the machine; settings: what that kind is told, as
-    plain JSON, which it checks itself.
+    plain JSON, which it checks itself. code: a version of the code that it works in (`study.code`), empty for the
+    study's folder as it is. switches: how libraries are asked to compute (`worker.frameworks.switches`), by name.
     """
 
     name: str
@@ -178,21 +179,40 @@ class Environment:
     memory_bytes: int | None = None
     kind: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    code: Mapping[str, Any] = field(default_factory=dict)
+    switches: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The study's own variables, and those that ask for its switches where it does not set them itself."""
+        if not self.switches:
+            return self.env
+        from isorun.worker.frameworks import switches  # noqa: PLC0415 - most environments have none
+
+        return {**switches.variables(self.switches), **self.env}
 
     def content(self) -> dict[str, Any]:
         """What makes a cell of this environment different from others.
 
         Preloading only makes it faster, and memory is needed or not: neither is part of it. It is recorded with every
         run, so values of variables that are not known to be harmless are not in it: a hash tells them apart, and what
-        looks like a secret by its name counts as set and nothing more. Keys that came later are there only when set,
-        so that cells from before them are still the same.
+        looks like a secret by its name counts as set and nothing more. A version of the code counts by its commit,
+        whatever it is called. Keys that came later are there only when set, so that cells from before them are still
+        the same.
         """
         env = {name: recordable(name, value) for name, value in self.env.items()}
         later = {} if self.devices_per_run is None else {"devices_per_run": self.devices_per_run}
-        return {"python": self.python, "env": env, "threads": self.threads, **later, **self._of_its_kind()}
+        version = {key: value for key, value in self.code.items() if key != "ref"}
+        parts = {**self._parts(), **({"code": version} if version else {})}
+        return {"python": self.python, "env": env, "threads": self.threads, **later, **parts}
 
-    def _of_its_kind(self) -> dict[str, Any]:
-        given = {"kind": self.kind, "settings": dict(self.settings)}
+    def _parts(self) -> dict[str, Any]:
+        given = {
+            "kind": self.kind,
+            "settings": dict(self.settings),
+            "code": dict(self.code),
+            "switches": dict(self.switches),
+        }
         return {key: value for key, value in given.items() if value}
 
     def to_json(self) -> dict[str, Any]:
@@ -206,7 +226,7 @@ class Environment:
             "devices_per_run": self.devices_per_run,
             "memory": self.memory_bytes,
         }
-        return {**{key: value for key, value in given.items() if value is not None}, **self._of_its_kind()}
+        return {**{key: value for key, value in given.items() if value is not None}, **self._parts()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Environment:
@@ -222,6 +242,8 @@ class Environment:
             memory_bytes=data.get("memory"),
             kind=data.get("kind", ""),
             settings=dict(data.get("settings", {})),
+            code=dict(data.get("code", {})),
+            switches=dict(data.get("switches", {})),
         )
 
 

@@ -154,7 +154,7 @@ class Study:
             "name": parsing.study_name(name),
             "approaches": parsing.approaches(approaches, default_sources, Path(folder)),
             "configs": parsing.configs(configs),
-            "environments": parsing.environments(environments),
+            "environments": parsing.environments(environments, Path(folder)),
             "levels": parsing.levels(levels),
             "seeds": parsing.seeds(seeds),
             "repeats": parsing.repeats(repeats),

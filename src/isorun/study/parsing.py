@@ -6,6 +6,7 @@ allowed, and what to do. First the checks of single values, then the parts.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 import shlex
@@ -51,6 +52,7 @@ __all__ = [
     "environments",
     "levels",
     "metrics",
+    "package_settings",
     "policy",
     "refuse_secret",
     "repeats",
@@ -59,6 +61,7 @@ __all__ = [
     "shown",
     "sources",
     "study_name",
+    "switch_value",
 ]
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]i?B)", re.IGNORECASE)
@@ -189,6 +192,8 @@ def shown(value: Any) -> str:
 
 INTERPRETER: Final = "interpreter"
 """The kind of an environment that names none."""
+PACKAGES: Final = "packages"
+"""The kind of one that has packages of its own."""
 _SHELL_WORDS = {"|", "||", "&&", ";", ">", ">>", "<", "&", "2>&1"}
 _RESERVED_ENV = "ISORUN_"
 _MAX_SEED = 2**63 - 1
@@ -256,9 +261,13 @@ def configs(value: Any) -> dict[str, Config]:
     return _named(value or {"default": Config("default")}, "configs", Config, _config)
 
 
-def environments(value: Any) -> dict[str, Environment]:
-    """The environments by name; the caller's own when none is declared."""
-    return _named(value or {"default": Environment("default")}, "environments", Environment, _environment)
+def environments(value: Any, folder: Path) -> dict[str, Environment]:
+    """The environments by name; the caller's own when none is declared. folder: where relative paths start."""
+
+    def one(name: str, item: Any) -> Environment:
+        return _environment(name, item, folder)
+
+    return _named(value or {"default": Environment("default")}, "environments", Environment, one)
 
 
 def metrics(value: Any) -> dict[str, Metric]:
@@ -451,10 +460,9 @@ def _numeric_distribution(kind: str, numbers: Any, where: str) -> Distribution:
     return Distribution(kind, first, second)
 
 
-def _environment(name: str, value: Any) -> Environment:
+def _environment(name: str, value: Any, folder: Path) -> Environment:
     where = f"environments.{name}"
-    keys = ("kind", "settings", "python", "env", "threads", "preload", "devices_per_run", "memory")
-    table = as_table(value, where, keys)
+    table = _with_packages(_with_switches(as_mapping(value, where), where), where)
     kind = as_text(table.get("kind", ""), f"{where}.kind")
     preload, threads = table.get("preload"), table.get("threads")
     devices, memory = table.get("devices_per_run"), table.get("memory")
@@ -467,11 +475,105 @@ def _environment(name: str, value: Any) -> Environment:
         devices_per_run=None if devices is None else as_whole(devices, f"{where}.devices_per_run", 0, 4096),
         memory_bytes=None if memory is None else as_size(memory, f"{where}.memory"),
         kind="" if kind == INTERPRETER else kind,
-        settings=_settings(table.get("settings", {}), kind, f"{where}.settings"),
+        settings=_settings(table.get("settings", {}), kind, f"{where}.settings", folder),
+        code=_code(table, where, folder),
+        switches=table.get("switches", {}),
     )
 
 
-def _settings(value: Any, kind: str, where: str) -> dict[str, Any]:
+def _with_switches(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The table with its switches apart, checked; a key that is neither one nor anything else is refused."""
+    known = (*_ENVIRONMENT_KEYS, *_PACKAGE_KEYS)
+    if set(table) <= set(known):
+        return table
+    from isorun.worker.frameworks.switches import SWITCHES  # noqa: PLC0415 - most environments have none
+
+    as_table(table, where, (*known, "switches", *SWITCHES))
+    apart = as_table(table.get("switches", {}), f"{where}.switches", tuple(SWITCHES))
+    asked = {**apart, **{name: table[name] for name in SWITCHES if name in table}}
+    checked = {name: switch_value(name, asked[name], f"{where}.{name}") for name in sorted(asked)}
+    return {**{key: item for key, item in table.items() if key in known}, "switches": checked}
+
+
+def switch_value(name: str, value: Any, where: str) -> str:
+    """A value that a switch takes."""
+    from isorun.worker.frameworks.switches import SWITCHES  # noqa: PLC0415 - as above
+
+    row = SWITCHES[name]
+    text = {True: "on", False: "off"}[value] if isinstance(value, bool) else as_text(value, where)
+    if text in row.values or (row.other[0] and re.fullmatch(row.other[0], text)):
+        return text
+    raise StudyError(f"{where}: {text!r} is not a value of this switch", allowed=row.allowed)
+
+
+def _code(table: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
+    if not table.get("code"):
+        if "links" in table:
+            raise StudyError(f"{where}.links: they are for a checkout", hint='name a version: code = "main"')
+        return {}
+    from isorun.study.code import code_settings  # noqa: PLC0415 - most studies have none
+
+    return code_settings(table["code"], table.get("links"), f"{where}.code", folder)
+
+
+_ENVIRONMENT_KEYS: Final = (
+    "kind",
+    "settings",
+    "python",
+    "env",
+    "threads",
+    "preload",
+    "devices_per_run",
+    "memory",
+    "code",
+    "links",
+)
+_PACKAGE_KEYS: Final = {"packages": "requirements", "lock": "lock"}
+"""The short form of an environment with packages of its own: what the settings of that kind are called beside it."""
+
+
+def _with_packages(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The table with its short form written out."""
+    short = {setting: table[key] for key, setting in _PACKAGE_KEYS.items() if key in table}
+    if not short:
+        return table
+    if table.get("kind", PACKAGES) != PACKAGES or set(short) & set(as_mapping(table.get("settings", {}), where)):
+        found = f"kind = {table['kind']!r}" if "kind" in table else "settings with the same"
+        raise StudyError(f"{where}: packages are said twice, or for another kind", found=found, hint="keep one of them")
+    rest = {key: item for key, item in table.items() if key not in _PACKAGE_KEYS}
+    return {**rest, "kind": PACKAGES, "settings": {**table.get("settings", {}), **short}}
+
+
+def package_settings(value: Any, where: str, folder: Path | None) -> dict[str, Any]:
+    """The settings of an environment with packages: requirements, and a lock with the hash of its content.
+
+    folder: where the lock is looked for; None for settings that were read before.
+    """
+    table = as_table(value, where, ("requirements", "lock", "sha256"))
+    wanted = sorted(set(as_texts(table.get("requirements", []), f"{where}.requirements")))
+    for text in wanted:
+        if not text.strip() or text.startswith("-") or not text.isprintable():
+            allowed = 'such as "NAME==VERSION"; options of an installer come from its own variables and files'
+            raise StudyError(f"{where}.requirements: that is no requirement", found=shown(text), allowed=allowed)
+    lock = as_text(table.get("lock", ""), f"{where}.lock")
+    if not wanted and not lock:
+        raise StudyError(f"{where}: there are no packages", allowed='packages = ["NAME==VERSION"], or lock = "FILE"')
+    digest = as_text(table.get("sha256", ""), f"{where}.sha256") or (_hash_of(lock, where, folder) if lock else "")
+    return {**({"requirements": wanted} if wanted else {}), **({"lock": lock, "sha256": digest} if lock else {})}
+
+
+def _hash_of(lock: str, where: str, folder: Path | None) -> str:
+    path = (folder or Path()) / lock
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        found = f"{path}: {error.strerror or error}"
+        raise StudyError(
+            f"{where}.lock: it cannot be read", found=found, allowed="a file such as requirements.txt"
+        ) from None
+
+
+def _settings(value: Any, kind: str, where: str, folder: Path) -> dict[str, Any]:
     """What an environment of some kind is told: plain JSON, which is recorded. What it means is for the kind to say."""
     settings = dict(as_mapping(value, where))
     if settings and kind in {"", INTERPRETER}:
@@ -481,7 +583,7 @@ def _settings(value: Any, kind: str, where: str) -> dict[str, Any]:
         raise StudyError(f"{where}: an interpreter has no settings", found=", ".join(settings), hint=hint)
     for key, item in settings.items():
         _check_setting(key, item, f"{where}.{key}")
-    return settings
+    return package_settings(settings, where, folder) if kind == PACKAGES else settings
 
 
 def _check_setting(key: str, value: Any, where: str) -> None:

@@ -11,10 +11,11 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
+from isorun import plugins
 from isorun.errors import StudyError, known_names
 from isorun.study.cells import Cell, ConfigValue, config_placeholders, recorded_command, withheld_hash
 from isorun.study.parsing import (
@@ -51,14 +52,17 @@ __all__ = [
     "searches",
     "seed_of_repeat",
     "trial_cell",
+    "trials_to_come",
 ]
 
+_T = TypeVar("_T")
 Value = str | int | float | bool | None
 OFFERED: Final = "isorun."
 """What the names of parameters begin with that isorun offers on top of the user's space."""
 KEEP: Final = "keep"
 """The first choice of each of them: the model as the user built it."""
 ENGINES: Final = ("optuna:tpe", "optuna:random", "random", "edits", "isorun")
+"""Who proposes the trials of a study's search; other distributions bring more, as NAME:STRATEGY."""
 _KEYS: Final = (
     "approach",
     "config",
@@ -207,6 +211,16 @@ class SearchDesign:
     at_once: int = 0
     start: Mapping[str, ConfigValue] | None = None
 
+    def to_come(self, trials: int, configurations: int) -> int:
+        """How many trials are left to propose after so many; none where every configuration was tried.
+
+        What isorun offers is a part of the space only where isorun may propose.
+        """
+        is_own = self.begin == "never"
+        space = [one for one in self.space if not (is_own and one.name.startswith(OFFERED))]
+        size = math.prod(parameter.size for parameter in space)
+        return 0 if configurations >= size else max(self.trials - trials, 0)
+
     def label(self, number: int) -> str:
         """How the config of a trial is called."""
         return f"{self.name} trial-{number}".strip()
@@ -223,7 +237,8 @@ class SearchDesign:
 class Proposed:
     """One training that was proposed: a trial (repeat 0), or a repeat of it.
 
-    by: who proposed it. origin, edits: the trial that it changes, and how; trust: in the prior then.
+    by: who proposed it. origin, edits: the trial that it changes, and how; trust: in the prior then; chance: that it
+    improves, as it was foretold. plan: trials and repeats that were declared then, of a search that is raced.
     """
 
     search: str
@@ -234,10 +249,13 @@ class Proposed:
     origin: int | None = None
     edits: tuple[tuple[str, str, str], ...] = field(default=())
     trust: float | None = None
+    chance: float | None = None
+    plan: tuple[int, int] | None = field(default=None, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """As the store keeps it."""
-        given = {"by": self.by, "origin": self.origin, "edits": [list(one) for one in self.edits], "trust": self.trust}
+        given: dict[str, Any] = {"by": self.by, "origin": self.origin, "edits": [list(one) for one in self.edits]}
+        given |= {"trust": self.trust, "chance": self.chance, "plan": list(self.plan or ())}
         kept = {name: value for name, value in given.items() if value not in ("", None, [])}
         return {"number": self.number, "repeat": self.repeat, "parameters": dict(self.parameters), **kept}
 
@@ -246,14 +264,25 @@ class Proposed:
         """What `to_json` wrote."""
         return cls(
             search,
-            int(data["number"]),
+            as_whole(data["number"], "number", 0, _MOST_TRIALS),
             {str(name): config_value(value, "parameters") for name, value in data["parameters"].items()},
-            int(data["repeat"]),
+            as_whole(data["repeat"], "repeat", 0, _MOST_REPEATS),
             str(data.get("by", "")),
-            data.get("origin"),
+            _if_given(data, "origin", lambda value: as_whole(value, "origin", 0, _MOST_TRIALS)),
             tuple((str(name), str(before), str(after)) for name, before, after in data.get("edits", ())),
-            data.get("trust"),
+            _if_given(data, "trust", lambda value: as_number(value, "trust")),
+            _if_given(data, "chance", lambda value: as_number(value, "chance")),
+            _if_given(data, "plan", _plan),
         )
+
+
+def _if_given(data: Mapping[str, Any], name: str, read: Callable[[Any], _T]) -> _T | None:
+    return None if data.get(name) is None else read(data[name])
+
+
+def _plan(value: Any) -> tuple[int, int]:
+    trials, repeats = value
+    return as_whole(trials, "plan", 1, _MOST_TRIALS), as_whole(repeats, "plan", 1, _MOST_REPEATS)
 
 
 def searches(
@@ -302,7 +331,7 @@ def _design(name: str, value: Any, where: str, known: _Known) -> SearchDesign:
         metric=metric.name,
         direction="higher" if metric.direction == "higher" else "lower",
         trials=as_whole(table.get("trials", 25), f"{where}.trials", 1, _MOST_TRIALS),
-        engine=as_one_of(table.get("engine", ENGINES[0]), f"{where}.engine", ENGINES),
+        engine=_engine(table.get("engine", ENGINES[0]), f"{where}.engine"),
         seed=as_whole(table.get("seed", 0), f"{where}.seed", 0, _MAX_SEED),
         begin=_begin(table.get("begin", "bug"), f"{where}.begin"),
         target=None if target is None else as_number(target, f"{where}.target"),
@@ -314,6 +343,15 @@ def _design(name: str, value: Any, where: str, known: _Known) -> SearchDesign:
         at_once=as_whole(table.get("at_once", 0), f"{where}.at_once", 0, _MOST_TRIALS),
         start=_start(table.get("start"), f"{where}.start", table.get("space"), where),
     )
+
+
+def _engine(value: Any, where: str) -> str:
+    """One of isorun's own, or NAME:STRATEGY of one that another distribution brings, which knows its strategies."""
+    if value in ENGINES or not isinstance(value, str):
+        return as_one_of(value, where, ENGINES)
+    brought = [f"{name}:STRATEGY" for name in plugins.brought(plugins.ENGINES)]
+    name, _, strategy = value.partition(":")
+    return value if strategy and f"{name}:STRATEGY" in brought else as_one_of(value, where, (*ENGINES, *brought))
 
 
 def _start(value: Any, where: str, space: Any, search: str) -> Mapping[str, ConfigValue] | None:
@@ -330,13 +368,10 @@ def _start(value: Any, where: str, space: Any, search: str) -> Mapping[str, Conf
 
 
 def _begin(value: Any, where: str) -> str | int:
-    if isinstance(value, str):
-        return as_one_of(value, where, ("bug", "never"))
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    raise StudyError(
-        f"{where}: it is not understood", found=shown(value), allowed='"bug", "never", or a trial\'s number'
-    )
+    if value in ("bug", "never") or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return cast("str | int", value)
+    what = f"{value!r} is not known" if isinstance(value, str) else "it is not understood"
+    raise StudyError(f"{where}: {what}", found=shown(value), allowed='"bug", "never", or a trial\'s number')
 
 
 def _one_of_its(value: Any, where: str, names: tuple[str, ...]) -> str:
@@ -481,6 +516,16 @@ def proposed_cells(study: Study, key: bytes | None) -> Iterator[Cell]:
     for one in study.proposed:
         if one.search in study.searches:
             yield trial_cell(study, study.searches[one.search], one, key)
+
+
+def trials_to_come(study: Study) -> int:
+    """How many trials its searches are still to propose, after those that the study is known to have."""
+    left = 0
+    for design in study.searches.values():
+        made = [one for one in study.proposed if one.search == design.name and one.repeat == 0]
+        configurations = {repr(sorted(one.parameters.items())) for one in made}
+        left += design.to_come(len(made), len(configurations))
+    return left
 
 
 def trial_cell(study: Study, design: SearchDesign, one: Proposed, key: bytes | None = None) -> Cell:

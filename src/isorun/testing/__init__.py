@@ -4,7 +4,7 @@ memory_store, instant_executor      a store in memory, and an executor that runs
 store_contract, executor_contract,  what every member of a family promises, as tests: subclass one, say how yours is
 environment_contract,               made, and pytest runs its promises over it
 source_contract, paper_contract,
-detector_contract
+detector_contract, engine_contract
 
 The contract classes need pytest. Nothing of isorun imports this.
 """

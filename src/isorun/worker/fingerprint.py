@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from . import frameworks
+from .frameworks import switches
 from .redaction import recorded_variables
 from .runfolder import write_own
 from .usercode import hash_of_file
@@ -34,6 +35,7 @@ def effective_environment(script: Path | None) -> dict[str, Any]:
         "cpu": _cpu,
         "frameworks": lambda: [framework.name for framework, _ in imported if framework.name in frameworks.PACKAGES],
         **{framework.name: functools.partial(framework.effective, module) for framework, module in imported},
+        "switches": switches.answers,
         "gpu": lambda: _gpu(imported),
         "libraries": loaded_math_libraries,
         "packages": imported_packages,

@@ -24,9 +24,11 @@ PER_RUN_VARIABLES = ("ISORUN_RUN_DIR", "ISORUN_SEED", "ISORUN_RUN_SEED")
 # The level, and whether seeds are taken over: a fork server must know both before it imports a framework.
 LEVEL = "ISORUN_LEVEL"
 TAKE_SEEDS = "ISORUN_TAKE_SEEDS"
+# Switches that frameworks are asked for in the training ("onednn=off,tf32=on").
+SWITCHES = "ISORUN_SWITCHES"
 # Seconds and steps after which a training that is only looked at ends; nobody sets it but an audit.
 AUDIT = "ISORUN_AUDIT"
-OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS)
+OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS, SWITCHES)
 
 # One value for all seeds: Python reads it at start, so a value that followed the seed would need a fork server a seed.
 _HASH_SEED = "0"
@@ -114,7 +116,7 @@ class Settings(NamedTuple):
 
     threads: the thread count to fix; None unless the level is `deterministic`. run_seed: what `{seed}` stood for, at
     any level; None where nobody said. takes_seeds: whether the training's own seeds follow it. thread_variables: the
-    counts of threads that the process began with, ours or the user's.
+    counts of threads that the process began with, ours or the user's. switches: what frameworks are asked for here.
     """
 
     folder: Path
@@ -125,6 +127,7 @@ class Settings(NamedTuple):
     run_seed: int | None = None
     takes_seeds: bool = False
     thread_variables: Mapping[str, str] = {}
+    switches: Mapping[str, str] = {}
 
     @property
     def fixes_kernels(self) -> bool:
@@ -147,7 +150,9 @@ def read_settings(environ: Mapping[str, str], warm: bool) -> Settings:
     run_seed = int(environ["ISORUN_RUN_SEED"]) if environ.get("ISORUN_RUN_SEED") else None
     takes_seeds = run_seed is not None and bool(environ.get(TAKE_SEEDS))
     counts = {name: environ[name] for name in _THREAD_COUNTS if name in environ}
-    return Settings(Path(environ["ISORUN_RUN_DIR"]), level, seed, threads, warm, run_seed, takes_seeds, counts)
+    asked = dict(item.split("=", 1) for item in environ.get(SWITCHES, "").split(",") if "=" in item)
+    folder = Path(environ["ISORUN_RUN_DIR"])
+    return Settings(folder, level, seed, threads, warm, run_seed, takes_seeds, counts, asked)
 
 
 def _threads(environ: Mapping[str, str]) -> int:

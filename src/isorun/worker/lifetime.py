@@ -89,7 +89,10 @@ def _watch_frameworks(asked: Settings, recorder: Recorder, closer: Closer) -> No
 
 
 def _prepare(name: str, asked: Settings, recorder: Recorder, closer: Closer, module: ModuleType) -> None:
-    watch = frameworks.of_module(name).prepare(name, module, asked, recorder)
+    framework = frameworks.of_module(name)
+    if asked.switches and name == framework.name:
+        guarded(asked.folder, f"switching {name}", framework.switch)(module, asked.switches)
+    watch = framework.prepare(name, module, asked, recorder)
     if watch is not None:
         closer.watches.append(watch)
 

@@ -19,7 +19,8 @@ from . import frameworks, recorder
 from .runfolder import spelled
 
 SHARE = 0.001
-ALLOWANCE_SECONDS = 0.01
+ALLOWANCE_SECONDS = 0.005
+SHORT_STEPS = 64
 MAX_LAYERS = 64
 MAX_ROWS = 200
 
@@ -56,7 +57,7 @@ class Watcher:
         self._share = share
         self._began = time.perf_counter()
         self._began_computing = time.process_time()
-        self._costs: list[float] = []
+        self._cost = 0.0
         self._sample: dict[str, Any] = {}
         self._open: dict[str, Any] | None = None
         self._marks = 0
@@ -69,10 +70,12 @@ class Watcher:
 
     def mark(self, epoch: Any = None, **metrics: Any) -> None:
         """An epoch has ended: a row with the latest sample and these metrics. More for the same epoch joins the row."""
+        self._read()
         self.guarded("marking an epoch", self._mark, epoch, metrics)
 
     def end_epoch(self, epoch: Any, metrics: Mapping[str, Any]) -> None:
         """The same for a framework that tells everything about an epoch at once: the row is written now."""
+        self._read()
         self.guarded("marking an epoch", self._mark, epoch, metrics)
         self.guarded("writing a row", self._close_row)
 
@@ -102,27 +105,37 @@ class Watcher:
         self.stop()
 
     def begin(self, probe: Any) -> None:
-        """Watch by this probe, which has a `stop()`, and a `halt()` that can be called at any moment."""
+        """Watch by this probe.
+
+        It has a `stop()`, a `halt()` that can be called at any moment, and a `read()` that takes what has arrived of
+        samples on their way.
+        """
         self._probe = probe
         _watchers.append(self)
 
     def sampled(self, sample: dict[str, Any], seconds: float) -> None:
         """Take a sample of this step, which took so many seconds, and say when the next one is due."""
-        now = time.perf_counter()
-        self.spent += seconds
-        self._costs = [*self._costs[-4:], seconds]
-        self._sample = {**self._sample, **sample, "step": self.step, "seconds": round(now - self._began, 3)}
-        if sample.get("finite") is False and self._open is None:
-            self._open_row(None)
-        elif not self._marks and not self.is_told_epochs and self.step >= self._unmarked:
-            self._unmarked = self.step + max(1, self.step // 4)
-            self._open_row(None)
+        self.spend(seconds, anew=True)
+        self.take(sample, self.step)
         self.plan()
 
-    def updated(self, update: list[float], finite: bool, seconds: float) -> None:
-        """Take what the last sampled step changed, for the row that the sample is in."""
+    def spend(self, seconds: float, anew: bool = False) -> None:
+        """Count what watching took. anew: with it a sample begins; else it is one more part of the latest."""
         self.spent += seconds
-        self._costs[-1:] = [cost + seconds for cost in self._costs[-1:]]
+        self._cost = seconds if anew else self._cost + seconds
+
+    def take(self, sample: dict[str, Any], step: int) -> None:
+        """Take the sample of a step for the next row."""
+        now = time.perf_counter()
+        self._sample = {**self._sample, **sample, "step": step, "seconds": round(now - self._began, 3)}
+        if sample.get("finite") is False and self._open is None:
+            self._open_row(None)
+        elif not self._marks and not self.is_told_epochs and step >= self._unmarked:
+            self._unmarked = step + max(1, step // 4)
+            self._open_row(None)
+
+    def updated(self, update: list[float], finite: bool) -> None:
+        """Take what the last sampled step changed, for the row that the sample is in."""
         row = self._sample or self._open
         if row is not None:
             row.update({"update": update, "finite": row.get("finite", True) and finite})
@@ -136,15 +149,15 @@ class Watcher:
         return self._every is not None or self.spent + cost <= max(ALLOWANCE_SECONDS, self._share * self._trained())
 
     def _steps_to_wait(self) -> float:
-        """Twice as long each time while a short training uses up its allowance; then until the sample is paid for.
+        """Until the next sample is paid for; before, what a short training may spend is spread over its steps.
 
         Two samples between marks are enough, however many are paid for.
         """
         elapsed = self._trained()
-        cost = max(self._costs, default=0.0)
-        missing = (self.spent + cost) / self._share - elapsed
-        if missing > 0 and self.spent + cost <= ALLOWANCE_SECONDS:
-            return self.step
+        missing = (self.spent + self._cost) / self._share - elapsed
+        left = int((ALLOWANCE_SECONDS - self.spent) / self._cost) if self._cost else 0
+        if missing > 0 and left > 0:
+            return self.step * max(1.0, (SHORT_STEPS / self.step) ** (1 / left) - 1) if self.step else 0.0
         enough = self._last_mark / self._marks / 2 if self._marks else self.step / 4
         return max(enough, missing * self.step / elapsed if elapsed > 0 else 0.0)
 
@@ -164,6 +177,12 @@ class Watcher:
             if probe is not None:
                 self.guarded(doing, probe.halt)
             return None
+
+    def _read(self) -> None:
+        """Samples that have arrived belong to the row that is marked now."""
+        probe = self._probe
+        if probe is not None:
+            self.guarded("reading a sample", probe.read)
 
     def _mark(self, epoch: Any, metrics: Mapping[str, Any]) -> None:
         place = None if epoch is None else recorder.number(epoch)

@@ -362,7 +362,7 @@ def test_a_hypermodel_that_was_expanded_by_hand_is_expanded_once(tmp_path):
 def test_a_training_that_takes_far_too_long_is_ended_and_the_search_goes_on(tmp_path):
     class Slow(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):
-            time.sleep(0.3)
+            time.sleep(1.2)
 
     tuner = kt.RandomSearch(build, "val_accuracy", max_trials=2, directory=tmp_path, project_name="p", seed=1)
     repaired(tuner, begin=9)
@@ -385,6 +385,39 @@ def fill(tuner):
         tuner.oracle.update_trial(trial.trial_id, {"val_accuracy": 0.1 * number})
         trial.status = "COMPLETED"
         tuner.oracle.end_trial(trial)
+
+
+def test_half_a_trial_is_written_anew_from_what_was_kept_beside_it(tmp_path):
+    run(repaired(tuned(directory=tmp_path, max_trials=4), begin=9))
+    before = scores(tmp_path / "p")
+    path = tmp_path / "p" / "trial_2" / "trial.json"
+    path.write_text(path.read_text()[:50])
+    assert scores(tmp_path / "p") == before
+    mend(tmp_path / "p")
+    assert json.loads(path.read_text())["status"] == "COMPLETED"
+    again = repaired(tuned(directory=tmp_path, max_trials=6), begin=9)
+    run(again)
+    assert before.items() <= scores(tmp_path / "p").items()
+    assert len(scores(tmp_path / "p")) == 6
+
+
+def test_the_tuner_and_its_oracle_stay_of_their_classes_and_no_private_name_is_touched(tmp_path):
+    tuner = tuned(directory=tmp_path, max_trials=3)
+    classes, before = (type(tuner), type(tuner.oracle)), (dict(vars(tuner)), dict(vars(tuner.oracle)))
+    repaired(tuner)
+    repaired(tuner)
+    assert (type(tuner), type(tuner.oracle)) == classes
+    changed = [set(vars(one)) - set(was) for one, was in zip((tuner, tuner.oracle), before, strict=True)]
+    assert changed[0] == {"run_trial", "save", "isorun"}
+    assert changed[1] == {"populate_space", "score_trial", "end_trial", "save", "isorun"}
+    assert len(run(tuner).oracle.trials) == 3
+
+
+def test_a_keras_tuner_that_lacks_what_is_needed_is_told(tmp_path, monkeypatch):
+    tuner = tuned(directory=tmp_path, max_trials=3)
+    monkeypatch.delattr(kt.Oracle, "score_trial")
+    with pytest.raises(InputError, match=r"without Oracle.score_trial[\s\S]*keras-tuner==1.4"):
+        repaired(tuner)
 
 
 CHILD = """

@@ -362,6 +362,23 @@ def _finished(folder: Path) -> int:
         return 0
 
 
+def test_a_database_that_was_killed_in_the_middle_of_writing_is_read(tmp_path):
+    study = optuna.create_study(storage=f"sqlite:///{tmp_path}/s.db", study_name="s")
+    study.optimize(lambda trial: trial.suggest_float("lr", 0.0, 1.0), n_trials=2)
+    script = f"""
+        import os, signal, sqlite3
+        held = sqlite3.connect("{tmp_path}/s.db", isolation_level=None)
+        held.execute("pragma cache_size = 1")
+        held.execute("begin immediate")
+        held.execute("create table more (text)")
+        held.executemany("insert into more values (?)", [("x" * 3000,)] * 200)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False)
+    assert (tmp_path / "s.db-journal").stat().st_size > 0
+    assert len(open_study(f"sqlite:///{tmp_path}/s.db", "s").trials) == 2
+
+
 def test_processes_on_one_storage_share_the_search(tmp_path):
     url = f"sqlite:///{tmp_path}/s.db"
     script = tmp_path / "child.py"

@@ -91,3 +91,32 @@ def test_what_a_change_brought_goes_from_before_to_after():
     many = action_gains([replace(one, trial=one.trial) for one in taken(1000)], "higher")
     assert len(many.y.ticks) == 24
     assert "Drawn are 24 of 1,000" in many.sentence
+
+
+def test_the_line_follows_the_trials_that_repeats_say_were_the_best():
+    """Trial 3 scored best once; trial 4 ended before trial 2, and was the best before it."""
+    scores = (0.5, 0.4, 0.7, 0.9, 0.6)
+    ended = (60.0, 120.0, 300.0, 360.0, 180.0)
+    marks = tuple(mark(number, score, ended=at) for number, (score, at) in enumerate(zip(scores, ended, strict=True)))
+    raced = SearchStory(marks, "higher", bests=(0, 4, 2))
+    assert progress_by_trial(raced).lines[0].points == ((0, 0.5), (2, 0.5), (2, 0.7), (4, 0.7))
+    assert [at for at, _ in progress_by_time(raced).lines[0].points] == [1.0, 3.0, 3.0, 5.0, 5.0, 6.0]
+    assert all("as repeats say; it is 0.70000 since trial 2" in draw(raced).sentence
+               for draw in (progress_by_trial, progress_by_time))  # fmt: skip
+
+
+def test_states_that_share_a_shape_share_a_line_of_the_legend_and_moments_say_when():
+    marks = (mark(0, 0.5), mark(1, None, "failed"), mark(2, None, "without"), mark(3, 0.6), mark(4, 0.6))
+    told = SearchStory(marks, "higher", moments=((4, "late since 4"), (1, "early since 1")))
+    labels = [entry.label for entry in progress_by_trial(told).legend]
+    assert "failed or no number as score" in labels
+    assert labels[-2:] == ["early since 1", "late since 4"]
+    assert progress_by_time(told).legend[-1].label == "late since 4 (4.0 minutes)"
+
+
+def test_of_a_long_name_it_is_told_what_it_was_changed_to():
+    label = f"{'block_' * 20}rate 0.1 → 0.25"
+    (row,) = (tick.label for tick in action_gains([TakenAction(7, label, 0.5, 0.6, "improved")], "higher").y.ticks)
+    assert row.startswith("7: block_")
+    assert row.endswith("rate 0.1 → 0.25")
+    assert len(row) <= 60

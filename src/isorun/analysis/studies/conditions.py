@@ -231,6 +231,30 @@ def _threads_differ(_key: GroupKey, records: Sequence[RunRecord], _units: RunUni
         )
 
 
+def _factor_without_effect(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    """Requests that libraries clamped or ignored: a value that is not what the training had is no value of a factor."""
+    content = records[0].cell.environment_content if records else {}
+    if not (content.get("switches") or content.get("threads") or content.get("env")):
+        return
+    from isorun.worker.frameworks import switches  # most environments ask for nothing
+
+    asked, told = switches.asked_of(content), dict[str, None]()
+    for record in records:
+        if any(note.code == "no-worker" for note in record.notes):
+            continue  # nobody was there to ask, and that is said
+        found = effective(record)
+        for name, others in switches.without_effect(asked, found.get("switches") or {}).items():
+            has = ", ".join(f"{who} has {value}" for who, value in others.items())
+            why = f"did not come about: {has}" if has else "nothing that the training loaded answers to it"
+            told[f"{name} = {asked[name]} was asked for, and {why}"] = None
+        model = str(found.get("cpu", {}).get("model", ""))
+        for name, maker in switches.ONLY_ON.items():
+            if name in content.get("env", {}) and model and maker not in model:
+                told[f"{name} was set, which works on processors of {maker} alone, and this is {model}"] = None
+    next_step = "leave that value out, or choose one that the libraries and the machine here have"
+    yield from (Condition("factor-without-effect", message, next_step) for message in told)
+
+
 def _machine_differs(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     changed = changed_facts(records, lambda name: name in {"model", "vector", "cpu_capability", "devices", "version"})
     if changed:
@@ -361,6 +385,7 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _same_start,
     _deterministic_differs,
     _no_identical_runs,
+    _factor_without_effect,
     _threads_differ,
     _machine_differs,
     _packages_differ,
@@ -415,7 +440,7 @@ def told_at_once(study: Study, records: Sequence[RunRecord]) -> tuple[Condition,
         groups.setdefault(GroupKey.of(record), []).append(record)
     noted = (
         replace(condition, groups=(key.label,))
-        for check in (_hook_never_started, _shared_device, _bad_return)
+        for check in (_hook_never_started, _factor_without_effect, _shared_device, _bad_return)
         for key, made in groups.items()
         for condition in check(key, made, run_units(made))
     )

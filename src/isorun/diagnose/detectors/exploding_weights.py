@@ -38,7 +38,7 @@ class ExplodingWeights(AbstractDetector):
         for name, curve in (("loss", trace.loss), ("validation loss", trace.val_loss)):
             for epoch, value in zip(*curve, strict=True):
                 if not math.isfinite(value):
-                    return self.found(epoch, f"the {name} is {value} in epoch {epoch:g}")
+                    return self.found(epoch, f"the {name} is {value} in {trace.clock} {epoch:g}")
                 scaled = bool(trace.judged.values) or value >= GROWTH * min(curve.finite)
                 if value >= LARGE_LOSS and scaled and not trace.learns:
                     return self.found(epoch, f"the {name} is {value:.3g}")

@@ -31,20 +31,20 @@ class Oscillation(AbstractDetector):
         """Enough epochs to tell a swing from a start."""
         if max(len(trace.judged.values), len(trace.loss.values)) >= LEAST_EPOCHS:
             return ""
-        return f"fewer than {LEAST_EPOCHS} epochs" if trace.judged.values or trace.loss.values else NOT_TOLD
+        return f"fewer than {LEAST_EPOCHS} {trace.points}" if trace.judged.values or trace.loss.values else NOT_TOLD
 
     def examine(self, trace: Trace) -> Problem | None:
         """Count the epochs that ended clearly worse than they began."""
         judged = trace.judged
         if len(judged.values) >= LEAST_EPOCHS:
             falls = [place for place, change in enumerate(judged.changes) if change <= -SWING]
-            return self._told(judged, falls, f"the accuracy fell by {SWING:g} or more")
+            return self._told(judged, falls, f"the accuracy fell by {SWING:g} or more", trace.points)
         loss = trace.loss
         pairs = zip(loss.values, loss.changes, strict=False)
         rises = [place for place, (value, change) in enumerate(pairs) if change >= LOSS_SWING * abs(value)]
-        return self._told(loss, rises, "the loss rose by a fifth or more")
+        return self._told(loss, rises, "the loss rose by a fifth or more", trace.points)
 
-    def _told(self, curve: Curve, places: list[int], what: str) -> Problem | None:
+    def _told(self, curve: Curve, places: list[int], what: str, points: str) -> Problem | None:
         if len(places) < SHARE_OF_EPOCHS * len(curve.changes):
             return None
-        return self.found(curve.epochs[places[0] + 1], f"{what} in {len(places)} of {len(curve.changes)} epochs")
+        return self.found(curve.epochs[places[0] + 1], f"{what} in {len(places)} of {len(curve.changes)} {points}")

@@ -33,7 +33,7 @@ class SlowConvergence(AbstractDetector):
         """Three epochs of something."""
         if max(len(trace.judged.values), len(_loss(trace).values)) >= LEAST_EPOCHS:
             return ""
-        return f"fewer than {LEAST_EPOCHS} epochs" if trace.judged.values or _loss(trace).values else NOT_TOLD
+        return f"fewer than {LEAST_EPOCHS} {trace.points}" if trace.judged.values or _loss(trace).values else NOT_TOLD
 
     def examine(self, trace: Trace) -> Problem | None:
         """By the accuracy where it was told, else by the loss alone."""
@@ -41,18 +41,18 @@ class SlowConvergence(AbstractDetector):
         if not all(map(math.isfinite, loss.values)):
             return None  # it went to pieces, which is another problem
         if len(judged.values) < LEAST_EPOCHS:
-            return self.found(_since(loss), _flat(loss)) if _is_flat(loss) else None
+            return self.found(_since(loss), _flat(loss, trace)) if _is_flat(loss) else None
         if not trace.best_accuracy < LOW_ACCURACY:
             return None
         largest = max(judged.changes)
         if largest < LEAST_RISE:
-            rise = f"the accuracy never rose by {LEAST_RISE:g} from one epoch to the next"
+            rise = f"the accuracy never rose by {LEAST_RISE:g} from one of the {trace.points} to the next"
             return self.found(_since(judged), f"{rise} and is at most {trace.best_accuracy:.3g}")
         if (gained := _rise(judged)) < LEAST_RISE:
-            told = f"the accuracy is {gained:+.2g} from the first half of the epochs to the second"
+            told = f"the accuracy is {gained:+.2g} from the first half of the {trace.points} to the second"
             return self.found(_since(judged), f"{told} and is at most {trace.best_accuracy:.3g}")
         if _is_flat(loss):
-            return self.found(_since(loss), f"{_flat(loss)}; the accuracy is at most {trace.best_accuracy:.3g}")
+            return self.found(_since(loss), f"{_flat(loss, trace)}; the accuracy is at most {trace.best_accuracy:.3g}")
         return None
 
 
@@ -77,5 +77,5 @@ def _is_flat(loss: Curve) -> bool:
     return enough and loss.values[0] - min(loss.values) < LEAST_FALL * abs(loss.values[0])
 
 
-def _flat(loss: Curve) -> str:
-    return f"the loss fell from {loss.values[0]:.4g} to {min(loss.values):.4g} in {len(loss.values)} epochs"
+def _flat(loss: Curve, trace: Trace) -> str:
+    return f"the loss fell from {loss.values[0]:.4g} to {min(loss.values):.4g} in {len(loss.values)} {trace.points}"

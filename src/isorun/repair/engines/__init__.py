@@ -1,26 +1,49 @@
-"""Engines: how a search is read, and how the next trial is proposed. A file an engine, public APIs only.
+"""Engines: where their searches are kept, how they are read, and how they go on. A file an engine, public APIs only.
 
-Here is what a user of each does next, in the words of that engine.
+An engine is known by its name, which begins its addresses (`keras-tuner:FOLDER`). Optuna's are those of its storages.
+Other distributions bring more (entry-point group `isorun.engines`). Here is also what a user of each does next.
 """
 
 from __future__ import annotations
 
+import abc
+import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from isorun.errors import MissingExtra
+from isorun import plugins
+from isorun.errors import InputError, MissingExtra, PluginError, UsageError, foreign_errors, known_names
 from isorun.repair.bugs import Limits
-from isorun.repair.searches import Search
+from isorun.repair.searches import Parameter, Search, Value
 
-__all__ = ["NextSteps", "needing", "next_steps", "steps_of_study"]
+if TYPE_CHECKING:
+    from isorun.repair.policy import RepairPolicy
+
+__all__ = [
+    "AbstractEngine",
+    "NextSteps",
+    "address_of",
+    "chosen",
+    "needing",
+    "next_steps",
+    "open_engine",
+    "proposed_by",
+    "read_search",
+    "steps_of_study",
+    "without_password",
+]
 
 _NEEDS: Final = {"optuna": {"optuna"}, "keras-tuner": {"keras_tuner", "keras", "six"}, "autokeras": {"autokeras"}}
 """Modules without which an engine cannot be imported, by its extra; `six` is one that KerasTuner does not declare."""
 _MORE: Final = 15
 _FOLDERS: Final = "keras-tuner"
+_DATABASES: Final = ("sqlite", "journal", "mysql", "mariadb", "postgresql", "oracle", "mssql")
+"""What begins the address of a storage of Optuna; behind it a driver may stand (mysql+pymysql://)."""
+_LOCATIONS: Final = ("sqlite:///FILE", "journal:FILE", "another URL that Optuna understands", f"{_FOLDERS}:FOLDER")
 
 
 @contextmanager
@@ -34,13 +57,178 @@ def needing(extra: str, purpose: str) -> Iterator[None]:
         raise MissingExtra(extra, extra, purpose) from None
 
 
+class AbstractEngine(abc.ABC):
+    """One place in which an engine keeps searches. `where` is its address as the user wrote it.
+
+    Promises:
+    - Opening and reading write nothing, and run nothing of the user's.
+    - `names` are the searches that are there; `read` gives any of them as it stands: running, finished or killed.
+    - The same place gives the same search. Trials are in the order of their numbers, which never change; one that
+      finished has its score, and the space holds the values that the engine itself may choose.
+    - What is not there, half-written or held by others is an error of isorun (`InputError`) that says what to do.
+    - `go_on` makes so many trials more and loses none. A trial that raises is a failed one that says why.
+    - `propose` gives the same values for the same trials and seed, one for each parameter, within its range.
+    """
+
+    name: ClassVar[str] = ""
+    """As the answer calls the engine, and as the entry point does."""
+    location: ClassVar[str] = ""
+    """What an address looks like, such as `keras-tuner:FOLDER`."""
+    function_option: ClassVar[str] = "--objective"
+    """The option of `isorun repair` that names the user's function with which a search goes on."""
+    is_one_search: ClassVar[bool] = False
+    """Whether a place is one search, which has no name, and whose running trials are tried again by themselves."""
+    strategies: ClassVar[tuple[str, ...]] = ()
+    """What a study may ask `propose` for: `engine = "NAME:STRATEGY"`."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    @abc.abstractmethod
+    def names(self) -> Sequence[str]:
+        """The searches that are there."""
+
+    @abc.abstractmethod
+    def read(self, name: str, noise: float = 0.0) -> Search:
+        """The search of this name. noise: of a score between seeds, where the search does not show it itself."""
+
+    def go_on(self, name: str, function: Callable[..., Any], trials: int, policy: RepairPolicy, *, again: bool) -> None:
+        """Make more trials, proposed by the policy. again: first those whose process is gone."""
+        del function, policy, again
+        raise UsageError(f"searches of {self.name} can be examined, but not continued", found=f"{name}: {trials} more")
+
+    def give_up(self, name: str, number: int, why: str) -> bool:
+        """A running trial whose process is gone has failed, for this reason. False where that cannot be written."""
+        del name, number, why
+        return False
+
+    def steps(self, search: Search, limits: Limits) -> NextSteps:
+        """What whoever runs such a search does next."""
+        return next_steps(search, limits, self.where)
+
+    @classmethod
+    def propose(cls, strategy: str, search: Search, space: Sequence[Parameter], seed: int) -> Mapping[str, Value]:
+        """What a strategy of this engine tries after these trials, where isorun runs them. Nothing is kept."""
+        raise NotImplementedError(f"{cls.__name__} has strategies and no propose: {strategy}, {seed}")
+
+
+def open_engine(where: str) -> AbstractEngine:
+    """The engine whose address this is: isorun's own, one that is installed, else any URL that Optuna understands."""
+    scheme = where.partition(":")[0]
+    if scheme == _FOLDERS:
+        from isorun.repair.engines.keras_folders import KerasTunerFolder  # noqa: PLC0415 - seldom needed
+
+        return KerasTunerFolder(where)
+    if scheme.partition("+")[0] not in _DATABASES:
+        if scheme in plugins.brought(plugins.ENGINES):
+            return _brought(scheme)(where)
+        _refuse_unknown(where, scheme)
+    with needing("optuna", "examining an Optuna study"):
+        from isorun.repair.engines.optuna import OptunaStorage  # noqa: PLC0415 - an extra
+    return OptunaStorage(where)
+
+
+def proposed_by(strategy: str, search: Search, space: Sequence[Parameter], seed: int) -> Mapping[str, Value]:
+    """What the engine of a study (`NAME:STRATEGY`) tries next."""
+    name, _, wanted = strategy.partition(":")
+    if name == "optuna":
+        from isorun.repair.engines.optuna import OptunaStorage  # noqa: PLC0415 - an extra
+
+        return OptunaStorage.propose(wanted, search, space, seed)
+    engine = _brought(name)
+    if wanted not in engine.strategies:
+        raise InputError(
+            f"the engine {name!r} has no strategy {wanted!r}", allowed=known_names(wanted, engine.strategies)
+        )
+    with foreign_errors(lambda said: PluginError(f"the engine {name!r} cannot propose a trial", found=said)):
+        return engine.propose(wanted, search, space, seed)
+
+
+def read_search(engine: AbstractEngine, name: str | None, noise: float = 0.0) -> Search:
+    """The search of this name, or the only one."""
+    with foreign_errors(lambda said: InputError(f"{without_password(engine.where)} cannot be read", found=said)):
+        return engine.read(chosen(engine, name), noise)
+
+
+def chosen(engine: AbstractEngine, name: str | None) -> str:
+    """The name of the search that is meant: the one that is asked for, or the only one."""
+    names = list(engine.names())
+    if name is None and len(names) == 1:
+        return names[0]
+    if name in names:
+        return str(name)
+    where = without_password(engine.where)
+    if not names:
+        raise InputError(f"{where} holds no study yet", found="no study", hint="the same command when one has begun")
+    close = known_names(name or "", names)
+    likely = (
+        close.rpartition("did you mean ")[2].removesuffix("?)").strip("'\"") if "did you mean" in close else names[0]
+    )
+    raise InputError(
+        f"{where} holds no study {name!r}" if name is not None else f"{where} holds {len(names)} studies: which one?",
+        found=f"{len(names)} studies" if name is not None else "",
+        allowed=close,
+        hint=f"isorun repair {shlex.join([where, '--study', likely])}",
+    )
+
+
+def _brought(name: str) -> type[AbstractEngine]:
+    found = plugins.load(plugins.ENGINES, name, own=("optuna", _FOLDERS))
+    if not (isinstance(found, type) and issubclass(found, AbstractEngine)):
+        raise PluginError(f"the engine {name!r} cannot be used", found=repr(found), allowed="a class of AbstractEngine")
+    return found
+
+
+def _refuse_unknown(where: str, scheme: str) -> None:
+    """An address of nobody's. What has the form of a database's URL is left to Optuna: there are drivers of others."""
+    known = [*_DATABASES, _FOLDERS, *plugins.brought(plugins.ENGINES)]
+    meant = known_names(scheme.replace("_", "-"), known)
+    if "did you mean" in meant or "://" not in where:
+        raise InputError(
+            f"{without_password(where)} is no address of a search",
+            found=f"{scheme}:",
+            allowed=", ".join([*_LOCATIONS, *(f"{name}:…" for name in plugins.brought(plugins.ENGINES))]),
+            hint=_instead(where, meant),
+        )
+
+
+def _instead(where: str, meant: str) -> str:
+    close = re.search(r"did you mean '([^']+)'", meant)
+    if close is None:
+        return ""
+    rest = where.partition(":")[2]
+    return f"isorun repair {shlex.quote(without_password(f'{close[1]}:{rest}'))}"
+
+
+def address_of(path: Path) -> str:
+    """The address of what lies at a path, where it is a search of an engine: people forget what stands before it."""
+    folder = path.parent if path.name == "oracle.json" else path
+    if folder.is_dir():
+        is_project = (folder / "oracle.json").is_file() or any(folder.glob("trial_*/trial.json"))
+        return f"{_FOLDERS}:{folder}" if is_project else ""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(200)
+    except OSError:
+        return ""
+    if begin.startswith(b"SQLite format 3\0"):
+        return f"sqlite:///{path}"
+    return f"journal:{path}" if begin.startswith(b'{"op_code"') else ""
+
+
+def without_password(where: str) -> str:
+    """The address of a database as a message may show it."""
+    return re.sub(r"(://[^/@:]*):[^@]*@", r"\1:***@", where)
+
+
 @dataclass(frozen=True, slots=True)
 class NextSteps:
     """What can be done about a search, as whoever runs it does it.
 
     go_on: the search goes on, repaired. again: so that trials are tried again that are marked running and have no
     process. end: a trial that takes too long is ended. widen: there is more to change. watch: symptoms are seen.
-    repeat: noise is known. time: trials have durations. look: what became of a trial.
+    repeat: noise is known. time: trials have durations. look: what became of a trial. is_repaired: whether isorun
+    proposes trials when the search goes on.
     """
 
     go_on: str
@@ -51,6 +239,7 @@ class NextSteps:
     repeat: str
     time: str
     look: str
+    is_repaired: bool = True
 
 
 def next_steps(search: Search, limits: Limits, where: str) -> NextSteps:
@@ -81,8 +270,11 @@ def next_steps(search: Search, limits: Limits, where: str) -> NextSteps:
     )
 
 
-def steps_of_study(where: str, store: str, *, has_all: bool) -> NextSteps:
-    """What is done next where isorun runs the search. has_all: as many trials were proposed as the study asks for."""
+def steps_of_study(where: str, store: str, *, has_all: bool, is_repaired: bool = True) -> NextSteps:
+    """What is done next where isorun runs the search. has_all: as many trials were proposed as the study asks for.
+
+    is_repaired: whether the study lets isorun propose trials of its own.
+    """
     named = shlex.quote(where) + (f" --store {shlex.quote(store)}" if store else "")
     run = f"isorun run {named}"
     return NextSteps(
@@ -94,6 +286,7 @@ def steps_of_study(where: str, store: str, *, has_all: bool) -> NextSteps:
         repeat=f"repeats = 3 in its search trains again what looks better; more trials, then: {run}",
         time=f"isorun doctor {named}",
         look=f"isorun doctor {named}",
+        is_repaired=is_repaired,
     )
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from isorun.diagnose import Symptoms, Trace, symptoms_of
 from isorun.errors import InputError
+from isorun.repair.engines import AbstractEngine, needing
 from isorun.repair.searches import (
     UNKNOWN_SYMPTOMS,
     Parameter,
@@ -26,13 +27,19 @@ from isorun.repair.searches import (
     Trial,
     is_offered,
     known_noise,
+    not_offered,
     repeated_noise,
     with_kept,
 )
 
+if TYPE_CHECKING:
+    from isorun.repair.policy import RepairPolicy
+
 __all__ = [
     "BOOKKEEPING",
     "NOTE",
+    "STATE",
+    "KerasTunerFolder",
     "ProjectState",
     "is_project",
     "no_project",
@@ -44,6 +51,8 @@ __all__ = [
 BOOKKEEPING: Final = "tuner/"
 """What the names of values begin with that KerasTuner keeps for itself."""
 NOTE: Final = "isorun.json"
+STATE: Final = "state"
+"""What a note calls the state of its trial as KerasTuner was about to write it."""
 _EPOCHS: Final = "tuner/epochs"
 _STATES: Final[Mapping[str, State]] = {
     "COMPLETED": "finished",
@@ -54,16 +63,54 @@ _STATES: Final[Mapping[str, State]] = {
 _MOST_VALUES: Final = 64
 
 
+class KerasTunerFolder(AbstractEngine):
+    """A project folder of KerasTuner, which is one search. Nothing but JSON is read to examine it."""
+
+    name = "keras-tuner"
+    location = "keras-tuner:FOLDER"
+    function_option = "--tuner"
+    is_one_search = True
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies; who names a file of it means the folder."""
+        path = Path(self.where.partition(":")[2])
+        return path.parent if path.name == "oracle.json" else path
+
+    def names(self) -> Sequence[str]:
+        """The project's name."""
+        if not is_project(self.folder):
+            raise no_project(self.folder)
+        return (self.folder.name,)
+
+    def read(self, name: str, noise: float = 0.0) -> Search:  # noqa: ARG002 - a folder is one search
+        """The project as it stands."""
+        return read_project(self.folder, noise)
+
+    def go_on(self, name: str, function: Callable[..., Any], trials: int, policy: RepairPolicy, *, again: bool) -> None:  # noqa: ARG002 - as above; KerasTuner itself tries again what was running
+        """More trials of the tuner that the user's function gives."""
+        with needing("keras-tuner", "going on with a KerasTuner search"):
+            from isorun.repair.engines.keras_tuner import continue_search  # noqa: PLC0415 - an extra
+
+            continue_search(self.folder, function, trials, policy)
+
+    def give_up(self, name: str, number: int, why: str) -> bool:  # noqa: ARG002 - as above
+        """By the files alone: no tuner has the folder open then, and the next one reads them."""
+        from isorun.repair.engines.keras_tuner import end_trial  # noqa: PLC0415 - seldom needed
+
+        return end_trial(self.folder, number, why)
+
+
 def read_project(folder: Path, noise: float = 0.0) -> Search:
     """The search that a project folder holds, as it stands: running, finished, killed, or with half-written files."""
     if not is_project(folder):
         raise no_project(folder)
     oracle = read_json(folder / "oracle.json") or {}
-    states = {}
+    states, notes = {}, {}
     for path in folder.glob("trial_*/trial.json"):
         name = path.parent.name.removeprefix("trial_")
-        states[name] = read_json(path) or unreadable_trial(name, oracle)
-    notes = {name: read_json(folder / f"trial_{name}" / NOTE) or {} for name in states}
+        notes[name] = read_json(path.with_name(NOTE)) or {}
+        states[name] = read_json(path) or unreadable_trial(name, oracle, notes[name])
     ends = {name: (folder / f"trial_{name}" / "trial.json").stat().st_mtime for name in states}
     return ProjectState(folder.name, oracle, states, notes, ends).search(noise)
 
@@ -94,8 +141,13 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def unreadable_trial(name: str, oracle: Mapping[str, Any]) -> dict[str, Any]:
-    """The state of a trial whose file cannot be read."""
+def unreadable_trial(name: str, oracle: Mapping[str, Any], note: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of a trial whose file cannot be read: as isorun kept it, else what the oracle knows of it."""
+    kept = note.get(STATE)
+    if isinstance(kept, Mapping) and kept.get("trial_id") == name:
+        score = kept.get("score")
+        is_void = kept.get("status") == "COMPLETED" and (not isinstance(score, (int, float)) or math.isnan(score))
+        return {**kept, "status": "FAILED", "message": "the score is not a number"} if is_void else dict(kept)
     ongoing = oracle.get("ongoing_trials")
     runs = isinstance(ongoing, Mapping) and name in ongoing.values()
     return {"trial_id": name, "status": "RUNNING" if runs else "FAILED", "message": "its trial.json is half-written"}
@@ -138,6 +190,7 @@ class ProjectState:
             trials=kept,
             noise=noise,
             noise_from=noise_from,
+            left_out=not_offered((self.notes.get(name, {}).get("left_out") for name in self.numbers), space),
         )
 
     def _trial(self, number: int, name: str) -> Trial:
@@ -160,6 +213,7 @@ class ProjectState:
             proposed_by="isorun" if proposal else "",
             origin=self.numbers.get(str(proposal.get("trial"))),
             chance=proposal.get("chance"),
+            process=note.get("process"),
         )
 
     def _times(self, name: str) -> tuple[float | None, float | None]:
@@ -214,8 +268,9 @@ def _direction(states: Iterable[Mapping[str, Any]]) -> str:
         if not isinstance(score, (int, float)) or not math.isfinite(score):
             continue
         for name, metric in _mapping(_mapping(state.get("metrics")).get("metrics")).items():
-            told = [value for one in _list(metric.get("observations")) for value in _list(one.get("value"))]
-            fits[name] = str(metric.get("direction"))
+            observed = map(_mapping, _list(_mapping(metric).get("observations")))
+            told = [value for one in observed for value in _list(one.get("value"))]
+            fits[name] = str(_mapping(metric).get("direction"))
             if not any(isinstance(value, (int, float)) and math.isclose(value, score) for value in told):
                 wrong.add(name)
     left = sorted(set(fits) - wrong, key=lambda name: (not name.startswith("val_"), name))

@@ -1,10 +1,12 @@
 """KerasTuner: an oracle and a tuner that are the user's own and repair.
 
-A tuner that is repaired stays the object that it was. Its oracle proposes through the policy, and its trials are
+A tuner that is repaired stays the object that it was, of the class that it was: methods that KerasTuner documents for
+overriding are put on the two objects (docs/decisions/0007). Its oracle proposes through the policy, and its trials are
 watched; what isorun must remember lies beside each trial in the project folder (`keras_folders.py`).
 
 KerasTuner writes its files in place, and a folder with half a file cannot be opened again. A repaired search replaces
-them whole, so that it may be killed at any moment.
+those that it can by public means, and keeps beside each trial what its own file is about to say (`mend`), so that it
+may be killed at any moment.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from isorun.repair.bugs import stall_limit
 from isorun.repair.engines.keras_folders import (
     BOOKKEEPING,
     NOTE,
+    STATE,
     ProjectState,
     is_project,
     no_project,
@@ -33,7 +36,7 @@ from isorun.repair.priorities import Proposal
 from isorun.repair.searches import KEEP, Search, is_offered
 from isorun.worker.watching import Watcher, watch
 
-__all__ = ["RepairedOracle", "RepairedTuner", "attach", "check", "continue_search", "mend"]
+__all__ = ["RepairedOracle", "RepairedTuner", "attach", "check", "continue_search", "end_trial", "mend"]
 
 _HALF: Final = ".half-written"
 _ATTEMPTS: Final = 2
@@ -88,10 +91,11 @@ class _Attachment:
     def _path(self, trial_id: str) -> Path:
         return self.folder / f"trial_{trial_id}" / NOTE
 
-    def begin(self, trial_id: str) -> int:
+    def begin(self, trial_id: str, state: Mapping[str, Any] | None = None) -> int:
         """A trial begins to train. How often it began before and never ended, because its process did."""
         before = int((read_json(self._path(trial_id)) or {}).get("began", 0))
-        self.note(trial_id, started=time.time(), began=before + 1)
+        kept = {} if state is None else {STATE: state}
+        self.note(trial_id, started=time.time(), began=before + 1, process=os.getpid(), **kept)
         self.running = trial_id
         return before
 
@@ -143,57 +147,78 @@ def write_whole(path: Path, document: Any) -> None:
     draft.replace(path)
 
 
-class RepairedOracle:
-    """Put before the class of the user's oracle: proposes through the policy where it is isorun's turn."""
+class _InPlaceOf:
+    """Public methods of an object of KerasTuner that are put in the place of its own, which they call."""
 
-    isorun: _Attachment
+    hooks: tuple[str, ...] = ()
 
-    def populate_space(self: Any, trial_id: str) -> dict[str, Any]:
+    def __init__(self, whose: Any, state: _Attachment) -> None:
+        self.state = state
+        self.own: dict[str, Callable[..., Any]] = {}
+        for name in self.hooks:
+            found = getattr(whose, name)
+            before = getattr(found, "__self__", None)  # an object may be attached again
+            self.own[name] = before.own[name] if isinstance(before, _InPlaceOf) else found
+            setattr(whose, name, getattr(self, name))
+        whose.isorun = state
+
+
+class RepairedOracle(_InPlaceOf):
+    """What the user's oracle does otherwise: it proposes through the policy where it is isorun's turn."""
+
+    hooks = ("populate_space", "score_trial", "end_trial", "save")
+
+    def __init__(self, oracle: Any, state: _Attachment) -> None:
+        super().__init__(oracle, state)
+        self.oracle = oracle
+
+    def populate_space(self, trial_id: str) -> dict[str, Any]:
         """The values of the next trial, as the policy or the user's oracle says."""
-        state = self.isorun
+        state, oracle = self.state, self.oracle
         left = self._left_behind(trial_id)
         if left is not None:
             return {"status": "RUNNING", "values": left}
-        search = state.search(self)
+        search = state.search(oracle)
         state.longest = stall_limit(search, state.policy.limits)
         number, is_hyperband = max(state.names, default=-1) + 1, self._is_hyperband()
         plan = state.policy.plan(search, number)
-        if plan is None or (self.max_trials is None and not is_hyperband and number % 2):
+        if plan is None or (oracle.max_trials is None and not is_hyperband and number % 2):
             # where nothing but the engine's own strategy ends the search, it keeps every other trial
             state.forget(trial_id)
-            return dict(super().populate_space(trial_id))  # type: ignore[misc]
-        engine = super().populate_space(trial_id) if is_hyperband else {}  # type: ignore[misc]
+            return dict(self.own["populate_space"](trial_id))
+        engine = self.own["populate_space"](trial_id) if is_hyperband else {}
         if engine and (engine["status"] != "RUNNING" or "tuner/trial_id" in engine["values"]):
             state.forget(trial_id)
             return dict(engine)
         state.note(trial_id, proposal={**plan.to_json(), "trial": state.names[plan.origin]})
         return {"status": "RUNNING", "values": self._planned(search, plan, engine.get("values") or {})}
 
-    def _left_behind(self: Any, trial_id: str) -> dict[str, Any] | None:
+    def _left_behind(self, trial_id: str) -> dict[str, Any] | None:
         """The values of a trial that was written down and never run, because its process was killed in between."""
-        ongoing = {one.trial_id for one in self.ongoing_trials.values()}
-        for one in self.trials.values():
+        ongoing = {one.trial_id for one in self.oracle.ongoing_trials.values()}
+        for one in self.oracle.trials.values():
             if one.status == "RUNNING" and one.trial_id not in ongoing:
                 one.status, one.message = "FAILED", f"its process ended: it is tried again as trial {trial_id}"
-                self._save_trial(one)
-                proposal = (read_json(self.isorun.folder / f"trial_{one.trial_id}" / NOTE) or {}).get("proposal")
-                self.isorun.forget(trial_id)
+                folder = self.state.folder / f"trial_{one.trial_id}"
+                write_whole(folder / "trial.json", one.get_state())
+                proposal = (read_json(folder / NOTE) or {}).get("proposal")
+                self.state.forget(trial_id)
                 if proposal:
-                    self.isorun.note(trial_id, proposal=proposal)
+                    self.state.note(trial_id, proposal=proposal)
                 return dict(one.hyperparameters.values)
         return None
 
-    def _is_hyperband(self: Any) -> bool:
+    def _is_hyperband(self) -> bool:
         from keras_tuner.oracles import HyperbandOracle  # noqa: PLC0415 - an extra
 
-        return isinstance(self, HyperbandOracle)
+        return isinstance(self.oracle, HyperbandOracle)
 
-    def _planned(self: Any, search: Search, plan: Proposal, engine: Mapping[str, Any]) -> dict[str, Any]:
+    def _planned(self, search: Search, plan: Proposal, engine: Mapping[str, Any]) -> dict[str, Any]:
         """The plan's values of parameters that are active in it. Hyperband says how long it is trained."""
         from keras_tuner import HyperParameters  # noqa: PLC0415 - an extra
 
         chosen = HyperParameters()
-        for one in self.hyperparameters.space:
+        for one in self.oracle.hyperparameters.space:
             chosen.merge([one])
             if chosen.is_active(one):
                 parameter = search.parameters.get(one.name)
@@ -204,59 +229,68 @@ class RepairedOracle:
         kept = {name: value for name, value in engine.items() if name.startswith(BOOKKEEPING)}
         return {**chosen.values, **offered, **kept}
 
-    def end_trial(self: Any, trial: Any) -> None:
+    def score_trial(self, trial: Any) -> None:
+        """As the user's oracle does. The next that KerasTuner does is to write the trial down, in place."""
+        self.own["score_trial"](trial)
+        self.state.note(trial.trial_id, **{STATE: trial.get_state()})
+
+    def end_trial(self, trial: Any) -> None:
         """As the user's oracle does. That trials fail one after another ends a search in which none succeeded."""
         from keras_tuner import Oracle  # noqa: PLC0415 - an extra
         from keras_tuner.oracles import GridSearchOracle  # noqa: PLC0415 - an extra
 
-        if any(one.status == "COMPLETED" for one in self.trials.values()):
-            self.max_consecutive_failed_trials = None
-        if isinstance(self, GridSearchOracle) and self.isorun.is_proposed(trial.trial_id):
-            Oracle.end_trial(self, trial)  # a grid goes on from each of its own points, and this is none
+        if any(one.status == "COMPLETED" for one in self.oracle.trials.values()):
+            self.oracle.max_consecutive_failed_trials = None
+        if trial.status != "COMPLETED":
+            self.state.note(trial.trial_id, **{STATE: trial.get_state()})
+        if isinstance(self.oracle, GridSearchOracle) and self.state.is_proposed(trial.trial_id):
+            Oracle.end_trial(self.oracle, trial)  # a grid goes on from each of its own points, and this is none
         else:
-            super().end_trial(trial)  # type: ignore[misc]
+            self.own["end_trial"](trial)
 
-    def save(self: Any) -> None:
+    def save(self) -> None:
         """The same file as the user's oracle writes, at once."""
-        write_whole(self.isorun.folder / "oracle.json", self.get_state())
-
-    def _save_trial(self: Any, trial: Any) -> None:
-        folder = self.isorun.folder / f"trial_{trial.trial_id}"
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / "trial.json", trial.get_state())
+        write_whole(self.state.folder / "oracle.json", self.oracle.get_state())
 
 
-class RepairedTuner:
-    """Put before the class of the user's tuner: its trials are watched, and one that hangs is ended."""
+class RepairedTuner(_InPlaceOf):
+    """What the user's tuner does otherwise: its trials are watched, and one that hangs is ended."""
 
-    isorun: _Attachment
+    hooks = ("run_trial", "save")
 
-    def run_trial(self: Any, trial: Any, *args: Any, **kwargs: Any) -> Any:
+    def __init__(self, tuner: Any, state: _Attachment) -> None:
+        super().__init__(tuner, state)
+        self.tuner = tuner
+
+    def run_trial(self, trial: Any, *args: Any, **kwargs: Any) -> Any:
         """As the user's tuner does, with what is seen kept beside the trial."""
         from keras_tuner.errors import FailedTrialError  # noqa: PLC0415 - an extra
 
-        before = self.isorun.begin(trial.trial_id)
+        before = self.state.begin(trial.trial_id, trial.get_state())
         began = time.monotonic()
         try:
             if before >= _ATTEMPTS:
                 raise FailedTrialError(f"the process ended in this trial {before} times: it is not tried again")
-            if self.isorun.longest is not None and _takes_callbacks(self):
-                kwargs["callbacks"] = [*(kwargs.get("callbacks") or ()), _end_after(self.isorun.longest)]
-            return super().run_trial(trial, *args, **kwargs)  # type: ignore[misc]
+            if self.state.longest is not None and _takes_callbacks(self.tuner):
+                kwargs["callbacks"] = [*(kwargs.get("callbacks") or ()), _end_after(self.state.longest)]
+            return self.own["run_trial"](trial, *args, **kwargs)
         finally:
-            self.isorun.end(trial, time.monotonic() - began)
+            self.state.end(trial, time.monotonic() - began)
 
-    def save(self: Any) -> None:
+    def save(self) -> None:
         """The same files as the user's tuner writes, each at once."""
-        self.oracle.save()
-        write_whole(self.isorun.folder / f"{self.tuner_id}.json", self.get_state())
+        from keras_tuner import Oracle  # noqa: PLC0415 - an extra
+
+        if isinstance(self.tuner.oracle, Oracle):  # not that of another process
+            self.tuner.oracle.save()
+        write_whole(self.state.folder / f"{self.tuner.tuner_id}.json", self.tuner.get_state())
 
 
 def _takes_callbacks(tuner: Any) -> bool:
     """Whether the trials of a tuner are run by KerasTuner itself, which gives them to `fit`, and not by the user."""
     from keras_tuner import Tuner  # noqa: PLC0415 - an extra
 
-    runs = next(one for one in type(tuner).__mro__ if "run_trial" in vars(one) and one is not RepairedTuner)
+    runs = next(one for one in type(tuner).__mro__ if "run_trial" in vars(one))
     return isinstance(tuner, Tuner) and runs.__module__.startswith(("keras_tuner.", "autokeras."))
 
 
@@ -295,11 +329,11 @@ def attach(tuner: Any, policy: RepairPolicy, pretrained: Any = None) -> Any:
 
     folder = Path(tuner.project_dir)
     attachment = _Attachment(folder, policy, pretrained)
-    _put_before(tuner, RepairedTuner, attachment)
+    RepairedTuner(tuner, attachment)
     if tuner.hypermodel is not None:
         _wrap(tuner.hypermodel, attachment)
     if isinstance(tuner.oracle, Oracle):  # a worker of a distributed search asks the oracle of another process
-        _put_before(tuner.oracle, RepairedOracle, attachment)
+        RepairedOracle(tuner.oracle, attachment)
         _adopt(tuner.oracle, folder)
         _leave_out_what_is_offered(tuner.oracle)
         tuner.save()
@@ -325,13 +359,6 @@ def _leave_out_what_is_offered(oracle: Any) -> None:
     config["space"] = [one for one in config["space"] if not is_offered(one["config"]["name"])]
     config["values"] = {name: value for name, value in config["values"].items() if not is_offered(name)}
     oracle.hyperparameters = HyperParameters.from_config(config)
-
-
-def _put_before(one: Any, mixin: type, attachment: _Attachment) -> None:
-    """Its class is from now on one of its own, in which what the mixin says goes before."""
-    if not isinstance(one, mixin):
-        one.__class__ = type(f"Repaired{type(one).__name__}", (mixin, type(one)), {})
-    one.isorun = attachment
 
 
 def _adopt(oracle: Any, folder: Path) -> None:
@@ -365,12 +392,29 @@ def mend(folder: Path) -> None:
 
 
 def _mend_trial(path: Path) -> None:
+    """Half a trial is written anew from what was kept beside it; where nothing was, it never began to train."""
     if read_json(path) is None:
         name = path.parent.name.removeprefix("trial_")
+        note = read_json(path.with_name(NOTE)) or {}
         path.replace(path.with_name(path.name + _HALF))
         empty: dict[str, Any] = {"hyperparameters": {"space": [], "values": {}}, "metrics": {"metrics": {}}}
-        told = unreadable_trial(name, {})
-        write_whole(path, {**told, **empty, "score": None, "best_step": 0})
+        write_whole(path, {**empty, "score": None, "best_step": 0, **unreadable_trial(name, {}, note)})
+
+
+def end_trial(folder: Path, number: int, why: str) -> bool:
+    """Write down that a trial failed whose process is gone, as KerasTuner does when one fails."""
+    mend(folder)
+    oracle = read_json(folder / "oracle.json") or {}
+    for path in folder.glob("trial_*/trial.json"):
+        name = path.parent.name.removeprefix("trial_")
+        if name.isdecimal() and int(name) == number:
+            write_whole(path, {**(read_json(path) or {}), "status": "FAILED", "message": why})
+            ongoing = {whose: one for whose, one in oracle.get("ongoing_trials", {}).items() if one != name}
+            ended = [*oracle.get("end_order", ()), name]
+            if oracle:
+                write_whole(folder / "oracle.json", {**oracle, "ongoing_trials": ongoing, "end_order": ended})
+            return True
+    return False
 
 
 def continue_search(folder: Path, make: Any, trials: int, policy: RepairPolicy) -> None:
@@ -411,8 +455,18 @@ def _asked(what: str, function: Callable[[], Any]) -> Any:
 
 
 def check(tuner: Any) -> None:
-    """Refuse what is no tuner."""
+    """Refuse what is no tuner, and a KerasTuner that lacks what is put in the place of its own."""
+    import keras_tuner  # noqa: PLC0415 - an extra
     from keras_tuner.engine.base_tuner import BaseTuner  # noqa: PLC0415 - an extra
+
+    wanted = {keras_tuner.Oracle: RepairedOracle.hooks, BaseTuner: RepairedTuner.hooks}
+    lacks = [f"{one.__name__}.{name}" for one, names in wanted.items() for name in names if not hasattr(one, name)]
+    if lacks:
+        raise InputError(
+            "this version of KerasTuner cannot be repaired",
+            found=f"keras-tuner {keras_tuner.__version__} without {', '.join(lacks)}",
+            hint="pip install 'keras-tuner==1.4.*'; isorun repair keras-tuner:FOLDER examines its folders all the same",
+        )
 
     if not isinstance(tuner, BaseTuner):
         raise InputError(

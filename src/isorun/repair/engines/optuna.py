@@ -9,11 +9,16 @@ written before the others are read, so that of two alike at least one sees the o
 from __future__ import annotations
 
 import copy
+import difflib
+import math
+import os
+import shlex
 import sqlite3
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -23,7 +28,9 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from isorun.diagnose import Symptoms, Trace, symptoms_of
-from isorun.errors import InputError, known_names
+from isorun.errors import InputError
+from isorun.repair.engines import AbstractEngine, address_of, chosen, without_password
+from isorun.repair.expansion import LEFT_OUT
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Proposal
 from isorun.repair.searches import (
@@ -33,19 +40,26 @@ from isorun.repair.searches import (
     Search,
     State,
     Trial,
+    Value,
     is_offered,
     known_noise,
+    not_offered,
     repeated_noise,
     with_kept,
 )
 
-__all__ = ["RepairSampler", "ask", "continue_study", "note", "open_study", "read_search", "requeue", "search_of"]
+__all__ = ["OptunaStorage", "RepairSampler", "ask", "continue_study", "note", "open_study", "requeue", "search_of"]
 
 _PROPOSAL: Final = "isorun:proposal:"
 _WHY: Final = "isorun:why"
+_PROCESS: Final = "isorun:process"
 _SYMPTOMS: Final = "isorun:symptoms"
 _AGAIN: Final = "isorun:tried-before-as"
+_GRID: Final = "grid_id"
+"""What Optuna's own GridSampler notes with each trial; no other sampler says what it is."""
 _ATTEMPTS: Final = 5
+_RECENT: Final = 50
+"""Of so many trials it is told what could not be offered in them."""
 _PATIENCE: Final = 10.0
 """Seconds to wait for a database that another process holds."""
 _STATES: Final[Mapping[TrialState, State]] = {
@@ -76,11 +90,13 @@ def search_of(
         )
     known = {} if read is None else read
     higher = study.direction == optuna.study.StudyDirection.MAXIMIZE
-    proposals = {**(made or {}), **_proposals(study)}
+    reasons = _attributes(study)
+    proposals = {**(made or {}), **_proposed(reasons)}
     frozen = study.get_trials(deepcopy=False)
     for one in frozen:
         if one.number not in known or not known[one.number].is_over:
-            known[one.number] = _trial(one, proposals.get(one.number, {}), higher=higher)
+            why = str(reasons.get(f"{_WHY}:{one.number}", ""))
+            known[one.number] = _trial(one, proposals.get(one.number, {}), why, higher=higher)
     space = tuple(_parameter(name, one) for name, one in _space(frozen).items())
     trials = with_kept((known[one.number] for one in frozen), space)
     noise, noise_from = known_noise(repeated_noise(trials), noise)
@@ -92,14 +108,23 @@ def search_of(
         trials=trials,
         noise=noise,
         noise_from=noise_from,
+        left_out=not_offered((one.user_attrs.get(LEFT_OUT) for one in frozen[-_RECENT:]), space),
+        is_grid=bool(frozen) and all(_GRID in one.system_attrs for one in frozen),
     )
 
 
-def _proposals(study: optuna.Study) -> dict[int, Mapping[str, Any]]:
+def _attributes(study: optuna.Study) -> Mapping[str, Any]:
     try:
-        attributes = study.user_attrs
+        return dict(study.user_attrs)
     except AttributeError:  # under Hyperband a sampler sees the trials of one bracket, and no attributes
         return {}
+
+
+def _proposals(study: optuna.Study) -> dict[int, Mapping[str, Any]]:
+    return _proposed(_attributes(study))
+
+
+def _proposed(attributes: Mapping[str, Any]) -> dict[int, Mapping[str, Any]]:
     return {
         int(key.removeprefix(_PROPOSAL)): value
         for key, value in attributes.items()
@@ -124,7 +149,7 @@ def _parameter(name: str, distribution: BaseDistribution) -> Parameter:
     return Parameter(name, kind, low=low, high=high, log=log, step=step)
 
 
-def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], *, higher: bool) -> Trial:
+def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], why: str, *, higher: bool) -> Trial:
     infeasible = any(value > 0 for value in _constraints(frozen))
     state = "pruned" if infeasible and frozen.state == TrialState.COMPLETE else _STATES[frozen.state]
     values = frozen.values or [None]
@@ -137,10 +162,11 @@ def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], *, higher: bool) ->
         seconds=duration.total_seconds() if duration is not None else None,
         started=started.timestamp() if started is not None else None,
         symptoms=_symptoms(frozen, higher=higher) if state in _OVER else UNKNOWN_SYMPTOMS,
-        why_failed=str(frozen.user_attrs.get(_WHY, "infeasible: it breaks a constraint" if infeasible else "")),
+        why_failed=why or str(frozen.user_attrs.get(_WHY, "infeasible: it breaks a constraint" if infeasible else "")),
         proposed_by="isorun" if proposal else "",
         origin=proposal.get("origin"),
         chance=proposal.get("chance"),
+        process=frozen.user_attrs.get(_PROCESS),
     )
 
 
@@ -298,64 +324,121 @@ def _claimed(proposal: Mapping[str, Any]) -> Configuration:
     return tuple((str(name), str(value)) for name, value in proposal.get("configuration", ()))
 
 
-def read_search(url: str, name: str | None, noise: float = 0.0) -> Search:
-    """The search that a storage holds, as it stands."""
-    study = open_study(url, name)
-    found: Search = _answered(url, lambda: search_of(study, noise=noise))
-    return found
-
-
-def open_study(url: str, name: str | None, sampler: BaseSampler | None = None) -> optuna.Study:
-    """A study in a storage: sqlite:///FILE, journal:FILE, or any URL that SQLAlchemy understands.
+class OptunaStorage(AbstractEngine):
+    """A storage of Optuna: sqlite:///FILE, journal:FILE, or any URL that SQLAlchemy understands.
 
     Nothing is written: a file that is not there is not made, and one that is no study is left as it is.
     """
-    storage = _storage(url)
-    names = _answered(url, lambda: optuna.get_all_study_names(storage))
-    if name is None and len(names) == 1:
-        name = names[0]
-    if name is None or name not in names:
-        raise InputError(
-            f"{url} holds no study {name!r}" if name is not None else f"{url} holds {len(names)} studies: which one?",
-            found=f"{len(names)} studies" if name is not None else "",
-            allowed=known_names(name or "", names),
-            hint=f"isorun repair {url} --study {names[0]}" if names else "",
+
+    name = "optuna"
+    location = "sqlite:///FILE"
+    strategies = ("tpe", "random")
+
+    @cached_property
+    def _storage(self) -> Any:
+        return _storage(self.where)
+
+    def names(self) -> Sequence[str]:
+        """The studies of the storage."""
+        found: list[str] = _answered(self.where, lambda: optuna.get_all_study_names(self._storage))
+        return found
+
+    def read(self, name: str, noise: float = 0.0) -> Search:
+        """The study as it stands."""
+        study = self.study(name)
+        found: Search = _answered(self.where, lambda: search_of(study, noise=noise))
+        return found
+
+    def study(self, name: str, sampler: BaseSampler | None = None) -> optuna.Study:
+        """The study itself."""
+        loaded: optuna.Study = _answered(
+            self.where, lambda: optuna.load_study(study_name=name, storage=self._storage, sampler=sampler)
         )
-    study: optuna.Study = _answered(url, lambda: optuna.load_study(study_name=name, storage=storage, sampler=sampler))
-    return study
+        return loaded
+
+    def go_on(self, name: str, function: Callable[..., Any], trials: int, policy: RepairPolicy, *, again: bool) -> None:
+        """More trials of the user's objective, by TPE where it is not isorun's turn."""
+        study = self.study(name, RepairSampler(optuna.samplers.TPESampler(), policy))
+        if again:
+            requeue(study)
+        continue_study(study, function, trials)
+
+    def give_up(self, name: str, number: int, why: str) -> bool:
+        """The reason is an attribute of the study, for a trial of another process cannot be given one."""
+        study = self.study(name)
+        study.set_user_attr(f"{_WHY}:{number}", why)
+        study.tell(number, state=TrialState.FAIL)
+        return True
+
+    @classmethod
+    def propose(cls, strategy: str, search: Search, space: Sequence[Parameter], seed: int) -> Mapping[str, Value]:
+        """From a study in memory, made anew: nothing has to be kept."""
+        return ask(strategy, search, space, seed)
+
+
+def open_study(url: str, name: str | None, sampler: BaseSampler | None = None) -> optuna.Study:
+    """A study in a storage, the only one where none is named."""
+    storage = OptunaStorage(url)
+    return storage.study(chosen(storage, name), sampler)
 
 
 def _storage(url: str) -> Any:
-    if url.startswith("journal:"):
-        path = Path(url.removeprefix("journal:"))
+    scheme, _, rest = url.partition(":")
+    if scheme == "journal":
+        path = Path(rest)
         if not path.is_file():
             raise _not_there(path)
         backend = optuna.storages.journal.JournalFileBackend(str(path))
         return _answered(url, lambda: optuna.storages.JournalStorage(backend))
-    if url.startswith("sqlite:///"):
-        _check_sqlite(url, Path(url.removeprefix("sqlite:///").partition("?")[0]))
+    if scheme == "sqlite":
+        if not rest.startswith("///"):
+            hint = f"isorun repair {shlex.quote('sqlite:///' + rest.lstrip('/'))}"
+            raise InputError(f"{url} is no address of a database", allowed="sqlite:///FILE: three slashes", hint=hint)
+        _check_sqlite(url, Path(rest.removeprefix("///").partition("?")[0]))
     return _answered(url, lambda: optuna.storages.get_storage(url))
 
 
 def _not_there(path: Path) -> InputError:
-    beside = sorted(one.name for one in path.parent.glob("*") if one.is_file()) if path.parent.is_dir() else []
-    return InputError(f"{path} is not there", found=f"in its folder: {', '.join(beside[:10]) or 'no file'}")
+    """What is said of a path without a file: what lies beside it, and the nearest that is a storage."""
+    beside = sorted(one for one in path.parent.glob("*") if one.is_file()) if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, [one.name for one in beside])
+    likely = [path, *(path.with_name(name) for name in near), *beside]
+    address = next((found for one in likely if (found := address_of(one))), "")
+    return InputError(
+        f"{path} is a folder" if path.is_dir() else f"{path} is not there",
+        found=f"in its folder: {', '.join(one.name for one in beside[:10]) or 'no file'}",
+        hint=f"isorun repair {shlex.quote(address)}" if address else "",
+    )
 
 
 def _check_sqlite(url: str, path: Path) -> None:
     """SQLite makes a database of any name that is opened, and Optuna its tables in any database."""
     if not path.is_file():
         raise _not_there(path)
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)
     try:
-        tables = {row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")}
+        tables = _tables(path, "ro")
+    except sqlite3.OperationalError as error:
+        if "readonly" not in str(error):
+            raise _unreadable(url, error) from None
+        tables = _recovered(url, path)
     except sqlite3.DatabaseError as error:
         raise _unreadable(url, error) from None
-    finally:
-        connection.close()
     if "studies" not in tables:
         found = f"tables {', '.join(sorted(tables))}" if tables else "no table"
         raise InputError(f"{path} is no storage of Optuna", found=found, allowed="a database that a study was kept in")
+
+
+def _tables(path: Path, mode: str) -> set[str]:
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=_PATIENCE)) as connection:
+        return {row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")}
+
+
+def _recovered(url: str, path: Path) -> set[str]:
+    """A process that was killed in the middle of writing left a journal: SQLite takes back what was half-written."""
+    try:
+        return _tables(path, "rw")
+    except sqlite3.DatabaseError as error:
+        raise _unreadable(url, error) from None
 
 
 def _answered(url: str, ask: Callable[[], Any]) -> Any:
@@ -368,27 +451,51 @@ def _answered(url: str, ask: Callable[[], Any]) -> Any:
         raise _unreadable(url, error) from error
 
 
+_DRIVERS: Final = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}
+"""What is installed for a module that a database needs, where it is called otherwise."""
+
+
 def _unreadable(url: str, error: Exception) -> InputError:
+    shown = without_password(url)
     lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    hint = ""
-    if "locked" in lines[0]:
-        hint = "another process holds it: the same command again when that has ended"
-    elif isinstance(error, ModuleNotFoundError):
-        hint = f"pip install the driver of this database: {error.name}"
-    return InputError(f"the storage {url} cannot be read", found=lines[0].strip()[:200], hint=hint)
+    return InputError(
+        f"the storage {shown} cannot be read",
+        found=without_password(lines[0].strip())[:250],
+        hint=_remedy(shown, error, lines[0]),
+    )
+
+
+def _remedy(shown: str, error: Exception, said: str) -> str:
+    """What helps against what a storage or its driver says; empty where nothing is known."""
+    missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__ or error.__context__
+    if isinstance(missing, ModuleNotFoundError) and missing.name:
+        return f"pip install {_DRIVERS.get(missing.name, missing.name)}, the driver of this database"
+    if "locked" in said:
+        return "another process holds it: the same command again when that has ended"
+    if "no longer compatible with the table schema" in said:
+        return f"keep a copy, then: optuna storage upgrade --storage {shlex.quote(shown)}"
+    if "readonly" in said:
+        return "going on writes trials: make the file and its folder writable, or copy it and go on with the copy"
+    path = Path(shown.partition(":")[2].removeprefix("///").partition("?")[0])
+    address = address_of(path)
+    return f"isorun repair {shlex.quote(address)}" if address and address != shown else ""
 
 
 def continue_study(study: optuna.Study, objective: Callable[[optuna.Trial], Any], trials: int) -> None:
     """Go on with a study. A trial that fails leaves its last words, and the search goes on."""
 
     def attempted(trial: optuna.Trial) -> Any:
+        trial.set_user_attr(_PROCESS, os.getpid())
         try:
-            return objective(trial)
+            score = objective(trial)
         except optuna.TrialPruned:
             raise
         except Exception as error:
             trial.set_user_attr(_WHY, f"{type(error).__name__}: {error}"[:500])
             raise
+        if isinstance(score, float) and math.isnan(score):
+            trial.set_user_attr(_WHY, "the score is not a number (NaN)")
+        return score
 
     study.optimize(attempted, n_trials=trials, catch=(Exception,))
 
@@ -403,16 +510,16 @@ def requeue(study: optuna.Study) -> list[int]:
     return [one.number for one in left]
 
 
-def ask(engine: str, search: Search, space: Sequence[Parameter], seed: int) -> dict[str, Any]:
+def ask(strategy: str, search: Search, space: Sequence[Parameter], seed: int) -> dict[str, Any]:
     """What a strategy of Optuna proposes after these trials: a study in memory, made anew: nothing has to be kept.
 
-    engine: "optuna:tpe" or "optuna:random". The same trials and the same seed give the same answer.
+    strategy: "tpe" or "random". The same trials and the same seed give the same answer.
     """
     states = {"finished": TrialState.COMPLETE, "failed": TrialState.FAIL, "pruned": TrialState.PRUNED}
     distributions = {parameter.name: _distribution(parameter) for parameter in space}
     direction = "maximize" if search.direction == "higher" else "minimize"
     with _quiet():
-        sampler = optuna.samplers.RandomSampler(seed) if engine == "optuna:random" else _tpe(seed)
+        sampler = optuna.samplers.RandomSampler(seed) if strategy == "random" else _tpe(seed)
         study = optuna.create_study(direction=direction, sampler=sampler)
         for trial in search.trials:
             state = states.get(trial.state, TrialState.RUNNING)

@@ -101,7 +101,8 @@ class TrialMark:
 class SearchStory:
     """A search as its figures need it. margin: by how much a score must be better to count.
 
-    moments: trials since which something is the case, and what.
+    moments: trials since which something is the case, and what. bests: the trials that were the best, one after
+    another, where that is not the best score.
     """
 
     marks: tuple[TrialMark, ...]
@@ -109,6 +110,7 @@ class SearchStory:
     margin: float = 0.0
     target: float | None = None
     moments: tuple[tuple[int, str], ...] = ()
+    bests: tuple[int, ...] = ()
 
     def gain(self, mark: TrialMark) -> float:
         """The score, so that more is better."""
@@ -143,7 +145,8 @@ def progress_by_time(story: SearchStory) -> Figure | None:
         marks=tuple(sorted((one for one in story.marks if one.number in ended), key=lambda one: ended[one.number])),
     )
     begun = [(number, label) for number, label in story.moments if number in places]
-    moments = [(max((at for one, at in places.items() if one < number), default=0.0), label) for number, label in begun]
+    since = [(max((at for one, at in places.items() if one < number), default=0.0), label) for number, label in begun]
+    moments = [(at, f"{label} ({significant(at, 2)} {unit})") for at, label in since]
     axis = value_axis(f"{unit} of search", [0.0, *places.values()])
     return _progress(known, ("best-by-time", "Best score by time"), places, axis, moments)
 
@@ -190,12 +193,24 @@ def _progress(
 
 
 def _improving(story: SearchStory) -> list[TrialMark]:
-    """The trials that were better than all before them, by whatever little."""
+    """The trials that were the best: as repeats say, else those better than all before them, by whatever little."""
+    if story.bests:
+        return _in_order(story)
     found: list[TrialMark] = []
     for mark in story.scored:
         if not found or story.gain(mark) > story.gain(found[-1]):
             found.append(mark)
     return found
+
+
+def _in_order(story: SearchStory) -> list[TrialMark]:
+    """The trials that were the best, in the order of the marks; one that was so before an earlier mark is left out."""
+    places = {mark.number: place for place, mark in enumerate(story.scored)}
+    found: list[int] = []
+    for number in reversed(story.bests):
+        if number in places and (not found or places[number] < found[-1]):
+            found.append(places[number])
+    return [story.scored[place] for place in reversed(found)]
 
 
 def _score_axis(story: SearchStory, *, below: bool) -> tuple[Axis, float]:
@@ -244,6 +259,9 @@ def _thinned(marks: Sequence[TrialMark], most: int) -> list[TrialMark]:
 def _sentence(story: SearchStory, steps: Sequence[TrialMark], edge: float, drawn: Sequence[Dot]) -> str:
     best = steps[-1]
     said = f"The best score so far; it is {significant(best.score, 5)} since trial {best.number}."
+    if story.bests:
+        said = f"The score of the best trial so far, as repeats say; it is {significant(best.score, 5)} since trial "
+        said += f"{best.number}."
     beyond = sum((mark.score or 0.0) < edge if story.direction == "higher" else (mark.score or 0.0) > edge
                  for mark in story.scored)  # fmt: skip
     said += f" {count(beyond, 'score')} beyond the edge {'is' if beyond == 1 else 'are'} drawn on it." if beyond else ""
@@ -259,11 +277,14 @@ def _progress_legend(story: SearchStory, moments: Sequence[tuple[float, str]]) -
         yield Legend("a trial of the engine's own", Shape.CIRCLE, _ENGINE)
     if any(mark.proposed for mark in story.scored):
         yield Legend("proposed by isorun", Shape.DIAMOND, _ISORUN)
+    shapes: dict[Shape, list[str]] = {}
     for state in dict.fromkeys(mark.state for mark in story.marks if mark.score is None and mark.state != "waiting"):
-        yield Legend(_WORDS.get(state, state), _SHAPES_WITHOUT.get(state, Shape.CROSS), _WITHOUT)
+        shapes.setdefault(_SHAPES_WITHOUT.get(state, Shape.CROSS), []).append(_WORDS.get(state, state))
+    for shape, words in shapes.items():
+        yield Legend(" or ".join(words), shape, _WITHOUT)
     if story.target is not None:
         yield Legend(f"target {story.target:g}", None, _TARGET, dashed=True)
-    for label in dict.fromkeys(label for _, label in moments):
+    for label in dict.fromkeys(label for _, label in sorted(moments)):
         yield Legend(label, None, _MOMENT, dashed=True)
 
 
@@ -449,7 +470,9 @@ def _ends(actions: Sequence[TakenAction]) -> list[float]:
 
 
 def _shortened(label: str) -> str:
-    return label if len(label) <= _LONGEST_NAME else f"{label[: _LONGEST_NAME - 1]}…"
+    """In the middle: what a long name was changed to stands at the end."""
+    half = _LONGEST_NAME // 2
+    return label if len(label) <= _LONGEST_NAME else f"{label[: half - 1]}…{label[-half:]}"
 
 
 def _action_data(actions: Sequence[TakenAction]) -> Table:

@@ -80,6 +80,17 @@ class Framework:
         """Variables that `deterministic` adds to what the user's environment has in them."""
         return {}
 
+    def switch_variables(self, asked: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
+        """Variables of its own that ask it for switches (`switches.SWITCHES`), before the training starts."""
+        return {}
+
+    def switch(self, module: ModuleType, asked: Mapping[str, str]) -> None:
+        """Set, right after the import, the switches that no variable asks it for."""
+
+    def answers(self, module: ModuleType) -> dict[str, str]:  # noqa: ARG002
+        """The switches as it has them now, in the words of `switches.SWITCHES`; those it knows nothing of left out."""
+        return {}
+
     def take_seeds(self, name: str, module: ModuleType) -> None:
         """Wrap, in memory, the functions of a watched module that start a stream of random numbers."""
 

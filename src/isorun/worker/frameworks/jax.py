@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import ClassVar, Mapping
 
@@ -25,6 +26,22 @@ class Jax(Framework):
         """XLA's flags are one variable for all: ours joins the user's."""
         flags = base_env.get("XLA_FLAGS", "")
         return {} if "xla_gpu_deterministic_ops" in flags else {"XLA_FLAGS": f"{flags} {_XLA_FLAG}".strip()}
+
+    def switch_variables(self, asked: Mapping[str, str]) -> dict[str, str]:
+        """JAX computes on the CPU where it is told so, and takes a precision for products."""
+        platform = {"JAX_PLATFORMS": "cpu"} if asked.get("device") == "cpu" else {}
+        precision = {"on": "tensorfloat32", "off": "highest"}.get(asked.get("tf32", ""))
+        return {**platform, **({"JAX_DEFAULT_MATMUL_PRECISION": precision} if precision else {})}
+
+    def answers(self, module: ModuleType) -> dict[str, str]:
+        """Where it computed, once it has started a device; the precision of products only there."""
+        bridge = sys.modules.get("jax._src.xla_bridge")
+        if bridge is None or not bridge.backends_are_initialized():
+            return {}
+        device = {"gpu": "cuda"}.get(module.default_backend(), module.default_backend())
+        precision = module.config.jax_default_matmul_precision
+        tf32 = {"tensorfloat32": "on", "highest": "off"}.get(str(precision), "in part")
+        return {"device": device, **({"tf32": tf32} if device == "cuda" else {})}
 
     def constant_seed(self, called: str) -> str | None:
         """`jax.random.key`, whose last part alone says too little."""

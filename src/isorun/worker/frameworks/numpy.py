@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 _NO_DRAWS = ("seed", "get_state", "set_state", "default_rng", "get_bit_generator", "set_bit_generator", "test")
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 _WORD = 2**32
+# The widest instructions of OpenBLAS's kernels, by the processor that they were written for.
+_CORES = {
+    **dict.fromkeys(("skylakex", "cooperlake", "sapphirerapids"), "avx512"),
+    **dict.fromkeys(("haswell", "zen", "excavator"), "avx2"),
+    **dict.fromkeys(("prescott", "core2", "penryn", "dunnington", "nehalem", "atom"), "baseline"),
+}
 
 
 class NumPy(Framework):
@@ -50,6 +56,10 @@ class NumPy(Framework):
         if not settings.takes_seeds:
             seeding.watch_calls(module, "seed", "numpy.random.seed", recorder)
 
+    def answers(self, module: ModuleType) -> dict[str, str]:  # noqa: ARG002
+        """What the OpenBLAS of its wheels computes with, and on how many threads; nothing where it has another."""
+        return _openblas()
+
     def look(self, name: str, module: ModuleType, sight: Sight) -> None:  # noqa: ARG002
         """Notice the first draw from the global generator: all functions of the module but those that keep it."""
         for function in dir(module):
@@ -72,6 +82,24 @@ class NumPy(Framework):
         framed(update, name, str(array.dtype), str(tuple(numpy.shape(value))))
         update(array.reshape(-1).view(numpy.uint8) if array.size else b"")
         return True
+
+
+def _openblas() -> dict[str, str]:
+    """Asked of the library that is loaded, whatever its functions are called in this build."""
+    import ctypes
+    from pathlib import Path
+
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    paths = {line.split(maxsplit=5)[5] for line in maps if "openblas" in line and "numpy" in line and ".so" in line}
+    for library in map(ctypes.CDLL, sorted(paths)):
+        for before, after in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
+            core = getattr(library, f"{before}openblas_get_corename{after}", None)
+            if core is not None:
+                core.restype = ctypes.c_char_p
+                path = _CORES.get(core().decode().lower(), "")
+                threads = getattr(library, f"{before}openblas_get_num_threads{after}")()
+                return {"threads": str(threads), **({"cpu": path} if path else {})}
+    return {}
 
 
 def _random_state(original: type, kind: seeding.Kind) -> dict[str, Any]:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 MAX_DIGEST_BYTES = 2 * 2**30
 _NONDETERMINISTIC = "does not have a deterministic implementation"
 _DEVICES = ("cuda", "xpu", "mps")
+# As MKL counts them (mkl_types.h), as far as a switch asks for them.
+_MKL_BRANCHES = {1: "off", 2: "auto", 3: "compatible", 10: "avx2", 12: "avx512"}
+_MKL_STRICT = 0x10000
+_MKL_ALL = -1
 _DRAWS = frozenset(
     (
         *(
@@ -73,6 +77,40 @@ class Torch(Framework):
         """CuBLAS gives the same sums with a workspace of its own; ATen takes the widest path that all machines have."""
         path = {"ATEN_CPU_CAPABILITY": "avx2"} if "avx2" in cpu_flags else {}
         return {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", **path}
+
+    def switch_variables(self, asked: Mapping[str, str]) -> dict[str, str]:
+        """ATen's widest path; what it calls `default` is the least that any processor has."""
+        path = {"baseline": "default"}.get(asked.get("cpu", ""), asked.get("cpu", ""))
+        return {"ATEN_CPU_CAPABILITY": path} if path in {"default", "avx2", "avx512"} else {}
+
+    def switch(self, module: ModuleType, asked: Mapping[str, str]) -> None:
+        """OneDNN, TF32 and cuDNN are settings of torch's own; a level that fixes kernels sets its own after these."""
+        backends = module.backends
+        if "onednn" in asked:
+            backends.mkldnn.set_flags(asked["onednn"] == "on")
+        if "tf32" in asked:
+            backends.cuda.matmul.allow_tf32 = backends.cudnn.allow_tf32 = asked["tf32"] == "on"
+        if "cudnn" in asked:
+            backends.cudnn.enabled = asked["cudnn"] != "off"
+            backends.cudnn.benchmark = asked["cudnn"] == "benchmark"
+
+    def answers(self, module: ModuleType) -> dict[str, str]:
+        """What it has at the end, whoever set it; of the devices only once the training has started them."""
+        backends, started = module.backends, module.cuda.is_initialized()
+        enabled = getattr(module._C, "_get_mkldnn_enabled", backends.mkldnn.is_available)()  # noqa: SLF001
+        capability = backends.cpu.get_cpu_capability().lower()
+        found = {
+            "threads": str(module.get_num_threads()),
+            "onednn": "on" if enabled and backends.mkldnn.is_available() else "off",
+            "cpu": {"default": "baseline"}.get(capability, capability),
+            "device": "cuda" if started else "cpu",
+            "mkl": _mkl_branch(module),
+        }
+        if started:
+            rounds = {backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32}
+            found["tf32"] = "in part" if len(rounds) > 1 else "on" if rounds == {True} else "off"
+            found["cudnn"] = "off" if not backends.cudnn.enabled else "benchmark" if backends.cudnn.benchmark else "on"
+        return {name: value for name, value in found.items() if value}
 
     def constant_seed(self, called: str) -> str | None:
         """`manual_seed` of the module, or of a generator."""
@@ -207,6 +245,22 @@ def constant(value: Any) -> int | None:
 def _blas_of(config: str) -> str:
     lines = [line.strip(" -") for line in config.splitlines()]
     return next((line for line in lines if "Math Kernel Library" in line or line.startswith("LAPACK")), "")
+
+
+def _mkl_branch(torch: ModuleType) -> str:
+    """The branch of conditional reproducibility that MKL really takes: on processors of others it is not the asked."""
+    import ctypes
+    from pathlib import Path
+
+    if not torch.backends.mkl.is_available():
+        return ""
+    try:
+        asked = ctypes.CDLL(str(Path(str(torch.__file__)).parent / "lib" / "libtorch_cpu.so")).mkl_serv_cbwr_get
+    except (OSError, AttributeError):  # a build whose MKL lies elsewhere
+        return ""
+    found = asked(_MKL_ALL)
+    branch = _MKL_BRANCHES.get(found & 0xFFFF, "")
+    return f"{branch}-strict" if branch and found & _MKL_STRICT else branch
 
 
 def _fix_kernels(torch: ModuleType, settings: Settings, recorder: Recorder) -> None:

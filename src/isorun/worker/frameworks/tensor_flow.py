@@ -33,6 +33,26 @@ class TensorFlow(Framework):
         """What TensorFlow reads before it can be told."""
         return {"TF_DETERMINISTIC_OPS": "1", "TF_CUDNN_DETERMINISTIC": "1"}
 
+    def switch_variables(self, asked: Mapping[str, str]) -> dict[str, str]:
+        """OneDNN, and whether cuDNN's kernels are chosen by time, are read before TensorFlow can be told."""
+        onednn = {"on": "1", "off": "0"}.get(asked.get("onednn", ""))
+        autotune = {"on": "0", "benchmark": "1"}.get(asked.get("cudnn", ""))
+        wanted = {"TF_ENABLE_ONEDNN_OPTS": onednn, "TF_CUDNN_USE_AUTOTUNE": autotune}
+        return {name: value for name, value in wanted.items() if value is not None}
+
+    def switch(self, module: ModuleType, asked: Mapping[str, str]) -> None:
+        """TF32 is a setting of its own."""
+        if "tf32" in asked:
+            module.config.experimental.enable_tensor_float_32_execution(asked["tf32"] == "on")
+
+    def answers(self, module: ModuleType) -> dict[str, str]:
+        """OneDNN as it says itself; threads only where they were asked for, else it says 0."""
+        from importlib import import_module
+
+        threads = module.config.threading.get_intra_op_parallelism_threads()
+        uses_onednn = import_module("tensorflow.python.util._pywrap_util_port").IsMklEnabled()
+        return {"onednn": "on" if uses_onednn else "off", **({"threads": str(threads)} if threads else {})}
+
     def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
         """Reach the global generator and generators of one's own, also one that asks for fresh entropy."""
         kind = seeding.Kind("tensorflow", seeding.whole_number)

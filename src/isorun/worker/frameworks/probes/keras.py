@@ -47,6 +47,7 @@ class KerasProbe:
         self._told_once = False
         self._steps = 0
         self._look_cost = _SECONDS_TO_COMPILE
+        self._cost = 0.0
         watcher.is_told_epochs = True
         self._own_fit = model.__dict__.get("fit")  # of this one model, where somebody gave it one
         model.fit = self._watched_fit
@@ -65,6 +66,9 @@ class KerasProbe:
                 model.fit = self._own_fit
         for sampler in self._samplers:
             sampler.stop()
+
+    def read(self) -> None:
+        """Nothing is on its way: `tell` reads at the end of an epoch."""
 
     def _watched_fit(self, *args: Any, **kwargs: Any) -> Any:
         self.watcher.guarded("looking at what fit is given", self._prepare, args, kwargs)
@@ -96,7 +100,7 @@ class KerasProbe:
         """An epoch begins: sample one of its steps, if that is paid for."""
         self._steps = steps or 0
         sampler = self._samplers[-1]
-        if self.watcher.pays(sampler.cost):
+        if self.watcher.pays(max(sampler.cost, self._cost)):
             sampler.ask(1 if not self.watcher.rows else max(1, (steps or 2) // 2))
 
     def tell(self, model: Any, epoch: int, logs: Any) -> None:
@@ -113,7 +117,8 @@ class KerasProbe:
             sample.update(self._activations(model))
         self.watcher.step += self._steps
         if sample:
-            self.watcher.sampled(sample, time.thread_time() - began + sampler.cost)
+            self._cost = time.thread_time() - began + sampler.cost  # with what is looked at between epochs
+            self.watcher.sampled(sample, self._cost)
         self.watcher.end_epoch(epoch, _named(logs or {}))
 
     def _activations(self, model: Any) -> dict[str, Any]:

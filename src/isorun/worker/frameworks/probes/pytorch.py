@@ -3,17 +3,21 @@
 The one hook that stays is on the optimizers' step. For a step that is sampled, hooks are put on the model and a mode
 that sees activation functions is on during its forward pass; both are gone when it ends. They only read: the training
 computes the same bits. Nothing is kept alive: a model that is dropped takes its watcher with it.
+
+Nor do they wait for a device: all numbers of a sample are copied from where they were computed in one transfer, which
+is asked for when the sample is taken and read at a later step, when it is there. On a CPU it is there at once.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import math
 import time
 import weakref
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Iterator, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
 
 from ... import watching
 
@@ -67,8 +71,9 @@ class TorchProbe:
         self._wake = 1
         self._hooks: list[Any] = []
         self._forward: Forward | None = None
-        self._updating: list[tuple[Layer, list[Any]]] = []
-        self._inputs: dict[str, float] = {}
+        self._asked: list[tuple[Reading, Callable[[Any], None]]] = []
+        self._updating: tuple[Sample, list[Any]] | None = None
+        self._knows_inputs = False
         self._outputs = 0
         self._architecture = ""
         self._normalises = _normalises_first(model)
@@ -83,8 +88,9 @@ class TorchProbe:
     def halt(self) -> None:
         """See nothing more. The hook stays until later: torch may be going through its hooks at this moment."""
         self._is_halted = True
-        self._updating = []
+        self._updating = None
         self._disarm()
+        self._watcher.guarded("reading a sample", self.read, True)
         _halted.append(self._step_hook)
 
     def stop(self) -> None:
@@ -106,16 +112,29 @@ class TorchProbe:
         if watcher.step >= self._wake and not self._is_halted:
             watcher.guarded("sampling a step", self._wake_up)
 
+    def read(self, wait: bool = False) -> None:
+        """Tell the watcher the numbers that have arrived. wait: for those on their way, too."""
+        while self._asked and (wait or self._asked[0][0].is_there()):
+            reading, tell = self._asked.pop(0)
+            began = time.thread_time()
+            tell(reading.numbers())
+            self._watcher.spend(time.thread_time() - began)
+
     def _wake_up(self) -> None:
         """See what the last sampled step changed, sample this one, and look at the next, each if it is time."""
         watcher = self._watcher
+        if _is_recording(self._torch):
+            return
         if self._updating:
             self._finish_update()
+        self.read()
         if watcher.step >= watcher.due:
             self._sample()
+            self.read()
+            watcher.plan()
         if watcher.step >= watcher.due - 1 and self._forward is None:
             self._arm()
-        self._wake = max(watcher.step + 1, 0 if self._updating else watcher.due - 1)
+        self._wake = max(watcher.step + 1, 0 if self._updating or self._asked else watcher.due - 1)
 
     def _is_mine(self, optimizer: Any) -> bool:
         """Whether it trains this model: in a training with several optimizers others may train other models."""
@@ -136,7 +155,7 @@ class TorchProbe:
             return
         began = time.thread_time()
         roots = [model] if self._forward_missed < 2 else list(model.children())
-        self._forward = Forward(self._torch, self._watcher, wants_inputs=not self._inputs)
+        self._forward = Forward(self._torch, self._watcher, wants_inputs=not self._knows_inputs)
         for root in roots:
             self._hooks.append(root.register_forward_pre_hook(self._forward.begins, with_kwargs=True))
             self._hooks.append(root.register_forward_hook(self._forward.ended, always_call=True))
@@ -157,72 +176,153 @@ class TorchProbe:
         if model is None:
             return
         forward, self._forward = self._forward, None
-        layers = list(_layers(model, self._torch.nn))
         with self._torch.no_grad():
-            sample = self._gradients(layers)
-            self._add_forward(sample, forward)
-            small = sum(weight.numel() for layer in layers for weight in layer.weights) <= _MAX_UPDATE_NUMBERS
-            kept = layers if small else []
-            self._updating = [(layer, [_local(w).detach().clone() for w in layer.weights]) for layer in kept]
-        if not self._architecture:
-            sample["architecture"] = self._architecture = _architecture(model)
-        sample.update(self._columns(layers, {name: sample[name] for name in ("gradient", "weight", "zero")}))
+            taken = Sample(self._torch, list(_layers(model, self._torch.nn)), self._watcher.step)
+            if forward is not None:
+                self._add_forward(taken, forward)
+            if not self._architecture:
+                taken.about["architecture"] = self._architecture = _architecture(model)
+            if taken.layers:
+                self._ask(taken.numbers, taken.matrices, lambda host: self._watcher.take(taken.told(host), taken.step))
+            small = sum(weight.numel() for weight in taken.weights) <= _MAX_UPDATE_NUMBERS
+            self._updating = (taken, [weight.clone() for weight in taken.weights]) if small and taken.layers else None
         seconds = time.thread_time() - began + self._spent + (forward.spent if forward is not None else 0.0)
-        self._watcher.sampled(sample, seconds)
+        self._watcher.spend(seconds, anew=True)
+
+    def _add_forward(self, taken: Sample, forward: Forward) -> None:
+        """What the forward pass of this step showed; a model whose parts are called one by one is hooked by part."""
+        self._forward_missed += not forward.seen
+        is_known = self._outputs >= _OUTPUTS_LOOKED_AT or forward.output is None
+        taken.add_forward(forward, with_output=not is_known)
+        self._outputs += not is_known
+        if forward.inputs:
+            self._knows_inputs = True
+            taken.about["inputs"] = {"normalised": 1.0} if self._normalises else {}
 
     def _finish_update(self) -> None:
         """How far the step went, by the size of the weights that it began with."""
+        assert self._updating is not None
         began = time.thread_time()
-        updating, self._updating = self._updating, []
+        (taken, olds), self._updating = self._updating, None
         with self._torch.no_grad():
-            moved = [
-                _joint(self._torch, [_local(w).detach() - old for w, old in zip(layer.weights, olds)])
-                for layer, olds in updating
-            ]
-            sizes = [_joint(self._torch, olds) for _, olds in updating]
-            numbers = _numbers(self._torch, [*moved, *sizes])
-        pairs = list(zip(numbers, numbers[len(moved) :]))
-        update = [change / size if size else math.nan for change, size in pairs]
-        told = self._columns([layer for layer, _ in updating], {"update": update})
-        finite = all(math.isfinite(change) for change, _ in pairs)
-        self._watcher.updated(told["update"], finite, time.thread_time() - began)
+            moved = [weight - old for weight, old in zip(taken.weights, olds)]
+            self._ask(_norms(self._torch, moved), [], lambda host: self._watcher.updated(*taken.update(host)))
+        self._watcher.spend(time.thread_time() - began)
 
-    def _columns(self, layers: list[Layer], columns: dict[str, list[float]]) -> dict[str, Any]:
-        """The columns of a row, with as many entries as rows have."""
-        sizes = [sum(weight.numel() for weight in layer.weights) for layer in layers]
-        joined = watching.grouped([layer.name for layer in layers], columns, sizes)
-        return {name: joined[name] if name == "layers" else watching.rounded(joined[name]) for name in joined}
+    def _ask(self, numbers: list[Any], matrices: list[Any], tell: Callable[[Any], None]) -> None:
+        self._asked.append((Reading(self._torch, numbers, matrices), tell))
 
-    def _gradients(self, layers: list[Layer]) -> dict[str, Any]:
-        torch = self._torch
-        gradients = [[_values(w.grad) for w in layer.weights if w.grad is not None] for layer in layers]
-        norms = [_joint(torch, parts) for parts in gradients]
-        weights = [_joint(torch, [_local(w).detach() for w in layer.weights]) for layer in layers]
-        kept = [sum((torch.count_nonzero(part) for part in parts), torch.zeros(())) for parts in gradients]
-        numbers = _numbers(torch, [*norms, *weights, *kept])
-        count = len(layers)
-        sizes = [sum(part.numel() for part in parts) for parts in gradients]
-        known = [bool(size) and not layer.is_lookup for size, layer in zip(sizes, layers)]
-        zero = [1 - kept / size if ok else math.nan for kept, size, ok in zip(numbers[2 * count :], sizes, known)]
-        gradient = [norm if size else math.nan for norm, size in zip(numbers[:count], sizes)]
-        measured = [norm for norm, size in zip(numbers[:count], sizes) if size]
-        finite = all(map(math.isfinite, [*measured, *numbers[count : 2 * count]]))
-        return {"gradient": gradient, "weight": numbers[count : 2 * count], "zero": zero, "finite": finite}
 
-    def _add_forward(self, sample: dict[str, Any], forward: Forward | None) -> None:
-        """What the forward pass of this step showed; a model whose parts are called one by one is hooked by part."""
+class Reading:
+    """Tensors on their way: copied in one piece without waiting for the device, and read when they are there."""
+
+    def __init__(self, torch: ModuleType, numbers: list[Any], matrices: list[Any]) -> None:
+        self._event: Any = None
+        device = next((one.device for one in (*numbers, *matrices) if one.device.type != "cpu"), numbers[0].device)
+        numbers, matrices = (
+            [one if one.device == device else one.to(device, non_blocking=True) for one in part]
+            for part in (numbers, matrices)
+        )
+        joined = torch.stack(numbers)
+        if matrices:
+            joined = torch.cat([joined, *(one.reshape(-1) for one in matrices)])
+        self._host = joined
+        if device.type == "cuda":
+            self._host = torch.empty(joined.shape, dtype=joined.dtype, device="cpu", pin_memory=True)
+            self._host.copy_(joined, non_blocking=True)
+            self._event = torch.cuda.Event(blocking=True)
+            self._event.record(torch.cuda.current_stream(device))
+
+    def is_there(self) -> bool:
+        """Whether reading waits for nothing."""
+        return self._event is None or bool(self._event.query())
+
+    def numbers(self) -> Any:
+        """A flat tensor in the memory of the CPU: the numbers, then the matrices."""
+        if self._event is not None:
+            self._event.synchronize()
+        return self._host.cpu()
+
+
+class Sample:
+    """A sampled step: the tensors that show it, and what they tell once they are numbers.
+
+    numbers: tensors of one number. matrices: the first rows of the output and of the gradient by it, where they were
+    asked for. about: what is known without them.
+    """
+
+    def __init__(self, torch: ModuleType, layers: list[Layer], step: int) -> None:
+        self._torch = torch
+        self.layers = layers
+        self.step = step
+        self.about: dict[str, Any] = {}
+        gradients = [[_values(weight.grad) for weight in layer.weights if weight.grad is not None] for layer in layers]
+        self._sizes = [sum(part.numel() for part in parts) for parts in gradients]
+        self._counts = list(map(len, gradients))
+        flat = list(itertools.chain(*gradients))
+        self.weights = [_local(weight).detach() for layer in layers for weight in layer.weights]
+        self.numbers = [*_norms(torch, flat), *_norms(torch, self.weights), *map(torch.count_nonzero, flat)]
+        self.matrices: list[Any] = []
+        self._forward: Forward | None = None
+        self._weight: list[float] = []
+
+    def add_forward(self, forward: Forward, with_output: bool) -> None:
+        """Ask for what a forward pass showed, too."""
+        self._forward = forward
+        self.numbers += [*(count for *_, count in forward.found), *forward.inputs]
+        if with_output:
+            width = forward.output.shape[-1] if forward.output.dim() > 1 else 1
+            rows = max(_LEAST_EXAMPLES, min(_EXAMPLES, _NUMBERS_LOOKED_AT // max(width, 1)))
+            both = (forward.output,) if forward.gradient is None else (forward.output, forward.gradient)
+            self.matrices = [one.reshape(-1, width)[:rows].float() for one in both]
+
+    def told(self, host: Any) -> dict[str, Any]:
+        """The sample, from all that was asked for."""
+        numbers = host[: len(self.numbers)].tolist()
+        rest = iter(numbers)
+        each = [len(layer.weights) for layer in self.layers]
+        norms, self._weight = _joined(rest, self._counts), _joined(rest, each)
+        kept = [sum(itertools.islice(rest, count)) for count in self._counts]
+        known = [bool(size) and not layer.is_lookup for size, layer in zip(self._sizes, self.layers)]
+        zero = [1 - some / size if ok else math.nan for some, size, ok in zip(kept, self._sizes, known)]
+        gradient = [norm if size else math.nan for norm, size in zip(norms, self._sizes)]
+        measured = [norm for norm, size in zip(norms, self._sizes) if size]
+        told = self._columns({"gradient": gradient, "weight": self._weight, "zero": zero})
+        return {
+            **told,
+            "finite": all(map(math.isfinite, [*measured, *self._weight])),
+            **self._shown(rest, host[len(self.numbers) :]),
+        }
+
+    def _shown(self, rest: Iterator[float], matrices: Any) -> dict[str, Any]:
+        """What the forward pass showed."""
+        told, forward = dict(self.about), self._forward
         if forward is None:
-            return
-        self._forward_missed += not forward.seen
-        sample.update(forward.activations())
+            return told
+        told.update(forward.activations(list(itertools.islice(rest, len(forward.found)))))
         if forward.inputs:
-            told = watching.rounded(_numbers(self._torch, forward.inputs))
-            sample["inputs"] = self._inputs = dict(zip(("mean", "spread", "least", "largest"), told))
-            if self._normalises:
-                self._inputs["normalised"] = 1.0
-        if forward.output is not None and self._outputs < _OUTPUTS_LOOKED_AT:
-            self._outputs += 1
-            sample["output"] = output_of(self._torch, forward.output, forward.gradient, forward.looks)
+            told["inputs"] = {
+                **dict(zip(("mean", "spread", "least", "largest"), watching.rounded(list(rest)))),
+                **self.about["inputs"],
+            }
+        if self.matrices:
+            shape = self.matrices[0].shape
+            parts = [part.reshape(shape) for part in matrices.split(shape[0] * shape[1])]
+            told["output"] = output_of(self._torch, parts[0], parts[1] if len(parts) > 1 else None, forward.looks)
+        return told
+
+    def update(self, host: Any) -> tuple[list[float], bool]:
+        """How far the step went by layer, and whether that is a number."""
+        moved = _joined(iter(host.tolist()), [len(layer.weights) for layer in self.layers])
+        update = [change / size if size else math.nan for change, size in zip(moved, self._weight)]
+        told: list[float] = self._columns({"update": update})["update"]
+        return told, all(map(math.isfinite, moved))
+
+    def _columns(self, columns: dict[str, list[float]]) -> dict[str, Any]:
+        """The columns of a row, with as many entries as rows have."""
+        sizes = [sum(weight.numel() for weight in layer.weights) for layer in self.layers]
+        joined = watching.grouped([layer.name for layer in self.layers], columns, sizes)
+        return {name: joined[name] if name == "layers" else watching.rounded(joined[name]) for name in joined}
 
 
 class Forward:
@@ -239,11 +339,13 @@ class Forward:
         self._watcher = watcher
         self._wants_inputs = wants_inputs
         self._mode: Any = None
-        self._found: list[tuple[str, str, Any]] = []
+        self.found: list[tuple[str, str, int, Any]] = []
 
     def begins(self, module: Any, args: Any, kwargs: Any) -> None:
         """The model is called."""
-        if not self._torch.compiler.is_compiling() and self._mode is None and not self.seen and module.training:
+        if self._mode is not None or self.seen or not module.training:
+            return
+        if not self._torch.compiler.is_compiling() and not _is_recording(self._torch):
             self._watcher.guarded("looking at a forward pass", self._begin, args, kwargs)
 
     def _begin(self, args: Any, kwargs: Any) -> None:
@@ -289,26 +391,27 @@ class Forward:
         self._watcher.guarded("looking at an activation", self._look, name, output)
 
     def _look(self, name: str, output: Any) -> None:
+        if len(self.found) >= watching.MAX_LAYERS:
+            return
         began = time.thread_time()
-        with self._torch.no_grad():
-            part = output.detach()[: _examples(output)]
-            if name in _RECTIFIERS and part.dim() > 1:
-                others = [axis for axis in range(part.dim()) if axis != (1 if part.dim() > 3 else part.dim() - 1)]
-                self._found.append((name, "dead", (part.amax(dim=others) <= 0).float().mean()))
-            elif name in _SQUASHERS:
-                middle, width = _SQUASHERS[name]
-                self._found.append((name, "saturated", ((part - middle).abs() > width).float().mean()))
+        part = output.detach()[: _examples(output)]
+        if name in _RECTIFIERS and part.dim() > 1:
+            others = [axis for axis in range(part.dim()) if axis != (1 if part.dim() > 3 else part.dim() - 1)]
+            most = part.amax(dim=others)  # nothing that is rectified is less than zero
+            self.found.append((name, "dead", most.numel(), self._torch.count_nonzero(most)))
+        elif name in _SQUASHERS:
+            middle, width = _SQUASHERS[name]
+            far = (part - middle if middle else part).abs() > width
+            self.found.append((name, "saturated", far.numel(), self._torch.count_nonzero(far)))
         self.spent += time.thread_time() - began
 
-    def activations(self) -> dict[str, dict[str, float]]:
-        """Shares by activation, numbered in the order of the forward pass."""
-        began = time.thread_time()
-        numbers = _numbers(self._torch, [value for _, _, value in self._found[: watching.MAX_LAYERS]])
-        found: dict[str, dict[str, float]] = {"dead": {}, "saturated": {}}
-        for place, ((name, kind, _), number) in enumerate(zip(self._found, numbers)):
-            found[kind]["%s %d" % (name.rstrip("_"), place + 1)] = round(number, 4)
-        self.spent += time.thread_time() - began
-        return {kind: values for kind, values in found.items() if values}
+    def activations(self, numbers: list[float]) -> dict[str, dict[str, float]]:
+        """Shares by activation, numbered in the order of the forward pass, from the counts of `found`."""
+        shares: dict[str, dict[str, float]] = {"dead": {}, "saturated": {}}
+        for place, ((name, kind, size, _), count) in enumerate(zip(self.found, numbers)):
+            share = count / size if kind == "saturated" else 1 - count / size
+            shares[kind]["%s %d" % (name.rstrip("_"), place + 1)] = round(share, 4)
+        return {kind: values for kind, values in shares.items() if values}
 
 
 def _examples(output: Any) -> int:
@@ -337,18 +440,16 @@ def _activation_mode(torch: ModuleType) -> Any:
     return ActivationMode
 
 
-def output_of(torch: ModuleType, output: Any, gradient: Any, looks: str) -> dict[str, Any]:
+def output_of(torch: ModuleType, output: Any, slope: Any, looks: str) -> dict[str, Any]:
     """What the output is and which loss its gradient is that of, told from the values of both."""
-    flat = output.reshape(-1, output.shape[-1] if output.dim() > 1 else 1)[:_EXAMPLES].float()
-    if not looks and flat.shape[1] > 1:
-        total = flat.sum(dim=1)
-        looks = "probabilities" if bool((flat >= 0).all()) and bool(((total - 1).abs() < 1e-4).all()) else ""
-    if flat.shape[1] == 1 and looks == "probabilities":
+    if not looks and output.shape[1] > 1:
+        total = output.sum(dim=1)
+        looks = "probabilities" if bool((output >= 0).all()) and bool(((total - 1).abs() < 1e-4).all()) else ""
+    if output.shape[1] == 1 and looks == "probabilities":
         looks = "constant"  # the softmax of one number is 1
-    found = {"looks": looks or "numbers", "width": int(flat.shape[1])}
-    if gradient is not None:
-        slope = gradient.reshape(-1, flat.shape[1])[:_EXAMPLES].float()
-        found["loss"] = _loss_of(torch, flat, slope) if bool((slope != 0).any()) else "flat"
+    found = {"looks": looks or "numbers", "width": int(output.shape[1])}
+    if slope is not None:
+        found["loss"] = _loss_of(torch, output, slope) if bool((slope != 0).any()) else "flat"
     return found
 
 
@@ -398,7 +499,7 @@ def _layers(model: Any, nn: ModuleType) -> Iterator[Layer]:
     seen: set[int] = set()
     found = []
     for name, module in model.named_modules():
-        own = [w for w in module.parameters(recurse=False) if w.requires_grad and id(w) not in seen]
+        own = [w for _, w in module._parameters.items() if w is not None and w.requires_grad and id(w) not in seen]  # noqa: SLF001
         seen.update(map(id, own))
         if own and not type(own[0]).__name__.startswith("Uninitialized"):
             found.append(Layer(name or "(model)", own, isinstance(module, (nn.Embedding, nn.EmbeddingBag))))
@@ -418,19 +519,23 @@ def _values(gradient: Any) -> Any:
     return gradient.coalesce().values() if gradient.is_sparse else gradient
 
 
-def _joint(torch: ModuleType, tensors: list[Any]) -> Any:
-    """The L2 norm of all of them."""
-    norms = [torch.linalg.vector_norm(t if t.is_complex() or t.element_size() > 2 else t.float()) for t in tensors]
-    if len(norms) == 1:
-        return norms[0]
-    return torch.linalg.vector_norm(torch.stack(norms)) if norms else torch.zeros(())
+def _norms(torch: ModuleType, tensors: list[Any]) -> list[Any]:
+    """The L2 norm of each; on a GPU in one go."""
+    wide = [one if one.is_complex() or one.element_size() > 2 else one.float() for one in tensors]
+    if wide and wide[0].is_cuda and hasattr(torch, "_foreach_norm") and not any(one.is_complex() for one in wide):
+        return list(torch._foreach_norm(wide))  # noqa: SLF001  a launch for all, as clipping in torch itself does
+    return [torch.linalg.vector_norm(one) for one in wide]
 
 
-def _numbers(torch: ModuleType, tensors: list[Any]) -> list[float]:
-    """All of them in one transfer from a device, or one each where they lie on several."""
-    if len({tensor.device for tensor in tensors}) == 1:
-        return [float(number) for number in torch.stack([tensor.double() for tensor in tensors]).tolist()]
-    return [float(tensor) for tensor in tensors]
+def _joined(norms: Iterator[float], counts: list[int]) -> list[float]:
+    """Of each so many norms, the norm of all of them; 0 for none."""
+    parts = (list(itertools.islice(norms, count)) for count in counts)
+    return [part[0] if len(part) == 1 else math.sqrt(sum(norm * norm for norm in part)) for part in parts]
+
+
+def _is_recording(torch: ModuleType) -> bool:
+    """Whether the device records what is launched, to do it again and again: nothing of ours belongs in that."""
+    return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
 
 
 def _floating(value: Any, depth: int = 0) -> Iterator[Any]:
@@ -445,7 +550,8 @@ def _floating(value: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _is_compiled(module: Any) -> bool:
-    return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+    # What is not there is looked for in many places by a module's own `__getattr__`, which takes long.
+    return "_orig_mod" in module.__dict__.get("_modules", ()) or module.__dict__.get("_compiled_call_impl") is not None
 
 
 def _normalises_first(model: Any) -> bool:

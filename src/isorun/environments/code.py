@@ -1,0 +1,85 @@
+"""A version of the code: a commit, checked out once in a worktree of its own, as the folder that runs work in.
+
+The checkout lies in isorun's cache, never in the user's own folder, and stands on the user's repository. The study's
+folder is the same folder within it, so that relative paths mean what they mean in the working copy. What is not in the
+repository (data) is linked in from the study's folder where the study says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from isorun.environments.interpreter import InterpreterEnvironment
+from isorun.errors import ExecutionError, StudyError
+from isorun.study import Environment
+from isorun.study.code import git, repository_of, told_version
+
+__all__ = ["CheckoutEnvironment", "checkout_of"]
+
+_TREE: Final = "tree"
+
+
+def checkout_of(declared: Environment, working_folder: Path) -> Environment:
+    """What is made for the code of an environment: known by the repository, the commit and what is linked in."""
+    repository = repository_of(working_folder)
+    if repository is None:
+        raise ExecutionError(
+            f"the code {told_version(declared.code)} of the environment {declared.name!r} cannot be checked out",
+            found=f"no repository around {working_folder}",
+            hint="run the study where its repository is",
+        )
+    below = working_folder.resolve().relative_to(repository.resolve()).as_posix()
+    settings = {"repository": str(repository.resolve()), "below": below, **declared.code}
+    settings.pop("ref")  # whatever it was called
+    return replace(declared, kind="code", settings=settings)
+
+
+class CheckoutEnvironment(InterpreterEnvironment):
+    """A commit, checked out. `working_folder` is where runs work in it."""
+
+    def __init__(self, declared: Environment) -> None:
+        super().__init__(declared)
+        self._settings: dict[str, Any] = dict(declared.settings)
+        if "commit" not in self._settings:
+            what = f"environments.{declared.name}: a version of the code is no kind of environment"
+            raise StudyError(what, found='kind = "code"', allowed='code = "main", beside any kind')
+
+    def made_from(self, working_folder: Path) -> Any:
+        """Nothing but the version: whatever else is declared, the checkout is the same."""
+        del working_folder
+        return self._settings
+
+    @property
+    def working_folder(self) -> Path:
+        """The study's folder in the checkout."""
+        return self.folder / _TREE / str(self._settings["below"])
+
+    def make(self, folder: Path, tell: Callable[[str], None]) -> None:
+        """Check the commit out, and link in what the repository does not have."""
+        version = told_version(self._declared.code)
+        tell(f"checking out {version}")
+        repository, tree = Path(self._settings["repository"]), folder / _TREE
+        # Twice: the place may be known to git from a checkout that was killed half way, and locked by it.
+        words = ("worktree", "add", "--force", "--force", "--detach", str(tree), self._settings["commit"])
+        done = git(repository, *words, seconds=None)
+        if done.returncode != 0:
+            said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            what = f"the code {version} of the environment {self._declared.name!r} cannot be checked out"
+            raise ExecutionError(what, found=said[-1], hint=f"git -C {repository} worktree prune, then run again")
+        self.folder = folder
+        self._link(repository / self._settings["below"], version)
+
+    def _link(self, study: Path, version: str) -> None:
+        if not self.working_folder.is_dir():
+            what = f"the study's folder {self._settings['below']} is not in the code {version}"
+            raise ExecutionError(what, hint="name a later version, or move the study file to a folder that it has")
+        for name in self._settings.get("links", ()):
+            place = self.working_folder / name
+            if place.exists() or place.is_symlink():
+                what = f"links: {name} cannot be linked, because the code {version} has it itself"
+                raise ExecutionError(what, hint=f"take {name} out of links")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(study / name)

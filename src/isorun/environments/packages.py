@@ -1,0 +1,307 @@
+"""Packages of its own: a virtual environment that is made of a list of requirements, once, and found by its content.
+
+`uv` makes it where there is one, else `pip`. It is named by what is required, what a lock holds, and by the version and
+platform of the Python below, and counts only when the versions that were installed were read and kept: they are
+recorded with every run. Nothing of isorun is installed in it: the worker is read from isorun's own folder.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from isorun.environments import Prepared
+from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program
+from isorun.errors import ExecutionError
+from isorun.study import FUNCTION, Environment
+from isorun.study.parsing import package_settings
+from isorun.worker.levels import OWN_VARIABLES
+from isorun.worker.usercode import hash_of_file
+
+__all__ = ["RESOLVED", "PackagesEnvironment", "Resolved"]
+
+RESOLVED: Final = "resolved.json"
+_PLACE: Final = "venv"
+_VERSION: Final = re.compile(r"3\.\d+(?:\.\d+)?")
+_BARE_PYTHON: Final = re.compile(r"python3?(?:\.\d+)?")
+_PIP_FOR_OTHERS: Final = (22, 3)
+"""From this one on pip installs for another interpreter, so that none need be in the environment."""
+_SHOWN: Final = 1_000
+_VERSIONS_SHOWN: Final = 8
+_FROM_VERSIONS: Final = re.compile(r"\(from versions: ([^)]*)\)")
+_ASK: Final = (
+    "import json, platform, sys, sysconfig\n"
+    "print(json.dumps([sys.executable, platform.python_implementation(), platform.python_version(),"
+    " sysconfig.get_platform()]))"
+)
+
+_ASK_PIP: Final = "try:\n import pip\nexcept ImportError:\n print()\nelse:\n print(pip.__version__)"
+
+
+class Resolved:
+    """What lies in a made environment: the version of its Python, packages with their versions, and who made it."""
+
+    def __init__(self, folder: Path) -> None:
+        kept = json.loads((folder / RESOLVED).read_text(encoding="utf-8"))
+        self.python: str = kept["python"]
+        self.packages: dict[str, str] = kept["packages"]
+        self.made_by: str = kept["made_by"]
+
+
+class PackagesEnvironment(InterpreterEnvironment):
+    """An interpreter with packages of its own, and variables."""
+
+    def __init__(self, declared: Environment) -> None:
+        super().__init__(declared)
+        self._settings = package_settings(declared.settings, f"environments.{declared.name}.settings", None)
+
+    def made_from(self, working_folder: Path) -> Any:
+        """Requirements in any order, the content of the lock, and the Python below: its version and platform."""
+        below = self._python_below(working_folder)
+        settings = {**self._settings, "requirements": sorted(self._settings.get("requirements", ()))}
+        settings.pop("lock", None)  # whatever it is called
+        return [below[1:], settings]
+
+    def make(self, folder: Path, tell: Callable[[str], None]) -> None:
+        """Make the virtual environment, install, and keep what was installed: without that it counts for nothing."""
+        python, _, version, _ = self._python_below(Path.cwd())
+        place, variables = folder / _PLACE, self._variables()
+        maker = _Uv.found(variables) or _Pip(python, variables)
+        told = ", ".join([*self._settings.get("requirements", ()), *([self._settings["lock"]] if self._lock else [])])
+        tell(f"installing {told} for Python {version} with {maker.name}")
+        try:
+            maker.make(python, place)
+            maker.install(place, [*(["-r", self._checked_lock()] if self._lock else []), *self._requirements()])
+        except _MakerFailed as failed:
+            raise ExecutionError(
+                f"the packages of the environment {self._declared.name!r} cannot be installed",
+                found=failed.said,
+                hint=failed.hint,
+            ) from None
+        _keep(folder, {"python": version, "packages": _installed(place), "made_by": maker.name})
+
+    @property
+    def _lock(self) -> bool:
+        return "lock" in self._settings
+
+    def _requirements(self) -> list[str]:
+        return ["--", *self._settings["requirements"]] if self._settings.get("requirements") else []
+
+    def _checked_lock(self) -> str:
+        """The lock, which must be the one that the study was read with: the environment is known by its content."""
+        lock = Path(self._settings["lock"])
+        found = hash_of_file(lock) if lock.is_file() else ""
+        if found != self._settings["sha256"]:
+            what = (
+                f"the lock {lock} of the environment {self._declared.name!r} is not the one that the study began with"
+            )
+            raise ExecutionError(
+                what, found="another content" if found else "no such file", hint="start the study again"
+            )
+        return str(lock)
+
+    def prepare(self, command: Sequence[str], working_folder: Path) -> Prepared:
+        """The program inside: any Python without a path is the environment's own, all else is found in it first."""
+        place = self.folder / _PLACE
+        found = self._variables()
+        path = f"{place / 'bin'}{os.pathsep}{found.get('PATH', os.defpath)}"
+        variables = {**found, "VIRTUAL_ENV": str(place), "PATH": path}
+        interpreter = ""
+        if command[0] == FUNCTION or _BARE_PYTHON.fullmatch(command[0]):
+            interpreter = self._own_python(place, "python" if command[0] == FUNCTION else command[0])
+        program = interpreter or find_program(command[0], variables, working_folder)
+        resolved = self._resolved
+        identity = {"python": interpreter, "packages": resolved.packages, "packages_made_by": resolved.made_by}
+        return Prepared(program, interpreter, variables, identity)
+
+    @functools.cached_property
+    def _resolved(self) -> Resolved:
+        return Resolved(self.folder)
+
+    def _own_python(self, place: Path, name: str) -> str:
+        python = place / "bin" / name
+        if not os.access(python, os.X_OK):
+            raise ExecutionError(
+                f"the environment {self._declared.name!r} has no {name}",
+                found=f"nothing at {python}, or a link to a Python that is gone",
+                allowed="python",
+                hint=f"write python in the command, or rm -r {self.folder} and run again",
+            )
+        return str(python)
+
+    def _variables(self) -> dict[str, str]:
+        """Those of the caller and of the study, without what would lead a Python away from its own packages."""
+        caller = {name: value for name, value in os.environ.items() if name not in (*OWN_VARIABLES, "PYTHONHOME")}
+        return {**caller, **self._declared.env}
+
+    def _python_below(self, working_folder: Path) -> tuple[str, str, str, str]:
+        """The interpreter that the environment is made of: its path, implementation, version and platform."""
+        asked, variables = self._declared.python, self._variables()
+        if _VERSION.fullmatch(asked):
+            return self._of_version(asked, variables, working_folder)
+        if not asked and shutil.which("python", path=variables.get("PATH", os.defpath)) is None:
+            asked = sys.executable
+        return _asked(self._interpreters, asked or "python", variables, working_folder)
+
+    def _of_version(self, asked: str, variables: Mapping[str, str], folder: Path) -> tuple[str, str, str, str]:
+        names = [f"python{'.'.join(asked.split('.')[:2])}", "python3", "python"]
+        uv = _Uv.found(variables)
+        if uv is not None and (managed := uv.python(asked)):
+            names.insert(0, managed)
+        for name in names:
+            try:
+                found = _asked(self._interpreters, name, variables, folder)
+            except ExecutionError:
+                continue
+            if f"{found[2]}.".startswith(f"{asked}."):
+                return found
+        raise ExecutionError(
+            f"there is no Python {asked} for the environment {self._declared.name!r}",
+            found=f"looked for {', '.join(names)}{'' if uv else '; there is no uv, which could bring it'}",
+            hint=f"uv python install {asked}" if uv else f"install uv or Python {asked}, or name a path: python = …",
+        )
+
+
+def _asked(known: Interpreters, name: str, variables: Mapping[str, str], folder: Path) -> tuple[str, str, str, str]:
+    """Where a Python really lies (a shim may stand before it), and what it is."""
+    path = known.find(name, variables, folder)
+    command = [path, "-I", "-S", "-c", _ASK]
+    done = subprocess.run(command, cwd=folder, env=dict(variables), capture_output=True, text=True, check=False)
+    try:
+        really, implementation, version, platform = json.loads(done.stdout)
+    except ValueError:
+        raise ExecutionError(f"the interpreter {path} does not say what it is", found=done.stderr[-200:]) from None
+    return str(really), str(implementation), str(version), str(platform)
+
+
+def _installed(place: Path) -> dict[str, str]:
+    """What `pip freeze` would say: each distribution with its version, read from what was installed."""
+    folders = [str(path) for path in place.glob("lib*/python*/site-packages")]
+    found = importlib.metadata.distributions(path=folders)
+    names = {re.sub(r"[-_.]+", "-", one.metadata["Name"]).lower(): one.version for one in found}
+    return dict(sorted(names.items()))
+
+
+def _keep(folder: Path, resolved: Mapping[str, Any]) -> None:
+    half = folder / f"{RESOLVED}.half"
+    half.write_text(json.dumps(resolved, indent=1) + "\n", encoding="utf-8")
+    half.replace(folder / RESOLVED)
+
+
+class _MakerFailed(Exception):
+    def __init__(self, said: str, hint: str) -> None:
+        super().__init__(said)
+        self.said, self.hint = said, hint
+
+
+class _Maker:
+    """A program that makes virtual environments and installs packages in them."""
+
+    name = ""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        # Settings of a virtual environment that is active would name the place to install to.
+        self._variables = {name: value for name, value in variables.items() if name != "VIRTUAL_ENV"}
+
+    def _run(self, command: Sequence[str], hint: str) -> str:
+        done = subprocess.run(
+            list(command),
+            env=self._variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if done.returncode != 0:
+            said = _told(done.stderr) or _told(done.stdout) or f"exit code {done.returncode}"
+            raise _MakerFailed(said, hint)
+        return done.stdout
+
+
+class _Uv(_Maker):
+    def __init__(self, program: str, variables: Mapping[str, str]) -> None:
+        super().__init__(variables)
+        self._program = program
+
+    @classmethod
+    def found(cls, variables: Mapping[str, str]) -> _Uv | None:
+        program = shutil.which("uv", path=variables.get("PATH", os.defpath))
+        return cls(program, variables) if program else None
+
+    @functools.cached_property
+    def name(self) -> str:  # type: ignore[override]
+        return " ".join(self._run([self._program, "--version"], "uv --version").split()[:2])
+
+    def python(self, version: str) -> str:
+        """The Python of this version that uv knows of; nothing is downloaded."""
+        try:
+            return self._run([self._program, "python", "find", "--no-project", version], "").strip()
+        except _MakerFailed:
+            return ""
+
+    def make(self, python: str, place: Path) -> None:
+        self._run([self._program, "venv", "--no-project", "--python", python, str(place)], "uv venv")
+
+    def install(self, place: Path, what: Sequence[str]) -> None:
+        python = str(place / "bin" / "python")
+        hint = "change `packages` or the lock, then run again: what was finished is kept"
+        self._run([self._program, "pip", "install", "--python", python, *what], hint)
+
+
+class _Pip(_Maker):
+    def __init__(self, python: str, variables: Mapping[str, str]) -> None:
+        super().__init__(variables)
+        self._python = python
+
+    @functools.cached_property
+    def _version(self) -> str:
+        """Of the pip beside the Python below; empty where it has none."""
+        return self._run([self._python, "-c", _ASK_PIP], "install pip or uv").strip()
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"pip {self._version}".strip()
+
+    @property
+    def _serves_others(self) -> bool:
+        found = re.match(r"(\d+)\.(\d+)", self._version)
+        return found is not None and (int(found[1]), int(found[2])) >= _PIP_FOR_OTHERS
+
+    def make(self, python: str, place: Path) -> None:
+        without = ["--without-pip"] if self._serves_others else []
+        hint = "install uv, or the venv and pip of this Python"
+        self._run([python, "-m", "venv", *without, str(place)], hint)
+
+    def install(self, place: Path, what: Sequence[str]) -> None:
+        inside = str(place / "bin" / "python")
+        pip = [self._python, "-m", "pip", "--python", inside] if self._serves_others else [inside, "-m", "pip"]
+        options = ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--no-warn-script-location"]
+        hint = "change `packages` or the lock, then run again: what was finished is kept"
+        self._run([*pip, "install", *options, *what], hint)
+
+
+def _told(said: str) -> str:
+    """What a resolver says of its failure: the lines that say so, without what it told on its way there."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    errors = [_FROM_VERSIONS.sub(_latest, line) for line in errors if not line.startswith("Ignored the following")]
+    if not errors:
+        first = next((at for at, line in enumerate(lines) if line.startswith(("×", "error:"))), 0)
+        errors = [line.lstrip("×╰─▶│ ").removeprefix("error: ") for line in lines[first:]]
+    return " ".join(errors)[:_SHOWN]
+
+
+def _latest(versions: re.Match[str]) -> str:
+    """All versions that there are may be hundreds, and pip lists them: the last ones are those to choose from."""
+    every = versions[1].split(", ")
+    return f"(from versions: {'…, ' if len(every) > _VERSIONS_SHOWN else ''}{', '.join(every[-_VERSIONS_SHOWN:])})"

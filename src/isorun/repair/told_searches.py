@@ -1,0 +1,75 @@
+"""What is told of the searches of a study: each is judged by what its study asks of it, and told in its words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from isorun.errors import InputError, NothingRecorded, known_names
+from isorun.repair.bugs import Limits
+from isorun.repair.diagnosis import Racing, SearchDiagnosis, diagnose
+from isorun.repair.engines import steps_of_study
+from isorun.repair.kept_searches import KnownSearch, known_searches, limits_of
+from isorun.repair.priorities import Prior
+from isorun.repair.priors import USUAL
+from isorun.repair.racing import error_of_plans
+from isorun.store import AbstractStore
+
+if TYPE_CHECKING:
+    from isorun.study.design import Study
+
+__all__ = ["told_of", "told_of_search"]
+
+
+def told_of(study: Study, store: AbstractStore, *, where: str = "", kept_in: str = "") -> tuple[SearchDiagnosis, ...]:
+    """What is said of each search of a study. where, kept_in: the study and its store, as a user names them."""
+    return tuple(_told(one, where=where, kept_in=kept_in) for one in known_searches(study, store))
+
+
+def told_of_search(
+    study: Study,
+    store: AbstractStore,
+    name: str | None = None,
+    *,
+    limits: Limits = Limits(),  # noqa: B008
+    prior: Prior | str | Path | None = USUAL,
+    where: str = "",
+    kept_in: str = "",
+) -> SearchDiagnosis:
+    """What is said of one search of a study. name: which; the only one if not given. The others: as in `told_of`.
+
+    limits, prior: what is asked here counts for more than what the study says.
+    """
+    found = {one.design.name: one for one in known_searches(study, store, prior)}
+    chosen = next(iter(found)) if name is None and len(found) == 1 else name or ""
+    if chosen not in found:
+        what = f"{study.name} has no search {name!r}" if name else f"{study.name} has {len(found)} searches: which one?"
+        hint = f"isorun repair {where or study.name} --study {next(iter(found))!r}"
+        raise InputError(what, allowed=known_names(chosen, found), hint=hint)
+    if not found[chosen].trials:
+        raise NothingRecorded(f"no trial of {found[chosen].title} was made yet", hint="isorun run makes them")
+    return _told(found[chosen], limits, where=where, kept_in=kept_in)
+
+
+def _told(known: KnownSearch, limits: Limits = Limits(), *, where: str, kept_in: str) -> SearchDiagnosis:  # noqa: B008
+    """The one place in which a search of a study is judged: by what the study asks, where nothing else is asked."""
+    said = limits_of(known.design)
+    asked = Limits(
+        said.target if limits.target is None else limits.target,
+        said.time_limit if limits.time_limit is None else limits.time_limit,
+        said.patience if limits.patience is None else limits.patience,
+    )
+    steps = steps_of_study(
+        where or known.study.name,
+        kept_in,
+        has_all=len(known.trials) >= known.design.trials,
+        is_repaired=known.design.begin != "never",
+    )
+    return diagnose(known.search(), known.prior, asked, steps=steps, racing=_racing(known))
+
+
+def _racing(known: KnownSearch) -> Racing | None:
+    if not known.is_raced:
+        return None
+    begun = [plan for plan, start in zip(known.plans, [0, *known.plans], strict=False) if start < len(known.trials)]
+    return Racing(known.standing().races, known.extra, error_of_plans(begun))

@@ -1,0 +1,164 @@
+"""Versions of the code as environments: refs become commits, and each is checked out once, in the cache."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import isorun
+from isorun.errors import StudyError
+from isorun.study.cells import cells_of
+from isorun.study.design import document_of, study_from_document
+from isorun.study.records import RunState
+
+SCRIPT = "import pathlib, part; print('acc:', part.value + len(pathlib.Path('data/n').read_text()))"
+
+
+def git(folder, *words):
+    identity = ("-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main")
+    done = subprocess.run(["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """Two commits of a training in a subfolder, the first tagged, and data that are in none of them."""
+    monkeypatch.setenv("ISORUN_CACHE", str(tmp_path / "cache"))
+    top = tmp_path / "top"
+    work = top / "deep" / "work"
+    work.mkdir(parents=True)
+    git(top, "init")
+    (top / ".gitignore").write_text("data/\n.isorun/\n")
+    (work / "t.py").write_text(SCRIPT)
+    (work / "part.py").write_text("value = 1\n")
+    (work / "data").mkdir()
+    (work / "data" / "n").write_text("xx")
+    for number, name in ((1, "v1.0"), (2, "v2.0")):
+        (work / "part.py").write_text(f"value = {number}0\n")
+        git(top, "add", ".")
+        git(top, "commit", "-m", name)
+        git(top, "tag", name)
+    return work
+
+
+def study(folder, command="python t.py", **environments):
+    document = {"approaches": {"a": {"command": command}}, "environments": environments}
+    return study_from_document(document, folder, "s")
+
+
+def values(outcome):
+    return {record.cell.environment: record.series["acc"].values[-1] for record in outcome.records if record.series}
+
+
+def test_each_version_runs_as_it_was_and_the_working_copy_as_it_is(repository):
+    (repository / "part.py").write_text("value = 300\n")
+    before = git(repository, "status", "--porcelain")
+    links = {"links": ["data"]}
+    versions = study(
+        repository, old={"code": "v1.0", **links}, new={"code": "main", **links}, now={"code": "."}, plain={}
+    )
+    outcome = isorun.run(versions)
+    assert values(outcome) == {"old": 12, "new": 22, "now": 302, "plain": 302}, [
+        one.log_tail for one in outcome.records
+    ]
+    assert git(repository, "status", "--porcelain") == before, "nothing is left in the user's own folder"
+    recorded = {record.cell.environment: record for record in outcome.records}
+    commit = git(repository, "rev-parse", "v1.0")
+    assert recorded["old"].environment["requested"]["code"] == {"ref": "v1.0", "commit": commit, **links}
+    assert recorded["old"].code["commit"] == commit
+    assert recorded["now"].environment["requested"]["code"]["diff"] == recorded["now"].code["diff_sha256"] != ""
+    assert "code" not in recorded["plain"].environment["requested"]
+
+
+def test_a_version_is_checked_out_once_and_killed_half_way_is_made_again(repository, tmp_path):
+    wanted = study(repository, old={"code": "v1.0", "links": ["data"]})
+    assert isorun.run(wanted, store=tmp_path / "first").count(RunState.FINISHED) == 1
+    (made,) = (tmp_path / "cache" / "environments").glob("code-*.made")
+    tree = made.with_suffix("") / "tree"
+    (tree / "deep" / "work" / "part.py").unlink()  # as when its process was killed in the middle
+    made.unlink()
+    assert values(isorun.run(wanted, store=tmp_path / "second")) == {"old": 12}
+    assert len(git(repository, "worktree", "list").splitlines()) == 2
+
+
+def test_cells_are_known_by_the_commit_and_not_by_what_it_is_called(repository):
+    ids = {name: cells_of(study(repository, e={"code": name}))[0].id for name in ("v2.0", "main", "HEAD", "v1.0")}
+    assert ids["v2.0"] == ids["main"] == ids["HEAD"] != ids["v1.0"]
+    clean = cells_of(study(repository, e={"code": "."}))[0].id
+    (repository / "part.py").write_text("value = 4\n")
+    assert cells_of(study(repository, e={"code": "."}))[0].id != clean
+
+
+def test_a_kept_study_stays_at_its_commit_when_the_branch_moves(repository):
+    then = study(repository, e={"code": "main", "links": ["data"]})
+    kept = document_of(then)
+    git(repository, "commit", "--allow-empty", "-m", "later")
+    assert study_from_document(kept, repository, "s") == then
+    assert study(repository, e={"code": "main", "links": ["data"]}) != then
+
+
+def test_runs_of_a_version_are_not_called_old_when_the_working_copy_changes(repository):
+    wanted = study(repository, old={"code": "v1.0", "links": ["data"]})
+    isorun.run(wanted)
+    (repository / "part.py").write_text("value = 5\n")
+    assert "code-changed" not in {condition.code for condition in isorun.run(wanted).conditions}
+
+
+@pytest.mark.parametrize(
+    ("environment", "why"),
+    [
+        ({"code": "v1.1"}, r"no branch, tag or commit 'v1.1'[\s\S]*v1.0"),
+        ({"code": "mian"}, r"names like it: main[\s\S]*write 'main'"),
+        ({"code": "--all"}, "no branch, tag or commit '--all'"),
+        ({"code": 3}, "it must be a table"),
+        ({"code": {"reff": "v1.0"}}, "did you mean 'ref'"),
+        ({"code": "v1.0", "links": ["nowhere"]}, "nothing to link: nowhere"),
+        ({"code": "v1.0", "links": ["../.."]}, "that cannot be linked"),
+        ({"code": "v1.0", "links": ["/etc"]}, "that cannot be linked"),
+        ({"code": ".", "links": ["data"]}, "the working copy has its files itself"),
+        ({"links": ["data"]}, "they are for a checkout"),
+    ],
+)
+def test_what_is_no_version_is_refused_with_names_that_are(environment, why, repository):
+    with pytest.raises(StudyError, match=why):
+        study(repository, e=environment)
+
+
+def test_without_a_repository_there_is_no_version(tmp_path):
+    with pytest.raises(StudyError, match="no repository around"):
+        study(tmp_path, e={"code": "main"})
+
+
+def test_a_folder_that_a_version_does_not_have_is_a_failed_run_and_others_go_on(repository):
+    other = repository.parent / "later"
+    other.mkdir()
+    (other / "t.py").write_text("print('acc: 1')")
+    git(repository, "add", "-A", str(other))
+    git(repository, "commit", "-m", "later")
+    outcome = isorun.run(study(other, old={"code": "v1.0"}, new={"code": "main"}))
+    assert values(outcome) == {"new": 1}
+    (failed,) = [record for record in outcome.records if record.state is RunState.FAILED]
+    assert "the study's folder deep/later is not in the code v1.0" in failed.reason
+
+
+def test_what_the_version_has_itself_is_not_replaced_by_a_link(repository):
+    outcome = isorun.run(study(repository, old={"code": "v1.0", "links": ["part.py"]}))
+    assert "part.py cannot be linked, because the code v1.0" in outcome.records[0].reason
+
+
+def test_a_version_is_no_kind(repository):
+    with pytest.raises(StudyError, match="no kind of environment"):
+        isorun.run(study(repository, e={"kind": "code"}))
+
+
+@pytest.mark.slow
+def test_a_study_file_in_a_subfolder_from_the_command_line(repository):
+    (repository / "study.toml").write_text(
+        '[approaches.a]\ncommand="python t.py"\n[environments.e]\ncode="v1.0"\nlinks=["data"]\n'
+    )
+    command = [sys.executable, "-m", "isorun", "run", "deep/work/study.toml"]
+    done = subprocess.run(command, cwd=repository.parents[1], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "checking out v1.0" in done.stderr
+    assert Path(repository / ".isorun").is_dir()

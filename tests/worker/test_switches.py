@@ -1,0 +1,220 @@
+"""Switches: what each asks for, what libraries answer, and that a request without effect is told."""
+
+import importlib.util
+import types
+from pathlib import Path
+
+import pytest
+
+import isorun
+from isorun.errors import ExecutionError, StudyError
+from isorun.execution.resources import Devices
+from isorun.study.cells import cells_of
+from isorun.study.design import Study, document_of, study_from_document
+from isorun.worker import levels
+from isorun.worker.frameworks import switches
+from isorun.worker.frameworks.pytorch import Torch
+from isorun.worker.recorder import INITIAL_WEIGHTS
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+IS_INTEL = "GenuineIntel" in Path("/proc/cpuinfo").read_text()
+CNN = """
+import torch
+model = torch.nn.Sequential(torch.nn.Conv2d(1, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(288, 10))
+x, y = torch.randn(256, 1, 8, 8), torch.randint(0, 10, (256,))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(20):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+print(f"loss: {loss.item():.9f}")
+"""
+
+
+def study(folder=Path(), **environments):
+    document = {"approaches": {"a": {"command": "python t.py"}}, "environments": environments, "levels": ["fixed-seed"]}
+    return study_from_document(document, Path(folder), "s")
+
+
+def test_every_switch_is_in_the_docs_with_its_values():
+    page = (Path(__file__).parents[2] / "docs" / "study-file.md").read_text()
+    for row in switches.SWITCHES.values():
+        line = next(line for line in page.splitlines() if line.startswith(f"| `{row.name}` |"))
+        for value in row.values:
+            assert f"`{value}`" in line, (row.name, value)
+
+
+def test_a_switch_is_a_key_of_an_environment_and_part_of_its_cells_only_where_set():
+    plain, off = (cells_of(study(e=keys))[0] for keys in ({}, {"onednn": "off", "cpu": "avx2"}))
+    assert "switches" not in plain.environment_content
+    assert off.environment_content["switches"] == {"cpu": "avx2", "onednn": "off"}
+    assert plain.id != off.id
+    declared = study(e={"onednn": False, "device": "cuda:1"})
+    assert declared.environments["e"].switches == {"device": "cuda:1", "onednn": "off"}
+    assert study_from_document(document_of(declared), Path(), "s") == declared
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({"onednn": "of"}, r"onednn: 'of' is not a value of this switch[\s\S]*on, off"),
+        ({"device": "gpu"}, r"device: 'gpu' is not a value[\s\S]*cpu, cuda, cuda:N"),
+        ({"cpu": 3}, "cpu: it must be a text"),
+        ({"onedn": "off"}, "did you mean 'onednn'"),
+        ({"switches": {"tf23": "on"}}, "did you mean 'tf32'"),
+    ],
+)
+def test_what_no_switch_takes_is_refused(keys, why):
+    with pytest.raises(StudyError, match=why):
+        study(e=keys)
+
+
+def test_the_variables_that_ask():
+    assert switches.variables({}) == {}
+    assert switches.variables({"cpu": "baseline"}) == {
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "ATEN_CPU_CAPABILITY": "default",
+    }
+    assert switches.variables({"cpu": "native", "mkl": "off", "device": "cuda"}) == {}
+    assert switches.variables({"mkl": "avx2-strict"}) == {"MKL_CBWR": "AVX2,STRICT"}
+    assert switches.variables({"onednn": "off"}) == {"TF_ENABLE_ONEDNN_OPTS": "0"}
+    assert switches.variables({"device": "cuda:2"})["CUDA_VISIBLE_DEVICES"] == "2"
+    on_cpu = switches.variables({"device": "cpu"})
+    assert (on_cpu["CUDA_VISIBLE_DEVICES"], on_cpu["JAX_PLATFORMS"]) == ("-1", "cpu")
+    assert switches.variables({"tf32": "off"})["NVIDIA_TF32_OVERRIDE"] == "0"
+
+
+def test_the_worker_hears_them():
+    environ = {"ISORUN_RUN_DIR": "/r", levels.SWITCHES: switches.written({"tf32": "on", "onednn": "off"})}
+    assert levels.read_settings(environ, warm=False).switches == {"onednn": "off", "tf32": "on"}
+    assert levels.read_settings({"ISORUN_RUN_DIR": "/r"}, warm=False).switches == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "missed"),
+    [
+        ({"onednn": "off"}, {"torch": {"onednn": "off"}}, {}),
+        ({"onednn": "off"}, {"torch": {"onednn": "on"}}, {"onednn": {"torch": "on"}}),
+        ({"onednn": "off"}, {"numpy": {"threads": "2"}}, {"onednn": {}}),
+        ({"mkl": "avx2"}, {"torch": {"mkl": "auto"}}, {"mkl": {"torch": "auto"}}),
+        ({"cpu": "native"}, {"torch": {"cpu": "avx2"}}, {}),
+        ({"device": "cuda:1"}, {"torch": {"device": "cuda"}}, {}),
+        ({"threads": "3"}, {"torch": {"threads": "2"}, "numpy": {"threads": "3"}}, {"threads": {"torch": "2"}}),
+        ({"threads": "3"}, {}, {}),
+    ],
+)
+def test_a_request_without_effect_is_one_that_is_answered_otherwise_or_by_nobody(asked, answered, missed):
+    assert switches.without_effect(asked, answered) == missed
+
+
+def test_variables_of_a_study_ask_for_switches_too():
+    asked = switches.asked_by({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "2", "MKL_CBWR": "AVX2,STRICT", "A": "1"})
+    assert asked == {"threads": "2", "mkl": "avx2-strict"}
+    assert switches.asked_by({"ATEN_CPU_CAPABILITY": "default"}) == {"cpu": "baseline"}
+    assert switches.asked_of({"env": {"OMP_NUM_THREADS": "1"}, "threads": 2, "switches": {"cpu": "avx2"}}) == {
+        "threads": "2",
+        "cpu": "avx2",
+    }
+
+
+def test_a_device_that_is_not_there_is_one_message():
+    here = Devices("auto", environment={"CUDA_VISIBLE_DEVICES": "0,1"})
+    for device in ("", "cpu", "cuda", "cuda:1"):
+        here.check_device(device)
+    with pytest.raises(ExecutionError, match=r"device cuda:2[\s\S]*cuda:0, cuda:1[\s\S]*nvidia-smi -L"):
+        here.check_device("cuda:2")
+    with pytest.raises(ExecutionError, match=r"asks for the device cuda[\s\S]*no device"):
+        Devices("none").check_device("cuda")
+
+
+def made_torch(*, started):
+    """What torch looks like to its switches, on a machine with a device."""
+    matmul, cudnn = types.SimpleNamespace(allow_tf32=False), types.SimpleNamespace(allow_tf32=True)
+    cudnn.enabled, cudnn.benchmark = True, False
+    backends = types.SimpleNamespace(
+        cuda=types.SimpleNamespace(matmul=matmul),
+        cudnn=cudnn,
+        cpu=types.SimpleNamespace(get_cpu_capability=lambda: "DEFAULT"),
+        mkl=types.SimpleNamespace(is_available=lambda: False),
+        mkldnn=types.SimpleNamespace(is_available=lambda: True, set_flags=lambda _: None),
+    )
+    inner = types.SimpleNamespace(_get_mkldnn_enabled=lambda: True)
+    return types.SimpleNamespace(
+        backends=backends,
+        _C=inner,
+        get_num_threads=lambda: 2,
+        cuda=types.SimpleNamespace(is_initialized=lambda: started),
+    )
+
+
+def test_settings_of_devices_are_answered_only_where_one_was_started():
+    cpu = Torch().answers(made_torch(started=False))
+    assert cpu == {"threads": "2", "onednn": "on", "cpu": "baseline", "device": "cpu"}
+    torch = made_torch(started=True)
+    assert Torch().answers(torch)["tf32"] == "in part", "as torch is by itself: products are not rounded, layers are"
+    for asked in ("on", "off"):
+        Torch().switch(torch, {"tf32": asked})
+        assert Torch().answers(torch)["tf32"] == asked
+    for asked in ("off", "benchmark", "on"):
+        Torch().switch(torch, {"cudnn": asked})
+        assert Torch().answers(torch)["cudnn"] == asked
+
+
+def test_nothing_answers_in_a_training_without_such_libraries_and_that_is_told(tmp_path):
+    (tmp_path / "t.py").write_text("print('acc: 0.5')")
+    outcome = isorun.run(study(tmp_path, e={"onednn": "off"}))
+    (told,) = [condition for condition in outcome.conditions if condition.code == "factor-without-effect"]
+    assert "onednn = off was asked for, and nothing that the training loaded answers to it" in told.message
+    assert outcome.records[0].environment["requested"]["switches"] == {"onednn": "off"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+def test_what_torch_does_with_each_request(tmp_path):
+    """The facts of a CPU: which requests change bits, which are clamped, and which are ignored."""
+    (tmp_path / "t.py").write_text(CNN)
+    places = {
+        "plain": {},
+        "onednn": {"onednn": "off"},
+        "baseline": {"cpu": "baseline"},
+        "avx2": {"cpu": "avx2"},
+        "compatible": {"mkl": "compatible"},
+        "mkl-avx2": {"mkl": "avx2"},
+        "one": {"threads": 1},
+        "clamped": {"env": {"OMP_NUM_THREADS": "4096"}},
+        "two-say": {"env": {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "2"}},
+        "intel": {"env": {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2"}},
+        "tf32": {"tf32": "on"},
+    }
+    outcome = isorun.run(study(tmp_path, **places))
+    assert len(outcome.records) == len(places)
+    found = {one.cell.environment: one for one in outcome.records}
+    has = {name: one.environment["effective"]["switches"]["torch"] for name, one in found.items()}
+    assert (has["onednn"]["onednn"], has["plain"]["onednn"]) == ("off", "on")
+    assert (has["baseline"]["cpu"], has["avx2"]["cpu"]) == ("baseline", "avx2")
+    assert (has["compatible"]["mkl"], has["plain"]["mkl"]) == ("compatible", "off")
+    assert has["one"]["threads"] == "1"
+    assert int(has["clamped"]["threads"]) < 4096
+    assert found["baseline"].digests[INITIAL_WEIGHTS] != found["plain"].digests[INITIAL_WEIGHTS]
+    told = {c.groups[0].split()[1]: c.message for c in outcome.conditions if c.code == "factor-without-effect"}
+    assert {"clamped", "tf32"} <= set(told) <= {"clamped", "tf32", "mkl-avx2", "intel", "two-say"}
+    if not IS_INTEL:
+        assert has["mkl-avx2"]["mkl"] == "auto"
+        assert "torch has auto" in told["mkl-avx2"]
+        assert found["intel"].digests == found["plain"].digests
+        assert "processors of Intel alone" in told["intel"]
+
+
+def test_levels_leave_switches_as_they_are():
+    base = switches.variables({"cpu": "avx512", "mkl": "compatible"})
+    added = levels.level_environment("deterministic", 1, 2, base, cpu_flags=frozenset(["avx2"]))
+    assert not set(base) & set(added)
+
+
+def test_the_study_takes_switches_in_python(tmp_path):
+    (tmp_path / "t.py").write_text("")
+    made = Study("s", approaches={"a": "python t.py"}, environments={"e": {"tf32": True}}, folder=tmp_path)
+    assert made.environments["e"].variables == switches.variables({"tf32": "on"})
