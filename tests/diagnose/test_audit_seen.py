@@ -11,13 +11,13 @@ from isorun.diagnose.audit.seen import Seen, hold_together
 GPU = {"gpu": {"devices": ["a GPU"]}}
 
 
-def held(folder, code, events=(), *, stopped="after 3 steps", **effective):
+def held(folder, code, events=(), *, stopped="after 3 steps", moved=(), **effective):
     """The findings after a look, kind to sureness, and the kinds that were withdrawn."""
     script = folder / "train.py"
     script.write_text(code)
     program = read_program(["python", "train.py"], folder, {})
     placed = [{**event, "where": f"{script}:{event['line']}"} for event in events]
-    told = {**effective, "audit": {"stopped": stopped, "events": placed, "seconds": 1.0, "steps": 3}}
+    told = {**effective, "audit": {"stopped": stopped, "events": placed, "seconds": 1.0, "steps": 3, "moved": moved}}
     kept, withdrawn = hold_together(examine_source(program), Seen.of(program, told, 0.0))
     left = {(item.kind, item.line): item for item in kept if item.kind != "unpinned-packages"}
     return left, {item.finding.kind: item.because for item in withdrawn}
@@ -44,6 +44,16 @@ def test_a_draw_that_was_not_seen_until_the_end_is_withdrawn(tmp_path):
     left, withdrawn = held(tmp_path, MAYBE, stopped="")
     assert left == {}
     assert withdrawn == {"unseeded-generator": "the run came to its end without it"}
+
+
+def test_a_generator_that_a_library_moved_by_ways_of_its_own_is_sure(tmp_path):
+    code = "from sklearn.cluster import KMeans\nKMeans().fit(x)\n"
+    left, withdrawn = held(tmp_path, code, stopped="", moved=["numpy"])
+    assert left["unseeded-generator", 2].sure is Sure.HIGH
+    assert withdrawn == {}
+    left, withdrawn = held(tmp_path, code, [seed("numpy.random.seed", 1)], stopped="", moved=["numpy"])
+    assert left == {}
+    assert "train.py:1" in withdrawn["unseeded-generator"]
 
 
 def test_a_draw_that_was_not_seen_before_the_run_was_stopped_stays_and_is_not_sure(tmp_path):

@@ -38,7 +38,7 @@ _NOT_REACHED: Final = "the run came to its end without it"
 class Seen:
     """What the worker noted. events: in their order. ended: the training came to its end by itself.
 
-    began: its start, in seconds since 1970.
+    began: its start, in seconds since 1970. moved: generators of the process that stood elsewhere at the end.
     """
 
     program: Program
@@ -46,13 +46,16 @@ class Seen:
     events: Sequence[Mapping[str, Any]]
     ended: bool
     began: float
+    moved: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, program: Program, effective: Mapping[str, Any], began: float) -> Seen:
         """From a record's effective environment."""
         audit = effective.get("audit") or {}
         events = [event for event in audit.get("events", ()) if isinstance(event, Mapping)]
-        return cls(program, effective, events, bool(audit) and not audit.get("stopped"), began)
+        return cls(
+            program, effective, events, bool(audit) and not audit.get("stopped"), began, tuple(audit.get("moved", ()))
+        )
 
     @property
     def gpus(self) -> bool:
@@ -164,12 +167,24 @@ def _judged_generator(finding: Finding, seen: Seen) -> Finding | str:
     ):
         return "Keras 2 draws from TensorFlow's generator"
     if drawn is None:
-        return _not_reached(finding, seen)
+        return _judged_by_state(finding, seen, family)
     if finding.kind == "unseeded-generator" and seed is not None and not draw_first:
         return f"{seed['name']}({seed.get('value', '')}) came first, at {_where(seen, seed)}"
     if finding.kind == "late-seed" and not draw_first:
         return "nothing had been drawn when it was seeded"
     return replace(finding, sure=Sure.HIGH)
+
+
+def _judged_by_state(finding: Finding, seen: Seen, family: str) -> Finding | str:
+    """No call of the program was seen to draw; libraries may have, by ways of their own."""
+    seeds = [event for event in seen.of_kind("seed") if _SEEDING.get(str(event.get("name"))) == family]
+    if family not in seen.moved:
+        return _not_reached(finding, seen)
+    if finding.kind == "unseeded-generator":
+        return (
+            f"{seeds[0]['name']} seeded it, at {_where(seen, seeds[0])}" if seeds else replace(finding, sure=Sure.HIGH)
+        )
+    return finding
 
 
 def _where(seen: Seen, event: Mapping[str, Any]) -> str:
