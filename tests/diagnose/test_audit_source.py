@@ -28,6 +28,15 @@ def kinds(found):
 
 
 OPEN = [
+    ("import datasets\nd = datasets.Dataset.from_dict(x).shuffle()", [("unseeded-generator", 2)]),
+    ("from stable_baselines3 import PPO\nPPO('MlpPolicy', e).learn(9)", [("unseeded-generator", 2)]),
+    ("from scipy import stats\nx = stats.norm.rvs(size=3)", [("unseeded-generator", 2)]),
+    ("import jax\nx = y.at[i].add(z)", [("atomics", 2), ("nondeterministic-kernels", 1)]),
+    (
+        "import tensorflow as tf\nd = tf.data.Dataset.range(9).shuffle(9)",
+        [("nondeterministic-kernels", 1), ("unseeded-generator", 2)],
+    ),
+    ("import torch, accelerate\na = accelerate.Accelerator()", [("nondeterministic-kernels", 2)]),
     ("import random as r\nr.seed()\nr.random()", [("unseeded-generator", 2)]),
     ("from numpy.random import default_rng as made\nmade(None)", [("unseeded-generator", 2)]),
     ("import random\nx = random.Random()", [("unseeded-generator", 2)]),
@@ -64,6 +73,7 @@ def test_what_is_open_is_found_at_its_line(code, known, tmp_path):
 
 
 CLOSED = [
+    "import random, datasets\nown = random.Random(1)\nown.shuffle(x)\ndatasets.Dataset.from_dict(x).shuffle(seed=1)",
     "import random\nrandom.seed(3)\nrandom.random()",
     "class random:\n    pass\nrandom.random()",
     "import numpy as np\nrng = np.random.default_rng(5)\nrng.shuffle([1, 2])",
