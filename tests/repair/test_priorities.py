@@ -16,10 +16,10 @@ from isorun.repair.priorities import (
     Observation,
     Prior,
     PriorRow,
-    levels_of,
     observations,
     propose,
     ranked,
+    scopes_of,
     trust_in,
 )
 from isorun.repair.searches import UNKNOWN_SYMPTOMS, Parameter, Trial
@@ -36,7 +36,7 @@ def prior(*rows):
 
 def test_levels_let_go_of_a_w_c_g_and_then_of_the_edit():
     named = ("edit", "activation", "sigmoid", "relu")
-    assert levels_of(TO_RELU, VANISHING) == (
+    assert scopes_of(TO_RELU, VANISHING) == (
         (*named, "plain", "slow", "vanishing", "normal"),
         (*named, "*", "slow", "vanishing", "normal"),
         (*named, "*", "slow", "vanishing", "*"),
@@ -46,7 +46,7 @@ def test_levels_let_go_of_a_w_c_g_and_then_of_the_edit():
         ("parameter", "activation"),
         (),
     )
-    assert len(levels_of(TO_RELU, UNKNOWN_SYMPTOMS)) == 4
+    assert len(scopes_of(TO_RELU, UNKNOWN_SYMPTOMS)) == 4
 
 
 def test_with_many_counts_the_probability_is_their_share_under_the_condition():

@@ -417,7 +417,7 @@ def test_a_sample_that_is_on_its_way_is_read_when_it_is_there_and_waited_for_at_
 
     asked, waited = [], []
 
-    class Late(pytorch.Reading):
+    class Late(pytorch.DeviceReading):
         def is_there(self):
             asked.append(self)
             return len(asked) % 3 == 0
@@ -427,7 +427,7 @@ def test_a_sample_that_is_on_its_way_is_read_when_it_is_there_and_waited_for_at_
             return super().numbers()
 
     there = train(small(), every=4, marks=5)
-    monkeypatch.setattr(pytorch, "Reading", Late)
+    monkeypatch.setattr(pytorch, "DeviceReading", Late)
     torch.manual_seed(0)
     late = train(small(), every=4, marks=5)
     assert len(waited) == 10, "five samples and five updates, each read once"

@@ -29,8 +29,8 @@ from isorun.repair.bugs import (
     stalled_trials,
 )
 from isorun.repair.engines import NextSteps, next_steps
-from isorun.repair.priorities import Level, Prior, RankedAction, ranked, told_chances, trust_in
-from isorun.repair.racing import Verdict
+from isorun.repair.priorities import Prior, RankedAction, Scope, ranked, told_chances, trust_in
+from isorun.repair.racing import RaceVerdict
 from isorun.repair.searches import SYMPTOMS, Search, Trial, Value
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, significant
 from isorun.report.figures.description import Figure
@@ -106,7 +106,7 @@ class Racing:
     error_rate: that any candidate that is no better was called better, over all trials.
     """
 
-    races: tuple[tuple[int, int, Verdict], ...]
+    races: tuple[tuple[int, int, RaceVerdict], ...]
     extra: int
     error_rate: float
 
@@ -418,16 +418,16 @@ def why(one: RankedAction, trust: float | None) -> str:
     return "; ".join(said) or "not tried before: as changes in general"
 
 
-def _known_by(level: Level) -> str:
-    if level[0] == "edit":
-        return _condition(level[4:]) if any(word != "*" for word in level[4:]) else "whatever the symptoms,"
-    if level[0] == "way":
+def _known_by(scope: Scope) -> str:
+    if scope[0] == "edit":
+        return _condition(scope[4:]) if any(word != "*" for word in scope[4:]) else "whatever the symptoms,"
+    if scope[0] == "way":
         way = {"up": "when raised,", "down": "when lowered,"}
-        return way.get(level[2], f"when set to {level[2]},") + " from whatever value,"
-    return f"by any change of the {level[1]}"
+        return way.get(scope[2], f"when set to {scope[2]},") + " from whatever value,"
+    return f"by any change of the {scope[1]}"
 
 
-def _condition(symptoms: Level) -> str:
+def _condition(symptoms: Scope) -> str:
     """For plain networks that converge slowly with vanishing gradients."""
     architecture, *others = symptoms
     words = ["trainings" if architecture == "*" else f"{architecture} networks"]

@@ -1,7 +1,7 @@
 """Which action to try: the probability that it improves a trial with these symptoms, by counts, and one draw from it.
 
 A prior holds counts from other searches. An estimate starts at the mean of all actions and is refined by what is known
-of the parameter, of the way it is changed, of this edit, and of it with symptoms G, C, W and A, each level
+of the parameter, of the way it is changed, of this edit, and of it with symptoms G, C, W and A, each scope
 being the next one's prior with the weight of a few trials. What this search itself showed corrects that in turn.
 
 A prior can be wrong for a search. The guard asks what it would have said of the trials that there are, whoever
@@ -40,12 +40,12 @@ __all__ = [
     "trust_in",
 ]
 
-Level = tuple[str, ...]
+Scope = tuple[str, ...]
 _ANY: Final = "*"
 _BASE: Final = 0.25
 """How often an edit helps where nothing is known: three of four changes to a good configuration make it worse."""
 _BACK_OFF: Final = 32.0
-"""Tries that a coarser level is worth. Of 4 to 64 it foretold changes on data sets held out best (build_priors.py)."""
+"""Tries that a coarser scope is worth. Of 4 to 64 it foretold changes on data sets held out best (build_priors.py)."""
 _OWN_BACK_OFF: Final = 4.0
 """The same for tries of this very search, which speak of it better than those of others."""
 _WEIGHT: Final = 8.0
@@ -62,10 +62,10 @@ _BLAME: Final = 0.25
 _LEAST_ABOVE: Final = 0.001
 _PROMISES: Final = 2.0
 _TELLING: Final = 10.0
-"""Tries from which on a level is named as the reason of a chance."""
+"""Tries from which on a scope is named as the reason of a chance."""
 
 
-def levels_of(one: Edit, symptoms: Symptoms) -> tuple[Level, ...]:
+def scopes_of(one: Edit, symptoms: Symptoms) -> tuple[Scope, ...]:
     """What an edit is counted under, the finest first: A, W, C and G are let go in this order, then the edit."""
     a, c, g, w = (_ANY if symptom == "unknown" else symptom for symptom in symptoms)
     way = one.after if one.rises is None else ("up" if one.rises else "down")
@@ -92,7 +92,7 @@ class PriorRow:
 
 @dataclass(frozen=True)
 class Prior:
-    """Counts from other searches, at every level. source, calibration: as its file tells them. noise: sd of a score."""
+    """Counts from other searches, at every scope. source, calibration: as its file tells them. noise: sd of a score."""
 
     rows: tuple[PriorRow, ...]
     source: str = ""
@@ -100,41 +100,41 @@ class Prior:
     about: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        counts: dict[Level, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        counts: dict[Scope, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for row in self.rows:
             anywhere = replace(row.edit, before=KEEP)
-            for level in {*levels_of(row.edit, row.symptoms), *levels_of(anywhere, row.symptoms)}:
-                counts[level][0] += row.tries
-                counts[level][1] += row.improved
-        object.__setattr__(self, "_counts", {level: (n, k) for level, (n, k) in counts.items()})
+            for scope in {*scopes_of(row.edit, row.symptoms), *scopes_of(anywhere, row.symptoms)}:
+                counts[scope][0] += row.tries
+                counts[scope][1] += row.improved
+        object.__setattr__(self, "_counts", {scope: (n, k) for scope, (n, k) in counts.items()})
         object.__setattr__(self, "_known", {})
 
-    def counts(self, level: Level) -> tuple[float, float]:
-        """Tries and improvements at a level."""
-        found: tuple[float, float] = self._counts.get(level, (0.0, 0.0))  # type: ignore[attr-defined]
+    def counts(self, scope: Scope) -> tuple[float, float]:
+        """Tries and improvements at a scope."""
+        found: tuple[float, float] = self._counts.get(scope, (0.0, 0.0))  # type: ignore[attr-defined]
         return found
 
-    def told(self, one: Edit, symptoms: Symptoms) -> tuple[Level, float, float]:
-        """The finest level with enough tries to be worth telling, its tries and improvements; else the one with any."""
-        found = [(level, *self.counts(level)) for level in levels_of(one, symptoms)[:-1]]
+    def told(self, one: Edit, symptoms: Symptoms) -> tuple[Scope, float, float]:
+        """The finest scope with enough tries to be worth telling, its tries and improvements; else the one with any."""
+        found = [(scope, *self.counts(scope)) for scope in scopes_of(one, symptoms)[:-1]]
         enough = (entry for entry in found if entry[1] >= _TELLING)
         return next(enough, next((entry for entry in found if entry[1] >= 1), ((), 0.0, 0.0)))
 
     def probability(self, one: Edit, symptoms: Symptoms) -> float:
         """That the edit improves a trial with these symptoms, by back-off."""
-        levels = levels_of(one, symptoms)
-        known: dict[Level, float] = self._known  # type: ignore[attr-defined]
-        if levels[0] not in known:
+        scopes = scopes_of(one, symptoms)
+        known: dict[Scope, float] = self._known  # type: ignore[attr-defined]
+        if scopes[0] not in known:
             tries, improved = self.counts(())
             chance = (improved + _BASE) / (tries + 1)
             coarser = (tries, improved)
-            for level in reversed(levels[:-1]):
-                tries, improved = self.counts(level)
+            for scope in reversed(scopes[:-1]):
+                tries, improved = self.counts(scope)
                 if (tries, improved) != coarser:  # the very same tries count once, however finely they are told
                     chance = (improved + _BACK_OFF * chance) / (tries + _BACK_OFF)
                     coarser = (tries, improved)
-            known[levels[0]] = chance
-        return known[levels[0]]
+            known[scopes[0]] = chance
+        return known[scopes[0]]
 
 
 NO_PRIOR: Final = Prior(())
@@ -197,19 +197,19 @@ def _codes(values: Sequence[Any]) -> npt.NDArray[np.int32]:
 class Beliefs:
     """What a prior (or none) and this search's own edits say together.
 
-    At each level, from all actions down to the edit, what was seen is held against what had been expected up to there:
+    At each scope, from all actions down to the edit, what was seen is held against what had been expected up to there:
     an estimate is multiplied by (improved + w) / (expected + w). At the edit itself, counts are added as they are.
     """
 
     def __init__(self, prior: Prior | None, seen: Sequence[Observation]) -> None:
         self._prior = prior or NO_PRIOR
         self._weight = _WEIGHT if prior is not None else _WEIGHT_WITHOUT
-        self._own: dict[Level, list[float]] = defaultdict(lambda: [0.0, 0.0])
-        self._ratios: list[dict[Level, float]] = []
+        self._own: dict[Scope, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self._ratios: list[dict[Scope, float]] = []
         chances = [self._prior.probability(one.edit, one.symptoms) for one in seen]
         for depth in (1, 2, 3):
-            groups: dict[Level, list[float]] = defaultdict(lambda: [0.0, 0.0])
-            keys = [levels_of(one.edit, one.symptoms)[-depth] for one in seen]
+            groups: dict[Scope, list[float]] = defaultdict(lambda: [0.0, 0.0])
+            keys = [scopes_of(one.edit, one.symptoms)[-depth] for one in seen]
             for one, key, chance in zip(seen, keys, chances, strict=True):
                 groups[key][0] += chance
                 groups[key][1] += one.improved
@@ -228,9 +228,9 @@ class Beliefs:
     def shape(self, one: Edit, symptoms: Symptoms) -> tuple[float, float]:
         """The two numbers of the beta distribution of the chance that the edit improves."""
         chance = self._prior.probability(one, symptoms)
-        levels = levels_of(one, symptoms)
+        scopes = scopes_of(one, symptoms)
         for depth, ratios in enumerate(self._ratios, start=1):
-            chance *= ratios.get(levels[-depth], 1.0)
+            chance *= ratios.get(scopes[-depth], 1.0)
         chance = min(max(chance, 0.001), 0.99)
         tries, improved = self._own.get(_finest(one), (0.0, 0.0))
         return self._weight * chance + improved, self._weight * (1 - chance) + tries - improved
@@ -241,7 +241,7 @@ class Beliefs:
         return helps / (helps + harms)
 
 
-def _finest(one: Edit) -> Level:
+def _finest(one: Edit) -> Scope:
     return one.meaning, one.before, one.after
 
 
@@ -296,14 +296,14 @@ def _odds(prior: Prior, parameter: Parameter, values: Sequence[Any]) -> npt.NDAr
 class RankedAction:
     """An action with its chance to improve the best trial. tries, improved: of this search itself.
 
-    known_by: the level of the prior that says most of it, with the tries and improvements there; () where none does.
+    known_by: the scope of the prior that says most of it, with the tries and improvements there; () where none does.
     """
 
     action: Action
     probability: float
     tries: int
     improved: int
-    known_by: Level
+    known_by: Scope
     prior_tries: float
     prior_improved: float
 
@@ -321,8 +321,8 @@ def ranked(search: Search, prior: Prior | None, rng: np.random.Generator) -> lis
     for action in single_edits(search, best, (trial.configuration for trial in search.trials), rng):
         one = action.edits[0]
         chance = _chance(search, best, action, (trust, with_prior, without))
-        level, tries, improved = (prior or NO_PRIOR).told(one, best.symptoms)
-        found.append(RankedAction(action, chance, *without.own(one), level, tries, improved))
+        scope, tries, improved = (prior or NO_PRIOR).told(one, best.symptoms)
+        found.append(RankedAction(action, chance, *without.own(one), scope, tries, improved))
     return sorted(found, key=lambda one: -one.probability)
 
 

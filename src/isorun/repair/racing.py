@@ -36,15 +36,15 @@ __all__ = [
     "Race",
     "RaceRule",
     "RaceStanding",
+    "RaceVerdict",
     "Runs",
-    "Verdict",
     "error_of_plans",
     "race",
     "rule_of",
     "standing_of",
 ]
 
-Verdict = Literal["better", "ahead", "not better", "open"]
+RaceVerdict = Literal["better", "ahead", "not better", "open"]
 """ahead: its mean is better, by no more than luck may give: it is the best from now on, and not called better."""
 ERROR_RATE: Final = 0.05
 _PATHS: Final = 200_000
@@ -76,11 +76,11 @@ class RaceRule:
         """What t must reach after 2, 3, … trainings a side."""
         return _critical(self.repeats, self.error_rate / self.candidates) if self.repeats >= _FEWEST else ()
 
-    def judge(self, candidate: Sequence[float], incumbent: Sequence[float]) -> Verdict:
+    def judge(self, candidate: Sequence[float], incumbent: Sequence[float]) -> RaceVerdict:
         """What the trainings made so far say, looked at after each pair of them; more is better."""
         return self.judged(candidate, incumbent)[0]
 
-    def judged(self, candidate: Sequence[float], incumbent: Sequence[float]) -> tuple[Verdict, int]:
+    def judged(self, candidate: Sequence[float], incumbent: Sequence[float]) -> tuple[RaceVerdict, int]:
         """The same, and after how many pairs that was clear: what is trained later does not change it."""
         pairs = min(len(candidate), len(incumbent), self.repeats)
         for size in range(_FEWEST, pairs + 1):
@@ -89,7 +89,7 @@ class RaceRule:
                 return verdict, size
         return ("ahead" if pairs >= self.repeats else "open"), pairs
 
-    def _look(self, candidate: FloatArray, incumbent: FloatArray) -> Verdict:
+    def _look(self, candidate: FloatArray, incumbent: FloatArray) -> RaceVerdict:
         size = len(candidate)
         ahead = float(candidate.mean() - incumbent.mean())
         if ahead <= 0:
@@ -193,7 +193,7 @@ class RaceStanding:
     """
 
     bests: tuple[int, ...]
-    races: tuple[tuple[int, int, Verdict], ...] = ()
+    races: tuple[tuple[int, int, RaceVerdict], ...] = ()
     wanted: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -210,7 +210,7 @@ def standing_of(runs: Sequence[Runs], rule: RaceRule) -> RaceStanding:
     incumbent: Runs | None = None
     needed = 1
     bests: list[int] = []
-    races: list[tuple[int, int, Verdict]] = []
+    races: list[tuple[int, int, RaceVerdict]] = []
     for one in sorted(runs, key=lambda item: (item.since, item.number)):
         if one.scores.get(0) is None:
             continue
@@ -230,7 +230,7 @@ def standing_of(runs: Sequence[Runs], rule: RaceRule) -> RaceStanding:
     return RaceStanding(tuple(bests), tuple(races))
 
 
-def _race(one: Runs, incumbent: Runs, rule: RaceRule) -> tuple[Verdict, int, list[tuple[int, int]]]:
+def _race(one: Runs, incumbent: Runs, rule: RaceRule) -> tuple[RaceVerdict, int, list[tuple[int, int]]]:
     """The verdict, after how many pairs it was clear, and what has to be trained where it is not."""
     if rule.repeats < _FEWEST:
         return "better", 1, []
@@ -246,7 +246,7 @@ def _race(one: Runs, incumbent: Runs, rule: RaceRule) -> tuple[Verdict, int, lis
 class Race:
     """What came of a race. trainings: how many were made for it, beyond the scores that were given."""
 
-    verdict: Verdict
+    verdict: RaceVerdict
     candidate_scores: tuple[float, ...]
     incumbent_scores: tuple[float, ...]
     trainings: int
@@ -296,7 +296,7 @@ def race(
         "incumbent": [float(one) for one in incumbent_scores],
     }
     given = sum(map(len, sides.values()))
-    verdict: Verdict = "open"
+    verdict: RaceVerdict = "open"
     while verdict == "open":
         verdict = _standing(rule, sides, sign)
         if verdict == "open":
@@ -308,7 +308,7 @@ def race(
     return Race(verdict, tuple(sides["candidate"]), tuple(sides["incumbent"]), made, error_rate, why)
 
 
-def _standing(rule: RaceRule, sides: Mapping[str, Sequence[float]], sign: float) -> Verdict:
+def _standing(rule: RaceRule, sides: Mapping[str, Sequence[float]], sign: float) -> RaceVerdict:
     for name, scores in sides.items():
         if not all(map(math.isfinite, scores)):
             return "not better" if name == "candidate" else "better"
@@ -320,7 +320,7 @@ def _standing(rule: RaceRule, sides: Mapping[str, Sequence[float]], sign: float)
     return rule.judge(candidate, incumbent)
 
 
-def _why(verdict: Verdict, sides: Mapping[str, Sequence[float]]) -> str:
+def _why(verdict: RaceVerdict, sides: Mapping[str, Sequence[float]]) -> str:
     told = []
     for name, scores in sides.items():
         finite = [score for score in scores if math.isfinite(score)]

@@ -71,7 +71,7 @@ class TorchProbe:
         self._wake = 1
         self._hooks: list[Any] = []
         self._forward: Forward | None = None
-        self._asked: list[tuple[Reading, Callable[[Any], None]]] = []
+        self._asked: list[tuple[DeviceReading, Callable[[Any], None]]] = []
         self._updating: tuple[Sample, list[Any]] | None = None
         self._knows_inputs = False
         self._outputs = 0
@@ -210,10 +210,10 @@ class TorchProbe:
         self._watcher.spend(time.thread_time() - began)
 
     def _ask(self, numbers: list[Any], matrices: list[Any], tell: Callable[[Any], None]) -> None:
-        self._asked.append((Reading(self._torch, numbers, matrices), tell))
+        self._asked.append((DeviceReading(self._torch, numbers, matrices), tell))
 
 
-class Reading:
+class DeviceReading:
     """Tensors on their way: copied in one piece without waiting for the device, and read when they are there."""
 
     def __init__(self, torch: ModuleType, numbers: list[Any], matrices: list[Any]) -> None:
