@@ -10,7 +10,7 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 # Tests start thousands of interpreters. Where this is set, as in many containers, each would compile isorun anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test coverage test-simulations test-slow lint bench clean
+.PHONY: demo test coverage test-simulations test-environments test-slow lint bench clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || $(PYTHON) -m virtualenv $(VENV) || { rm -rf $(VENV); \
@@ -38,6 +38,10 @@ coverage: $(STAMP)
 # Coverage and error rates by simulation: slow, and what the statistics stand on.
 test-simulations: $(STAMP)
 	$(BIN)/python -m pytest -m slow tests/analysis $(PARALLEL)
+
+# Environments really made, by pip and by uv where it is in PATH, and the example with packages of a registry.
+test-environments: $(STAMP)
+	$(BIN)/python -m pytest -m slow -rs tests/environments tests/worker/test_switches.py
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow

@@ -19,6 +19,7 @@ HERE: Final = Path(__file__).parent
 NAMES: Final = (
     "launch",
     "overhead",
+    "environments",
     "logging_cost",
     "reading_output",
     "withheld_secrets",

@@ -47,6 +47,8 @@ def answers():
     yield from of_a_study()
     yield of_a_search()
     yield of_a_paper()
+    corpus = Path(__file__).parent / "diagnose" / "audit_corpus"
+    yield isorun.audit(["python", "train.py"], static=True, folder=corpus / "seen" / "late_seed")
 
 
 def of_a_study():

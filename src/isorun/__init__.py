@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.deciding import StudyDecision, decide
     from isorun.diagnose import Diagnosis
+    from isorun.diagnose.audit import Audit
     from isorun.errors import IsorunError
     from isorun.in_progress import Status, status
     from isorun.questions import agree, compare, mixed_model, power, rank, summarize
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
     from isorun.scheduling import Outcome
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
-    from isorun.workflow import analyse, cells, doctor, records, run
+    from isorun.workflow import analyse, audit, cells, doctor, records, run
 
 __version__ = "0.1.0.dev0"
 __all__ = [
     "AgreementTable",
+    "Audit",
     "Comparison",
     "Condition",
     "Decision",
@@ -62,6 +64,7 @@ __all__ = [
     "Verdict",
     "agree",
     "analyse",
+    "audit",
     "cells",
     "compare",
     "decide",
@@ -84,6 +87,7 @@ __all__ = [
 
 _LAZY = {
     "AgreementTable": "isorun.analysis.agreements.shared_runs",
+    "Audit": "isorun.diagnose.audit",
     "Comparison": "isorun.analysis.comparison",
     "Condition": "isorun.analysis.evidence",
     "Decision": "isorun.analysis.sequential",
@@ -107,6 +111,7 @@ _LAZY = {
     "Verdict": "isorun.analysis.sequential",
     "agree": "isorun.questions",
     "analyse": "isorun.workflow",
+    "audit": "isorun.workflow",
     "cells": "isorun.workflow",
     "compare": "isorun.questions",
     "decide": "isorun.deciding",

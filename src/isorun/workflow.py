@@ -407,12 +407,13 @@ def _looked_at(command: Sequence[str], folder: Path, asked: str, limit: float) -
 
 def _how_it_went(record: RunRecord, effective: Mapping[str, Any]) -> str:
     audit = effective.get("audit")
-    ended = "" if record.state is RunState.FINISHED else f", which then {record.state}: {record.reason}"
+    if record.state is not RunState.FINISHED:
+        return f"a run of it, which {record.state} and so tells nothing: {record.reason}"
     if not audit:
-        return f"a run that could not be looked into{ended}"
+        return "a run of it, which could not be looked into: it is no Python, or a Python without isorun's hook"
     steps = f"{audit['steps']} steps, " if audit.get("steps") else ""
     stopped = f"stopped {audit['stopped']}" if audit.get("stopped") else "to its end"
-    return f"a run of it ({steps}{audit['seconds']:.1f} s, {stopped}){ended}"
+    return f"a run of it ({steps}{audit['seconds']:.1f} s, {stopped})"
 
 
 def _run_of(what: Study | str | Path, store: Store) -> list[RunRecord]:

@@ -111,6 +111,7 @@ def test_runs_of_a_version_are_not_called_old_when_the_working_copy_changes(repo
         ({"code": "v1.1"}, r"no branch, tag or commit 'v1.1'[\s\S]*v1.0"),
         ({"code": "mian"}, r"names like it: main[\s\S]*write 'main'"),
         ({"code": "--all"}, "no branch, tag or commit '--all'"),
+        ({"code": ""}, "no branch, tag or commit ''"),
         ({"code": 3}, "it must be a table"),
         ({"code": {"reff": "v1.0"}}, "did you mean 'ref'"),
         ({"code": "v1.0", "links": ["nowhere"]}, "nothing to link: nowhere"),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from isorun.repair.agenda import Foreseen
     from isorun.scheduling import Outcome
     from isorun.store import AbstractStore
+    from isorun.study.cells import Cell
     from isorun.study.design import Study
     from isorun.study.records import RunRecord
 
@@ -104,7 +105,7 @@ def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -
         left = set().union(*(one.open for one in ahead))
     if options.json:
         ids = {} if final else {"id": None}
-        listed = ({**cell.to_json(), **ids, "missing": cell.id in left} for cell in cells)
+        listed = ({**cell.to_json(), **ids, **_factors(study, cell), "missing": cell.id in left} for cell in cells)
         cli.print_json(itertools.chain(listed, _next_json(named, ahead)))
         return 0
     name = named.name if final or options.name or options.study else "this study"
@@ -114,6 +115,8 @@ def _dry_run(study: Study, options: argparse.Namespace, store: workflow.Store) -
     if not final:
         print("  its name and the ids of its runs are not known yet: the store that is made with the first run has")
         print("  a part in them, because something secret is withheld from the records")
+    for line in study.factors.told() if study.factors is not None else ():
+        print(f"  {harmless(line)}")
     for cell in cells[:_MOST_SHOWN]:
         shown = f"{cell.id}  " if final else ""
         word = "missing " if cell.id in left else "failed  " if cell.id in unfinished else "finished"
@@ -229,13 +232,18 @@ def _summary(study: Study, outcome: Outcome, name: str, store: AbstractStore, ke
         "stopped": outcome.stopped,
         "reused": len(earlier),
         "runs": [
-            *(_run(record, reused=False) for record in outcome.records),
-            *(_run(record, reused=True) for record in earlier),
+            *({**_run(record, reused=False), **_factors(study, record.cell)} for record in outcome.records),
+            *({**_run(record, reused=True), **_factors(study, record.cell)} for record in earlier),
         ],
         "warnings": [condition.to_json() for condition in outcome.conditions],
         **_searches_json(study, store, name, kept_in),
         "next": f"isorun {'repair' if study.searches else 'report'} {name}{f' --store {kept_in}' if kept_in else ''}",
     }
+
+
+def _factors(study: Study, cell: Cell) -> dict[str, Any]:
+    """The value of each factor in a cell of a design; nothing where there is none."""
+    return {} if study.factors is None else {"factors": dict(study.factors.points[cell.environment])}
 
 
 def _searches_json(study: Study, store: AbstractStore, name: str, kept_in: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from isorun.environments import Prepared
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program
 from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
-from isorun.study.parsing import package_settings
+from isorun.study.parts import package_settings
 from isorun.worker.levels import OWN_VARIABLES
 from isorun.worker.usercode import hash_of_file
 

@@ -35,6 +35,7 @@ from isorun.study.parsing import as_boolean, shown
 from isorun.worker.redaction import redacted_argv
 
 if TYPE_CHECKING:
+    from isorun.study.factors import FactorDesign
     from isorun.study.searches import Proposed, SearchDesign
 
 __all__ = [
@@ -66,6 +67,7 @@ KEYS: Final = (
     "approaches",
     "configs",
     "environments",
+    "factors",
     "levels",
     "seeds",
     "repeats",
@@ -108,6 +110,7 @@ class Study:
     take_seeds: whether constants that the training seeds with follow the run's seed instead.
     searches: for configs, by name: the study's cells are then those that its searches proposed so far (`proposed`,
     which the store keeps). The only one is given as `search`, and has no name.
+    factors: a design that its environments were made from; None where they were declared one by one.
     """
 
     name: str
@@ -122,6 +125,7 @@ class Study:
     selections: Mapping[str, Selection]
     policy: Policy
     searches: Mapping[str, SearchDesign]
+    factors: FactorDesign | None
     folder: str = field(compare=False)
     withheld: Mapping[str, Mapping[str, str]] = field(compare=False, repr=False)
     kept: bool = field(compare=False, repr=False)
@@ -135,6 +139,7 @@ class Study:
         approaches: Mapping[str, Any],
         configs: Mapping[str, Any] | None = None,
         environments: Mapping[str, Any] | None = None,
+        factors: Mapping[str, Any] | None = None,
         levels: Any = (Level.DEFAULT,),
         seeds: Any = (1,),
         repeats: int = 1,
@@ -163,6 +168,7 @@ class Study:
             "selections": parsing.selections(selections),
             "policy": parsing.policy(policy),
             "searches": {},
+            "factors": None,
             "folder": str(folder),
             "withheld": {},
             "kept": False,
@@ -171,10 +177,19 @@ class Study:
         }
         for key, value in parsed.items():
             object.__setattr__(self, key, value)
+        if factors is not None:
+            self._declare_factors(factors)
         if search is None and searches is None:
             parsing.check_together(self.approaches, self.configs)
         else:
             self._declare_searches(search, searches)
+
+    def _declare_factors(self, table: Any) -> None:
+        from isorun.study.factors import factor_design  # noqa: PLC0415 - most studies have none
+
+        design = factor_design(table, self.environments, Path(self.folder))
+        object.__setattr__(self, "factors", design)
+        object.__setattr__(self, "environments", design.environments())
 
     def _declare_searches(self, one: Any, several: Any) -> None:
         from isorun.study import searches  # noqa: PLC0415 - most studies have none
@@ -374,7 +389,7 @@ def document_of(study: Study) -> dict[str, Any]:
         "name": study.name,
         "approaches": {name: _approach(item) for name, item in study.approaches.items()},
         "configs": {name: _config(item) for name, item in study.configs.items()},
-        "environments": {name: item.to_json() for name, item in study.environments.items()},
+        **_environments(study),
         "levels": [str(level) for level in study.levels],
         "seeds": list(study.seeds),
         "repeats": study.repeats,
@@ -388,6 +403,14 @@ def document_of(study: Study) -> dict[str, Any]:
         ),
         **_searches(study),
     }
+
+
+def _environments(study: Study) -> dict[str, Any]:
+    """The environments; of a design with factors what it makes them from."""
+    if study.factors is None:
+        return {"environments": {name: item.to_json() for name, item in study.environments.items()}}
+    base = study.factors.base
+    return {"environments": {base.name: base.to_json()}, "factors": study.factors.to_json()}
 
 
 def _searches(study: Study) -> dict[str, Any]:

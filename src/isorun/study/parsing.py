@@ -6,7 +6,6 @@ allowed, and what to do. First the checks of single values, then the parts.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 import shlex
@@ -52,7 +51,6 @@ __all__ = [
     "environments",
     "levels",
     "metrics",
-    "package_settings",
     "policy",
     "refuse_secret",
     "repeats",
@@ -61,7 +59,7 @@ __all__ = [
     "shown",
     "sources",
     "study_name",
-    "switch_value",
+    "variables",
 ]
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]i?B)", re.IGNORECASE)
@@ -462,14 +460,18 @@ def _numeric_distribution(kind: str, numbers: Any, where: str) -> Distribution:
 
 def _environment(name: str, value: Any, folder: Path) -> Environment:
     where = f"environments.{name}"
-    table = _with_packages(_with_switches(as_mapping(value, where), where), where)
+    table = as_mapping(value, where)
+    if not set(table) <= set(_ENVIRONMENT_KEYS):
+        from isorun.study.parts import with_parts_apart  # noqa: PLC0415 - most environments have none
+
+        table = with_parts_apart(table, where, _ENVIRONMENT_KEYS)
     kind = as_text(table.get("kind", ""), f"{where}.kind")
     preload, threads = table.get("preload"), table.get("threads")
     devices, memory = table.get("devices_per_run"), table.get("memory")
     return Environment(
         name=name,
         python=as_text(table.get("python", ""), f"{where}.python"),
-        env=_variables(table.get("env", {}), f"{where}.env"),
+        env=variables(table.get("env", {}), f"{where}.env"),
         threads=None if threads is None else as_whole(threads, f"{where}.threads", 1, 4096),
         preload=None if preload is None else _module_names(preload, f"{where}.preload"),
         devices_per_run=None if devices is None else as_whole(devices, f"{where}.devices_per_run", 0, 4096),
@@ -481,33 +483,8 @@ def _environment(name: str, value: Any, folder: Path) -> Environment:
     )
 
 
-def _with_switches(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """The table with its switches apart, checked; a key that is neither one nor anything else is refused."""
-    known = (*_ENVIRONMENT_KEYS, *_PACKAGE_KEYS)
-    if set(table) <= set(known):
-        return table
-    from isorun.worker.frameworks.switches import SWITCHES  # noqa: PLC0415 - most environments have none
-
-    as_table(table, where, (*known, "switches", *SWITCHES))
-    apart = as_table(table.get("switches", {}), f"{where}.switches", tuple(SWITCHES))
-    asked = {**apart, **{name: table[name] for name in SWITCHES if name in table}}
-    checked = {name: switch_value(name, asked[name], f"{where}.{name}") for name in sorted(asked)}
-    return {**{key: item for key, item in table.items() if key in known}, "switches": checked}
-
-
-def switch_value(name: str, value: Any, where: str) -> str:
-    """A value that a switch takes."""
-    from isorun.worker.frameworks.switches import SWITCHES  # noqa: PLC0415 - as above
-
-    row = SWITCHES[name]
-    text = {True: "on", False: "off"}[value] if isinstance(value, bool) else as_text(value, where)
-    if text in row.values or (row.other[0] and re.fullmatch(row.other[0], text)):
-        return text
-    raise StudyError(f"{where}: {text!r} is not a value of this switch", allowed=row.allowed)
-
-
 def _code(table: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
-    if not table.get("code"):
+    if table.get("code") in (None, {}):
         if "links" in table:
             raise StudyError(f"{where}.links: they are for a checkout", hint='name a version: code = "main"')
         return {}
@@ -528,49 +505,6 @@ _ENVIRONMENT_KEYS: Final = (
     "code",
     "links",
 )
-_PACKAGE_KEYS: Final = {"packages": "requirements", "lock": "lock"}
-"""The short form of an environment with packages of its own: what the settings of that kind are called beside it."""
-
-
-def _with_packages(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """The table with its short form written out."""
-    short = {setting: table[key] for key, setting in _PACKAGE_KEYS.items() if key in table}
-    if not short:
-        return table
-    if table.get("kind", PACKAGES) != PACKAGES or set(short) & set(as_mapping(table.get("settings", {}), where)):
-        found = f"kind = {table['kind']!r}" if "kind" in table else "settings with the same"
-        raise StudyError(f"{where}: packages are said twice, or for another kind", found=found, hint="keep one of them")
-    rest = {key: item for key, item in table.items() if key not in _PACKAGE_KEYS}
-    return {**rest, "kind": PACKAGES, "settings": {**table.get("settings", {}), **short}}
-
-
-def package_settings(value: Any, where: str, folder: Path | None) -> dict[str, Any]:
-    """The settings of an environment with packages: requirements, and a lock with the hash of its content.
-
-    folder: where the lock is looked for; None for settings that were read before.
-    """
-    table = as_table(value, where, ("requirements", "lock", "sha256"))
-    wanted = sorted(set(as_texts(table.get("requirements", []), f"{where}.requirements")))
-    for text in wanted:
-        if not text.strip() or text.startswith("-") or not text.isprintable():
-            allowed = 'such as "NAME==VERSION"; options of an installer come from its own variables and files'
-            raise StudyError(f"{where}.requirements: that is no requirement", found=shown(text), allowed=allowed)
-    lock = as_text(table.get("lock", ""), f"{where}.lock")
-    if not wanted and not lock:
-        raise StudyError(f"{where}: there are no packages", allowed='packages = ["NAME==VERSION"], or lock = "FILE"')
-    digest = as_text(table.get("sha256", ""), f"{where}.sha256") or (_hash_of(lock, where, folder) if lock else "")
-    return {**({"requirements": wanted} if wanted else {}), **({"lock": lock, "sha256": digest} if lock else {})}
-
-
-def _hash_of(lock: str, where: str, folder: Path | None) -> str:
-    path = (folder or Path()) / lock
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        found = f"{path}: {error.strerror or error}"
-        raise StudyError(
-            f"{where}.lock: it cannot be read", found=found, allowed="a file such as requirements.txt"
-        ) from None
 
 
 def _settings(value: Any, kind: str, where: str, folder: Path) -> dict[str, Any]:
@@ -583,7 +517,11 @@ def _settings(value: Any, kind: str, where: str, folder: Path) -> dict[str, Any]
         raise StudyError(f"{where}: an interpreter has no settings", found=", ".join(settings), hint=hint)
     for key, item in settings.items():
         _check_setting(key, item, f"{where}.{key}")
-    return package_settings(settings, where, folder) if kind == PACKAGES else settings
+    if kind != PACKAGES:
+        return settings
+    from isorun.study.parts import package_settings  # noqa: PLC0415 - most environments have no packages
+
+    return package_settings(settings, where, folder)
 
 
 def _check_setting(key: str, value: Any, where: str) -> None:
@@ -598,17 +536,18 @@ def _check_setting(key: str, value: Any, where: str) -> None:
             refuse_secret(key, config_value(value, where), where)
 
 
-def _variables(value: Any, where: str) -> dict[str, str]:
-    variables = {}
+def variables(value: Any, where: str) -> dict[str, str]:
+    """Variables that a study may set, as texts."""
+    checked = {}
     for key, item in as_mapping(value, where).items():
         if not key or "=" in key or "\0" in key or key.startswith(_RESERVED_ENV):
             allowed = f"a name without '=', not starting with {_RESERVED_ENV}"
             raise StudyError(f"{where}: {key!r} cannot be set", allowed=allowed)
         if isinstance(item, bool) or not isinstance(item, (str, int, float)):
             raise StudyError(f"{where}.{key}: it must be a text", found=shown(item), hint=f'write {key} = "…"')
-        variables[key] = str(item)
-    _refuse_nul(variables.values(), where)
-    return variables
+        checked[key] = str(item)
+    _refuse_nul(checked.values(), where)
+    return checked
 
 
 def _module_names(value: Any, where: str) -> tuple[str, ...]:

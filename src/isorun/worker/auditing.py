@@ -52,6 +52,7 @@ class Sight:
         self.end: Callable[[], None] | None = None
         self._steps = steps
         self._known: set[tuple[str, ...]] = set()
+        self._states: dict[str, tuple[Callable[[], Any], Any]] = {}
         self._thread = threading.local()
 
     def note(self, what: str, name: str, *, once: str = "", **more: Any) -> None:
@@ -68,6 +69,10 @@ class Sight:
             self.events.append({"what": what, "name": name, "where": caller.where, **more})
         finally:
             self._thread.noting = False
+
+    def keep_state(self, family: str, state: Callable[[], Any]) -> None:
+        """Remember how a generator of the process stands: libraries draw from it by ways that no wrapper sees."""
+        self._states[family] = (state, state())
 
     def note_draws(self, module: Any, name: str, family: str) -> None:
         """Note the first call of a function of a module that draws from a generator of the whole process."""
@@ -89,6 +94,7 @@ class Sight:
             "steps": self.steps,
             "stopped": self.stopped,
             "events": self.events,
+            "moved": [family for family, (state, before) in self._states.items() if state() != before],
         }
 
     def stepped(self) -> None:

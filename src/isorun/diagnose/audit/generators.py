@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from isorun.diagnose.audit.findings import Edit, Finding, Sure, edited
+from isorun.diagnose.audit.findings import Edit, Finding, Sure, edited, with_keyword
 from isorun.diagnose.audit.flow import Flow, Step
 from isorun.diagnose.audit.program import keyword
 
@@ -87,7 +87,7 @@ _TF_DRAWS: Final = re.compile(
 )
 _KERAS_DRAWS: Final = re.compile(
     r"keras\.layers\.(Dense|EinsumDense|\w*Conv\w*|Embedding|LSTM|GRU|SimpleRNN|MultiHeadAttention|\w*Dropout\w*|Random\w+"
-    r"|GaussianNoise)$|keras\.random\.(?!SeedGenerator)\w+$|keras\.applications\.\w+$"
+    r"|GaussianNoise)$|keras\.utils\.\w+_dataset_from_directory$|keras\.random\.(?!SeedGenerator)\w+$|keras\.applications\.\w+$"
 )
 _SKLEARN_DRAWS: Final = frozenset(
     str.split(
@@ -101,6 +101,7 @@ _SKLEARN_DRAWS: Final = frozenset(
         "RANSACRegressor RBFSampler Nystroem"
     )
 )
+_AGENTS: Final = frozenset(("PPO", "A2C", "DQN", "SAC", "TD3", "DDPG"))
 _SKLEARN_SHUFFLED: Final = frozenset(("KFold", "StratifiedKFold", "GroupKFold", "StratifiedGroupKFold"))
 _TOLD: Final = {
     "random": "Python's generator",
@@ -140,6 +141,7 @@ def generator_findings(flow: Flow) -> Iterator[Finding]:
     yield from (_fresh_seed(flow, step) for step in fresh)
     yield from _own_generators(flow)
     yield from _environments(flow)
+    yield from _agents(flow)
     lines = {(step.source.shown, step.line) for step in fresh}
     found = [
         finding
@@ -200,8 +202,27 @@ def _draws(flow: Flow, step: Step) -> Iterator[_Draw]:
         yield _Draw("tensorflow", step, at_once=True)
     elif _KERAS_DRAWS.match(name) and keyword(node, "seed") is None:
         yield _Draw("keras", step, at_once=True)
+    elif _is_unseeded_data(flow, step, node):
+        yield _Draw("numpy" if flow.program.uses("datasets") else "tensorflow", step, at_once=False)
     elif _is_unseeded_estimator(flow, step):
         yield _Draw("numpy", step, at_once=called in {"train_test_split", "resample", "shuffle", "sample"})
+
+
+def _is_unseeded_data(flow: Flow, step: Step, call: ast.Call) -> bool:
+    """Data sets that shuffle or split themselves: Hugging Face's with NumPy's generator, TensorFlow's with its own."""
+    if keyword(call, "seed") is not None or not isinstance(call.func, ast.Attribute) or step.source.imported(call.func):
+        return False
+    if step.called not in {"shuffle", "train_test_split"} or "rng" in _receiver(step):
+        return False
+    if any(name in _OWN or _is_maker(name) for name, _ in flow.origins(call.func.value, step.frame)):
+        return False  # a generator that shuffles something else
+    if flow.program.uses("datasets"):
+        return step.called == "train_test_split" or (step.called == "shuffle" and not call.args)
+    return step.called == "shuffle" and bool(call.args) and flow.program.uses("tensorflow")
+
+
+def _is_maker(name: str) -> bool:
+    return name.rpartition(".")[2] in {"Generator", "Random", "RandomState", "default_rng"}
 
 
 def _is_pretrained(flow: Flow, step: Step, call: ast.Call) -> bool:
@@ -238,6 +259,8 @@ def _is_unseeded_estimator(flow: Flow, step: Step) -> bool:
         if step.called in _SKLEARN_SHUFFLED:
             return shuffled is not None and flow.truth(shuffled, step.frame) is True
         return step.called in _SKLEARN_DRAWS
+    if step.called == "rvs" and flow.program.uses("scipy"):
+        return True
     is_frame = step.called == "sample" and (keyword(node, "frac") or keyword(node, "n")) is not None
     return is_frame and flow.program.uses("pandas")
 
@@ -395,6 +418,8 @@ def _environments(flow: Flow) -> Iterator[Finding]:
         (step.called in {"reset", "seed"} and (keyword(step.node, "seed") or step.called == "seed"))  # type: ignore[arg-type]
         for step in calls
     )
+    made = [step.node for step in flow.steps if isinstance(step.node, ast.Call) and step.called.startswith("make")]
+    seeded = seeded or any(keyword(call, "seed") is not None for call in made)
     first = next((step for step in calls if step.called == "reset"), None)
     if first is not None and not seeded:
         yield _of_environment(first, "env.reset(seed=…) the first time")
@@ -402,6 +427,18 @@ def _environments(flow: Flow) -> Iterator[Finding]:
     drawn = next((step for step in spaces if step.called == "sample"), None)
     if drawn is not None and not any(step.called == "seed" for step in spaces):
         yield _of_environment(drawn, "env.action_space.seed(…) before it is drawn from")
+
+
+def _agents(flow: Flow) -> Iterator[Finding]:
+    """Agents of Stable-Baselines3 seed everything, if they are told to."""
+    for step in flow.steps:
+        is_agent = step.name.startswith("stable_baselines3.") and step.called in _AGENTS
+        if is_agent and isinstance(step.node, ast.Call) and keyword(step.node, "seed") is None:
+            why = "the agent, its environment and its actions draw from generators that nothing seeds"
+            sure = Sure.HIGH if step.certain and not step.later else Sure.MEDIUM
+            edits = with_keyword(step.source, step.node, "seed=0")
+            place = (step.source.shown, step.line)
+            yield Finding("unseeded-generator", *place, why, "seed=0", sure, "environment", edits)
 
 
 def _receiver(step: Step) -> str:

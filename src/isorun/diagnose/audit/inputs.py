@@ -11,9 +11,9 @@ from typing import Final
 
 from isorun.diagnose.audit.findings import Finding, Sure
 from isorun.diagnose.audit.flow import Flow, Step
-from isorun.diagnose.audit.program import keyword
+from isorun.diagnose.audit.program import Program, keyword
 
-__all__ = ["input_findings", "unpinned"]
+__all__ = ["input_findings", "is_checked"]
 
 _DOWNLOADS: Final = frozenset(
     (
@@ -50,11 +50,16 @@ _RESUMED: Final = re.compile(r"ckpt|checkpoint|resume|weights|state|model|snapsh
 
 def input_findings(flow: Flow) -> Iterator[Finding]:
     """All that is open about data and packages."""
-    if not any(check in source.text for source in flow.program.sources for check in _CHECKS):
+    if not is_checked(flow.program):
         for step in flow.steps:
             if isinstance(step.node, ast.Call) and not step.elsewhere:
                 yield from _read(flow, step, step.node)
-    yield from unpinned(flow)
+    yield from _unpinned(flow)
+
+
+def is_checked(program: Program) -> bool:
+    """Whether the program compares checksums at all: then it is taken to do so where it matters."""
+    return any(check in source.text for source in program.sources for check in _CHECKS)
 
 
 def _read(flow: Flow, step: Step, call: ast.Call) -> Iterator[Finding]:
@@ -128,7 +133,7 @@ def _path_text(flow: Flow, step: Step, node: ast.expr, depth: int = 0) -> str:
     return " ".join(parts)
 
 
-def unpinned(flow: Flow) -> Iterator[Finding]:
+def _unpinned(flow: Flow) -> Iterator[Finding]:
     """Requirements without a version, or none at all, in the script's folder or where the command is started."""
     folders = list(dict.fromkeys((flow.program.script.path.resolve().parent, flow.program.folder.resolve())))
     above = [parent for folder in folders for parent in (folder, folder.parent)]

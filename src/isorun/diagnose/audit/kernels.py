@@ -75,8 +75,10 @@ def kernel_findings(flow: Flow) -> Iterator[Finding]:
     deterministic = _is_deterministic(flow, holds)
     if gpu is not None and not deterministic:
         yield _torch_kernels(flow, *gpu)
-        yield from _atomics(flow)
-    yield from _own_gpu(flow, holds)
+    own = list(_own_gpu(flow, holds))
+    yield from own
+    taken = {finding.about for finding in own} | ({"torch"} if gpu is not None and not deterministic else set())
+    yield from _atomics(flow, taken)
     yield from _uninitialised(flow)
     yield from _threads(flow)
 
@@ -142,9 +144,8 @@ def _first_gpu(flow: Flow) -> tuple[Source, int] | None:
         for call in source.of_type.get(ast.Call, ()):
             name = source.dotted(call.func)
             called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-            if (name.startswith(("torch.cuda.", "torch.accelerator.")) and name not in _NO_KERNEL) or (
-                called == "cuda" and not name.endswith("os.cuda")
-            ):
+            own = ("torch.cuda.", "torch.accelerator.", "accelerate.Accelerator", "lightning.Fabric")
+            if (name.startswith(own) and name not in _NO_KERNEL) or (called == "cuda" and not name.endswith("os.cuda")):
                 lines.append(call.lineno)
         if lines:
             return source, min(lines)
@@ -178,9 +179,17 @@ def _torch_kernels(flow: Flow, source: Source, line: int) -> Finding:
     )
 
 
-def _atomics(flow: Flow) -> Iterator[Finding]:
+def _atomics(flow: Flow, taken: set[str]) -> Iterator[Finding]:
+    """Operations that add in any order. taken: frameworks that may take a GPU, and are not held to an order."""
     for step in flow.steps:
-        if isinstance(step.node, ast.Call) and not step.elsewhere and _adds(flow, step, step.node):
+        if not isinstance(step.node, ast.Call) or step.elsewhere:
+            continue
+        other = next((name for name in ("tensorflow", "jax") if name in taken and _adds_elsewhere(step, name)), "")
+        if other:
+            why = f"{step.called} adds with atomic operations on a GPU, in whatever order threads come"
+            fix = "deterministic kernels, as for nondeterministic-kernels"
+            yield Finding("atomics", step.source.shown, step.line, why, fix, Sure.LOW, other)
+        elif "torch" in taken and _adds(flow, step, step.node):
             yield Finding(
                 "atomics",
                 step.source.shown,
@@ -191,6 +200,21 @@ def _atomics(flow: Flow) -> Iterator[Finding]:
                 about=step.called,
                 edits=(Edit("", 0, 0, "kernels"),),
             )
+
+
+def _adds_elsewhere(step: Step, framework: str) -> bool:
+    """Sums of TensorFlow and JAX by index: segments, scattered additions, `x.at[i].add(y)`."""
+    if re.match(
+        rf"{framework}\.(math\.(unsorted_)?segment_\w+|tensor_scatter_nd_add|scatter_nd|ops\.segment_sum)$", step.name
+    ):
+        return True
+    function = step.node.func if isinstance(step.node, ast.Call) else None
+    indexed = (
+        function.value.value
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Subscript)
+        else None
+    )
+    return framework == "jax" and step.called == "add" and isinstance(indexed, ast.Attribute) and indexed.attr == "at"
 
 
 def _adds(flow: Flow, step: Step, call: ast.Call) -> bool:

@@ -60,7 +60,7 @@ def _sets(source: Source) -> Iterator[Finding]:
         if not _is_iterated(source, node):
             continue
         text = _elements(source, origin, names)
-        if text is not None:
+        if text or (text is False and _is_numbered(source, node)):
             yield Finding(
                 "hash-order",
                 source.shown,
@@ -70,6 +70,12 @@ def _sets(source: Source) -> Iterator[Finding]:
                 Sure.MEDIUM if text else Sure.LOW,
                 edits=edited(source, node, f"sorted({ast.get_source_segment(source.text, node)})") if text else (),
             )
+
+
+def _is_numbered(source: Source, node: ast.AST) -> bool:
+    """Whether the elements are given numbers or partners: then the order matters whatever they are."""
+    above = source.parents.get(node)
+    return isinstance(above, ast.Call) and source.dotted(above.func) in {"enumerate", "zip"}
 
 
 def _short(node: ast.AST) -> str:
@@ -143,9 +149,6 @@ def _is_iterated(source: Source, node: ast.AST) -> bool:
     if isinstance(above, ast.Call) and node in above.args:
         name = source.dotted(above.func).rpartition(".")[2] or _attribute(above)
         return name in _IN_ORDER and not _is_swallowed(source, above)
-    if isinstance(above, ast.Attribute) and above.attr == "pop":
-        called = source.parents.get(above)
-        return isinstance(called, ast.Call) and not called.args
     return False
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from isorun.diagnose.audit import Withdrawn, in_order
 from isorun.diagnose.audit.findings import Edit, Finding, Sure
 from isorun.diagnose.audit.generators import SEED_LINES
+from isorun.diagnose.audit.inputs import is_checked
 from isorun.diagnose.audit.program import Program
 from isorun.worker.usercode import hash_of_file
 
@@ -37,7 +38,7 @@ _NOT_REACHED: Final = "the run came to its end without it"
 class Seen:
     """What the worker noted. events: in their order. ended: the training came to its end by itself.
 
-    began: its start, in seconds since 1970.
+    began: its start, in seconds since 1970. moved: generators of the process that stood elsewhere at the end.
     """
 
     program: Program
@@ -45,13 +46,16 @@ class Seen:
     events: Sequence[Mapping[str, Any]]
     ended: bool
     began: float
+    moved: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, program: Program, effective: Mapping[str, Any], began: float) -> Seen:
         """From a record's effective environment."""
         audit = effective.get("audit") or {}
         events = [event for event in audit.get("events", ()) if isinstance(event, Mapping)]
-        return cls(program, effective, events, bool(audit) and not audit.get("stopped"), began)
+        return cls(
+            program, effective, events, bool(audit) and not audit.get("stopped"), began, tuple(audit.get("moved", ()))
+        )
 
     @property
     def gpus(self) -> bool:
@@ -163,12 +167,24 @@ def _judged_generator(finding: Finding, seen: Seen) -> Finding | str:
     ):
         return "Keras 2 draws from TensorFlow's generator"
     if drawn is None:
-        return _not_reached(finding, seen)
+        return _judged_by_state(finding, seen, family)
     if finding.kind == "unseeded-generator" and seed is not None and not draw_first:
         return f"{seed['name']}({seed.get('value', '')}) came first, at {_where(seen, seed)}"
     if finding.kind == "late-seed" and not draw_first:
         return "nothing had been drawn when it was seeded"
     return replace(finding, sure=Sure.HIGH)
+
+
+def _judged_by_state(finding: Finding, seen: Seen, family: str) -> Finding | str:
+    """No call of the program was seen to draw; libraries may have, by ways of their own."""
+    seeds = [event for event in seen.of_kind("seed") if _SEEDING.get(str(event.get("name"))) == family]
+    if family not in seen.moved:
+        return _not_reached(finding, seen)
+    if finding.kind == "unseeded-generator":
+        return (
+            f"{seeds[0]['name']} seeded it, at {_where(seen, seeds[0])}" if seeds else replace(finding, sure=Sure.HIGH)
+        )
+    return finding
 
 
 def _where(seen: Seen, event: Mapping[str, Any]) -> str:
@@ -213,6 +229,7 @@ def _only_seen(kept: Iterable[Finding], seen: Seen) -> Iterator[Finding]:
             fix = "give it a constant, or an option of the program"
             yield Finding("unseeded-generator", file, line, why, fix, Sure.HIGH)
     yield from _generators_only_seen(families, seen)
+    yield from _files_only_seen(told, seen)
     if not seen.gpus or (seen.effective.get("torch") or {}).get("deterministic_algorithms"):
         return
     if "nondeterministic-kernels" not in kinds:
@@ -226,6 +243,21 @@ def _only_seen(kept: Iterable[Finding], seen: Seen) -> Iterator[Finding]:
             why = f"{event['name']} adds with atomic operations on a GPU, in whatever order threads come"
             fix = "torch.use_deterministic_algorithms(True), which takes another kernel or says that there is none"
             yield Finding("atomics", file, line, why, fix, Sure.HIGH, str(event["name"]), (Edit("", 0, 0, "kernels"),))
+
+
+def _files_only_seen(told: set[tuple[str, str, int]], seen: Seen) -> Iterator[Finding]:
+    """Files that a line read whose source does not show it: not those that the run itself wrote."""
+    if is_checked(seen.program):
+        return
+    known = {(file, line) for kind, file, line in told if kind == "data-checksum"}
+    for event in seen.of_kind("file"):
+        path, place = Path(str(event["name"])), seen.place(event)
+        if place in known or not seen.own(event) or not path.is_file() or path.stat().st_mtime >= seen.began:
+            continue
+        known.add(place)
+        why = f"{path.name} is read as it is: another version of the file is not noticed"
+        finding = Finding("data-checksum", *place, why, "compare its SHA-256 with a constant", Sure.LOW)
+        yield _with_checksum(finding, seen)
 
 
 def _generators_only_seen(families: set[tuple[str, str]], seen: Seen) -> Iterator[Finding]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Mapping
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, Mapping
 
 from .. import seeding
 from ..levels import Settings
@@ -62,6 +63,7 @@ class NumPy(Framework):
 
     def look(self, name: str, module: ModuleType, sight: Sight) -> None:  # noqa: ARG002
         """Notice the first draw from the global generator: all functions of the module but those that keep it."""
+        sight.keep_state("numpy", functools.partial(_state, module.get_state))
         for function in dir(module):
             if function[0].islower() and function not in _NO_DRAWS and callable(getattr(module, function)):
                 sight.note_draws(module, function, "numpy")
@@ -100,6 +102,12 @@ def _openblas() -> dict[str, str]:
                 threads = getattr(library, f"{before}openblas_get_num_threads{after}")()
                 return {"threads": str(threads), **({"cpu": path} if path else {})}
     return {}
+
+
+def _state(get_state: Callable[..., Any]) -> tuple[bytes, int]:
+    """How the global generator stands, as something that can be compared."""
+    state = get_state(legacy=True)
+    return state[1].tobytes(), state[2]
 
 
 def _random_state(original: type, kind: seeding.Kind) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class Python(Framework):
 
     def look(self, name: str, module: ModuleType, sight: Sight) -> None:  # noqa: ARG002
         """Notice the first draw from the module's generator."""
+        sight.keep_state("random", module.getstate)
         for function in _DRAWS:
             sight.note_draws(module, function, "random")
 

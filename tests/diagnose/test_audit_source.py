@@ -1,0 +1,222 @@
+"""What the source of a training tells, in small: each kind where it is open, and where it only looks so."""
+
+import ast
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isorun.diagnose.audit import KINDS, examine_source, read_program
+from isorun.diagnose.audit.findings import Sure
+from isorun.errors import InputError, UsageError
+
+CORPUS = Path(__file__).parent / "audit_corpus"
+OF_EVERY_SCRIPT = {"thread-count", "unpinned-packages"}
+
+
+def examined(folder, code, *words, environ=(), **modules):
+    (folder / "train.py").write_text(code)
+    for name, text in modules.items():
+        (folder / f"{name}.py").write_text(text)
+    return examine_source(read_program(["python", "train.py", *words], folder, dict(environ)))
+
+
+def kinds(found):
+    return sorted((item.kind, item.line) for item in found if item.kind not in OF_EVERY_SCRIPT)
+
+
+OPEN = [
+    ("index = {kind: place for place, kind in enumerate(set(found()))}", [("hash-order", 1)]),
+    ("import datasets\nd = datasets.Dataset.from_dict(x).shuffle()", [("unseeded-generator", 2)]),
+    ("from stable_baselines3 import PPO\nPPO('MlpPolicy', e).learn(9)", [("unseeded-generator", 2)]),
+    ("from scipy import stats\nx = stats.norm.rvs(size=3)", [("unseeded-generator", 2)]),
+    ("import jax\nx = y.at[i].add(z)", [("atomics", 2), ("nondeterministic-kernels", 1)]),
+    (
+        "import tensorflow as tf\nd = tf.data.Dataset.range(9).shuffle(9)",
+        [("nondeterministic-kernels", 1), ("unseeded-generator", 2)],
+    ),
+    ("import torch, accelerate\na = accelerate.Accelerator()", [("nondeterministic-kernels", 2)]),
+    ("import random as r\nr.seed()\nr.random()", [("unseeded-generator", 2)]),
+    ("from numpy.random import default_rng as made\nmade(None)", [("unseeded-generator", 2)]),
+    ("import random\nx = random.Random()", [("unseeded-generator", 2)]),
+    ("import numpy as np\nnp.random.RandomState(seed=None)", [("unseeded-generator", 2)]),
+    ("import torch\ntorch.seed()\ntorch.rand(2)", [("unseeded-generator", 2), ("unseeded-generator", 3)]),
+    ("import torch, os\ntorch.manual_seed(os.getpid())\ntorch.rand(1)", [("fresh-seed", 2)]),
+    (
+        "import jax, time\nkey = jax.random.PRNGKey(int(time.time()))",
+        [("fresh-seed", 2), ("nondeterministic-kernels", 1)],
+    ),
+    ("import numpy as np\nx = np.random.rand(3)\nnp.random.seed(1)", [("late-seed", 3)]),
+    ("words = 'a b'.split()\nfor w in set(words):\n    print(w, end=index(w))\n    use(w)", [("hash-order", 2)]),
+    ("v = {'a', 'b'}\nids = list(v)", [("hash-order", 2)]),
+    ("names = frozenset(n.lower() for n in f())\nx = [*names]", [("hash-order", 2)]),
+    ("bucket = hash('text') % 10", [("hash-order", 1)]),
+    ("import os\nfor root, _, files in os.walk('d'):\n    load(files)", [("file-order", 2)]),
+    ("from pathlib import Path\nfiles = [str(p) for p in Path('d').iterdir()]\nload(files)", [("file-order", 2)]),
+    ("import torch\nx = torch.empty(3) + 1", [("uninitialised-memory", 2)]),
+    ("import numpy as np\nx = np.empty(3)\ny = x * 2", [("uninitialised-memory", 2)]),
+    ("import torch\ntorch.backends.cudnn.benchmark = True", [("cudnn-autotune", 2)]),
+    ("from torch.backends import cudnn\ncudnn.benchmark = True", [("cudnn-autotune", 2)]),
+    ("import torch\ntorch.set_float32_matmul_precision('medium')", [("tf32", 2)]),
+    ("from urllib.request import urlretrieve\nurlretrieve('http://x/y', 'y')", [("data-checksum", 2)]),
+    (
+        "import tensorflow as tf\nd.map(f, deterministic=False)",
+        [("loader-workers", 2), ("nondeterministic-kernels", 1)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "known"), OPEN)
+def test_what_is_open_is_found_at_its_line(code, known, tmp_path):
+    assert kinds(examined(tmp_path, code)) == sorted(known)
+
+
+CLOSED = [
+    "kinds = set(found())\nkind = list(kinds)[0] if len(kinds) == 1 else next(iter(kinds))",
+    "import random, datasets\nown = random.Random(1)\nown.shuffle(x)\ndatasets.Dataset.from_dict(x).shuffle(seed=1)",
+    "import random\nrandom.seed(3)\nrandom.random()",
+    "class random:\n    pass\nrandom.random()",
+    "import numpy as np\nrng = np.random.default_rng(5)\nrng.shuffle([1, 2])",
+    "import random, time\nbegan = time.time()\nrandom.seed(1)\nrandom.random()\nprint(time.time() - began)",
+    "import torch\ndef held(seed=1):\n    torch.manual_seed(seed)\nheld()\ntorch.rand(2)",
+    "import torch\ntorch.manual_seed(1)\ng = torch.Generator()\ntorch.randperm(3, generator=g)",
+    "import torch\ndef unused():\n    torch.rand(2)",
+    "words = set('a b'.split())\nfor w in sorted(words):\n    use(w)\nprint(len(words), 'a' in words)",
+    "ids = {1, 2, 3}\nfor i in ids:\n    use(i)",
+    "known = set(names())\nfor n in known:\n    if n not in allowed:\n        raise ValueError(n)",
+    "class Key:\n    def __hash__(self):\n        return hash(self.name)",
+    "import os\nnames = os.listdir('d')\nnames.sort()\nuse(names)",
+    "import os\nif 'x' in os.listdir('d') and len(os.listdir('e')):\n    pass",
+    "import glob\nfor f in sorted(glob.glob('*.npy')):\n    use(f)",
+    "import os\nfor root, folders, files in os.walk('d'):\n    folders.sort()\n    use(sorted(files))",
+    "import torch\nx = torch.empty(3)\nx.fill_(0)\ny = x + 1",
+    "import numpy as np\nx = np.empty(3)\nx[:] = 1\ny = x + 1",
+    "import torch\ntorch.backends.cudnn.benchmark = False\ntorch.set_float32_matmul_precision('highest')",
+    "import hashlib\nimport numpy as np\nx = np.load('a.npy')\nhashlib.sha256(x)",
+    "import json\nconfig = json.load(open('config.json'))",
+]
+
+
+@pytest.mark.parametrize("code", CLOSED)
+def test_what_only_looks_open_is_not_told(code, tmp_path):
+    assert kinds(examined(tmp_path, code)) == []
+
+
+OPTION = """
+import argparse, torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--seed", type=int, default=None)
+args = parser.parse_args()
+if args.seed is not None:
+    torch.manual_seed(args.seed)
+torch.rand(2)
+"""
+
+
+def test_an_option_counts_as_the_command_gives_it(tmp_path):
+    (found,) = [item for item in examined(tmp_path, OPTION) if item.kind == "unseeded-generator"]
+    assert (found.line, found.sure) == (8, Sure.HIGH)
+    assert "--seed" in found.fix
+    assert kinds(examined(tmp_path, OPTION, "--seed", "3")) == []
+    assert kinds(examined(tmp_path, OPTION, "--seed=0")) == []
+
+
+def test_modules_of_its_own_are_followed_and_drawn_from_when_imported(tmp_path):
+    model = "import torch\nweights = torch.rand(3)\n"
+    found = examined(tmp_path, "import torch\nimport parts\ntorch.manual_seed(1)\n", parts=model)
+    assert kinds(found) == [("late-seed", 3)]
+    assert "parts.py:2" in found[0].why
+
+
+def test_a_branch_that_is_not_known_makes_a_finding_less_sure(tmp_path):
+    found = examined(tmp_path, "import random, sys\nif sys.platform == other:\n    random.random()\n")
+    assert [(item.kind, item.sure) for item in found] == [("unseeded-generator", Sure.MEDIUM)]
+
+
+def test_variables_of_the_environment_close_what_they_fix(tmp_path):
+    code = "import torch\nfor w in set('a b'.split()):\n    use(w)\n"
+    held = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "2"}
+    assert {item.kind for item in examined(tmp_path, code)} == {"hash-order", "thread-count", "unpinned-packages"}
+    assert {item.kind for item in examined(tmp_path, code, environ=held)} == {"unpinned-packages"}
+
+
+@pytest.mark.parametrize(
+    ("requirements", "line"),
+    [
+        ("torch==2.3\nnumpy\n", 2),
+        ("torch >= 2\n", 1),
+        ("# pinned\ntorch == 2.3.1  # yes\n", None),
+        ("x @ https://y/z\n", None),
+    ],
+)
+def test_requirements_without_a_version_are_told(requirements, line, tmp_path):
+    (tmp_path / "requirements.txt").write_text(requirements)
+    found = [item.line for item in examined(tmp_path, "import torch\n") if item.kind == "unpinned-packages"]
+    assert found == ([] if line is None else [line])
+
+
+def test_a_lock_pins_everything(tmp_path):
+    (tmp_path / "uv.lock").write_text("")
+    assert "unpinned-packages" not in {item.kind for item in examined(tmp_path, "import torch\n")}
+
+
+def test_a_module_is_found_by_its_name_and_relative_imports_are_followed(tmp_path):
+    package = tmp_path / "job"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "train.py").write_text("from . import parts\nparts.draw()\n")
+    (package / "parts.py").write_text("import random\ndef draw():\n    random.random()\n")
+    program = read_program(["python", "-m", "job.train"], tmp_path, {})
+    assert [(item.kind, item.file, item.line) for item in examine_source(program)] == [
+        ("unseeded-generator", "job/parts.py", 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "told"),
+    [
+        (["python", "missing.py"], InputError, "missing.py"),
+        (["python", "broken.py"], InputError, "no Python"),
+        (["./train"], UsageError, "names no Python script"),
+        (["python", "-c", "pass"], UsageError, "names no Python script"),
+    ],
+)
+def test_a_command_without_a_script_is_refused_with_a_reason(words, error, told, tmp_path):
+    (tmp_path / "broken.py").write_text("def (:")
+    with pytest.raises(error, match=told):
+        read_program(words, tmp_path, {})
+
+
+STATEMENTS = [
+    ast.unparse(statement)
+    for path in sorted(CORPUS.rglob("*.py"))
+    for statement in ast.walk(ast.parse(path.read_text()))
+    if isinstance(statement, (ast.Assign, ast.Expr, ast.For, ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom))
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(STATEMENTS), max_size=25))
+def test_any_program_is_examined_and_its_findings_stand_in_it(tmp_path_factory, statements):
+    folder = tmp_path_factory.mktemp("program")
+    code = "\n".join(statements)
+    for item in examined(folder, code):
+        assert item.kind in KINDS
+        assert 1 <= item.line <= max(code.count("\n") + 1, 1)
+        assert item.why
+        assert item.fix
+
+
+@pytest.mark.alone
+def test_three_hundred_files_take_under_two_seconds(tmp_path):
+    text = (CORPUS / "held_out" / "airbench_like" / "fast.py").read_text()
+    for number in range(300):
+        (tmp_path / f"m{number}.py").write_text(text)
+    (tmp_path / "train.py").write_text("\n".join(f"import m{number}" for number in range(300)))
+    began = time.process_time()
+    program = read_program(["python", "train.py"], tmp_path, {})
+    assert len(program.sources) == 301
+    assert examine_source(program)
+    assert time.process_time() - began < 2
