@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -205,7 +206,9 @@ def _parsed(path: Path, *, must: bool = False) -> tuple[str, ast.Module] | None:
         data = path.read_bytes()
         if len(data) > _MOST_BYTES:
             return None
-        return data.decode("utf-8", "replace"), ast.parse(data)
+        with warnings.catch_warnings():  # of the training's own, which it shows when it runs
+            warnings.simplefilter("ignore")
+            return data.decode("utf-8", "replace"), ast.parse(data)
     except OSError as error:
         if must:
             raise InputError(f"{path} cannot be read: {error.strerror}") from None
