@@ -68,13 +68,8 @@ class Finding:
 
 def edited(source: Source, node: ast.AST, text: str) -> tuple[Edit, ...]:
     """The edit that puts a text in the place of a node."""
-    first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
-    if not first or not last:
-        return ()
-    lines = source.text.encode().splitlines(keepends=True)
-    begin = sum(map(len, lines[: first - 1])) + int(getattr(node, "col_offset", 0))
-    end = sum(map(len, lines[: last - 1])) + int(getattr(node, "end_col_offset", 0))
-    return (Edit(source.shown, begin, end, text),)
+    begin, end = source.span(node)
+    return (Edit(source.shown, begin, end, text),) if end else ()
 
 
 def with_keyword(source: Source, call: ast.Call, text: str) -> tuple[Edit, ...]:

@@ -184,7 +184,10 @@ class Flow:
 
     def _statements(self, body: Iterable[ast.stmt], frame: Frame) -> None:
         for statement in body:
-            self._statement(statement, frame)
+            try:
+                self._statement(statement, frame)
+            except RecursionError:  # a sum of thousands of parts, as programs write them
+                continue
 
     def _statement(self, node: ast.stmt, frame: Frame) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -187,9 +187,15 @@ def _draws(flow: Flow, step: Step) -> Iterator[_Draw]:
     node = step.node
     if not isinstance(node, ast.Call) or step.elsewhere:
         return
+    found = next(_drawn(flow, step, node), None)
+    has_own = found is not None and keyword(node, "generator", "rng") is not None
+    if found is not None and not has_own and not _is_pretrained(flow, step, node):
+        yield found
+
+
+def _drawn(flow: Flow, step: Step, node: ast.Call) -> Iterator[_Draw]:
+    """By the name of what is called, and the arguments that matter to it."""
     name, called = step.name, step.called
-    if keyword(node, "generator", "rng") is not None or _is_pretrained(flow, step, node):
-        return
     if _PYTHON_DRAWS.match(name) and _is_module(step, "random"):
         yield _Draw("random", step, at_once=True)
     elif name.startswith("numpy.random.") and name.count(".") == 2 and called not in _NOT_DRAWN:
@@ -362,7 +368,7 @@ def _without_seed(step: Step, instead: str, certain: bool) -> Finding:
     elif value is not None:
         edits = edited(step.source, value, "0")
     else:
-        edits = edited(step.source, node, f"{ast.get_source_segment(step.source.text, node.func)}(0)")
+        edits = edited(step.source, node, f"{step.source.segment(node.func)}(0)")
     return Finding(
         "unseeded-generator",
         step.source.shown,

@@ -360,8 +360,8 @@ def _is_read_first(source: Source, call: ast.Call) -> bool:
 
 def _never_written(source: Source, assign: ast.Assign, target: str, owner: str) -> bool:
     definition = source.definitions.get(owner)
-    text = ast.get_source_segment(source.text, definition) if definition is not None else source.text
-    rest = (text or "").replace(ast.get_source_segment(source.text, assign) or "", "", 1)
+    text = source.segment(definition) if definition is not None else source.text
+    rest = (text or "").replace(source.segment(assign) or "", "", 1)
     name = re.escape(target)
     written = rf"init\.\w+\(\s*{name}|{name}(\.data)?(\[[^\]]*\])?\.\w+_\(|{name}(\.data)?(\[[^\]]*\])?\s*=[^=]"
     general = r"for \w+(, \w+)? in self\.(named_)?parameters\(|\.apply\(|load_state_dict"

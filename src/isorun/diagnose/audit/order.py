@@ -68,7 +68,7 @@ def _sets(source: Source) -> Iterator[Finding]:
                 "the order of a set of texts follows Python's hash seed, which is another one in every process",
                 f"sorted({_short(node)}), or PYTHONHASHSEED=0 in the environment",
                 Sure.MEDIUM if text else Sure.LOW,
-                edits=edited(source, node, f"sorted({ast.get_source_segment(source.text, node)})") if text else (),
+                edits=edited(source, node, f"sorted({source.segment(node)})") if text else (),
             )
 
 
@@ -259,7 +259,7 @@ def _listings(source: Source, reached: set[int]) -> Iterator[Finding]:
         is_walk = name in {"os.walk", "os.fwalk"}
         if _is_swallowed(source, call) or (is_walk and _sorts_within(source, call)):
             continue
-        wrapped = f"sorted({ast.get_source_segment(source.text, call)})"
+        wrapped = f"sorted({source.segment(call)})"
         yield Finding(
             "file-order",
             source.shown,

@@ -11,6 +11,7 @@ import ast
 import difflib
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from isorun.diagnose.audit.findings import Edit, Finding
@@ -33,7 +34,8 @@ def patch_for(program: Program, findings: Sequence[Finding], pins: Iterable[tupl
         own = [edit for edit in edits if edit.file == shown]
         if source is program.script and asked:
             own.append(_head(program, source, asked))
-        if own:
+        can_be_named = not Path(shown).is_absolute() and "\ufffd" not in source.text  # below this folder, and in UTF-8
+        if own and can_be_named:
             parts.append(_difference(shown, source.text, _edited(source.text, own)))
     parts += list(_requirements(program, findings, dict(pins)))
     return "".join(parts)

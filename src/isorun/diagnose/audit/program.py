@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,6 +74,8 @@ class Source:
     imports: dict[ast.AST, list[str]] = field(default_factory=dict)
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
     _homes: dict[ast.AST, str] | None = None
+    _dotted: dict[ast.AST, str] = field(default_factory=dict)
+    _begins: list[int] = field(default_factory=list)
 
     def nodes(self, *kinds: type[ast.AST]) -> Iterator[Any]:
         """All nodes of these types, by line."""
@@ -92,6 +95,12 @@ class Source:
 
     def dotted(self, node: ast.AST) -> str:
         """What an expression names, resolved through imports; empty for what is no name."""
+        known = self._dotted.get(node)
+        if known is None:
+            known = self._dotted[node] = self._resolved(node)
+        return known
+
+    def _resolved(self, node: ast.AST) -> str:
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -101,6 +110,23 @@ class Source:
         parts.append(self.names.get(node.id, node.id))
         parts.reverse()
         return canonical(".".join(parts))
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node begins and ends, in bytes of the file; (0, 0) for one without a place."""
+        if not self._begins:
+            self._begins = [0]
+            for line in self.text.encode().splitlines(keepends=True):
+                self._begins.append(self._begins[-1] + len(line))
+        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+        if not first or not last:
+            return 0, 0
+        ends = self._begins[last - 1] + int(getattr(node, "end_col_offset", 0))
+        return self._begins[first - 1] + int(getattr(node, "col_offset", 0)), ends
+
+    def segment(self, node: ast.AST) -> str:
+        """The text of a node as it is written."""
+        begin, end = self.span(node)
+        return self.text.encode()[begin:end].decode(errors="replace")
 
     def imported(self, node: ast.AST) -> str:
         """The same, but only where its first name is imported, so that a variable is not taken for a module."""
@@ -205,7 +231,9 @@ def _parsed(path: Path, *, must: bool = False) -> tuple[str, ast.Module] | None:
         data = path.read_bytes()
         if len(data) > _MOST_BYTES:
             return None
-        return data.decode("utf-8", "replace"), ast.parse(data)
+        with warnings.catch_warnings():  # of the training's own, which it shows when it runs
+            warnings.simplefilter("ignore")
+            return data.decode("utf-8", "replace"), ast.parse(data)
     except OSError as error:
         if must:
             raise InputError(f"{path} cannot be read: {error.strerror}") from None

@@ -29,6 +29,12 @@ _SEEDING: Final = {
 }
 _THREAD_VARIABLES: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _ON_A_GPU: Final = ("cudnn-autotune", "nondeterministic-kernels", "atomics", "tf32")
+_BACKWARD: Final = {
+    **dict.fromkeys(("interpolate", "upsample", "Upsample", "UpsamplingBilinear2d"), "upsample_"),
+    **dict.fromkeys(("ctc_loss", "CTCLoss"), "_ctc_loss"),
+    "grid_sample": "grid_sampler_",
+}
+"""What is called, to the beginning of the name of the operation that adds in its backward pass."""
 _LARGEST_HASHED: Final = 2**28
 _NO_GPU: Final = "the run computed on no GPU"
 _NOT_REACHED: Final = "the run came to its end without it"
@@ -134,11 +140,17 @@ def _judged_on_gpu(finding: Finding, seen: Seen) -> Finding | str:
             else replace(finding, sure=Sure.HIGH)
         )
     if finding.kind == "atomics":
-        event = next(
-            (event for event in seen.of_kind("operation") if seen.place(event) == (finding.file, finding.line)), None
-        )
-        return replace(finding, sure=Sure.HIGH) if event else _not_reached(finding, seen)
+        return replace(finding, sure=Sure.HIGH) if _was_called(finding, seen) else _not_reached(finding, seen)
     return finding
+
+
+def _was_called(finding: Finding, seen: Seen) -> bool:
+    """Whether the operation was seen: at its line, or in a backward pass, whose threads know no line."""
+    if seen.at(finding, "operation") is not None:
+        return True
+    backward = _BACKWARD.get(finding.about)
+    names = [str(event["name"]) for event in seen.of_kind("operation") if event.get("device") != "cpu"]
+    return backward is not None and any(name.startswith(backward) for name in names)
 
 
 def _order(seen: Seen, family: str) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None, bool]:
