@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import isorun
+from isorun.analysis.evidence.provenance import between_sides, provenance
 from isorun.errors import StudyError
 from isorun.study.cells import cells_of
 from isorun.study.design import document_of, study_from_document
@@ -69,6 +70,8 @@ def test_each_version_runs_as_it_was_and_the_working_copy_as_it_is(repository):
     assert recorded["old"].code["commit"] == commit
     assert recorded["now"].environment["requested"]["code"]["diff"] == recorded["now"].code["diff_sha256"] != ""
     assert "code" not in recorded["plain"].environment["requested"]
+    old, new = (provenance([recorded[name]]) for name in ("old", "new"))
+    assert between_sides(old, new, "environment") == (), "versions that the study names are what is compared"
 
 
 def test_a_version_is_checked_out_once_and_killed_half_way_is_made_again(repository, tmp_path):
