@@ -10,7 +10,7 @@ import isorun
 from isorun.analysis.evidence.provenance import between_sides, provenance
 from isorun.errors import StudyError
 from isorun.study.cells import cells_of
-from isorun.study.design import document_of, study_from_document
+from isorun.study.design import changed, document_of, study_from_document
 from isorun.study.records import RunState
 
 SCRIPT = "import pathlib, part; print('acc:', part.value + len(pathlib.Path('data/n').read_text()))"
@@ -83,6 +83,15 @@ def test_a_version_is_checked_out_once_and_killed_half_way_is_made_again(reposit
     made.unlink()
     assert values(isorun.run(wanted, store=tmp_path / "second")) == {"old": 12}
     assert len(git(repository, "worktree", "list").splitlines()) == 2
+
+
+def test_a_training_that_writes_over_its_own_sources_is_told(repository):
+    (repository / "t.py").write_text("open('part.py', 'w').write('value = 7'); print('acc: 1')")
+    git(repository, "commit", "-am", "it writes")
+    wanted = study(repository, new={"code": "main"})
+    first = isorun.run(wanted)
+    made = [*first.records, *isorun.run(changed(wanted, repeats=2)).records]
+    assert "checkout-changed" in {note.code for note in made[-1].notes}
 
 
 def test_cells_are_known_by_the_commit_and_not_by_what_it_is_called(repository):
