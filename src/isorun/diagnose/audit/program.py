@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from isorun.errors import InputError, UsageError
 
-__all__ = ["Options", "Program", "Source", "keyword", "read_program", "script_of"]
+__all__ = ["AuditedProgram", "GivenOptions", "Source", "keyword", "read_program", "script_of"]
 
 _MOST_FILES: Final = 2000
 _MOST_BYTES: Final = 2 * 2**20
@@ -137,7 +137,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class GivenOptions:
     """Options that the program declares, as far as they are constants, with the values that the command gives them."""
 
     declared: Mapping[str, tuple[Any, Source, ast.Call]]
@@ -153,12 +153,12 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class AuditedProgram:
     """The script first, then the modules of its own, as they are met. folder: where the command is started."""
 
     sources: tuple[Source, ...]
     modules: Mapping[str, Source]
-    options: Options
+    options: GivenOptions
     folder: Path
     words: tuple[str, ...]
     environ: Mapping[str, str]
@@ -203,7 +203,7 @@ def script_of(words: Sequence[str], folder: Path) -> tuple[Path, str, tuple[str,
     )
 
 
-def read_program(words: Sequence[str], folder: Path, environ: Mapping[str, str]) -> Program:
+def read_program(words: Sequence[str], folder: Path, environ: Mapping[str, str]) -> AuditedProgram:
     """Parse the script and, from import to import, the modules of its own."""
     path, module, rest = script_of(words, folder)
     depth = len(module.split(".")) if module else 1
@@ -223,7 +223,7 @@ def read_program(words: Sequence[str], folder: Path, environ: Mapping[str, str])
             sources.append(modules[name])
             waiting.append(modules[name])
     packages = frozenset(canonical(name).partition(".")[0] for source in sources for name in source.names.values())
-    return Program(tuple(sources), modules, _options(sources, rest), folder, tuple(words), environ, packages)
+    return AuditedProgram(tuple(sources), modules, _options(sources, rest), folder, tuple(words), environ, packages)
 
 
 def _parsed(path: Path, *, must: bool = False) -> tuple[str, ast.Module] | None:
@@ -354,7 +354,7 @@ def _module_file(name: str, roots: Sequence[Path]) -> Path | None:
     return None
 
 
-def _options(sources: Sequence[Source], words: Sequence[str]) -> Options:
+def _options(sources: Sequence[Source], words: Sequence[str]) -> GivenOptions:
     declared: dict[str, tuple[Any, Source, ast.Call]] = {}
     flags: dict[str, str] = {}
     for source in sources:
@@ -362,7 +362,7 @@ def _options(sources: Sequence[Source], words: Sequence[str]) -> Options:
             if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
                 names = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
                 _declare(source, call, names, declared, flags)
-    return Options(declared, _given(words, flags))
+    return GivenOptions(declared, _given(words, flags))
 
 
 def _declare(source: Source, call: ast.Call, names: list[str], declared: dict[str, Any], flags: dict[str, str]) -> None:
