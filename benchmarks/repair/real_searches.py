@@ -168,6 +168,7 @@ def search(job: Job, keeper: Keeper) -> None:
     """All arms of a job, each kept as it ends."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    material(job.case.data, is_raw=False)  # data that are not there must not look like searches that reach nothing
     began = time.process_time()
     for arm, reached in (_by_optuna if job.case.engine == "optuna" else _by_keras_tuner)(job, keeper.check):
         told = {"reached": reached, "cpu_seconds": round(time.process_time() - began, 1), "machine": machine()}
