@@ -174,6 +174,22 @@ def test_what_was_changed_and_what_it_brought_is_told_against_what_was_foretold(
     assert [one["outcome"] for one in within] == ["within noise", "within noise"]
 
 
+def test_one_word_for_better_from_a_dead_training_to_another_neither_improved_nor_worse():
+    alive = repaired()
+    dead = tuple(replace(trial, symptoms=Symptoms(convergence="slow")) for trial in alive.trials)
+    for trials in (alive.trials, dead, (*alive.trials[:3], *dead[3:]), (*dead[:3], *alive.trials[3:])):
+        found = replace(alive, trials=trials)
+        for one in diagnose(found, now=0).taken:
+            origin = trials[one.origin]
+            assert (one.outcome == "improved") is found.is_better(one.trial, origin)
+            assert (one.outcome == "worse") is found.is_better(origin, one.trial)
+    told = diagnose(replace(alive, trials=dead), now=0)
+    assert [one.outcome for one in told.taken] == ["within noise", "within noise"]
+    assert "2 trials that isorun proposed since trial 3, 0 improved" in told.view().text(width=200)
+    same = (*alive.trials[:3], replace(alive.trials[3], score=alive.trials[2].score))
+    assert [one.outcome for one in diagnose(replace(alive, trials=same), now=0).taken] == ["the same"]
+
+
 def test_the_condition_of_a_chance_is_named():
     space = (SPACE[0],)
     symptoms = Symptoms("plain", "slow", "vanishing", "unknown")

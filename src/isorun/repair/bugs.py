@@ -120,7 +120,7 @@ def find_bugs(search: Search, limits: Limits = Limits(), now: float | None = Non
 
 def _performance(search: Search, limits: Limits) -> Iterator[Bug]:
     best, target = search.best, limits.target
-    if target is None or best is None or _reaches(search, best, target):
+    if target is None or best is None or search.short_of(target) <= 0:
         return
     if limits.time_limit is not None:
         late = [trial for trial, spent in zip(search.trials, elapsed(search), strict=True) if spent > limits.time_limit]
@@ -134,7 +134,7 @@ def _performance(search: Search, limits: Limits) -> Iterator[Bug]:
 
 def _projected(search: Search, best: Trial, target: float) -> Iterator[Bug]:
     """Without a limit: it is not likely to get there in as many trials again as it has had."""
-    short = (target if search.direction == "higher" else -target) - search.gain(best)
+    short = search.short_of(target)
     chance = chance_of_gaining(search, short)
     if chance <= _HARDLY_REACHES:
         half = search.scored[len(search.scored) // 2].number
@@ -163,10 +163,6 @@ def records_above(search: Search, distance: float) -> float:
     if not math.isfinite(spread):
         return 1.0
     return math.exp(-distance / spread) if spread > 0 else 0.0
-
-
-def _reaches(search: Search, best: Trial, target: float) -> bool:
-    return search.gain(best) >= (target if search.direction == "higher" else -target)
 
 
 def elapsed(search: Search) -> list[float]:

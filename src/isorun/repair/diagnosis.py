@@ -72,7 +72,8 @@ _CONDITIONS: Final = (
 class Taken:
     """An action that isorun took. edits: parameter, from, to. before: the score of the trial that it changed.
 
-    outcome: improved (above noise), within noise, worse, no score, or the state of a trial that has not finished.
+    outcome: improved or worse (`Search.is_better`), within noise (also from one training that got nowhere to another),
+    the same, no score, or the state of a trial that has not finished.
     """
 
     trial: Trial
@@ -482,9 +483,9 @@ def _taken(search: Search, trial: Trial, origin: Trial) -> Taken:
     )
     assert origin.score is not None
     if trial.has_score:
-        gained = search.gain(trial) - search.gain(origin)
-        outcome = "improved" if gained > search.margin else "worse" if gained < -search.margin else "within noise"
-        outcome = "the same" if not gained else outcome
+        improved, worse = search.is_better(trial, origin), search.is_better(origin, trial)
+        alike = "the same" if trial.score == origin.score else "within noise"
+        outcome = "improved" if improved else "worse" if worse else alike
     else:
         outcome = "no score" if trial.state == "finished" else trial.state
     return Taken(trial, origin.number, changed, origin.score, outcome)
@@ -509,7 +510,10 @@ def _taken_table(told: SearchDiagnosis) -> Table:
         "What isorun changed, and what that brought",
         tuple(Column(title, "%" if title == "foretold" else "", key=title in keys) for title in titles),
         tuple(rows),
-        notes=("before: the score of the trial that was changed. improved: by more than noise.",),
+        notes=(
+            "before: the score of the trial that was changed.",
+            "improved: by more than noise, and not from one training that got nowhere to another.",
+        ),
         folded=len(rows) > _FOLDED_FROM,
     )
 
