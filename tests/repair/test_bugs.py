@@ -219,8 +219,26 @@ def test_configurations_tried_again_are_duplicates():
     assert bug.since_trial == 3
     assert "3 of 6" in bug.evidence
     assert "trial 0" in bug.evidence
-    repeats = [*trials[:3], *(Trial(n, "finished", 0.1, {"op0": "a"}, proposed_by="repeat") for n in range(3, 9))]
-    assert "duplicates" not in kinds(search(repeats, OPERATIONS[:1]))
+
+
+def test_the_best_trial_repeated_so_that_noise_is_known_is_no_bug_and_a_strategy_that_repeats_it_is():
+    """As the warning noise-unknown advises; whoever repeats it, for no engine says what a trial was made for."""
+    found = of_scores([0.5, 0.7, 0.6, 0.9, 0.8, 0.4, 0.3, 0.2, 0.1])
+    best = found.best
+
+    def again(times, scores=(0.85, 0.92, 0.88, 0.9)):
+        more = (replace(best, number=9 + place, score=scores[place % 4]) for place in range(times))
+        return replace(found, trials=(*found.trials, *more))
+
+    assert "duplicates" not in kinds(again(3))
+    assert "duplicates" not in kinds(again(3, (0.1, 0.2, 0.95, 0.3)))  # whichever of them is the best then
+    assert "duplicates" in kinds(again(8))
+    better = replace(best, number=12, parameters={**best.parameters, "lr": 0.5}, score=0.99)
+    later = (*again(3).trials, better, replace(found.trials[0], number=13))
+    assert "duplicates" not in kinds(replace(found, trials=later))  # nor after something better was found
+    worst = (replace(found.trials[8], number=9 + place) for place in range(3))
+    assert "duplicates" in kinds(replace(found, trials=(*found.trials, *worst)))
+    assert "exhausted-space" in kinds(again(20))
 
 
 def test_one_failure_again_and_again_names_the_value_it_comes_with():

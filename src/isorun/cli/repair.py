@@ -223,10 +223,9 @@ def _tell(told: SearchDiagnosis, options: argparse.Namespace) -> int:
 
 
 def _page(told: SearchDiagnosis) -> str:
-    from isorun.repair.diagnosis import search_view
     from isorun.report import html
 
-    return html.render_view(f"{told.search.engine} study {told.search.name}", "isorun repair", search_view(told))
+    return html.render_view(f"{told.search.engine} study {told.search.name}", "isorun repair", told.view(figures=True))
 
 
 def _check(options: argparse.Namespace, engine: AbstractEngine) -> None:

@@ -161,15 +161,8 @@ def observations(search: Search) -> list[Observation]:
         for one, other in ((over[i], over[j]), (over[j], over[i])):
             made = edit(parameter, one.parameters[parameter.name], other.parameters[parameter.name])
             if one.has_score and made.before != made.after:
-                found.append(Observation(made, one.symptoms, _is_better(search, other, one)))
+                found.append(Observation(made, one.symptoms, search.is_better(other, one)))
     return found
-
-
-def _is_better(search: Search, trial: Trial, than: Trial) -> bool:
-    """By more than noise. Of two trainings that got nowhere neither is better: where they began is luck."""
-    if not trial.has_score or (trial.got_nowhere and than.got_nowhere):
-        return False
-    return search.gain(trial) > search.gain(than) + search.margin
 
 
 def _neighbours(search: Search, trials: Sequence[Trial]) -> Iterator[tuple[int, int, Parameter]]:
@@ -541,7 +534,7 @@ def _kept_promises(search: Search) -> float:
         origin = by_number.get(trial.origin) if trial.origin is not None else None
         if trial.chance is not None and trial.is_over and origin is not None and origin.has_score:
             told += trial.chance
-            came += _is_better(search, trial, origin)
+            came += search.is_better(trial, origin)
     return came / told
 
 
@@ -562,6 +555,6 @@ def _jump_shape(search: Search) -> tuple[float, float]:
             continue
         changed = sum(origin.parameters.get(name) != value for name, value in trial.parameters.items())
         if 1 < changed <= _MOST_TOGETHER:  # a configuration drawn afresh is no jump
-            better = _is_better(search, trial, origin)
+            better = search.is_better(trial, origin)
             helped, harmed = helped + better, harmed + (not better)
     return helped, harmed

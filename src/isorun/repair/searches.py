@@ -123,6 +123,17 @@ class Search:
         assert trial.score is not None
         return trial.score if self.direction == "higher" else -trial.score
 
+    def is_better(self, trial: Trial, than: Trial) -> bool:
+        """By more than noise. Of two trainings that got nowhere neither is better: where they began is luck."""
+        if not trial.has_score or (trial.got_nowhere and than.got_nowhere):
+            return False
+        return self.gain(trial) > self.gain(than) + self.margin
+
+    def short_of(self, target: float) -> float:
+        """By how much the best score misses a target; 0 or less where it is reached."""
+        wanted = target if self.direction == "higher" else -target
+        return math.inf if self.best is None else wanted - self.gain(self.best)
+
     @cached_property
     def scored(self) -> tuple[Trial, ...]:
         """The trials that finished with a number, in order."""
