@@ -43,8 +43,9 @@ def test_five_trainings_that_all_got_nowhere_are_an_ineffective_search_whatever_
     assert "none of 5 trainings" in bug.evidence
     assert "0.14" in bug.evidence
     assert not kinds(showing(*[NOWHERE] * 4, scores=(0.1, 0.11, 0.12, 0.13)))
-    assert not kinds(showing(*[NOWHERE] * 4, Symptoms()))
-    assert not kinds(showing(*[NOWHERE] * 4, Symptoms("plain", "normal", "normal", "normal")))
+    further = (0.1, 0.11, 0.12, 0.13, 0.3)
+    assert not kinds(showing(*[NOWHERE] * 4, Symptoms(), scores=further))
+    assert not kinds(showing(*[NOWHERE] * 4, Symptoms("plain", "normal", "normal", "normal"), scores=further))
     assert not kinds(showing(*[NOWHERE] * 5), Limits(patience=20))  # a user's patience is kept
 
 
@@ -120,6 +121,18 @@ def test_where_no_training_gets_anywhere_few_trials_are_enough():
     assert "none of 6 trainings since trial 0 got anywhere" in kinds(dead)["ineffective-search"].evidence
     assert "ineffective-search" not in kinds(replace(dead, trials=dead.trials[:4]))
     assert "ineffective-search" not in kinds(dead, Limits(patience=15))
+
+
+def test_a_dead_training_that_looks_converged_is_known_by_its_score():
+    slow, normal = Symptoms(convergence="slow"), Symptoms(convergence="normal")
+    found = of_scores([0.1, 0.08, 0.11, 0.09, 0.1, 0.115])
+    trials = [replace(trial, symptoms=normal if trial.number == 5 else slow) for trial in found.trials]
+    evidence = kinds(replace(found, trials=tuple(trials)))["ineffective-search"].evidence
+    assert "5 were seen to, and no score stands out from theirs" in evidence
+    learns = [*trials[:5], replace(trials[5], score=0.4)]
+    assert "ineffective-search" not in kinds(replace(found, trials=tuple(learns)))
+    half = [replace(trial, symptoms=normal if trial.number > 2 else slow) for trial in found.trials]
+    assert "ineffective-search" not in kinds(replace(found, trials=tuple(half)))
 
 
 def test_where_gains_would_be_within_noise_the_sentence_says_what_that_is_worth():

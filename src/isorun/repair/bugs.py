@@ -251,8 +251,10 @@ def _why_ineffective(search: Search, silence: Silence, limits: Limits) -> str:
 def _nowhere(search: Search) -> Bug:
     """Trainings tell by themselves that they get nowhere, long before scores could: five of five are no bad luck."""
     first, best = search.scored[0].number, search.best
+    dead = sum(trial.got_nowhere for trial in search.scored)
+    others = "" if dead == len(search.scored) else f": {dead} were seen to, and no score stands out from theirs"
     evidence = f"none of {len(search.scored)} trainings since trial {first} got anywhere (slow convergence, or weights "
-    evidence += f"that exploded); the best score is {_number(best.score if best is not None else None)}"
+    evidence += f"that exploded){others}; the best score is {_number(best.score if best is not None else None)}"
     return Bug("ineffective-search", first, evidence)
 
 

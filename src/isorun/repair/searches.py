@@ -6,6 +6,7 @@ All that judges a search or proposes its next trial knows these alone, and so wo
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -144,8 +145,15 @@ class Search:
 
     @cached_property
     def nothing_trains(self) -> bool:
-        """Whether all that has a score is known to have got nowhere."""
-        return bool(self.scored) and all(trial.got_nowhere for trial in self.scored)
+        """Whether most are known to have got nowhere, and none of the others stands out from those.
+
+        A training that guesses may look as if it converged: its score says that it did not get further than the rest.
+        """
+        dead = [self.gain(trial) for trial in self.scored if trial.got_nowhere]
+        if self.best is None or 2 * len(dead) <= len(self.scored):
+            return False
+        beyond = max(self.margin, max(dead) - statistics.median(dead))
+        return self.gain(self.best) <= max(dead) + beyond
 
     @property
     def margin(self) -> float:
