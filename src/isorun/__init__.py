@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isorun.analysis.evidence import Condition
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
+    from isorun.analysis.planning.claims import JudgedGain
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.sequential import Decision, Verdict
     from isorun.analysis.spreads import GroupSummary, Summaries
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from isorun.diagnose.audit import Audit
     from isorun.errors import IsorunError
     from isorun.in_progress import Status, status
-    from isorun.questions import agree, compare, mixed_model, power, rank, summarize
+    from isorun.questions import agree, claim, compare, mixed_model, power, rank, summarize
     from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.racing import Race
     from isorun.reproducing import Reproduction, reproduce
@@ -47,6 +48,7 @@ __all__ = [
     "Diagnosis",
     "GroupSummary",
     "IsorunError",
+    "JudgedGain",
     "Leaderboard",
     "MixedResult",
     "Outcome",
@@ -66,6 +68,7 @@ __all__ = [
     "analyse",
     "audit",
     "cells",
+    "claim",
     "compare",
     "decide",
     "digest",
@@ -94,6 +97,7 @@ _LAZY = {
     "Diagnosis": "isorun.diagnose",
     "GroupSummary": "isorun.analysis.spreads",
     "IsorunError": "isorun.errors",
+    "JudgedGain": "isorun.analysis.planning.claims",
     "Leaderboard": "isorun.analysis.leaderboards.leaderboard",
     "MixedResult": "isorun.analysis.mixed.result",
     "Outcome": "isorun.scheduling",
@@ -113,6 +117,7 @@ _LAZY = {
     "analyse": "isorun.workflow",
     "audit": "isorun.workflow",
     "cells": "isorun.workflow",
+    "claim": "isorun.questions",
     "compare": "isorun.questions",
     "decide": "isorun.deciding",
     "doctor": "isorun.workflow",
