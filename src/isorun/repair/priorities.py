@@ -28,6 +28,7 @@ from isorun.repair.bugs import records_above
 from isorun.repair.searches import KEEP, UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
 
 __all__ = [
+    "UNTESTED",
     "Beliefs",
     "Prior",
     "PriorRow",
@@ -52,6 +53,8 @@ _WEIGHT: Final = 8.0
 _WEIGHT_WITHOUT: Final = 2.0
 _TRUST_BEFORE: Final = 3.0
 """Log odds that a prior speaks of this problem before any trial is seen: twenty to one."""
+UNTESTED: Final = 1 / (1 + math.exp(-_TRUST_BEFORE))
+"""The trust in a prior of which no trial says anything."""
 _RECENT: Final = 400
 _JUMP: Final = (2.0, 3.0)
 _MOST_TOGETHER: Final = 3
@@ -61,7 +64,7 @@ _BLAME: Final = 0.25
 """What a training that got nowhere speaks against each of its values, in failed tries: they are hardly all at fault."""
 _LEAST_ABOVE: Final = 0.001
 _PROMISES: Final = 2.0
-_TELLING: Final = 10.0
+_TELLING: Final = 32.0
 """Tries from which on a scope is named as the reason of a chance."""
 
 
@@ -248,7 +251,7 @@ def trust_in(prior: Prior, search: Search) -> float:
     """
     trials = search.scored[-_RECENT:]
     if len(trials) < 2:
-        return 1 / (1 + math.exp(-_TRUST_BEFORE))
+        return UNTESTED
     odds = np.zeros((len(trials), len(trials)))
     for parameter in search.space:
         odds += _odds(prior, parameter, [trial.parameters.get(parameter.name, _MISSING) for trial in trials])
@@ -258,7 +261,7 @@ def trust_in(prior: Prior, search: Search) -> float:
     order = np.sign(gains[later] - gains[earlier])
     told = (np.abs(gains[later] - gains[earlier]) > search.margin) & ~(nowhere[later] & nowhere[earlier])
     if not told.any():
-        return 1 / (1 + math.exp(-_TRUST_BEFORE))
+        return UNTESTED
     agree = (odds[earlier, later] * order)[told]
     comparisons = (len(trials) - 1) * float(np.mean(told))
     evidence = float(np.mean(math.log(2) - np.logaddexp(0, -agree))) * comparisons
