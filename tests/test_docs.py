@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import importlib.util
 import re
 from pathlib import Path
 
@@ -69,3 +70,16 @@ def test_every_file_of_a_paper_has_its_place_in_the_design(paper):
     page = (DOCS / "design" / "zoo.md").read_text()
     files = {path.name for path in paper.glob("*.py")} - {"__init__.py"}
     assert [name for name in sorted(files) if not re.search(rf"[`/]{re.escape(name)}`", page)] == []
+
+
+def test_a_benchmark_without_a_target_has_met_none():
+    script = DOCS.parent / "benchmarks" / "run.py"
+    spec = importlib.util.spec_from_file_location("benchmarks_run", script)
+    run = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(run)
+    row = {"name": "reading", "measured": 3.0, "unit": "s", "target": "", "ok": True, "detail": "once"}
+    assert run._table_row(row) == "| reading | 3 s |  |  | once |"
+    assert run._table_row({**row, "target": 0}) == "| reading | 3 s | 0 | met | once |"
+    assert run._table_row({**row, "target": "≤ 2", "ok": False}) == "| reading | 3 s | ≤ 2 | **missed** | once |"
+    written = [line.split(" | ") for line in (script.parent / "RESULTS.md").read_text().splitlines()]
+    assert not [cells[0] for cells in written if len(cells) > 4 and cells[2:4] == ["", "met"]]
