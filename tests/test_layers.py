@@ -32,6 +32,7 @@ LAYERS = [
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 ANALYSIS = ROOT / "analysis"
 ANALYSIS_LAYERS = [
+    {"factors"},
     {"studies", "planning", "comparison"},
     {"sequential", "leaderboards", "agreements"},
     {"pairwise", "spreads", "mixed"},

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
     from isorun.analysis.comparison import Comparison
     from isorun.analysis.evidence import Condition
+    from isorun.analysis.factors import FactorEffects
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
     from isorun.analysis.planning.power import PowerResult
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from isorun.diagnose.audit import Audit
     from isorun.errors import IsorunError
     from isorun.in_progress import Status, status
-    from isorun.questions import agree, compare, mixed_model, power, rank, summarize
+    from isorun.questions import agree, compare, factors, mixed_model, power, rank, summarize
     from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.racing import Race
     from isorun.reproducing import Reproduction, reproduce
@@ -45,6 +46,7 @@ __all__ = [
     "Condition",
     "Decision",
     "Diagnosis",
+    "FactorEffects",
     "GroupSummary",
     "IsorunError",
     "Leaderboard",
@@ -70,6 +72,7 @@ __all__ = [
     "decide",
     "digest",
     "doctor",
+    "factors",
     "log",
     "mixed_model",
     "power",
@@ -92,6 +95,7 @@ _LAZY = {
     "Condition": "isorun.analysis.evidence",
     "Decision": "isorun.analysis.sequential",
     "Diagnosis": "isorun.diagnose",
+    "FactorEffects": "isorun.analysis.factors",
     "GroupSummary": "isorun.analysis.spreads",
     "IsorunError": "isorun.errors",
     "Leaderboard": "isorun.analysis.leaderboards.leaderboard",
@@ -116,6 +120,7 @@ _LAZY = {
     "compare": "isorun.questions",
     "decide": "isorun.deciding",
     "doctor": "isorun.workflow",
+    "factors": "isorun.questions",
     "mixed_model": "isorun.questions",
     "power": "isorun.questions",
     "rank": "isorun.questions",

@@ -14,6 +14,7 @@ from isorun.analysis import Told, tell_with
 if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
     from isorun.analysis.comparison import Comparison
+    from isorun.analysis.factors import FactorEffects
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
     from isorun.analysis.planning.power import PowerResult
@@ -81,6 +82,12 @@ def _agreement(result: AgreementTable) -> View:
     from isorun.report.agreements import agreement_view
 
     return agreement_view(result)
+
+
+def _factors(result: FactorEffects) -> View:
+    from isorun.report.factors import factors_view
+
+    return factors_view(result)
 
 
 def _mixed(result: MixedResult) -> View:
@@ -242,6 +249,7 @@ VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "comparison": _comparison,
     "decision": _decision,
     "diagnosis": _diagnosis,
+    "factors": _factors,
     "leaderboard": _leaderboard,
     "mixed": _mixed,
     "power": _power,
