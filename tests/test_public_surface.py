@@ -40,6 +40,7 @@ def answers():
     yield isorun.compare(TABLE, **asked)
     yield isorun.compare(TABLE["acc"][:8], TABLE["acc"][8:])
     yield isorun.power(TABLE, difference=0.02, **asked)
+    yield isorun.claim(0.01, study=TABLE, model="base", metric="acc")
     yield isorun.rank(TABLE, repetitions=200, **asked)
     yield isorun.agree(TABLE, pair="seed", **asked)
     yield isorun.mixed_model(TABLE, "acc ~ model + (1|seed)")

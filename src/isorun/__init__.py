@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from isorun.analysis.factors import FactorEffects
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
+    from isorun.analysis.planning.claims import JudgedGain
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.sequential import Decision, Verdict
     from isorun.analysis.spreads import GroupSummary, Summaries
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from isorun.diagnose.audit import Audit
     from isorun.errors import IsorunError
     from isorun.in_progress import Status, status
-    from isorun.questions import agree, compare, factors, mixed_model, power, rank, summarize
+    from isorun.questions import agree, claim, compare, factors, mixed_model, power, rank, summarize
     from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.racing import Race
     from isorun.reproducing import Reproduction, reproduce
@@ -49,6 +50,7 @@ __all__ = [
     "FactorEffects",
     "GroupSummary",
     "IsorunError",
+    "JudgedGain",
     "Leaderboard",
     "MixedResult",
     "Outcome",
@@ -68,6 +70,7 @@ __all__ = [
     "analyse",
     "audit",
     "cells",
+    "claim",
     "compare",
     "decide",
     "digest",
@@ -98,6 +101,7 @@ _LAZY = {
     "FactorEffects": "isorun.analysis.factors",
     "GroupSummary": "isorun.analysis.spreads",
     "IsorunError": "isorun.errors",
+    "JudgedGain": "isorun.analysis.planning.claims",
     "Leaderboard": "isorun.analysis.leaderboards.leaderboard",
     "MixedResult": "isorun.analysis.mixed.result",
     "Outcome": "isorun.scheduling",
@@ -117,6 +121,7 @@ _LAZY = {
     "analyse": "isorun.workflow",
     "audit": "isorun.workflow",
     "cells": "isorun.workflow",
+    "claim": "isorun.questions",
     "compare": "isorun.questions",
     "decide": "isorun.deciding",
     "doctor": "isorun.workflow",

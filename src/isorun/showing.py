@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from isorun.analysis.factors import FactorEffects
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
+    from isorun.analysis.planning.claims import JudgedGain
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.sequential import Decision
     from isorun.analysis.spreads import Summaries
@@ -70,6 +71,12 @@ def _power(result: PowerResult) -> View:
     from isorun.report.comparisons import power_view
 
     return power_view(result)
+
+
+def _claim(result: JudgedGain) -> View:
+    from isorun.report.claims import claim_view
+
+    return claim_view(result)
 
 
 def _leaderboard(result: Leaderboard) -> View:
@@ -246,6 +253,7 @@ def _after_audit(found: Audit) -> list[str]:
 VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "agreement": _agreement,
     "audit": _audit,
+    "claim": _claim,
     "comparison": _comparison,
     "decision": _decision,
     "diagnosis": _diagnosis,
