@@ -22,7 +22,9 @@ from isorun.repair.bugs import (
     Bug,
     Limits,
     elapsed,
+    failed_silently,
     find_bugs,
+    guilty_end,
     is_complete,
     is_silent,
     silence_of,
@@ -261,7 +263,20 @@ def _verdict(told: SearchDiagnosis) -> Iterator[str]:
     yield from (f"{bug.kind}, since trial {bug.since_trial}: {bug.evidence}." for bug in told.bugs)
     if not told.bugs and best is not None:
         yield f"No bug is found.{_nevertheless(told)}"
+    yield from _silently(told)
     yield from _brought(told)
+
+
+def _silently(told: SearchDiagnosis) -> Iterator[str]:
+    silent = failed_silently(told.search)
+    if silent:
+        found = guilty_end(told.search, silent)
+        clue = f" They may depend on a number: {found}." if found and not _is_blamed(told) else ""
+        yield f"{len(silent)} of {count(len(told.search.trials), 'trial')} failed; no reason is kept.{clue}"
+
+
+def _is_blamed(told: SearchDiagnosis) -> bool:
+    return any(bug.kind == "repeated-failure" for bug in told.bugs)
 
 
 def _nevertheless(told: SearchDiagnosis) -> str:
@@ -347,6 +362,13 @@ def _other_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
     if without:
         said = f"{count(len(without), 'trial')} ended without a number as score (NaN or none), first trial {without[0]}"
         yield Condition("no-score", said, told.steps.look)
+    silent = failed_silently(search)
+    if silent:
+        said = (
+            f"why {count(len(silent), 'trial')} failed is not kept, first trial {silent[0].number}: what the training "
+        )
+        said += "printed tells it; where isorun goes on with the search, the reason is kept"
+        yield Condition("failed-silently", said, told.steps.go_on)
     blind = sum(trial.symptoms.gradient == "unknown" for trial in over)
     if over and 2 * blind > len(over):
         said = (
