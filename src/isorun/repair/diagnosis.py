@@ -18,7 +18,7 @@ from isorun import showing
 from isorun.analysis import Told
 from isorun.analysis.evidence import Condition
 from isorun.repair.actions import unknown_parameters
-from isorun.repair.bugs import Bug, Limits, find_bugs, stalled_trials
+from isorun.repair.bugs import Bug, Limits, failed_silently, find_bugs, stalled_trials
 from isorun.repair.engines import NextSteps, next_steps
 from isorun.repair.priorities import Prior, RankedAction, Scope, ranked, trust_in
 from isorun.repair.racing import RaceVerdict
@@ -247,6 +247,13 @@ def _other_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
     if without:
         said = f"{count(len(without), 'trial')} ended without a number as score (NaN or none), first trial {without[0]}"
         yield Condition("no-score", said, told.steps.look)
+    silent = failed_silently(search)
+    if silent:
+        said = (
+            f"why {count(len(silent), 'trial')} failed is not kept, first trial {silent[0].number}: what the training "
+        )
+        said += "printed tells it; where isorun goes on with the search, the reason is kept"
+        yield Condition("failed-silently", said, told.steps.go_on)
     blind = sum(trial.symptoms.gradient == "unknown" for trial in over)
     if over and 2 * blind > len(over):
         known = "by convergence alone" if any(map(_has_convergence, over)) else "without symptoms"

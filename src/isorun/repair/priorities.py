@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isorun.diagnose import Symptoms
-from isorun.repair.actions import Action, Edit, edit, idle_parameters, jumps, single_edits
+from isorun.repair.actions import Action, Edit, edit, idle_parameters, jumps, led_to, single_edits, untried
 from isorun.repair.bugs import records_above
 from isorun.repair.searches import KEEP, UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
 
@@ -413,7 +413,8 @@ def _afresh(
         wanted = {one.parameter: one for one in best if one is not None}
         idle = idle_parameters(search.space, {**origin.parameters, **{name: one.value for name, one in wanted.items()}})
         edits = tuple(one for name, one in wanted.items() if name not in idle)
-        made = Action(edits, {**origin.parameters, **{one.parameter: one.value for one in edits}})
+        whole = led_to(search, origin, edits)
+        made = Action(tuple(one for one in edits if one.parameter in whole), whole)
         if edits and made.configuration not in tried:
             return made
     return None
@@ -454,9 +455,9 @@ def _drawn(
     every = single_edits(search, origin, (), rng, with_idle=True)
     idle = idle_parameters(search.space, origin.parameters)
     singles = [action for action in every if action.edits[0].parameter not in idle]
-    untried = [action for action in singles if action.configuration not in tried]
-    candidates = _picked(untried, beliefs, origin.symptoms, rng)
-    if with_jumps or len(untried) < len(singles) / 2 or _stuck(search):
+    left = [made for one in singles if (made := untried(search, origin, one, tried, rng)) is not None]
+    candidates = _picked(left, beliefs, origin.symptoms, rng)
+    if with_jumps or len(left) < len(singles) / 2 or _stuck(search):
         factor = rng.beta(*_jump_shape(search))
         chances = {action.edits[0]: chance for chance, action in _picked(every, beliefs, origin.symptoms, rng)}
         candidates += [
@@ -464,8 +465,8 @@ def _drawn(
             for action in jumps(search, origin, tuple(chances), tried, rng)
         ]
     if not candidates:  # a small space: what each parameter would rather be was tried together, too
-        left = jumps(search, origin, [action.edits[0] for action in every], tried, rng)
-        candidates = [(rng.random(), action) for action in left]
+        together = jumps(search, origin, [action.edits[0] for action in every], tried, rng)
+        candidates = [(rng.random(), action) for action in together]
     return max(candidates, key=lambda one: one[0])[1] if candidates else None
 
 

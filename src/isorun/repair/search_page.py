@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from isorun.repair.actions import unknown_parameters
-from isorun.repair.bugs import elapsed, is_complete, is_silent, silence_of
+from isorun.repair.bugs import elapsed, failed_silently, guilty_end, is_complete, is_silent, silence_of
 from isorun.repair.diagnosis import TRUSTED, SearchDiagnosis, Taken, why
 from isorun.repair.priorities import UNTESTED, told_chances
 from isorun.repair.searches import SYMPTOMS, Trial, Value
@@ -64,7 +64,20 @@ def _verdict(told: SearchDiagnosis) -> Iterator[str]:
     yield from (f"{bug.kind}, since trial {bug.since_trial}: {bug.evidence}." for bug in told.bugs)
     if not told.bugs and best is not None:
         yield f"No bug is found.{_nevertheless(told)}"
+    yield from _silently(told)
     yield from _brought(told)
+
+
+def _silently(told: SearchDiagnosis) -> Iterator[str]:
+    silent = failed_silently(told.search)
+    if silent:
+        found = guilty_end(told.search, silent)
+        clue = f" They may depend on a number: {found}." if found and not _is_blamed(told) else ""
+        yield f"{len(silent)} of {count(len(told.search.trials), 'trial')} failed; no reason is kept.{clue}"
+
+
+def _is_blamed(told: SearchDiagnosis) -> bool:
+    return any(bug.kind == "repeated-failure" for bug in told.bugs)
 
 
 def _nevertheless(told: SearchDiagnosis) -> str:
