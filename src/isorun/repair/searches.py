@@ -34,6 +34,7 @@ __all__ = [
     "pooled_spread",
     "repeated_noise",
     "with_kept",
+    "with_noise",
 ]
 
 Configuration = tuple[tuple[str, str], ...]
@@ -218,6 +219,16 @@ def not_offered(told: Iterable[object], space: Iterable[Parameter]) -> tuple[tup
 def known_noise(repeats: float, prior: float) -> tuple[float, str]:
     """The noise of a search and where it is known from: its own repeats come before what a prior says."""
     return (repeats, "trials that were repeated") if repeats else (prior, _FROM_PRIOR if prior else "")
+
+
+def with_noise(search: Search, prior: float = 0.0) -> Search:
+    """The search with the noise of its repeats, else a prior's. One that has a noise already keeps it."""
+    if search.noise_from:
+        return search
+    if search.noise:
+        return replace(search, noise_from="its engine")
+    noise, noise_from = known_noise(repeated_noise(search.trials), prior)
+    return replace(search, noise=noise, noise_from=noise_from)
 
 
 def repeated_noise(trials: Sequence[Trial]) -> float:

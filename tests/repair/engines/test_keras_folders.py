@@ -134,7 +134,7 @@ def test_what_isorun_kept_is_read(tmp_path):
     folder = write(tmp_path / "p", [trial(0), trial(1), trial(2, None, "RUNNING")])
     symptoms = {"architecture": "plain", "convergence": "slow", "gradient": "vanishing", "weight": "normal"}
     note = {
-        "proposal": {"origin": 0, "trial": "0", "edits": []},
+        "proposal": {"origin": 0, "trial": "0"},
         "started": 100.0,
         "seconds": 7.0,
         "symptoms": symptoms,

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from isorun.diagnose import Symptoms, Trace, symptoms_of
 from isorun.errors import InputError
-from isorun.repair.engines import AbstractEngine, needing
+from isorun.repair.bugs import Limits
+from isorun.repair.engines import MORE, AbstractEngine, NextSteps, command, needing
 from isorun.repair.searches import (
     UNKNOWN_SYMPTOMS,
     Parameter,
@@ -26,9 +27,7 @@ from isorun.repair.searches import (
     State,
     Trial,
     is_offered,
-    known_noise,
     not_offered,
-    repeated_noise,
     with_kept,
 )
 
@@ -83,9 +82,9 @@ class KerasTunerFolder(AbstractEngine):
             raise no_project(self.folder)
         return (self.folder.name,)
 
-    def read(self, name: str, noise: float = 0.0) -> Search:  # noqa: ARG002 - a folder is one search
+    def read(self, name: str) -> Search:  # noqa: ARG002 - a folder is one search
         """The project as it stands."""
-        return read_project(self.folder, noise)
+        return read_project(self.folder)
 
     def go_on(self, name: str, function: Callable[..., Any], trials: int, policy: RepairPolicy, *, again: bool) -> None:  # noqa: ARG002 - as above; KerasTuner itself tries again what was running
         """More trials of the tuner that the user's function gives."""
@@ -100,8 +99,22 @@ class KerasTunerFolder(AbstractEngine):
 
         return end_trial(self.folder, number, why)
 
+    def steps(self, search: Search, limits: Limits) -> NextSteps:  # noqa: ARG002 - as above
+        """By a tuner of the user's."""
+        go_on = command(self.where, "", limits, *MORE, "--tuner", "train.py:tuner")
+        return NextSteps(
+            go_on=go_on,
+            again=go_on,  # this engine tries again what was running, whoever goes on
+            end="isorun.repair.keras_tuner(tuner) ends such a trial by itself, between two batches",
+            widen=f"give the function that builds the model more to choose (hp.Choice, hp.Float, …); then {go_on}",
+            watch="isorun.repair.keras_tuner(tuner) watches every model that the tuner trains",
+            repeat="try the best configuration three times with seeds of their own",
+            time="isorun.repair.keras_tuner(tuner) keeps the times of its trials",
+            look="trial.json in its folder has all that is kept of a trial",
+        )
 
-def read_project(folder: Path, noise: float = 0.0) -> Search:
+
+def read_project(folder: Path) -> Search:
     """The search that a project folder holds, as it stands: running, finished, killed, or with half-written files."""
     if not is_project(folder):
         raise no_project(folder)
@@ -112,7 +125,7 @@ def read_project(folder: Path, noise: float = 0.0) -> Search:
         notes[name] = read_json(path.with_name(NOTE)) or {}
         states[name] = read_json(path) or unreadable_trial(name, oracle, notes[name])
     ends = {name: (folder / f"trial_{name}" / "trial.json").stat().st_mtime for name in states}
-    return ProjectState(folder.name, oracle, states, notes, ends).search(noise)
+    return ProjectState(folder.name, oracle, states, notes, ends).search()
 
 
 def is_project(folder: Path) -> bool:
@@ -176,20 +189,17 @@ class ProjectState:
         order = [one for one in _list(self.oracle.get("start_order")) if one in self.trials]
         return {name: number for number, name in enumerate([*order, *sorted(set(self.trials) - set(order))])}
 
-    def search(self, noise: float = 0.0) -> Search:
+    def search(self) -> Search:
         """As all searches look."""
         trials = [self._trial(number, name) for name, number in self.numbers.items()]
         space = (*_space(self.oracle, self.trials.values()), *_rungs(trials), *_offered(self.notes.values()))
         kept = with_kept(trials, space)
-        noise, noise_from = known_noise(repeated_noise(kept), noise)
         return Search(
             engine="keras-tuner",
             name=self.name,
             direction="higher" if (self.direction or _direction(self.trials.values())) == "max" else "lower",
             space=space,
             trials=kept,
-            noise=noise,
-            noise_from=noise_from,
             left_out=not_offered((self.notes.get(name, {}).get("left_out") for name in self.numbers), space),
         )
 
