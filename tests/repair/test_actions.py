@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_searches import LR, OPERATIONS, SPACE, configuration, search
 
-from isorun.repair.actions import edits_between, idle_parameters, jumps, meaning, single_edits, unknown_parameters
+from isorun.repair.actions import edit, edits_between, idle_parameters, jumps, meaning, single_edits, unknown_parameters
+from isorun.repair.priorities import propose
 from isorun.repair.searches import Parameter, Trial
 
 
@@ -184,3 +185,41 @@ def test_idle_parameters_are_not_edited_alone_and_come_in_with_their_premise():
     together = [{one.parameter for one in action.edits} for action in jumps(found, origin, every, (), rng)]
     assert {"optimizer", "momentum"} in together
     assert {"momentum", "lr"} not in together
+
+
+DEPTH = Parameter("rf_max_depth", "int", low=2, high=32, log=True, step=1)
+BRANCHES = (Parameter("classifier", "category", choices=("SVC", "forest")), LR, DEPTH)
+
+
+def test_an_edit_that_opens_a_branch_is_completed_so_that_it_is_known_whether_it_was_tried():
+    forests = [Trial(n, "finished", 0.5 + n / 100, {"classifier": "forest", DEPTH.name: 4 + n}) for n in range(3)]
+    best = Trial(3, "finished", 0.9, {"classifier": "SVC", "lr": 0.1})
+    found = search([*forests, best], BRANCHES)
+    tried = {trial.configuration for trial in found.trials}
+    for number in range(4, 40):
+        opened = [
+            action
+            for action in single_edits(found, best, tried, np.random.default_rng(number))
+            if action.edits[0].parameter == "classifier"
+        ]
+        if not opened:
+            break
+        assert set(opened[0].parameters) == {"classifier", DEPTH.name}
+        assert opened[0].configuration not in tried
+        tried.add(opened[0].configuration)
+    assert 5 < number < 39  # values near that of the best forest, and then no more
+    together = jumps(
+        found, best, [edit(BRANCHES[0], "SVC", "forest"), edit(LR, 0.1, 0.01)], (), np.random.default_rng(0)
+    )
+    assert together == []  # there is no learning rate in a forest
+
+
+def test_a_search_over_branches_proposes_nothing_twice():
+    trials = [Trial(n, "finished", 0.5, {"classifier": "forest", DEPTH.name: 2 + n}) for n in range(5)]
+    trials += [Trial(n, "finished", 0.9 + n / 1000, {"classifier": "SVC", "lr": 10.0 ** (4 - n)}) for n in range(5, 9)]
+    for number in range(9, 60):
+        proposed = propose(search(trials, BRANCHES), None, np.random.default_rng(number))
+        assert proposed.action.configuration not in {trial.configuration for trial in trials}
+        names = {"forest": {"classifier", DEPTH.name}, "SVC": {"classifier", "lr"}}
+        assert set(proposed.action.parameters) == names[proposed.action.parameters["classifier"]]
+        trials.append(Trial(number, "finished", 0.6, proposed.action.parameters, proposed_by="isorun", origin=8))

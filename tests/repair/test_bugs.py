@@ -14,7 +14,9 @@ from isorun.repair.bugs import (
     BUGS,
     Limits,
     chance_of_gaining,
+    failed_silently,
     find_bugs,
+    guilty_end,
     is_complete,
     is_silent,
     patience_of,
@@ -197,7 +199,7 @@ def test_no_value_is_blamed_where_everything_fails_or_by_chance():
     everything = of_scores([None] * 12)
     told = [replace(trial, why_failed="ValueError: shapes") for trial in everything.trials]
     bug = kinds(replace(everything, trials=tuple(told)))["repeated-failure"]
-    assert bug.evidence == "12 trials failed with 'ValueError: shapes'"
+    assert bug.evidence == "12 of 12 trials failed with 'ValueError: shapes'"
     rng = np.random.default_rng(4)
     searches = [of_scores([None if rng.random() < 0.15 else 0.5 for _ in range(30)], rng) for _ in range(200)]
     assert np.mean(["repeated-failure" in kinds(found) for found in searches]) < 0.02
@@ -257,6 +259,50 @@ def test_one_failure_again_and_again_names_the_value_it_comes_with():
     assert "3 of 3 with activation tanh" in bug.evidence
 
 
+@pytest.mark.parametrize(
+    "why",
+    [
+        "RuntimeError: CUDA out of memory. Tried to allocate {}.75 MiB. GPU 0 has 11.90 GiB",
+        "OSError: /tmp/job{}/checkpoint.pt is cut off at 0x7f{}",
+        "ValueError: Model too large! It contains {}000,000 params.",
+    ],
+)
+def test_a_failure_is_the_same_whatever_numbers_its_message_holds(why):
+    scored = of_scores([None if number % 2 else 0.5 for number in range(12)])
+    trials = [
+        replace(one, why_failed=why.replace("{}", str(one.number)) if one.number % 2 else "") for one in scored.trials
+    ]
+    bug = kinds(replace(scored, trials=tuple(trials)))["repeated-failure"]
+    assert bug.since_trial == 1
+    assert "6 of " in bug.evidence
+    assert f"trials failed alike, the first with {why.replace('{}', '1')!r}" in bug.evidence
+    others = [replace(one, why_failed=one.why_failed and "abcdefghijkl"[one.number] * 9) for one in trials]
+    assert "repeated-failure" not in kinds(replace(scored, trials=tuple(others)))
+
+
+def test_silent_failures_of_one_end_of_a_range_are_told():
+    drawn = of_scores([0.5] * 40, np.random.default_rng(5))
+    trials = [
+        replace(one, state="failed", score=None) if one.parameters["dropout"] > 0.3 else one for one in drawn.trials
+    ]
+    failing = replace(drawn, trials=tuple(trials))
+    failed = [one for one in trials if one.state == "failed"]
+    assert f"{len(failed)} of {len(failed)} with dropout 0.3" in guilty_end(failing, failed)
+    assert guilty_end(failing, failed).endswith(f"or more, 0 of {40 - len(failed)} with less")
+    assert kinds(failing)["repeated-failure"].since_trial == failed[0].number
+    assert failed_silently(failing) == tuple(failed)
+    assert not failed_silently(replace(drawn, trials=tuple(replace(one, why_failed="why") for one in trials)))
+
+
+def test_an_end_of_a_range_is_seldom_blamed_by_chance():
+    rng = np.random.default_rng(6)
+    blamed = 0
+    for _ in range(200):
+        drawn = of_scores([None if rng.random() < 0.3 else 0.5 for _ in range(30)], rng)
+        blamed += bool(guilty_end(drawn, failed_silently(drawn)))
+    assert blamed / 200 < 0.06
+
+
 def test_failures_without_a_word_are_one_only_where_a_value_is_to_blame():
     rng = np.random.default_rng(1)
     silent = of_scores([None if number % 5 == 0 else 0.5 for number in range(15)], rng)
@@ -305,3 +351,10 @@ def test_random_searches_without_noise_have_no_other_bug_than_being_ineffective(
         scores = [float(score) for score in rng.normal(size=30)]
         assert set(kinds(of_scores(scores, rng))) <= {"ineffective-search"}
         assert not math.isnan(sum(scores))
+
+
+def test_a_search_that_mostly_fails_has_a_bug_though_no_reason_is_kept():
+    failed = [Trial(number, "failed", None, {"lr": 0.1 * number}) for number in range(1, 20)]
+    bug = kinds(search([Trial(0, "finished", 0.5, {"lr": 0.5}), *failed]))["repeated-failure"]
+    assert "19 of 20 trials failed" in bug.evidence
+    assert "repeated-failure" in kinds(search(failed))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -20,7 +20,16 @@ from typing import Final
 
 import numpy as np
 
-from isorun.repair.searches import Configuration, Parameter, Search, Trial, Value, configuration_of
+from isorun.repair.searches import (
+    Configuration,
+    Parameter,
+    Search,
+    Trial,
+    Value,
+    configuration_of,
+    is_offered,
+    own_names,
+)
 
 __all__ = [
     "MEANINGS",
@@ -30,11 +39,13 @@ __all__ = [
     "edits_between",
     "idle_parameters",
     "jumps",
+    "led_to",
     "meaning",
     "meaning_of",
     "single_edits",
     "size_of",
     "unknown_parameters",
+    "untried",
 ]
 
 MEANINGS: Final = (
@@ -281,11 +292,52 @@ def single_edits(
         if parameter is None or name in idle or not parameter.holds(value):
             continue
         for target in _targets(parameter, value, rng, anywhere=anywhere):
-            made = Action((edit(parameter, value, target),), {**origin.parameters, name: target})
-            if made.configuration not in known:
+            one = edit(parameter, value, target)
+            made = untried(search, origin, Action((one,), led_to(search, origin, (one,))), known, rng)
+            if made is not None:
                 known.add(made.configuration)
                 actions.append(made)
     return actions
+
+
+def untried(
+    search: Search, origin: Trial, action: Action, tried: Set[Configuration], rng: np.random.Generator
+) -> Action | None:
+    """The action; none where that was tried. Of a branch that it opens, other values do as well."""
+    if action.configuration not in tried:
+        return action
+    for name in [name for name in action.parameters if name not in origin.parameters]:
+        parameter, value = search.parameters.get(name), action.parameters[name]
+        if parameter is not None and parameter.holds(value):
+            for other in _targets(parameter, value, rng, anywhere=False):
+                made = Action(action.edits, {**action.parameters, name: other})
+                if made.configuration not in tried:
+                    return made
+    return None
+
+
+def led_to(search: Search, origin: Trial, edits: Sequence[Edit]) -> dict[str, Value]:
+    """What a trial becomes by edits. Where one opens another branch of the space, it is completed here.
+
+    Then it has the parameters of that branch, new ones as the best trial there has them, and none of the branch that
+    was left: so it is known before whether it was tried. Which parameters a branch has is told by trials with its
+    value, for engines declare no branches.
+    """
+    whole = {**origin.parameters, **{one.parameter: one.value for one in edits}}
+    if not search.has_branches:
+        return whole
+    for one in edits:
+        there = [trial for trial in search.trials if trial.state == "finished" and _has(trial, one)]
+        names = own_names(whole)
+        if one.parameter in names and there and all(own_names(trial.parameters) != names for trial in there):
+            best = max(there, key=lambda trial: search.gain(trial) if trial.has_score else -math.inf)
+            kept = {name: value for name, value in whole.items() if is_offered(name) or name in best.parameters}
+            whole = {**kept, **{name: value for name, value in best.parameters.items() if name not in kept}}
+    return whole
+
+
+def _has(trial: Trial, one: Edit) -> bool:
+    return one.parameter in trial.parameters and repr(trial.parameters[one.parameter]) == repr(one.value)
 
 
 def _targets(parameter: Parameter, value: Value, rng: np.random.Generator, *, anywhere: bool) -> Iterator[Value]:
@@ -342,14 +394,16 @@ def jumps(
     place = {name: at for at, (name, _) in enumerate(base)}
     drawn = []
     for some in together:
-        made = Action(some, {**origin.parameters, **{one.parameter: one.value for one in some}})
         changed = {one.parameter for one in some}
-        if len(changed) < len(some) or any(_is_idle(name, made.parameters, premises) for name in changed):
+        if len(changed) < len(some):
+            continue
+        made = Action(some, led_to(search, origin, some))
+        if not changed <= made.parameters.keys() or any(_is_idle(name, made.parameters, premises) for name in changed):
             continue
         pairs = list(base)
         for one in some:
             pairs[place[one.parameter]] = one.parameter, repr(one.value)
-        configuration = tuple(pairs)
+        configuration = made.configuration if search.has_branches else tuple(pairs)
         if configuration not in known:
             known.add(configuration)
             drawn.append(made)

@@ -16,6 +16,7 @@ far apart the best scores lie (as if they thinned out exponentially).
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -32,7 +33,9 @@ __all__ = [
     "Silence",
     "chance_of_gaining",
     "elapsed",
+    "failed_silently",
     "find_bugs",
+    "guilty_end",
     "is_complete",
     "is_silent",
     "patience_of",
@@ -72,8 +75,18 @@ _MOST_LOG: Final = 700.0
 _BY_CHANCE: Final = 0.01
 _CLUE_BY_CHANCE: Final = 0.2
 _SAME_FAILURES: Final = 3
+_MOST: Final = 0.5
 _FAILURE_SHARE: Final = 0.1
 """Of all trials. Three of two hundred that ran out of memory are what a wide space costs."""
+_VARIES: Final = re.compile(
+    r"""
+    (?:[A-Za-z]:)?[\\/](?:[^\s'"]*[\\/])?(?:tmp|temp|T|folders)[\\/][^\s'",:;)]*  # a path in a temporary folder
+    | \b0x[0-9a-fA-F]+
+    | [-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?(?:\s*(?:bytes?|[KMGT]i?B)\b)?  # 980.00 MiB and 1.02 GiB differ no more
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""What differs between two messages of the same failure."""
 _NOTHING_NEW: Final = 20
 _DUPLICATES: Final = 3
 _DUPLICATE_SHARE: Final = 0.1
@@ -346,16 +359,28 @@ def _repeats_of_the_best(search: Search, repeats: Sequence[tuple[Trial, Trial]])
 
 
 def _repeated_failure(search: Search) -> Iterator[Bug]:
-    failed = [trial for trial in search.trials if trial.state == "failed"]
+    """One failure that comes again: the one with a reason first, for where none is kept only a value can be blamed."""
     over = sum(trial.is_over for trial in search.trials)
-    reasons = Counter(_last_line(trial) for trial in failed)
-    for reason, times in reasons.most_common(1):
-        same = [trial for trial in failed if _last_line(trial) == reason]
-        guilty = _guilty(search, same, sure=not reason)
-        if times >= _SAME_FAILURES and (guilty or (reason and times >= _FAILURE_SHARE * over)):
-            evidence = f"{times} trials failed with {reason!r}" if reason else f"{times} trials failed"
+    alike: dict[str, list[Trial]] = {}
+    for trial in search.trials:
+        if trial.state == "failed":
+            alike.setdefault(_VARIES.sub("#", _last_line(trial)), []).append(trial)
+    for reason, same in sorted(alike.items(), key=lambda one: (not one[0], -len(one[1]))):
+        guilty = _guilty(search, same, sure=not reason) if len(same) >= _SAME_FAILURES else ""
+        share = _FAILURE_SHARE if reason else _MOST  # without a reason they may have failed in different ways
+        if guilty or len(same) >= max(_SAME_FAILURES, share * over):
+            evidence = f"{len(same)} of {over} trials failed{_reason(same)}"
             evidence += f", among them {guilty}" if guilty else ""
             yield Bug("repeated-failure", same[0].number, evidence)
+            return
+
+
+def _reason(same: Sequence[Trial]) -> str:
+    """What they failed with, or one example where numbers differ."""
+    lines = {_last_line(trial) for trial in same}
+    if lines == {""}:
+        return ""
+    return f" with {_last_line(same[0])!r}" if len(lines) == 1 else f" alike, the first with {_last_line(same[0])!r}"
 
 
 def _last_line(trial: Trial) -> str:
@@ -363,8 +388,18 @@ def _last_line(trial: Trial) -> str:
     return lines[-1].strip() if lines else ""
 
 
+def failed_silently(search: Search) -> tuple[Trial, ...]:
+    """The failed trials of which no reason is kept, where they are too many to be passed over."""
+    over = sum(trial.is_over for trial in search.trials)
+    found = tuple(trial for trial in search.trials if trial.state == "failed" and not trial.why_failed.strip())
+    return found if len(found) >= max(_SAME_FAILURES, _FAILURE_SHARE * over) else ()
+
+
 def _guilty(search: Search, failed: Sequence[Trial], *, sure: bool) -> str:
-    """The value that most of its trials fail with, where there is one. sure: beyond chance, of all values there are."""
+    """The value that most of its trials fail with, or the end of a range, where there is one.
+
+    sure: beyond chance, of all values there are. Of an end of a range it always is.
+    """
     over = [trial for trial in search.trials if trial.is_over]
     found, looked = [], 0
     for parameter in search.space:
@@ -379,7 +414,56 @@ def _guilty(search: Search, failed: Sequence[Trial], *, sure: bool) -> str:
                 chance = _at_least(times, among[label], fails.total(), len(have))
                 found.append((chance, -times, f"{times} of {among[label]} with {parameter.name} {label}"))
     chance, _, words = min(found, default=(1.0, 0, ""))
-    return words if chance < (_BY_CHANCE / looked if sure else _CLUE_BY_CHANCE) else ""
+    return (
+        words if chance < (_BY_CHANCE / looked if sure else _CLUE_BY_CHANCE) else guilty_end(search, failed, _BY_CHANCE)
+    )
+
+
+def guilty_end(search: Search, failed: Sequence[Trial], by_chance: float = 5 * _BY_CHANCE) -> str:
+    """The number whose large or small values fail, by ranks. by_chance: how often any number is blamed wrongly."""
+    others = [trial for trial in search.trials if trial.state in ("finished", "pruned")]
+    found = []
+    for parameter in search.space:
+        ill, well = (_numbers_of(trials, parameter.name) for trials in (failed, others))
+        if min(len(ill), len(well)) >= _SAME_FAILURES:
+            found.append((*_rank_chance(ill, well), parameter.name, ill, well))
+    if not found:
+        return ""
+    chance, rises, name, ill, well = min(found, key=lambda one: one[0])
+    return _said_of_end(name, ill, well, rises=rises) if chance < by_chance / len(found) else ""
+
+
+def _numbers_of(trials: Sequence[Trial], name: str) -> list[float]:
+    values = [trial.parameters.get(name) for trial in trials]
+    return [float(value) for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
+
+
+def _rank_chance(ill: Sequence[float], well: Sequence[float]) -> tuple[float, bool]:
+    """The chance that numbers lie so far to one side of others, and whether they are the larger ones.
+
+    Mann and Whitney's, with ties, by the normal law: of few numbers it says rather too large a chance than too small.
+    """
+    whole = len(ill) + len(well)
+    above = math.fsum((one > other) + (one == other) / 2 for one in ill for other in well)
+    off = above - len(ill) * len(well) / 2
+    ties = sum(times**3 - times for times in Counter((*ill, *well)).values())
+    spread = len(ill) * len(well) / 12 * (whole + 1 - ties / (whole * (whole - 1)))
+    chance = math.erfc(max(abs(off) - 0.5, 0.0) / math.sqrt(2 * spread)) if spread > 0 else 1.0
+    return chance, off > 0
+
+
+def _said_of_end(name: str, ill: Sequence[float], well: Sequence[float], *, rises: bool) -> str:
+    """Where the two part best."""
+    side = 1.0 if rises else -1.0
+
+    def beyond(numbers: Sequence[float], limit: float) -> int:
+        return sum(side * (number - limit) >= 0 for number in numbers)
+
+    limit = max(sorted(set(ill)), key=lambda one: beyond(ill, one) / len(ill) - beyond(well, one) / len(well))
+    fail, all_there = beyond(ill, limit), beyond(ill, limit) + beyond(well, limit)
+    rest = len(ill) + len(well) - all_there
+    words = ("or more", "less") if rises else ("or less", "more")
+    return f"{fail} of {all_there} with {name} {limit:.4g} {words[0]}, {len(ill) - fail} of {rest} with {words[1]}"
 
 
 def _at_least(times: int, drawn: int, marked: int, whole: int) -> float:

@@ -18,7 +18,7 @@ from isorun import showing
 from isorun.analysis import Told
 from isorun.analysis.evidence import Condition
 from isorun.repair.actions import unknown_parameters
-from isorun.repair.bugs import Bug, Limits, find_bugs, stalled_trials
+from isorun.repair.bugs import Bug, Limits, failed_silently, find_bugs, stalled_trials
 from isorun.repair.engines import NextSteps, next_steps
 from isorun.repair.priorities import Prior, RankedAction, Scope, ranked, trust_in
 from isorun.repair.racing import RaceVerdict
@@ -247,11 +247,17 @@ def _other_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
     if without:
         said = f"{count(len(without), 'trial')} ended without a number as score (NaN or none), first trial {without[0]}"
         yield Condition("no-score", said, told.steps.look)
+    silent = failed_silently(search)
+    if silent:
+        said = (
+            f"why {count(len(silent), 'trial')} failed is not kept, first trial {silent[0].number}: what the training "
+        )
+        said += "printed tells it; where isorun goes on with the search, the reason is kept"
+        yield Condition("failed-silently", said, told.steps.go_on)
     blind = sum(trial.symptoms.gradient == "unknown" for trial in over)
     if over and 2 * blind > len(over):
-        said = (
-            f"nothing was seen inside {blind:,} of {count(len(over), 'training')}: actions are chosen without symptoms"
-        )
+        known = "by convergence alone" if any(map(_has_convergence, over)) else "without symptoms"
+        said = f"no gradients were seen in {blind:,} of {count(len(over), 'training')}: actions are chosen {known}"
         yield Condition("symptoms-unknown", said, told.steps.watch)
     if len(search.scored) > 1 and not search.noise:
         said = "how much a score varies between seeds is not known (no trial was repeated): any gain counts"
@@ -261,6 +267,10 @@ def _other_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
         said = f"{untimed:,} of {count(len(over), 'trial')} have no duration: what stalls cannot be told of them"
         yield Condition("no-times", said, told.steps.time)
     yield from _unfinished(told)
+
+
+def _has_convergence(trial: Trial) -> bool:
+    return trial.symptoms.convergence != "unknown"
 
 
 def _unfinished(told: SearchDiagnosis) -> Iterator[Condition]:
@@ -310,8 +320,9 @@ def why(one: RankedAction, trust: float | None) -> str:
         counts = f"{one.prior_improved:,.0f} of {one.prior_tries:,.0f}"
         said.append(f"{_known_by(one.known_by)} it improved {counts} trainings elsewhere")
     if one.tries:
-        said.append(f"{'' if said else 'it improved '}{one.improved} of {one.tries} here")
-    return "; ".join(said) or "not tried before: as changes in general"
+        pairs = "pair of trials" if one.tries == 1 else "pairs of trials"
+        said.append(f"{'' if said else 'it improved '}{one.improved:,} of {one.tries:,} {pairs} here")
+    return "; ".join(said) or "no trials here differ in this alone: as changes in general"
 
 
 def _known_by(scope: Scope) -> str:

@@ -23,11 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from isorun.diagnose import Symptoms
-from isorun.repair.actions import Action, Edit, edit, idle_parameters, jumps, single_edits
+from isorun.repair.actions import Action, Edit, edit, idle_parameters, jumps, led_to, single_edits, untried
 from isorun.repair.bugs import records_above
 from isorun.repair.searches import KEEP, UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
 
 __all__ = [
+    "UNTESTED",
     "Beliefs",
     "Prior",
     "PriorRow",
@@ -52,6 +53,8 @@ _WEIGHT: Final = 8.0
 _WEIGHT_WITHOUT: Final = 2.0
 _TRUST_BEFORE: Final = 3.0
 """Log odds that a prior speaks of this problem before any trial is seen: twenty to one."""
+UNTESTED: Final = 1 / (1 + math.exp(-_TRUST_BEFORE))
+"""The trust in a prior of which no trial says anything."""
 _RECENT: Final = 400
 _JUMP: Final = (2.0, 3.0)
 _MOST_TOGETHER: Final = 3
@@ -61,7 +64,7 @@ _BLAME: Final = 0.25
 """What a training that got nowhere speaks against each of its values, in failed tries: they are hardly all at fault."""
 _LEAST_ABOVE: Final = 0.001
 _PROMISES: Final = 2.0
-_TELLING: Final = 10.0
+_TELLING: Final = 32.0
 """Tries from which on a scope is named as the reason of a chance."""
 
 
@@ -248,7 +251,7 @@ def trust_in(prior: Prior, search: Search) -> float:
     """
     trials = search.scored[-_RECENT:]
     if len(trials) < 2:
-        return 1 / (1 + math.exp(-_TRUST_BEFORE))
+        return UNTESTED
     odds = np.zeros((len(trials), len(trials)))
     for parameter in search.space:
         odds += _odds(prior, parameter, [trial.parameters.get(parameter.name, _MISSING) for trial in trials])
@@ -258,7 +261,7 @@ def trust_in(prior: Prior, search: Search) -> float:
     order = np.sign(gains[later] - gains[earlier])
     told = (np.abs(gains[later] - gains[earlier]) > search.margin) & ~(nowhere[later] & nowhere[earlier])
     if not told.any():
-        return 1 / (1 + math.exp(-_TRUST_BEFORE))
+        return UNTESTED
     agree = (odds[earlier, later] * order)[told]
     comparisons = (len(trials) - 1) * float(np.mean(told))
     evidence = float(np.mean(math.log(2) - np.logaddexp(0, -agree))) * comparisons
@@ -410,7 +413,8 @@ def _afresh(
         wanted = {one.parameter: one for one in best if one is not None}
         idle = idle_parameters(search.space, {**origin.parameters, **{name: one.value for name, one in wanted.items()}})
         edits = tuple(one for name, one in wanted.items() if name not in idle)
-        made = Action(edits, {**origin.parameters, **{one.parameter: one.value for one in edits}})
+        whole = led_to(search, origin, edits)
+        made = Action(tuple(one for one in edits if one.parameter in whole), whole)
         if edits and made.configuration not in tried:
             return made
     return None
@@ -451,9 +455,9 @@ def _drawn(
     every = single_edits(search, origin, (), rng, with_idle=True)
     idle = idle_parameters(search.space, origin.parameters)
     singles = [action for action in every if action.edits[0].parameter not in idle]
-    untried = [action for action in singles if action.configuration not in tried]
-    candidates = _picked(untried, beliefs, origin.symptoms, rng)
-    if with_jumps or len(untried) < len(singles) / 2 or _stuck(search):
+    left = [made for one in singles if (made := untried(search, origin, one, tried, rng)) is not None]
+    candidates = _picked(left, beliefs, origin.symptoms, rng)
+    if with_jumps or len(left) < len(singles) / 2 or _stuck(search):
         factor = rng.beta(*_jump_shape(search))
         chances = {action.edits[0]: chance for chance, action in _picked(every, beliefs, origin.symptoms, rng)}
         candidates += [
@@ -461,8 +465,8 @@ def _drawn(
             for action in jumps(search, origin, tuple(chances), tried, rng)
         ]
     if not candidates:  # a small space: what each parameter would rather be was tried together, too
-        left = jumps(search, origin, [action.edits[0] for action in every], tried, rng)
-        candidates = [(rng.random(), action) for action in left]
+        together = jumps(search, origin, [action.edits[0] for action in every], tried, rng)
+        candidates = [(rng.random(), action) for action in together]
     return max(candidates, key=lambda one: one[0])[1] if candidates else None
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from isorun.repair.actions import unknown_parameters
-from isorun.repair.bugs import elapsed, is_complete, is_silent, silence_of
+from isorun.repair.bugs import elapsed, failed_silently, guilty_end, is_complete, is_silent, silence_of
 from isorun.repair.diagnosis import TRUSTED, SearchDiagnosis, Taken, why
-from isorun.repair.priorities import told_chances
+from isorun.repair.priorities import UNTESTED, told_chances
 from isorun.repair.searches import SYMPTOMS, Trial, Value
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, significant
 from isorun.report.figures.description import Figure
@@ -64,7 +64,20 @@ def _verdict(told: SearchDiagnosis) -> Iterator[str]:
     yield from (f"{bug.kind}, since trial {bug.since_trial}: {bug.evidence}." for bug in told.bugs)
     if not told.bugs and best is not None:
         yield f"No bug is found.{_nevertheless(told)}"
+    yield from _silently(told)
     yield from _brought(told)
+
+
+def _silently(told: SearchDiagnosis) -> Iterator[str]:
+    silent = failed_silently(told.search)
+    if silent:
+        found = guilty_end(told.search, silent)
+        clue = f" They may depend on a number: {found}." if found and not _is_blamed(told) else ""
+        yield f"{len(silent)} of {count(len(told.search.trials), 'trial')} failed; no reason is kept.{clue}"
+
+
+def _is_blamed(told: SearchDiagnosis) -> bool:
+    return any(bug.kind == "repeated-failure" for bug in told.bugs)
 
 
 def _nevertheless(told: SearchDiagnosis) -> str:
@@ -135,15 +148,22 @@ def _notes(told: SearchDiagnosis) -> Iterator[str]:
     likely = [one for one in told_chances().calibration if one["foretold"] >= _LIKELY]
     told_as, came = (" and ".join(f"{100 * one[key]:.0f}" for one in likely[:2]) for key in ("foretold", "improved"))
     yield f"On tables held out, of changes told with {told_as} % {came} % improved; other searches may differ."
-    if told.trust is not None and told.trust < TRUSTED:
-        said = (
-            f"By the order of its trials, counts from elsewhere do not fit this search (probability {told.trust:.2f}): "
-        )
-        yield said + "chances rest on its own trials."
-    elif told.trust is not None:
-        yield f"By the order of its trials, counts from elsewhere fit this search with probability {told.trust:.2f}."
+    yield from _fitting(told)
     if told.search.noise:  # that it is not known is a warning
         yield f"A gain counts above noise: sd {told.search.noise:.3g}, from {told.search.noise_from}."
+
+
+def _fitting(told: SearchDiagnosis) -> Iterator[str]:
+    """Whether counts from elsewhere fit, where any bear on these actions; before trials say so it is a guess."""
+    if told.trust is None or not any(one.prior_tries for one in told.actions):
+        return
+    if math.isclose(told.trust, UNTESTED):
+        yield "Whether counts from elsewhere fit this search cannot be told from its trials yet."
+    elif told.trust < TRUSTED:
+        said = "By the order of its trials, counts from elsewhere do not fit this search (probability "
+        yield f"{said}{told.trust:.2f}): chances rest on its own trials."
+    else:
+        yield f"By the order of its trials, counts from elsewhere fit this search with probability {told.trust:.2f}."
 
 
 def _taken_table(told: SearchDiagnosis) -> Table:

@@ -30,6 +30,7 @@ __all__ = [
     "is_offered",
     "known_noise",
     "not_offered",
+    "own_names",
     "pooled_spread",
     "repeated_noise",
     "with_kept",
@@ -166,6 +167,11 @@ class Search:
         beyond = max(self.margin, max(dead) - statistics.median(dead))
         return self.gain(self.best) <= max(dead) + beyond
 
+    @cached_property
+    def has_branches(self) -> bool:
+        """Whether what parameters a trial has depends on the values of others."""
+        return len({own_names(trial.parameters) for trial in self.trials if trial.state == "finished"}) > 1
+
     @property
     def margin(self) -> float:
         """By how much a score must be better to count: the noise of a difference of two single trainings."""
@@ -180,6 +186,11 @@ class Search:
 def is_offered(name: str) -> bool:
     """Whether a parameter is one that isorun offers, and no part of the user's own space."""
     return name.startswith(OFFERED)
+
+
+def own_names(parameters: Iterable[str]) -> frozenset[str]:
+    """The parameters of the user's own space."""
+    return frozenset(name for name in parameters if not is_offered(name))
 
 
 def with_kept(trials: Iterable[Trial], space: Iterable[Parameter]) -> tuple[Trial, ...]:
