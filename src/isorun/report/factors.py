@@ -218,7 +218,7 @@ def _added(result: FactorEffects) -> Iterator[str]:
         others = f" (or of {', '.join(item.aliases)}, which this design does not tell from it)" if item.aliases else ""
         yield (
             f"The effects of {_named(result, item)} do not add up: together they change {result.metric.name} by "
-            f"{_difference(result, item.tested)} more than each alone would{others} "
+            f"{_difference(result, item.tested)} more than the sum of what each does alone{others} "
             f"(95 % interval {_interval(result, item.tested)}; p {_equals(item.p_corrected)})."
         )
     if not told:
@@ -300,14 +300,13 @@ def _baseline(result: FactorEffects) -> str:
 
 def _effect_row(result: FactorEffects, effect: FactorEffect) -> tuple[str, ...]:
     tested, changes, style = effect.tested, effect.changes, style_for(result.metric.scale)
-    sd = float(tested.low.std(ddof=1)) if tested.low.size > 1 else _precision(tested)
     means = [float(side.mean()) if side.size else None for side in (tested.low, tested.high)]
     return (
         effect.held.approach,
         effect.held.config,
         effect.held.level,
         effect.name if effect.came_about else f"{effect.name} (not come about)",
-        *(style.value(mean, sd) for mean in means),
+        *(style.value(mean, _precision(tested)) for mean in means),
         *_tested_cells(result, tested, effect.p_corrected),
         f"{changes.values} of {changes.pairs}" if changes.pairs else UNKNOWN,
         f"{changes.weights_changed} of {changes.weights}" if changes.weights else UNKNOWN,
@@ -326,7 +325,7 @@ def _interactions(result: FactorEffects) -> Table:
         title="do effects add up?",
         columns=(
             *(Column(title, key=True) for title in (*_HELD, "both")),
-            Column("more than each alone", style.difference_sign),
+            Column("more than the sum", style.difference_sign),
             *(Column(title) for title in ("95 % interval", "p", "corrected", f"{result.noun}s")),
             Column("not told from", key=True),
         ),
@@ -341,7 +340,7 @@ def _interactions(result: FactorEffects) -> Table:
             )
             for item in result.interactions
         ),
-        notes=("By how much the difference of the one changes where the other has its value.",),
+        notes=("More than the sum: by how much the difference of the one changes where the other has its value.",),
     )
     return without_constant_columns(table, (*_HELD, "not told from"))
 

@@ -189,6 +189,34 @@ def test_a_request_that_did_not_come_about_is_said(no_shares):
     )
 
 
+def test_a_code_factor_is_meant_to_change_the_code(no_shares, monkeypatch):
+    study = study_of(factors={"design": "full", **FACTORS})
+    kinds = {
+        name: attribution.replace(factor, kind="code")
+        for name, factor in study.factors.factors.items()
+        if name == "mode"
+    }
+    object.__setattr__(study, "factors", attribution.replace(study.factors, factors={**study.factors.factors, **kinds}))
+
+    def code(cell):
+        return {"sources_sha256": "new" if "mode=b" in cell.environment else "old"}
+
+    found = isorun.factors(study, store=trained(study, moved, code=code))
+    assert effect(found, "mode=b").told
+    assert not any(item.why_not for item in (*found.effects, *found.interactions))
+
+
+def test_values_that_are_not_finite_are_refused_or_left_out_and_said(no_shares):
+    study = study_of()
+    bad = {("mode=b", 2)}
+    store = trained(study, lambda cell: float("nan") if (cell.environment, cell.seed) in bad else moved(cell))
+    with pytest.raises(InputError, match="not finite"):
+        isorun.factors(study, store=store)
+    found = isorun.factors(study, store=store, drop_missing=True)
+    assert effect(found, "mode=b").tested.units == 5
+    assert "Left out, because not finite: 1 value of acc." in found.notes
+
+
 def both_together(cell):
     both = "mode=b" in cell.environment and "hash=1" in cell.environment
     return seeded(cell) + 0.02 * both
