@@ -155,14 +155,14 @@ def _not_moved(result: FactorEffects) -> Iterator[str]:
         if not effect.told and effect.came_about and effect.tested.interval95 and not effect.why_not
     ]
     bounds = [
-        f"{_named(result, effect)} ({style.difference(max(map(abs, effect.tested.interval95)))})"
+        f"{_named(result, effect)}: {style.difference(max(map(abs, effect.tested.interval95)))}"
         for effect in open_ones
         if effect.tested.interval95
     ]
     if bounds:
         unit = f" in {style.difference_unit}" if style.difference_unit else ""
-        lead = f"Not told from the baseline, with the largest difference that the interval leaves open{unit}"
-        yield f"{lead}: {', '.join(bounds)}."
+        lead = f"Not told from the baseline; the largest difference{unit} that the interval leaves open"
+        yield f"{lead}: {'; '.join(bounds)}."
 
 
 def _facts(result: FactorEffects) -> Iterator[str]:
@@ -170,6 +170,9 @@ def _facts(result: FactorEffects) -> Iterator[str]:
     missed = [_named(result, effect) for effect in result.effects if not effect.came_about]
     if missed:
         yield f"Not come about as asked, so that its numbers are about something else: {_listed(missed)}."
+    if len({effect.held for effect in result.effects}) > 1 and any(effect.tested.p for effect in result.effects):
+        yield "What happened to single seeds is in the columns moved and weights."
+        return
     told: dict[str, list[str]] = {}
     for effect in result.effects:
         if effect.came_about and effect.changes.pairs:
@@ -240,8 +243,9 @@ def _turned(result: FactorEffects) -> Iterator[str]:
 
 
 def _named(result: FactorEffects, item: FactorEffect | Interaction) -> str:
-    several = len({effect.held for effect in result.effects}) > 1
-    return f"{item.name} ({item.held.label})" if several else item.name
+    """With what tells its runs from others, where a study has several approaches, configs or levels."""
+    varying = [name for name in _HELD if len({getattr(effect.held, name) for effect in result.effects}) > 1]
+    return f"{item.name} ({', '.join(getattr(item.held, name) for name in varying)})" if varying else item.name
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -443,5 +447,5 @@ def _digests(result: FactorEffects) -> Table:
         ),
         rows=rows,
         folded=all(item.most_of_one_seed <= 1 for item in result.digests),
-        notes=("Of one seed: the most that identical runs of one seed in these environments gave.",),
+        notes=("Of one seed: the most that identical runs of one seed gave.",),
     )

@@ -176,7 +176,7 @@ def _effect(
     changes = seed_changes(part.records, part.values, between)
     name = f"{factor}={value}"
     known = (
-        *missing_cells({name: tested.unmatched}, {name: tested.units}, asked.result.study),
+        *missing_cells(name, part.held.label, tested, [point for point in weights if point not in part.records]),
         *packages_beside(part.records, between, asked.design.factors[factor], value),
         *_too_few(part.units.noun, name, tested, asked),
         *_skewed(name, tested),
