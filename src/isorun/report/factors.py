@@ -224,9 +224,10 @@ def _added(result: FactorEffects) -> Iterator[str]:
             f"{_difference(result, item.tested)} more than the sum of what each does alone{others} "
             f"(95 % interval {_interval(result, item.tested)}; p {_equals(item.p_corrected)})."
         )
+    tested = sum(item.tested.p is not None for item in result.interactions)
     if not told:
-        number = count(len(result.interactions), "interaction")
-        yield f"Nothing contradicts that effects add up: none of {number} is told."
+        none = f"none of {count(tested, 'interaction')} is told" if tested else "no interaction could be tested"
+        yield f"Whether effects add up is not known: {none}."
 
 
 def _turned(result: FactorEffects) -> Iterator[str]:
