@@ -195,6 +195,8 @@ def _fact(result: FactorEffects, effect: FactorEffect) -> str:
     )
     if not changes.values:
         return f"the same {metric} for {_every(result, changes.pairs)}{weights}"
+    if changes.pairs == 1:
+        return f"another {metric} for the one {_pairs(result, 1)} ({_difference(result, effect.tested)}){weights}"
     largest = style.difference_with_unit(style.difference(changes.largest))
     return f"another {metric} for {_of(result, changes.values, changes.pairs)}, by up to {largest}{weights}"
 

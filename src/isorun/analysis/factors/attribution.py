@@ -220,9 +220,10 @@ def _too_few(noun: str, name: str, tested: UnitDifference, asked: FactorQuestion
     if 0 < tested.units < FEWEST_UNITS:
         yield Condition(
             "too-few-units",
-            f"{name}: from one {noun} no test is possible: what happened to it is a fact, and says nothing of others",
+            f"from one {noun} no test is possible: what happened to it is a fact, and says nothing of others",
             f"add seeds to {asked.result.study} (seeds = [1, 2, …, 10]) and run again: finished runs are kept; where "
             "values by test question were kept: --unit question",
+            (name,),
             voids=True,
         )
 
