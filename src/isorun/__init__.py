@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from isorun import repair, stats
     from isorun.analysis.agreements.shared_runs import AgreementTable
     from isorun.analysis.comparison import Comparison
+    from isorun.analysis.descriptions import EnvironmentDescription
+    from isorun.analysis.environments import EnvironmentDiff
     from isorun.analysis.evidence import Condition
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.deciding import StudyDecision, decide
+    from isorun.describing import env_describe, env_diff
     from isorun.diagnose import Diagnosis
     from isorun.diagnose.audit import Audit
     from isorun.errors import IsorunError
@@ -46,6 +49,8 @@ __all__ = [
     "Condition",
     "Decision",
     "Diagnosis",
+    "EnvironmentDescription",
+    "EnvironmentDiff",
     "GroupSummary",
     "IsorunError",
     "JudgedGain",
@@ -73,6 +78,8 @@ __all__ = [
     "decide",
     "digest",
     "doctor",
+    "env_describe",
+    "env_diff",
     "log",
     "mixed_model",
     "power",
@@ -95,6 +102,8 @@ _LAZY = {
     "Condition": "isorun.analysis.evidence",
     "Decision": "isorun.analysis.sequential",
     "Diagnosis": "isorun.diagnose",
+    "EnvironmentDescription": "isorun.analysis.descriptions",
+    "EnvironmentDiff": "isorun.analysis.environments",
     "GroupSummary": "isorun.analysis.spreads",
     "IsorunError": "isorun.errors",
     "JudgedGain": "isorun.analysis.planning.claims",
@@ -121,6 +130,8 @@ _LAZY = {
     "compare": "isorun.questions",
     "decide": "isorun.deciding",
     "doctor": "isorun.workflow",
+    "env_describe": "isorun.describing",
+    "env_diff": "isorun.describing",
     "mixed_model": "isorun.questions",
     "power": "isorun.questions",
     "rank": "isorun.questions",
