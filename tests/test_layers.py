@@ -14,7 +14,7 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__", "testing"},
     {"cli"},
-    {"deciding", "reproducing", "share"},
+    {"deciding", "claiming", "reproducing", "share"},
     {"questions", "in_progress", "describing", "stats"},
     {"workflow"},
     {"repair"},
@@ -32,7 +32,7 @@ LAYERS = [
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 ANALYSIS = ROOT / "analysis"
 ANALYSIS_LAYERS = [
-    {"descriptions"},
+    {"factors", "descriptions"},
     {"studies", "planning", "comparison", "environments"},
     {"sequential", "leaderboards", "agreements"},
     {"pairwise", "spreads", "mixed"},

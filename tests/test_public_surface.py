@@ -49,10 +49,20 @@ def answers():
     yield isorun.mixed_model(TABLE, "acc ~ model + (1|seed)")
     yield stats.decide(TABLE["acc"][:8], TABLE["acc"][8:], direction="higher")
     yield from of_a_study()
+    yield of_factors()
     yield of_a_search()
     yield of_a_paper()
     corpus = Path(__file__).parent / "diagnose" / "audit_corpus"
     yield isorun.audit(["python", "train.py"], static=True, folder=corpus / "seen" / "late_seed")
+
+
+def of_factors():
+    table = {"level": {"variable": "LEVEL", "values": ["0", "1"]}}
+    study = isorun.Study("varied", approaches={"a": "python a.py"}, levels=["fixed-seed"], seeds=[1, 2], factors=table)
+    store = MemoryStore()
+    executor = InstantExecutor(lambda job: Computed({"acc": 0.9 + job.cell.seed**2 / 100 * len(job.cell.environment)}))
+    isorun.run(study, store=store, executor=executor)
+    return isorun.factors(study, store=store)
 
 
 def of_a_study():

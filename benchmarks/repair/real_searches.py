@@ -168,6 +168,7 @@ def search(job: Job, keeper: Keeper) -> None:
     """All arms of a job, each kept as it ends."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    material(job.case.data, is_raw=False)  # data that are not there must not look like searches that reach nothing
     began = time.process_time()
     for arm, reached in (_by_optuna if job.case.engine == "optuna" else _by_keras_tuner)(job, keeper.check):
         told = {"reached": reached, "cpu_seconds": round(time.process_time() - began, 1), "machine": machine()}
@@ -287,12 +288,14 @@ def rows_of(lines: Sequence[Line]) -> list[dict[str, Any]]:
 
 
 def _whole(lines: Sequence[Line]) -> list[Found]:
-    """The cases that all arms were searched in: they are compared in pairs."""
-    arms: dict[Case, dict[str, int | None]] = {}
+    """The cases that all arms of the engine were searched in: they are compared in pairs."""
+    found: dict[Case, dict[str, int | None]] = {}
     for line in lines:
         case = Case(*(line[name] for name in ("engine", "data", "fault", "seed")))
-        arms.setdefault(case, {})[line["arm"]] = line["reached"]
-    return [Found(case, reached) for case, reached in arms.items() if set(reached) >= set(ARMS)]
+        found.setdefault(case, {})[line["arm"]] = line["reached"]
+    arms = [arm for arm in ARMS if any(arm in reached for reached in found.values())]
+    whole = [(case, reached) for case, reached in found.items() if set(reached) == set(arms)]
+    return [Found(case, {arm: reached[arm] for arm in arms}) for case, reached in whole]
 
 
 def _by_fault(found: Sequence[Found]) -> dict[tuple[str, str], list[Found]]:
@@ -307,14 +310,15 @@ def _summary(engine: str, stuck: Sequence[Found], searched: int) -> list[dict[st
     rows = []
     for kind, group in (("one change helps", False), ("only two or three changes together", True)):
         here = [one for one in stuck if one.case.what_is_wrong.together is group]
-        for arm in ARMS:
+        for arm in here[0].reached if here else ():
             is_repair = arm == "repair"
             name = f"{engine}, {kind}: {arm} reaches the target"
             detail = f"{_told(here, arm)}; of {searched} searches those with faults that the engine alone is stuck with"
             share = _share(here, arm)
             is_met = not is_repair or share >= _LEAST
             rows.append(row(name, (100 * share, "%"), 100 * _LEAST if is_repair else "", detail, is_met=is_met))
-        rows.append(_against_afresh(f"{engine}, {kind}: repair over the engine afresh on the expanded space", here))
+        if here:
+            rows.append(_against_afresh(f"{engine}, {kind}: repair over the engine afresh on the expanded space", here))
     return rows
 
 
@@ -335,7 +339,7 @@ def _capped(one: Found, arm: str, trials: int) -> int:
 
 
 def _fault_row(engine: str, named: tuple[str, str], found: Sequence[Found]) -> dict[str, Any]:
-    detail = "; ".join(f"{arm} {_told(found, arm)}" for arm in ARMS)
+    detail = "; ".join(f"{arm} {_told(found, arm)}" for arm in found[0].reached)
     return row(f"{engine}, {named[0]}, {named[1]}: repair", (100 * _share(found, "repair"), "%"), "", detail)
 
 
@@ -358,6 +362,7 @@ def _told(found: Sequence[Found], arm: str) -> str:
 
 def _alone_and_together() -> list[dict[str, Any]]:
     """That no single change that is offered helps where several must be made at once."""
+    torch.set_num_threads(1)
     rows = []
     for data, fault in itertools.product(DATA, (one for one in FAULTS if one.together)):
         scores = single_changes(fault, data)

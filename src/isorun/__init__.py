@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isorun.analysis.descriptions import EnvironmentDescription
     from isorun.analysis.environments import EnvironmentDiff
     from isorun.analysis.evidence import Condition
+    from isorun.analysis.factors import FactorEffects
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
     from isorun.analysis.planning.claims import JudgedGain
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
     from isorun.analysis.spreads import GroupSummary, Summaries
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
+    from isorun.claiming import claim
     from isorun.deciding import StudyDecision, decide
     from isorun.describing import env_describe, env_diff
     from isorun.diagnose import Diagnosis
     from isorun.diagnose.audit import Audit
     from isorun.errors import IsorunError
     from isorun.in_progress import Status, status
-    from isorun.questions import agree, claim, compare, mixed_model, power, rank, summarize
+    from isorun.questions import agree, compare, factors, mixed_model, power, rank, summarize
     from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.racing import Race
     from isorun.reproducing import Reproduction, reproduce
@@ -51,6 +53,7 @@ __all__ = [
     "Diagnosis",
     "EnvironmentDescription",
     "EnvironmentDiff",
+    "FactorEffects",
     "GroupSummary",
     "IsorunError",
     "JudgedGain",
@@ -80,6 +83,7 @@ __all__ = [
     "doctor",
     "env_describe",
     "env_diff",
+    "factors",
     "log",
     "mixed_model",
     "power",
@@ -104,6 +108,7 @@ _LAZY = {
     "Diagnosis": "isorun.diagnose",
     "EnvironmentDescription": "isorun.analysis.descriptions",
     "EnvironmentDiff": "isorun.analysis.environments",
+    "FactorEffects": "isorun.analysis.factors",
     "GroupSummary": "isorun.analysis.spreads",
     "IsorunError": "isorun.errors",
     "JudgedGain": "isorun.analysis.planning.claims",
@@ -126,12 +131,13 @@ _LAZY = {
     "analyse": "isorun.workflow",
     "audit": "isorun.workflow",
     "cells": "isorun.workflow",
-    "claim": "isorun.questions",
+    "claim": "isorun.claiming",
     "compare": "isorun.questions",
     "decide": "isorun.deciding",
     "doctor": "isorun.workflow",
     "env_describe": "isorun.describing",
     "env_diff": "isorun.describing",
+    "factors": "isorun.questions",
     "mixed_model": "isorun.questions",
     "power": "isorun.questions",
     "rank": "isorun.questions",

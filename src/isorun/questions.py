@@ -6,7 +6,7 @@
     power(effect_size=1.0)                                     how many runs does it take?
     rank("runs.csv", value="score", by="model", task="game")   which of many approaches is best?
     agree("runs.csv", value="accuracy", by="device", pair="seed")   do they put the same seeds in the same order?
-    claim(0.8, model="wrn-28-10", data="cifar100")             is a gain above the noise of single runs?
+    factors("factors.toml")                                    what exactly changed the result?
 
 A study stands for the table of its finished runs; its declared metric, direction and varying factor are the defaults.
 Here evidence meets statistics: runs are counted in units, and what weakens them goes with every answer. The parts that
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
     from isorun.analysis.comparison import Comparison
     from isorun.analysis.evidence.judged import JudgedMetric
+    from isorun.analysis.factors import FactorEffects
     from isorun.analysis.leaderboards.leaderboard import BoardScores, Leaderboard
     from isorun.analysis.mixed.result import DegreesOfFreedom, MixedResult
-    from isorun.analysis.planning.claims import JudgedGain, RunNoise
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.samples import FloatArray
     from isorun.analysis.spreads import Summaries
@@ -54,8 +54,8 @@ __all__ = [
     "Results",
     "agree",
     "board_of",
-    "claim",
     "compare",
+    "factors",
     "groups_of",
     "mixed_model",
     "power",
@@ -594,81 +594,53 @@ def agree(
     )
 
 
-def claim(
-    gain: float,
+def factors(
+    study: Any,
     *,
-    model: str | None = None,
-    data: str | None = None,
-    metric: str | None = None,
-    unit: str | None = None,
-    level: str | None = None,
-    runs: int = 1,
-    similar: bool = False,
-    study: Any = None,
+    value: str | None = None,
     where: Mapping[str, str] | None = None,
-    alpha: float = 0.05,
-    power: float = 0.8,
+    drop_missing: bool = False,
+    unit: str | None = None,
     store: str | Path | AbstractStore | None = None,
     selection: str | None = None,
-) -> JudgedGain:
-    """Is a claimed gain above the noise of single runs, and how many runs a side would show it?
+) -> FactorEffects:
+    """What exactly changed the result? The effect of each value of each factor against the study's baseline.
 
-    model, data: as a paper names them, whose published spread is taken; similar: also that of the nearest one, which is
-    said. study: your own runs instead, a study or table, of which model names the approach. unit: of the gain, "points"
-    or "share"; that of the noise where it is not said. runs: the gain is one of means of so many runs a side.
+    Seeds are paired, and a seed counts once. unit: "question" counts test questions instead, where runs kept their
+    predictions with labels, or values by question; "repeat" the runs of one seed.
     """
-    from isorun.analysis.planning.claims import judge_gain, noise_of
+    from isorun import workflow
+    from isorun.analysis.factors.attribution import QUESTION, FactorQuestion, attributed
+    from isorun.study.cells import cells_of
 
-    if study is not None:
-        asked = Asked(metric, where=where, store=store, selection=selection)
-        noise, conditions = _noise_of_study(study, asked, model, data or "", level)
-        others: tuple[RunNoise, ...] = ()
-    elif model is None:
-        raise InputError(
-            "whose noise is not said",
-            found="neither a model nor a study",
-            hint="model=…, data=… (--model, --data) for a published one, study=… (--study) for your own runs",
+    with workflow.opened(study, store) as (declared, place):
+        if declared.factors is None:
+            raise InputError(
+                f"the study {declared.name!r} declares no factors",
+                hint="add a [factors] table: docs/study-file.md; or isorun compare --by environment",
+            )
+        with workflow.recorded(place, declared) as kept:
+            known = workflow.known_to(declared, kept)
+            records = list(kept.records(cell.id for cell in cells_of(known)))
+            told = workflow.store_conditions(kept)
+    found = study_results(workflow.analyse_records(known, records, told), selection)
+    assert found.study is not None
+    sides = found.sides("environment", (), where)
+    chosen = selection or found.study.selections[0].name
+    judged = [run for group in found.study.groups for run in group.selection(chosen).runs]
+    return attributed(
+        FactorQuestion(
+            declared.factors,
+            found.study,
+            found.table.where(where or {}),
+            {record.run_id: record for record in records},
+            found.metric(value, None),
+            found.counting(None if unit == QUESTION else unit, sides),
+            {run.run_id: run.selected.step for run in judged},
+            unit,
+            drop_missing,
         )
-    else:
-        noise, others, conditions = noise_of(model, data, metric=metric, level=level, similar=similar)
-    return judge_gain(gain, noise, unit=unit, runs=runs, alpha=alpha, power=power, conditions=conditions, others=others)
-
-
-def _noise_of_study(
-    study: Any, asked: Asked, model: str | None, data: str, level: str | None
-) -> tuple[RunNoise, tuple[Condition, ...]]:
-    """The noise of the one group of runs that is meant, and what weakens it."""
-    from isorun.analysis.planning.claims import RunNoise, scale_of
-
-    found = asked.of(study)
-    name = found.value(asked.value)
-    chosen = {"approach" if found.study else "model": model, "level": level}
-    labels = {**(asked.where or {}), **{column: label for column, label in chosen.items() if label is not None}}
-    groups = list(summarize(found, value=name, where=labels))
-    groups = [item for item in groups if item.group.get("level") == "default"] or groups if len(groups) > 1 else groups
-    sd = groups[0].sd if len(groups) == 1 else None
-    if sd is None:
-        listed = "; ".join(", ".join(item.group.values()) or "all runs" for item in groups)
-        raise InputError(
-            "the noise of one group of runs is needed" if groups else "no run is meant",
-            found=f"{len(groups)} groups: {listed}" if len(groups) > 1 else f"{listed}: 1 run, which has no spread",
-            hint="model=… names the approach, level=… the level, where={…} anything else (--model, --level, --where)",
-        )
-    item, source = groups[0], str(found.table.source)
-    noise = RunNoise(
-        model=item.group.get("approach", model or "all runs"),
-        data=data,
-        metric=name,
-        unit=scale_of(name, item.min, item.max),
-        level=item.group.get("level", level or ""),
-        runs=item.n,
-        sd=sd,
-        source=f"{source}: {item.n} runs, {item.units} of them independent",
-        sd_interval90=item.sd_ci90,
-        max_difference=item.max_diff,
     )
-    sides = found.sides("approach", [item.group["approach"]], labels) if found.study else None
-    return noise, (*found.conditions(None, sides), *item.conditions)
 
 
 def _is_list_of_numbers(data: Any) -> bool:

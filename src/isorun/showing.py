@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from isorun.analysis.comparison import Comparison
     from isorun.analysis.descriptions import EnvironmentDescription
     from isorun.analysis.environments import EnvironmentDiff
+    from isorun.analysis.factors import FactorEffects
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
     from isorun.analysis.planning.claims import JudgedGain
@@ -102,6 +103,12 @@ def _agreement(result: AgreementTable) -> View:
     from isorun.report.agreements import agreement_view
 
     return agreement_view(result)
+
+
+def _factors(result: FactorEffects) -> View:
+    from isorun.report.factors import factors_view
+
+    return factors_view(result)
 
 
 def _mixed(result: MixedResult) -> View:
@@ -266,6 +273,7 @@ VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "diagnosis": _diagnosis,
     "environment": _environment,
     "environment-diff": _environment_diff,
+    "factors": _factors,
     "leaderboard": _leaderboard,
     "mixed": _mixed,
     "power": _power,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -389,6 +388,8 @@ def audit(
 
 def _looked_at(command: Sequence[str], folder: Path, asked: str, limit: float) -> RunRecord:
     """A run that the worker ends after a few steps; its record is kept nowhere."""
+    import tempfile
+
     from isorun.study.design import adhoc_study
     from isorun.worker.levels import AUDIT
 

@@ -106,6 +106,15 @@ def test_operations_that_only_the_run_shows_are_added_on_a_gpu_alone(tmp_path):
     assert [kind for kind, _ in closed] == ["thread-count"]
 
 
+def test_an_operation_of_a_backward_pass_is_known_by_its_name(tmp_path):
+    code = "import torch\nmodel.cuda()\ntorch.nn.functional.interpolate(x, mode='bilinear')\n"
+    backward = {"what": "operation", "name": "upsample_bilinear2d_backward", "device": "cuda", "line": 900}
+    left, _ = held(tmp_path, code, [backward], torch={"threads": 1}, **GPU)
+    assert left["atomics", 3].sure is Sure.HIGH
+    left, _ = held(tmp_path, code, [], torch={"threads": 1}, **GPU)
+    assert left["atomics", 3].sure is Sure.MEDIUM
+
+
 @pytest.mark.parametrize(
     ("code", "effective", "kind"),
     [

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from isorun.diagnose.audit import KINDS, examine_source, read_program
 from isorun.diagnose.audit.findings import Sure
+from isorun.diagnose.audit.patching import patch_for
 from isorun.errors import InputError, UsageError
 
 CORPUS = Path(__file__).parent / "audit_corpus"
@@ -207,6 +208,30 @@ def test_any_program_is_examined_and_its_findings_stand_in_it(tmp_path_factory, 
         assert 1 <= item.line <= max(code.count("\n") + 1, 1)
         assert item.why
         assert item.fix
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"import random\nx = {'+'.join(['f(1)'] * 600)}\nrandom.random()\n",
+        f"import random\nx = set(a.b){'.union(b)' * 900}\nfor y in x:\n    use(y)\nrandom.random()\n",
+        "import random\nx = '\\d'\ndef f():\n    return f()\nf()\nrandom.random()\n",
+        "import train\nimport random\nrandom.random()\n",
+        "class A(A):\n    pass\nA().x()\nimport random\nrandom.random()\n",
+    ],
+    ids=["a long sum", "a long chain", "a circle of calls", "a circle of imports", "a class of itself"],
+)
+def test_programs_that_go_deep_or_in_circles_are_examined(code, tmp_path):
+    assert "unseeded-generator" in {item.kind for item in examined(tmp_path, code)}
+
+
+def test_a_script_that_lies_elsewhere_has_no_patch_for_it(tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "train.py").write_text("import random\nrandom.random()\n")
+    program = read_program(["python", "../train.py"], tmp_path / "here", {})
+    found = examine_source(program)
+    assert [item.kind for item in found] == ["unseeded-generator"]
+    assert patch_for(program, found) == ""
 
 
 @pytest.mark.alone

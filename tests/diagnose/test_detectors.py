@@ -15,8 +15,8 @@ from isorun.diagnose import (
     Diagnosis,
     Trace,
     WatchedRow,
-    all_detectors,
     examine,
+    own_detectors,
     symptoms_of,
 )
 from isorun.testing.detector_contract import DetectorContract
@@ -218,7 +218,7 @@ def test_the_gate_holds_for_every_accuracy_from_0_6_on(accuracies):
 
 
 def test_every_detector_keeps_its_promises():
-    found = all_detectors()
+    found = own_detectors()
     assert [detector.kind for detector in found] == list(KINDS)
     for detector in found:
         assert isinstance(detector, AbstractDetector)
@@ -227,9 +227,90 @@ def test_every_detector_keeps_its_promises():
         assert detector.lacks(Trace())
 
 
+BROUGHT = """
+from isorun.diagnose import NOT_TOLD, AbstractDetector
+
+class Late(AbstractDetector):
+    "Nothing is told after an hour."
+    kind, remedies = "late", ("wait",)
+
+    def lacks(self, trace):
+        return "" if trace.loss.values else NOT_TOLD
+
+    def examine(self, trace):
+        return self.found(None, f"{len(trace.loss.values)} losses")
+
+class Raising(Late):
+    kind = "slow-convergence"
+
+    def lacks(self, trace):
+        raise ValueError("no such column")
+
+class Babbling(Late):
+    def examine(self, trace):
+        return "something is wrong"
+
+class Unmade(Late):
+    def __init__(self):
+        raise OSError("no room")
+
+class Nameless(Late):
+    kind = ""
+
+number = 3
+"""
+
+
+def brought(installed, **points):
+    installed("[isorun.detectors]\n" + "".join(f"{name} = {value}\n" for name, value in points.items()), theirs=BROUGHT)
+
+
+def test_a_detector_of_another_distribution_is_asked_after_isoruns_own(installed):
+    brought(installed, late="theirs:Late")
+    found = examine(Trace.of_rows([], curves={"loss": FLAT}))
+    assert [problem.kind for problem in found.problems] == ["slow-convergence", "late"]
+    assert examine(Trace()).unexamined["late"].startswith("no loss")
+    assert not examine(Trace()).failed
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("theirs:Absent", "detector 'bad' of the distribution shelf cannot be loaded: theirs:Absent: AttributeError"),
+        ("nowhere:Late", "cannot be loaded: nowhere:Late: ModuleNotFoundError"),
+        ("theirs:number", "the detector 'bad' failed: TypeError: 3 is no class derived from"),
+        ("theirs:Raising", "the detector 'bad' failed: ValueError: no such column"),
+        ("theirs:Babbling", "the detector 'bad' failed: TypeError: it answers str instead of Problem"),
+        ("theirs:Unmade", "the detector 'bad' failed: OSError: no room"),
+        ("theirs:Nameless", "has no kind"),
+    ],
+)
+def test_a_broken_detector_of_another_distribution_is_named_and_all_else_is_told(installed, named, said):
+    stuck = Trace.of_rows([], curves={"loss": FLAT})
+    alone = examine(stuck)
+    brought(installed, bad=named, late="theirs:Late")
+    found = examine(stuck)
+    assert [problem.kind for problem in found.problems] == ["slow-convergence", "late"]
+    assert said in found.unexamined["bad"]
+    assert found.failed == {"bad"}
+    assert found.symptoms == symptoms_of(stuck) == alone.symptoms
+    told = str(showing.view_of(Diagnosis("s", (dataclasses.replace(found, unexamined={}, failed=frozenset()), found))))
+    assert "'bad'" in told  # though it failed in one run of two
+
+
+def test_symptoms_are_told_by_isoruns_own_detectors_whatever_others_call_theirs(installed):
+    learns = Trace.of_rows([], curves={"loss": FALLING})
+    before = symptoms_of(learns)
+    brought(installed, **{"slow-convergence": "theirs:Raising"})
+    found = examine(learns)
+    assert found.symptoms == symptoms_of(learns) == before
+    assert list(found.failed) == ["slow-convergence (by the detector 'slow-convergence')"]
+    assert "slow-convergence" not in found.unexamined
+
+
 @pytest.fixture(params=KINDS)
 def own(request):
-    return next(detector for detector in all_detectors() if detector.kind == request.param)
+    return next(detector for detector in own_detectors() if detector.kind == request.param)
 
 
 class TestOwnDetectors(DetectorContract):

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import isorun
+from isorun.analysis.evidence.provenance import between_sides, provenance
 from isorun.errors import StudyError
 from isorun.study.cells import cells_of
-from isorun.study.design import document_of, study_from_document
+from isorun.study.design import changed, document_of, study_from_document
 from isorun.study.records import RunState
 
 SCRIPT = "import pathlib, part; print('acc:', part.value + len(pathlib.Path('data/n').read_text()))"
@@ -69,6 +70,8 @@ def test_each_version_runs_as_it_was_and_the_working_copy_as_it_is(repository):
     assert recorded["old"].code["commit"] == commit
     assert recorded["now"].environment["requested"]["code"]["diff"] == recorded["now"].code["diff_sha256"] != ""
     assert "code" not in recorded["plain"].environment["requested"]
+    old, new = (provenance([recorded[name]]) for name in ("old", "new"))
+    assert between_sides(old, new, "environment") == (), "versions that the study names are what is compared"
 
 
 def test_a_version_is_checked_out_once_and_killed_half_way_is_made_again(repository, tmp_path):
@@ -80,6 +83,15 @@ def test_a_version_is_checked_out_once_and_killed_half_way_is_made_again(reposit
     made.unlink()
     assert values(isorun.run(wanted, store=tmp_path / "second")) == {"old": 12}
     assert len(git(repository, "worktree", "list").splitlines()) == 2
+
+
+def test_a_training_that_writes_over_its_own_sources_is_told(repository):
+    (repository / "t.py").write_text("open('part.py', 'w').write('value = 7'); print('acc: 1')")
+    git(repository, "commit", "-am", "it writes")
+    wanted = study(repository, new={"code": "main"})
+    first = isorun.run(wanted)
+    made = [*first.records, *isorun.run(changed(wanted, repeats=2)).records]
+    assert "checkout-changed" in {note.code for note in made[-1].notes}
 
 
 def test_cells_are_known_by_the_commit_and_not_by_what_it_is_called(repository):

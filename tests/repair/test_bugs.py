@@ -43,8 +43,9 @@ def test_five_trainings_that_all_got_nowhere_are_an_ineffective_search_whatever_
     assert "none of 5 trainings" in bug.evidence
     assert "0.14" in bug.evidence
     assert not kinds(showing(*[NOWHERE] * 4, scores=(0.1, 0.11, 0.12, 0.13)))
-    assert not kinds(showing(*[NOWHERE] * 4, Symptoms()))
-    assert not kinds(showing(*[NOWHERE] * 4, Symptoms("plain", "normal", "normal", "normal")))
+    further = (0.1, 0.11, 0.12, 0.13, 0.3)
+    assert not kinds(showing(*[NOWHERE] * 4, Symptoms(), scores=further))
+    assert not kinds(showing(*[NOWHERE] * 4, Symptoms("plain", "normal", "normal", "normal"), scores=further))
     assert not kinds(showing(*[NOWHERE] * 5), Limits(patience=20))  # a user's patience is kept
 
 
@@ -120,6 +121,18 @@ def test_where_no_training_gets_anywhere_few_trials_are_enough():
     assert "none of 6 trainings since trial 0 got anywhere" in kinds(dead)["ineffective-search"].evidence
     assert "ineffective-search" not in kinds(replace(dead, trials=dead.trials[:4]))
     assert "ineffective-search" not in kinds(dead, Limits(patience=15))
+
+
+def test_a_dead_training_that_looks_converged_is_known_by_its_score():
+    slow, normal = Symptoms(convergence="slow"), Symptoms(convergence="normal")
+    found = of_scores([0.1, 0.08, 0.11, 0.09, 0.1, 0.115])
+    trials = [replace(trial, symptoms=normal if trial.number == 5 else slow) for trial in found.trials]
+    evidence = kinds(replace(found, trials=tuple(trials)))["ineffective-search"].evidence
+    assert "5 were seen to, and no score stands out from theirs" in evidence
+    learns = [*trials[:5], replace(trials[5], score=0.4)]
+    assert "ineffective-search" not in kinds(replace(found, trials=tuple(learns)))
+    half = [replace(trial, symptoms=normal if trial.number > 2 else slow) for trial in found.trials]
+    assert "ineffective-search" not in kinds(replace(found, trials=tuple(half)))
 
 
 def test_where_gains_would_be_within_noise_the_sentence_says_what_that_is_worth():
@@ -206,8 +219,26 @@ def test_configurations_tried_again_are_duplicates():
     assert bug.since_trial == 3
     assert "3 of 6" in bug.evidence
     assert "trial 0" in bug.evidence
-    repeats = [*trials[:3], *(Trial(n, "finished", 0.1, {"op0": "a"}, proposed_by="repeat") for n in range(3, 9))]
-    assert "duplicates" not in kinds(search(repeats, OPERATIONS[:1]))
+
+
+def test_the_best_trial_repeated_so_that_noise_is_known_is_no_bug_and_a_strategy_that_repeats_it_is():
+    """As the warning noise-unknown advises; whoever repeats it, for no engine says what a trial was made for."""
+    found = of_scores([0.5, 0.7, 0.6, 0.9, 0.8, 0.4, 0.3, 0.2, 0.1])
+    best = found.best
+
+    def again(times, scores=(0.85, 0.92, 0.88, 0.9)):
+        more = (replace(best, number=9 + place, score=scores[place % 4]) for place in range(times))
+        return replace(found, trials=(*found.trials, *more))
+
+    assert "duplicates" not in kinds(again(3))
+    assert "duplicates" not in kinds(again(3, (0.1, 0.2, 0.95, 0.3)))  # whichever of them is the best then
+    assert "duplicates" in kinds(again(8))
+    better = replace(best, number=12, parameters={**best.parameters, "lr": 0.5}, score=0.99)
+    later = (*again(3).trials, better, replace(found.trials[0], number=13))
+    assert "duplicates" not in kinds(replace(found, trials=later))  # nor after something better was found
+    worst = (replace(found.trials[8], number=9 + place) for place in range(3))
+    assert "duplicates" in kinds(replace(found, trials=(*found.trials, *worst)))
+    assert "exhausted-space" in kinds(again(20))
 
 
 def test_one_failure_again_and_again_names_the_value_it_comes_with():

@@ -25,7 +25,7 @@ __all__ = [
     "SPEED",
     "EnvironmentDiff",
     "FactDifference",
-    "Rule",
+    "FactRule",
     "difference_of",
     "facts_of",
     "library_name",
@@ -38,7 +38,7 @@ COSMETIC: Final = "cosmetic"
 _KINDS: Final = (NUMERICS, SPEED, COSMETIC)
 
 
-class Rule(NamedTuple):
+class FactRule(NamedTuple):
     """Facts whose whole name the pattern matches, what a difference in them can change, and why."""
 
     pattern: str
@@ -64,51 +64,51 @@ _PATIENCE: Final = (
     "TF_GPU_THREAD_MODE|ONEDNN_PRIMITIVE_CACHE_CAPACITY|TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT"
 )
 RULES: Final = (
-    Rule(r"effective", NUMERICS, "of one run nobody knows how it computed"),
-    Rule(r"(requested\.)?level", NUMERICS, "the level decides which seeds and kernels are fixed"),
-    Rule(r"requested\.take_seeds", NUMERICS, "constants that the training seeds with follow the run's seed or not"),
-    Rule(r"code\.(sources|script)", NUMERICS, "the training itself is another"),
-    Rule(r"file .*", NUMERICS, "a file that the run was made of has another content"),
-    Rule(r"requested\.(stdin|variables_read)(\..*)?", NUMERICS, "the training read something else"),
-    Rule(r"study variable .*", NUMERICS, "the study gave the training another value"),
-    Rule(r"requested\.code\..*|code\.(commit|diff)", NUMERICS, "another version of the code"),
-    Rule(r"switches\.[^.]+\.device|gpu\.devices|requested\.(switches\.device|devices)", NUMERICS,
-         "another device adds in another order"),
-    Rule(rf"[^.]+\.(build|blas)|({_FRAMEWORKS})\.version|packages\.({_FRAMEWORKS})|frameworks", NUMERICS,
-         "frameworks change kernels, defaults and random streams between versions"),
-    Rule(r"math library .*", NUMERICS, "another file of the math library computes: versions do not tell them apart"),
-    Rule(r"switches\.[^.]+\.cpu|[^.]+\.cpu_capability|requested\.switches\.cpu", NUMERICS,
-         "sums are divided by the width of the instructions"),
-    Rule(r"(.*\.)?(interop_)?threads|.*op_parallelism|variables\..*THREADS.*", NUMERICS,
-         "sums are divided by the number of threads"),
-    Rule(r"(requested\.)?switches\..*\.?(onednn|mkl|tf32|cudnn)|gpu\.(cuda|cudnn|tf32_matmul)", NUMERICS,
-         "other kernels, or products rounded otherwise"),
-    Rule(r"switches\..*", NUMERICS, "libraries answer that they compute otherwise"),
-    Rule(r"[^.]+\.(deterministic_algorithms|cudnn_.*|float32_matmul_precision|default_dtype|mkl|mkldnn)", NUMERICS,
-         "a setting that chooses kernels or precision"),
-    Rule(r"cpu\.(model|vector)|platform\.machine", NUMERICS, "libraries choose kernels by the processor"),
-    Rule(r"requested\.(packages|lock|requirements|image|digest|container)(\..*)?", NUMERICS,
-         "another environment was made"),
-    Rule(r"python\.(version|implementation|hash_randomization|optimize)|variables\.PYTHON.*", NUMERICS,
-         "Python's own streams, hashes and assertions"),
-    Rule(rf"packages\.({_BYSTANDERS})", COSMETIC, "a package that computes nothing of the training"),
-    Rule(r"packages\..*", NUMERICS, "a package that the training imports may compute or read data otherwise"),
-    Rule(r"platform\.libc", NUMERICS, "exp, log and their like are the C library's"),
-    Rule(r"gpu\.driver", NUMERICS, "a driver compiles and chooses kernels"),
-    Rule(rf"variables\.({_PATIENCE})", SPEED, "how memory and waiting threads are handled"),
-    Rule(r"(requested\.level_)?variables\..*", NUMERICS, "libraries read it before the training starts"),
-    Rule(r"cpu\.affinity|requested\.cpus", NUMERICS, "libraries that choose by themselves take as many threads"),
-    Rule(r"cpu\.logical|requested\.memory_bytes|launch", SPEED, "how fast it goes"),
-    Rule(r"platform\.kernel|python\.compiler", SPEED, "schedules or compiles, and computes no number of the training"),
-    Rule(r"platform\.os", COSMETIC, "a name: the libraries in it are told apart by themselves"),
-    Rule(r"python\.executable|requested\.(python|packages_made_by)|where\..*|environment", COSMETIC,
-         "a path or a name"),
-    Rule(r"withheld values", COSMETIC, "secrets are told apart by a key of their store: two stores differ always"),
-    Rule(r"started", COSMETIC, "the time"),
-    Rule(r"requested\.study_variables", COSMETIC, "names of variables; their values are compared by themselves"),
+    FactRule(r"effective", NUMERICS, "of one run nobody knows how it computed"),
+    FactRule(r"(requested\.)?level", NUMERICS, "the level decides which seeds and kernels are fixed"),
+    FactRule(r"requested\.take_seeds", NUMERICS, "constants that the training seeds with follow the run's seed or not"),
+    FactRule(r"code\.(sources|script)", NUMERICS, "the training itself is another"),
+    FactRule(r"file .*", NUMERICS, "a file that the run was made of has another content"),
+    FactRule(r"requested\.(stdin|variables_read)(\..*)?", NUMERICS, "the training read something else"),
+    FactRule(r"study variable .*", NUMERICS, "the study gave the training another value"),
+    FactRule(r"requested\.code\..*|code\.(commit|diff)", NUMERICS, "another version of the code"),
+    FactRule(r"switches\.[^.]+\.device|gpu\.devices|requested\.(switches\.device|devices)", NUMERICS,
+             "another device adds in another order"),
+    FactRule(rf"[^.]+\.(build|blas)|({_FRAMEWORKS})\.version|packages\.({_FRAMEWORKS})|frameworks", NUMERICS,
+             "frameworks change kernels, defaults and random streams between versions"),
+    FactRule(r"math library .*", NUMERICS, "another file of the library computes: versions do not tell them apart"),
+    FactRule(r"switches\.[^.]+\.cpu|[^.]+\.cpu_capability|requested\.switches\.cpu", NUMERICS,
+             "sums are divided by the width of the instructions"),
+    FactRule(r"(.*\.)?(interop_)?threads|.*op_parallelism|variables\..*THREADS.*", NUMERICS,
+             "sums are divided by the number of threads"),
+    FactRule(r"(requested\.)?switches\..*\.?(onednn|mkl|tf32|cudnn)|gpu\.(cuda|cudnn|tf32_matmul)", NUMERICS,
+             "other kernels, or products rounded otherwise"),
+    FactRule(r"switches\..*", NUMERICS, "libraries answer that they compute otherwise"),
+    FactRule(r"[^.]+\.(deterministic_algorithms|cudnn_.*|float32_matmul_precision|default_dtype|mkl|mkldnn)", NUMERICS,
+             "a setting that chooses kernels or precision"),
+    FactRule(r"cpu\.(model|vector)|platform\.machine", NUMERICS, "libraries choose kernels by the processor"),
+    FactRule(r"requested\.(packages|lock|requirements|image|digest|container)(\..*)?", NUMERICS,
+             "another environment was made"),
+    FactRule(r"python\.(version|implementation|hash_randomization|optimize)|variables\.PYTHON.*", NUMERICS,
+             "Python's own streams, hashes and assertions"),
+    FactRule(rf"packages\.({_BYSTANDERS})", COSMETIC, "a package that computes nothing of the training"),
+    FactRule(r"packages\..*", NUMERICS, "a package that the training imports may compute or read data otherwise"),
+    FactRule(r"platform\.libc", NUMERICS, "exp, log and their like are the C library's"),
+    FactRule(r"gpu\.driver", NUMERICS, "a driver compiles and chooses kernels"),
+    FactRule(rf"variables\.({_PATIENCE})", SPEED, "how memory and waiting threads are handled"),
+    FactRule(r"(requested\.level_)?variables\..*", NUMERICS, "libraries read it before the training starts"),
+    FactRule(r"cpu\.affinity|requested\.cpus", NUMERICS, "libraries that choose by themselves take as many threads"),
+    FactRule(r"cpu\.logical|requested\.memory_bytes|launch", SPEED, "how fast it goes"),
+    FactRule(r"platform\.kernel|python\.compiler", SPEED, "schedules or compiles, and computes nothing of the training"),
+    FactRule(r"platform\.os", COSMETIC, "a name: the libraries in it are told apart by themselves"),
+    FactRule(r"python\.executable|requested\.(python|packages_made_by)|where\..*|environment", COSMETIC,
+             "a path or a name"),
+    FactRule(r"withheld values", COSMETIC, "secrets are told apart by a key of their store: two stores differ always"),
+    FactRule(r"started", COSMETIC, "the time"),
+    FactRule(r"requested\.study_variables", COSMETIC, "names of variables; their values are compared by themselves"),
 )  # fmt: skip
 """The table: the first rule that fits says the kind; its place, how suspicious a difference is."""
-_UNKNOWN: Final = Rule(r".*", NUMERICS, "isorun does not know what it changes")
+_UNKNOWN: Final = FactRule(r".*", NUMERICS, "isorun does not know what it changes")
 _PATTERNS: Final = tuple(re.compile(rule.pattern) for rule in RULES)
 
 _LEFT_OUT: Final = frozenset(
@@ -121,7 +121,7 @@ _SHORT: Final = 12
 _SHOWN: Final = 200
 
 
-def rule_for(name: str) -> tuple[int, Rule]:
+def rule_for(name: str) -> tuple[int, FactRule]:
     """The place of the rule that a fact falls under, and the rule."""
     for place, pattern in enumerate(_PATTERNS):
         if pattern.fullmatch(name):

@@ -1,8 +1,8 @@
 """Training problems: the story of one training, what detectors find in it, and its symptoms.
 
 A `Trace` is made from a record, from a watcher or from an engine's trial. `examine` asks every detector; each is a file
-in `detectors/`, and other distributions bring more (entry-point group `isorun.detectors`). Nothing here trains, reads
-files or prints.
+in `detectors/`, and other distributions bring more (entry-point group `isorun.detectors`). Symptoms, on which
+searches rest, are told by isorun's own alone. Nothing here trains, reads files or prints.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from isorun.analysis import Told
-from isorun.errors import PluginError
+from isorun.errors import PluginError, foreign_errors
 from isorun.study.records import RunRecord, number_from_json
 from isorun.worker.watching import TOLD
 
@@ -32,8 +32,8 @@ __all__ = [
     "Symptoms",
     "Trace",
     "WatchedRow",
-    "all_detectors",
     "examine",
+    "own_detectors",
     "symptoms_of",
 ]
 
@@ -281,12 +281,16 @@ class AbstractDetector(abc.ABC):
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What the detectors say of one training. unexamined: kind of problem to what is missing to look for it."""
+    """What the detectors say of one training. unexamined: kind of problem to what is missing to look for it.
+
+    failed: those of the unexamined whose detector, which another distribution brings, is broken.
+    """
 
     trace: Trace
     problems: tuple[Problem, ...]
     unexamined: Mapping[str, str]
     symptoms: Symptoms
+    failed: frozenset[str] = frozenset()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -299,20 +303,9 @@ class Examination:
         }
 
 
-def all_detectors() -> tuple[AbstractDetector, ...]:
-    """Isorun's own detectors, then those of other distributions."""
-    from isorun import plugins  # noqa: PLC0415  reading what is installed takes long
-
-    own = [_own_detector(kind) for kind in KINDS]
-    brought = [plugins.load(plugins.DETECTORS, name) for name in plugins.brought(plugins.DETECTORS)]
-    for found in brought:
-        if not (isinstance(found, type) and issubclass(found, AbstractDetector) and found.kind):
-            raise PluginError(
-                "a detector cannot be used",
-                found=f"{found!r}",
-                allowed="a class derived from isorun.diagnose.AbstractDetector, with a kind",
-            )
-    return tuple(found() for found in (*own, *brought))
+def own_detectors() -> tuple[AbstractDetector, ...]:
+    """Isorun's own detectors, in the order of KINDS."""
+    return tuple(_own_detector(kind)() for kind in KINDS)
 
 
 def _own_detector(kind: str) -> type[AbstractDetector]:
@@ -323,20 +316,77 @@ def _own_detector(kind: str) -> type[AbstractDetector]:
 
 
 def examine(trace: Trace, asked: Iterable[AbstractDetector] | None = None) -> Examination:
-    """Ask every detector, or those given."""
+    """Ask every detector, isorun's own first, or those given.
+
+    One that another distribution brings and that fails is no reason to say nothing: it is named among the unexamined.
+    """
+    problems, unexamined = _told_by_all(trace, own_detectors() if asked is None else asked)
+    symptoms = _symptoms(trace, problems, unexamined)  # by isorun's own, whatever kinds others call theirs
+    failed: dict[str, str] = {}
+    if asked is None:
+        more, lacking, failed = _told_by_brought(trace)
+        problems, unexamined = [*problems, *more], {**unexamined, **lacking, **failed}
+    return Examination(trace, tuple(problems), unexamined, symptoms, frozenset(failed))
+
+
+def _told_by_all(trace: Trace, detectors: Iterable[AbstractDetector]) -> tuple[list[Problem], dict[str, str]]:
+    """The problems, and what is missing to look for others."""
     problems: list[Problem] = []
-    unexamined: dict[str, str] = {}
-    for detector in all_detectors() if asked is None else asked:
+    lacking: dict[str, str] = {}
+    for detector in detectors:
         if missing := detector.lacks(trace):
-            unexamined[detector.kind] = missing
+            lacking[detector.kind] = missing
         elif (problem := detector.examine(trace)) is not None:
             problems.append(problem)
-    return Examination(trace, tuple(problems), unexamined, _symptoms(trace, problems, unexamined))
+    return problems, lacking
+
+
+def _told_by_brought(trace: Trace) -> tuple[list[Problem], dict[str, str], dict[str, str]]:
+    """What detectors of other distributions say: problems, what is missing to look for others, and which failed."""
+    from isorun import plugins  # noqa: PLC0415  reading what is installed takes long
+
+    problems: list[Problem] = []
+    lacking: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    for name in plugins.brought(plugins.DETECTORS):
+        try:
+            found, missing = _told_by_one(trace, name, plugins.load(plugins.DETECTORS, name))
+        except PluginError as error:
+            failed[_no_own_kind(name, name)] = ": ".join(filter(None, (error.what, error.found)))
+        else:
+            problems += found
+            lacking |= {_no_own_kind(kind, name): why for kind, why in missing.items()}
+    return problems, lacking, failed
+
+
+def _told_by_one(trace: Trace, name: str, detector: Any) -> tuple[list[Problem], dict[str, str]]:
+    """What a detector of another distribution says; PluginError for whatever is wrong with it."""
+    with foreign_errors(lambda said: PluginError(f"the detector {name!r} failed", found=said), but=()):
+        if not (isinstance(detector, type) and issubclass(detector, AbstractDetector)):
+            raise TypeError(f"{detector!r} is no class derived from isorun.diagnose.AbstractDetector")
+        if not detector.kind:
+            raise TypeError(f"{detector!r} has no kind")
+        problems, lacking = _told_by_all(trace, [detector()])
+        _refuse_others(problems, Problem)
+        _refuse_others(lacking.values(), str)
+    return problems, lacking
+
+
+def _refuse_others(told: Iterable[object], kind: type) -> None:
+    """A detector may answer anything; what is neither a problem nor words is an error of its own."""
+    for one in told:
+        if not isinstance(one, kind):
+            raise TypeError(f"it answers {type(one).__name__} instead of {kind.__name__}")
+
+
+def _no_own_kind(kind: str, name: str) -> str:
+    """Where a brought detector calls itself as one of isorun's own: that one has looked."""
+    return f"{kind} (by the detector {name!r})" if kind in KINDS else kind
 
 
 def symptoms_of(trace: Trace) -> Symptoms:
-    """A-C-G-W: architecture, convergence, gradient, weight."""
-    return examine(trace).symptoms
+    """A-C-G-W: architecture, convergence, gradient, weight. Isorun's own detectors tell it."""
+    return _symptoms(trace, *_told_by_all(trace, own_detectors()))
 
 
 def _symptoms(trace: Trace, problems: Sequence[Problem], unexamined: Mapping[str, str]) -> Symptoms:
@@ -395,9 +445,11 @@ class Diagnosis(Told):
 
     @property
     def unexamined(self) -> dict[str, str]:
-        """The kinds of problems that were looked for in no run, and what was missing."""
+        """The kinds that were looked for in no run, and what was missing; and whose detector failed in any."""
         asked = [item.unexamined for item in self.examinations]
-        return {kind: why for kind, why in (asked[0] if asked else {}).items() if all(kind in item for item in asked)}
+        nowhere = {kind: why for kind, why in (asked[0] if asked else {}).items() if all(kind in one for one in asked)}
+        told = ((item, kind, why) for item in self.examinations for kind, why in item.unexamined.items())
+        return nowhere | {kind: why for item, kind, why in told if kind in item.failed}
 
     @property
     def looked(self) -> bool:

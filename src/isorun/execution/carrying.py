@@ -19,7 +19,7 @@ if __name__ == "__main__":
     # Who sends a job and takes it back at once gets a record too: the signal waits until there is somebody to hear it.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -362,7 +362,16 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -
 
 def _with_events(ended: Ended, events: EventLog, code: dict[str, Any]) -> Ended:
     requested = {**ended.requested, **variables_read(ended.job, events.effective)}
-    return replace(ended, events=events, code=with_script(code, events.effective), requested=requested)
+    notes = (*ended.notes, *_checkout_notes(ended.job, code))
+    return replace(ended, events=events, code=with_script(code, events.effective), requested=requested, notes=notes)
+
+
+def _checkout_notes(job: Job, code: Mapping[str, Any]) -> list[Note]:
+    """All runs of a version share its checkout: a training that writes over its own sources changes it for others."""
+    ref = job.environment.code.get("ref", ".")
+    if ref == "." or not code.get("dirty"):
+        return []
+    return [Note("checkout-changed", f"the checkout of {ref} in {job.working_folder} is no longer what was committed")]
 
 
 def _where(ready: ReadyRun) -> dict[str, str]:

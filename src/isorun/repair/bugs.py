@@ -3,7 +3,7 @@
 performance          the target is not reached in the time given for it (the paper's T_r), or hardly will be
 ineffective-search   no improvement above noise in too many trials (the paper's t_r), or no training that gets anywhere
 stalled-trial        a trial that takes far longer than the others and than the budget allows
-duplicates           configurations that were tried before
+duplicates           configurations that were tried before, but for a few repeats of the best one
 repeated-failure     the same failure again and again
 exhausted-space      nothing new is left to try, or nothing new is proposed
 
@@ -77,6 +77,8 @@ _FAILURE_SHARE: Final = 0.1
 _NOTHING_NEW: Final = 20
 _DUPLICATES: Final = 3
 _DUPLICATE_SHARE: Final = 0.1
+_TO_KNOW_NOISE: Final = 3
+"""As often as the next step on noise that is not known says: more repeats of the best trial are a strategy's own."""
 _BASELINE_SHARE: Final = 0.25
 """Where only one configuration comes again: people try a baseline again at each start."""
 _PROJECTED_FROM: Final = 20
@@ -118,7 +120,7 @@ def find_bugs(search: Search, limits: Limits = Limits(), now: float | None = Non
 
 def _performance(search: Search, limits: Limits) -> Iterator[Bug]:
     best, target = search.best, limits.target
-    if target is None or best is None or _reaches(search, best, target):
+    if target is None or best is None or search.short_of(target) <= 0:
         return
     if limits.time_limit is not None:
         late = [trial for trial, spent in zip(search.trials, elapsed(search), strict=True) if spent > limits.time_limit]
@@ -132,7 +134,7 @@ def _performance(search: Search, limits: Limits) -> Iterator[Bug]:
 
 def _projected(search: Search, best: Trial, target: float) -> Iterator[Bug]:
     """Without a limit: it is not likely to get there in as many trials again as it has had."""
-    short = (target if search.direction == "higher" else -target) - search.gain(best)
+    short = search.short_of(target)
     chance = chance_of_gaining(search, short)
     if chance <= _HARDLY_REACHES:
         half = search.scored[len(search.scored) // 2].number
@@ -161,10 +163,6 @@ def records_above(search: Search, distance: float) -> float:
     if not math.isfinite(spread):
         return 1.0
     return math.exp(-distance / spread) if spread > 0 else 0.0
-
-
-def _reaches(search: Search, best: Trial, target: float) -> bool:
-    return search.gain(best) >= (target if search.direction == "higher" else -target)
 
 
 def elapsed(search: Search) -> list[float]:
@@ -251,8 +249,10 @@ def _why_ineffective(search: Search, silence: Silence, limits: Limits) -> str:
 def _nowhere(search: Search) -> Bug:
     """Trainings tell by themselves that they get nowhere, long before scores could: five of five are no bad luck."""
     first, best = search.scored[0].number, search.best
+    dead = sum(trial.got_nowhere for trial in search.scored)
+    others = "" if dead == len(search.scored) else f": {dead} were seen to, and no score stands out from theirs"
     evidence = f"none of {len(search.scored)} trainings since trial {first} got anywhere (slow convergence, or weights "
-    evidence += f"that exploded); the best score is {_number(best.score if best is not None else None)}"
+    evidence += f"that exploded){others}; the best score is {_number(best.score if best is not None else None)}"
     return Bug("ineffective-search", first, evidence)
 
 
@@ -306,7 +306,9 @@ def _stalled(search: Search, limits: Limits, now: float | None) -> Iterator[Bug]
 
 
 def _duplicates(search: Search) -> Iterator[Bug]:
-    repeats = _repeats([trial for trial in search.trials if trial.state in ("finished", "pruned")])
+    found = _repeats([trial for trial in search.trials if trial.state in ("finished", "pruned")])
+    asked_for = _repeats_of_the_best(search, found)
+    repeats = [(trial, original) for trial, original in found if trial.number not in asked_for]
     over = sum(trial.is_over for trial in search.trials)
     several = len({original.number for _, original in repeats}) > 1
     if len(repeats) >= max(_DUPLICATES, (_DUPLICATE_SHARE if several else _BASELINE_SHARE) * over):
@@ -317,13 +319,29 @@ def _duplicates(search: Search) -> Iterator[Bug]:
 
 
 def _repeats(trials: Sequence[Trial]) -> list[tuple[Trial, Trial]]:
-    """Trials with the first one of the same configuration. What isorun repeats on purpose is none."""
+    """Trials with the first one of the same configuration."""
     first: dict[Configuration, Trial] = {}
     found = []
     for trial in trials:
         original = first.setdefault(trial.configuration, trial)
-        if original is not trial and trial.parameters and trial.proposed_by != "repeat":
+        if original is not trial and trial.parameters:
             found.append((trial, original))
+    return found
+
+
+def _repeats_of_the_best(search: Search, repeats: Sequence[tuple[Trial, Trial]]) -> set[int]:
+    """The first few repeats of what was the best trial when they were made: so noise gets known, as isorun advises."""
+    originals = {trial.number: original for trial, original in repeats}
+    times: Counter[int] = Counter()
+    found: set[int] = set()
+    best: Trial | None = None
+    for trial in search.trials:
+        original = originals.get(trial.number)
+        if original is not None and best is not None and best.configuration == original.configuration:
+            times[original.number] += 1
+            found |= {trial.number} if times[original.number] <= _TO_KNOW_NOISE else set()
+        if trial.has_score and (best is None or search.gain(trial) > search.gain(best)):
+            best = trial
     return found
 
 

@@ -89,10 +89,7 @@ class RepairPolicy:
         return has_begun and not self._is_reached(search) and self._is_its_turn(search, number, own)
 
     def _is_reached(self, search: Search) -> bool:
-        target, best = self.limits.target, search.best
-        if target is None or best is None:
-            return False
-        return search.gain(best) >= (target if search.direction == "higher" else -target)
+        return self.limits.target is not None and search.short_of(self.limits.target) <= 0
 
     def _is_its_turn(self, search: Search, number: int, own: Sequence[Trial]) -> bool:
         """Whether changing the best trial still helps; where it does not, the engine has every other trial."""

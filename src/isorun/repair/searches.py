@@ -6,6 +6,7 @@ All that judges a search or proposes its next trial knows these alone, and so wo
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -122,6 +123,17 @@ class Search:
         assert trial.score is not None
         return trial.score if self.direction == "higher" else -trial.score
 
+    def is_better(self, trial: Trial, than: Trial) -> bool:
+        """By more than noise. Of two trainings that got nowhere neither is better: where they began is luck."""
+        if not trial.has_score or (trial.got_nowhere and than.got_nowhere):
+            return False
+        return self.gain(trial) > self.gain(than) + self.margin
+
+    def short_of(self, target: float) -> float:
+        """By how much the best score misses a target; 0 or less where it is reached."""
+        wanted = target if self.direction == "higher" else -target
+        return math.inf if self.best is None else wanted - self.gain(self.best)
+
     @cached_property
     def scored(self) -> tuple[Trial, ...]:
         """The trials that finished with a number, in order."""
@@ -144,8 +156,15 @@ class Search:
 
     @cached_property
     def nothing_trains(self) -> bool:
-        """Whether all that has a score is known to have got nowhere."""
-        return bool(self.scored) and all(trial.got_nowhere for trial in self.scored)
+        """Whether most are known to have got nowhere, and none of the others stands out from those.
+
+        A training that guesses may look as if it converged: its score says that it did not get further than the rest.
+        """
+        dead = [self.gain(trial) for trial in self.scored if trial.got_nowhere]
+        if self.best is None or 2 * len(dead) <= len(self.scored):
+            return False
+        beyond = max(self.margin, max(dead) - statistics.median(dead))
+        return self.gain(self.best) <= max(dead) + beyond
 
     @property
     def margin(self) -> float:

@@ -20,6 +20,8 @@ from .runfolder import spelled
 
 SHARE = 0.001
 ALLOWANCE_SECONDS = 0.005
+# A first sample may take that share of what was trained until then.
+FIRST_SHARE = 0.02
 SHORT_STEPS = 64
 MAX_LAYERS = 64
 MAX_ROWS = 200
@@ -147,6 +149,10 @@ class Watcher:
     def pays(self, cost: float) -> bool:
         """Whether another sample of this cost is within the share, or within what any training may spend."""
         return self._every is not None or self.spent + cost <= max(ALLOWANCE_SECONDS, self._share * self._trained())
+
+    def pays_once(self, cost: float) -> bool:
+        """Whether a first sample may cost so much: short trainings, too, are to be seen inside once."""
+        return cost <= FIRST_SHARE * self._trained()
 
     def _steps_to_wait(self) -> float:
         """Until the next sample is paid for; before, what a short training may spend is spread over its steps.

@@ -125,6 +125,8 @@ def test_settings_of_the_optimizer_are_as_chosen_and_the_rest_as_it_was():
     other = hypermodel(build).build(chosen(optimizer="adamw"))
     assert isinstance(other.optimizer, keras.optimizers.AdamW)
     assert other.optimizer.get_config()["learning_rate"] == pytest.approx(0.1)
+    without = hypermodel(build).build(chosen(optimizer="adamw", weight_decay="0"))
+    assert without.optimizer.get_config()["weight_decay"] == 0.0
     assert [metric.name for metric in other.metrics] == [metric.name for metric in build(chosen()).metrics]
 
 

@@ -36,12 +36,13 @@ class Provenance:
 
 
 def provenance(records: Sequence[RunRecord]) -> Provenance:
-    """Where the runs come from."""
-    codes = _changes(one.code for one in records if not effective(one).get("sources"))
+    """Where the runs come from. A version of the code that the study names is what is compared, and not behind it."""
+    own = [one for one in records if not one.cell.environment_content.get("code")]
+    codes = _changes(one.code for one in own if not effective(one).get("sources"))
     machines = _changes(effective(one) for one in records)
     return Provenance(
-        sources=frozenset(found for record in records if (found := _sources(record.code))),
-        files=frozenset(item for record in records for item in files_of(record)),
+        sources=frozenset(found for record in own if (found := _sources(record.code))),
+        files=frozenset(item for record in own for item in files_of(record)),
         commits=frozenset(distinct(commit for code in codes if (commit := _commit(code)))),
         machines=frozenset(distinct(_facts(found, _is_machine_fact) for found in machines if found)),
         launches=frozenset(record.launch for record in records),

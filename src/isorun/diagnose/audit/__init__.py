@@ -7,26 +7,27 @@ steps of it, which the worker watches (`seen.hold_together`). What one finds the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from isorun.analysis import Told
-from isorun.diagnose.audit.findings import KINDS, Finding, Sure
+from isorun.diagnose.audit.findings import KINDS, AuditFinding, Sure
 from isorun.diagnose.audit.flow import Flow
 from isorun.diagnose.audit.generators import generator_findings
 from isorun.diagnose.audit.inputs import input_findings
 from isorun.diagnose.audit.kernels import kernel_findings
 from isorun.diagnose.audit.order import order_findings
-from isorun.diagnose.audit.program import Program, read_program
+from isorun.diagnose.audit.program import AuditedProgram, read_program
 
-__all__ = ["KINDS", "Audit", "Finding", "Sure", "Withdrawn", "examine_source", "in_order", "read_program"]
+__all__ = ["KINDS", "Audit", "AuditFinding", "Sure", "Withdrawn", "examine_source", "in_order", "read_program"]
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
     """A finding of the source that the run did not bear out."""
 
-    finding: Finding
+    finding: AuditFinding
     because: str
 
     def to_json(self) -> dict[str, Any]:
@@ -46,14 +47,14 @@ class Audit(Told):
     command: tuple[str, ...]
     script: str
     files: int
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
     withdrawn: tuple[Withdrawn, ...] = ()
     effective: Mapping[str, Any] = field(default_factory=dict)
     ran: str = ""
     patch: str = ""
 
     @property
-    def sure(self) -> tuple[Finding, ...]:
+    def sure(self) -> tuple[AuditFinding, ...]:
         """What is open without a doubt."""
         return tuple(finding for finding in self.findings if finding.sure is Sure.HIGH)
 
@@ -70,14 +71,17 @@ class Audit(Told):
         }
 
 
-def examine_source(program: Program) -> tuple[Finding, ...]:
+def examine_source(program: AuditedProgram) -> tuple[AuditFinding, ...]:
     """All that the source alone tells, each place once."""
     flow = Flow(program)
-    found = (*generator_findings(flow), *kernel_findings(flow), *order_findings(flow), *input_findings(flow))
+    found: list[AuditFinding] = []
+    for look in (generator_findings, kernel_findings, order_findings, input_findings):
+        with suppress(RecursionError):  # an expression of thousands of parts: what was found before it stays
+            found.extend(look(flow))
     return in_order(found)
 
 
-def in_order(found: Iterable[Finding]) -> tuple[Finding, ...]:
+def in_order(found: Iterable[AuditFinding]) -> tuple[AuditFinding, ...]:
     """The surest first, then by kind and place; each kind and place once."""
     ranks = {sure: place for place, sure in enumerate(Sure)}
     sorted_ones = sorted(found, key=lambda item: (ranks[item.sure], KINDS.index(item.kind), item.file, item.line))

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from isorun.diagnose.audit.program import Source
 
-__all__ = ["KINDS", "Edit", "Finding", "Sure", "edited", "with_keyword"]
+__all__ = ["KINDS", "AuditFinding", "SourceEdit", "Sure", "edited", "with_keyword"]
 
 KINDS: Final = (
     *("unseeded-generator", "late-seed", "fresh-seed", "hash-order", "loader-workers", "cudnn-autotune"),
@@ -30,7 +30,7 @@ class Sure(enum.StrEnum):
     LOW = "low"
 
 
-class Edit(NamedTuple):
+class SourceEdit(NamedTuple):
     """Replaces the bytes from begin to end of a file by a text.
 
     file: empty where the text names what the head of the script has to hold instead (a generator, "kernels", …).
@@ -43,7 +43,7 @@ class Edit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AuditFinding:
     """about: which generator, operation or package, for what joins findings. edits: what closes it, where known."""
 
     kind: str
@@ -53,7 +53,7 @@ class Finding:
     fix: str
     sure: Sure
     about: str = ""
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[SourceEdit, ...] = ()
 
     @property
     def place(self) -> str:
@@ -66,22 +66,17 @@ class Finding:
         return {**found, "sure": str(self.sure)}
 
 
-def edited(source: Source, node: ast.AST, text: str) -> tuple[Edit, ...]:
+def edited(source: Source, node: ast.AST, text: str) -> tuple[SourceEdit, ...]:
     """The edit that puts a text in the place of a node."""
-    first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
-    if not first or not last:
-        return ()
-    lines = source.text.encode().splitlines(keepends=True)
-    begin = sum(map(len, lines[: first - 1])) + int(getattr(node, "col_offset", 0))
-    end = sum(map(len, lines[: last - 1])) + int(getattr(node, "end_col_offset", 0))
-    return (Edit(source.shown, begin, end, text),)
+    begin, end = source.span(node)
+    return (SourceEdit(source.shown, begin, end, text),) if end else ()
 
 
-def with_keyword(source: Source, call: ast.Call, text: str) -> tuple[Edit, ...]:
+def with_keyword(source: Source, call: ast.Call, text: str) -> tuple[SourceEdit, ...]:
     """The edit that adds a keyword to a call, before its last bracket."""
     edits = edited(source, call, text)
     if not edits:
         return ()
     place = edits[0].end - 1
     before = source.text.encode()[:place].rstrip()
-    return (Edit(source.shown, place, place, text if before.endswith((b"(", b",")) else f", {text}"),)
+    return (SourceEdit(source.shown, place, place, text if before.endswith((b"(", b",")) else f", {text}"),)

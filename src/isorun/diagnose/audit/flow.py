@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from isorun.diagnose.audit.program import Options, Program, Source, keyword
+from isorun.diagnose.audit.program import AuditedProgram, GivenOptions, Source, keyword
 
-__all__ = ["Flow", "Frame", "Step"]
+__all__ = ["Flow", "FlowStep", "Frame"]
 
 _DEEPEST: Final = 60
 _LONGEST_CHAIN: Final = 20
@@ -49,7 +49,7 @@ class Frame:
 
 
 @dataclass(slots=True, eq=False)
-class Step:
+class FlowStep:
     """A call, or the setting of an attribute. name: what is called or set, dotted, as far as it is known.
 
     certain: no unknown condition stands before it. later: when it happens is not known, but after all else that is.
@@ -83,9 +83,9 @@ class Step:
 class Flow:
     """Walks a program once; `steps` is what it met."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: AuditedProgram) -> None:
         self.program = program
-        self.steps: list[Step] = []
+        self.steps: list[FlowStep] = []
         self._entered: set[ast.AST] = set()
         self._modules: dict[str, Frame] = {}
         self._certain, self._later, self._elsewhere, self._depth = True, False, False, 0
@@ -110,7 +110,7 @@ class Flow:
         return _UNKNOWN
 
     def _option(self, node: ast.Attribute) -> tuple[bool, Any]:
-        options: Options = self.program.options
+        options: GivenOptions = self.program.options
         return options.value(node.attr) if isinstance(node.value, (ast.Name, ast.Attribute)) else _UNKNOWN
 
     def origins(self, node: ast.AST, frame: Frame, depth: int = 0) -> Iterator[tuple[str, ast.Call]]:
@@ -184,7 +184,10 @@ class Flow:
 
     def _statements(self, body: Iterable[ast.stmt], frame: Frame) -> None:
         for statement in body:
-            self._statement(statement, frame)
+            try:
+                self._statement(statement, frame)
+            except RecursionError:  # a sum of thousands of parts, as programs write them
+                continue
 
     def _statement(self, node: ast.stmt, frame: Frame) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -244,7 +247,7 @@ class Flow:
                 self._step(node, name, frame)
 
     def _step(self, node: ast.Call | ast.Assign, name: str, frame: Frame) -> None:
-        self.steps.append(Step(node, name, frame, self._certain, self._later, self._elsewhere))
+        self.steps.append(FlowStep(node, name, frame, self._certain, self._later, self._elsewhere))
 
     def _expression(self, node: ast.AST, frame: Frame) -> None:
         if isinstance(node, ast.Call):

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from isorun.diagnose.audit.findings import Edit, Finding, Sure, edited, with_keyword
-from isorun.diagnose.audit.flow import Flow, Step
+from isorun.diagnose.audit.findings import AuditFinding, SourceEdit, Sure, edited, with_keyword
+from isorun.diagnose.audit.flow import Flow, FlowStep
 from isorun.diagnose.audit.program import keyword
 
 __all__ = ["SEED_LINES", "generator_findings"]
@@ -124,16 +124,16 @@ class _Draw(NamedTuple):
     """A draw from a generator of the process. at_once: where it stands, not when what it makes is used."""
 
     family: str
-    step: Step
+    step: FlowStep
     at_once: bool
 
 
 class _Seed(NamedTuple):
     family: str
-    step: Step
+    step: FlowStep
 
 
-def generator_findings(flow: Flow) -> Iterator[Finding]:
+def generator_findings(flow: Flow) -> Iterator[AuditFinding]:
     """All that is open about generators."""
     draws = [draw for step in flow.steps for draw in _draws(flow, step)]
     seeds = [seed for step in flow.steps for seed in _seeds(step)]
@@ -157,7 +157,7 @@ def generator_findings(flow: Flow) -> Iterator[Finding]:
     yield from _keras_once(flow, found)
 
 
-def _keras_once(flow: Flow, found: list[Finding]) -> Iterator[Finding]:
+def _keras_once(flow: Flow, found: list[AuditFinding]) -> Iterator[AuditFinding]:
     """One line seeds Keras and TensorFlow: where both lack it, the first draw of either stands for both."""
     both = [item for item in found if item.about in {"keras", "tensorflow"} and item.kind == "unseeded-generator"]
     order = {(step.source.shown, step.line): place for place, step in reversed(list(enumerate(flow.steps)))}
@@ -165,7 +165,7 @@ def _keras_once(flow: Flow, found: list[Finding]) -> Iterator[Finding]:
     yield from (item for item in found if item not in both or item is first)
 
 
-def _of_family(flow: Flow, family: str, draws: list[_Draw], seeds: list[_Seed]) -> Iterator[Finding]:
+def _of_family(flow: Flow, family: str, draws: list[_Draw], seeds: list[_Seed]) -> Iterator[AuditFinding]:
     if not draws:
         return
     first = draws[0].step
@@ -182,14 +182,20 @@ def _of_family(flow: Flow, family: str, draws: list[_Draw], seeds: list[_Seed]) 
         yield _late(family, early[0], seed)
 
 
-def _draws(flow: Flow, step: Step) -> Iterator[_Draw]:
+def _draws(flow: Flow, step: FlowStep) -> Iterator[_Draw]:
     """What a call draws from. Calls that bring a generator or a seed of their own draw from no global one."""
     node = step.node
     if not isinstance(node, ast.Call) or step.elsewhere:
         return
+    found = next(_drawn(flow, step, node), None)
+    has_own = found is not None and keyword(node, "generator", "rng") is not None
+    if found is not None and not has_own and not _is_pretrained(flow, step, node):
+        yield found
+
+
+def _drawn(flow: Flow, step: FlowStep, node: ast.Call) -> Iterator[_Draw]:
+    """By the name of what is called, and the arguments that matter to it."""
     name, called = step.name, step.called
-    if keyword(node, "generator", "rng") is not None or _is_pretrained(flow, step, node):
-        return
     if _PYTHON_DRAWS.match(name) and _is_module(step, "random"):
         yield _Draw("random", step, at_once=True)
     elif name.startswith("numpy.random.") and name.count(".") == 2 and called not in _NOT_DRAWN:
@@ -208,7 +214,7 @@ def _draws(flow: Flow, step: Step) -> Iterator[_Draw]:
         yield _Draw("numpy", step, at_once=called in {"train_test_split", "resample", "shuffle", "sample"})
 
 
-def _is_unseeded_data(flow: Flow, step: Step, call: ast.Call) -> bool:
+def _is_unseeded_data(flow: Flow, step: FlowStep, call: ast.Call) -> bool:
     """Data sets that shuffle or split themselves: Hugging Face's with NumPy's generator, TensorFlow's with its own."""
     if keyword(call, "seed") is not None or not isinstance(call.func, ast.Attribute) or step.source.imported(call.func):
         return False
@@ -225,7 +231,7 @@ def _is_maker(name: str) -> bool:
     return name.rpartition(".")[2] in {"Generator", "Random", "RandomState", "default_rng"}
 
 
-def _is_pretrained(flow: Flow, step: Step, call: ast.Call) -> bool:
+def _is_pretrained(flow: Flow, step: FlowStep, call: ast.Call) -> bool:
     """Whether a network comes with weights, so that none are drawn for it."""
     if step.name.startswith("keras.applications."):
         return flow.value(keyword(call, "weights"), step.frame) != (True, None)
@@ -234,19 +240,19 @@ def _is_pretrained(flow: Flow, step: Step, call: ast.Call) -> bool:
     return step.name.startswith(("torchvision.models.", "timm.")) and known not in ((True, None), (True, False))
 
 
-def _is_module(step: Step, name: str) -> bool:
+def _is_module(step: FlowStep, name: str) -> bool:
     """Whether a name is an imported module's, so that a generator called `random` is not taken for one."""
     node = step.node
     return isinstance(node, ast.Call) and step.source.imported(node.func).startswith(f"{name}.")
 
 
-def _shuffles(flow: Flow, step: Step) -> bool:
+def _shuffles(flow: Flow, step: FlowStep) -> bool:
     assert isinstance(step.node, ast.Call)
     asked = keyword(step.node, "shuffle")
     return asked is not None and flow.truth(asked, step.frame) is not False
 
 
-def _is_unseeded_estimator(flow: Flow, step: Step) -> bool:
+def _is_unseeded_estimator(flow: Flow, step: FlowStep) -> bool:
     node = step.node
     assert isinstance(node, ast.Call)
     given = keyword(node, "random_state", "seed")
@@ -265,7 +271,7 @@ def _is_unseeded_estimator(flow: Flow, step: Step) -> bool:
     return is_frame and flow.program.uses("pandas")
 
 
-def _seeds(step: Step) -> Iterator[_Seed]:
+def _seeds(step: FlowStep) -> Iterator[_Seed]:
     if step.elsewhere or not isinstance(step.node, ast.Call):
         return
     for family in _SEEDS.get(step.name, ()):
@@ -279,13 +285,13 @@ def _seeded_by_parts(flow: Flow) -> bool:
     return "random.seed" in called and not backends.isdisjoint(called)
 
 
-def _seed_value(step: Step) -> ast.expr | None:
+def _seed_value(step: FlowStep) -> ast.expr | None:
     node = step.node
     assert isinstance(node, ast.Call)
     return node.args[0] if node.args else keyword(node, "seed", "a", "x", "entropy")
 
 
-def _is_fresh(flow: Flow, step: Step) -> bool:
+def _is_fresh(flow: Flow, step: FlowStep) -> bool:
     """Whether a generator is seeded with something that differs from run to run."""
     if not isinstance(step.node, ast.Call) or step.name in _SEEDS_BY_ITSELF:
         return False
@@ -319,11 +325,11 @@ def _is_seeded_before(flow: Flow, family: str, draw: ast.Call) -> bool:
     return False
 
 
-def _fresh_seed(flow: Flow, step: Step) -> Finding:
+def _fresh_seed(flow: Flow, step: FlowStep) -> AuditFinding:
     value = _seed_value(step)
     assert value is not None
     origin = next((name for name, _ in flow.origins(value, step.frame) if _CLOCKS.match(name) or _drawn_from(name)), "")
-    return Finding(
+    return AuditFinding(
         "fresh-seed",
         step.source.shown,
         step.line,
@@ -334,12 +340,12 @@ def _fresh_seed(flow: Flow, step: Step) -> Finding:
     )
 
 
-def _before_draw(origin: str) -> tuple[Edit, ...]:
+def _before_draw(origin: str) -> tuple[SourceEdit, ...]:
     """A seed that is drawn from another generator: that one has to be seeded as well."""
-    return (Edit("", 0, 0, _drawn_from(origin)),) if _drawn_from(origin) else ()
+    return (SourceEdit("", 0, 0, _drawn_from(origin)),) if _drawn_from(origin) else ()
 
 
-def _own_generators(flow: Flow) -> Iterator[Finding]:
+def _own_generators(flow: Flow) -> Iterator[AuditFinding]:
     for step in flow.steps:
         if not isinstance(step.node, ast.Call) or not (step.name in _OWN or step.name in _SEEDS):
             if step.name in _ALWAYS_FRESH:
@@ -353,7 +359,7 @@ def _own_generators(flow: Flow) -> Iterator[Finding]:
             yield _without_seed(step, "", step.certain)
 
 
-def _without_seed(step: Step, instead: str, certain: bool) -> Finding:
+def _without_seed(step: FlowStep, instead: str, certain: bool) -> AuditFinding:
     node = step.node
     assert isinstance(node, ast.Call)
     value = _seed_value(step)
@@ -362,8 +368,8 @@ def _without_seed(step: Step, instead: str, certain: bool) -> Finding:
     elif value is not None:
         edits = edited(step.source, value, "0")
     else:
-        edits = edited(step.source, node, f"{ast.get_source_segment(step.source.text, node.func)}(0)")
-    return Finding(
+        edits = edited(step.source, node, f"{step.source.segment(node.func)}(0)")
+    return AuditFinding(
         "unseeded-generator",
         step.source.shown,
         step.line,
@@ -374,7 +380,7 @@ def _without_seed(step: Step, instead: str, certain: bool) -> Finding:
     )
 
 
-def _unseeded(flow: Flow, family: str, step: Step, certain: bool) -> Finding:
+def _unseeded(flow: Flow, family: str, step: FlowStep, certain: bool) -> AuditFinding:
     skipped = [name for name in flow.program.options.declared if "seed" in name.lower()]
     option = next((name for name in skipped if flow.program.options.value(name) == (True, None)), "")
     is_left = f"; --{option} would seed it, and is not given" if option else ""
@@ -382,7 +388,7 @@ def _unseeded(flow: Flow, family: str, step: Step, certain: bool) -> Finding:
     why = f"{step.name or step.called} draws from {_TOLD[family]}, which the program does not seed{is_left}"
     if half:
         why = f"{step.name} draws its seed from Python's generator in Keras 3; only TensorFlow's is seeded"
-    return Finding(
+    return AuditFinding(
         "unseeded-generator",
         step.source.shown,
         step.line,
@@ -390,13 +396,13 @@ def _unseeded(flow: Flow, family: str, step: Step, certain: bool) -> Finding:
         f"{SEED_LINES[family][1]} before the first draw" if not option else f"--{option} 0, or a default for it",
         Sure.HIGH if certain and not half else Sure.MEDIUM,
         about=family,
-        edits=(Edit("", 0, 0, family),),
+        edits=(SourceEdit("", 0, 0, family),),
     )
 
 
-def _late(family: str, drawn: Step, seed: Step) -> Finding:
+def _late(family: str, drawn: FlowStep, seed: FlowStep) -> AuditFinding:
     drawing = f"{drawn.name or drawn.called} at {drawn.source.shown}:{drawn.line}"
-    return Finding(
+    return AuditFinding(
         "late-seed",
         seed.source.shown,
         seed.line,
@@ -404,11 +410,11 @@ def _late(family: str, drawn: Step, seed: Step) -> Finding:
         f"seed before {drawn.source.shown}:{drawn.line}",
         Sure.HIGH if drawn.certain and seed.certain else Sure.MEDIUM,
         about=family,
-        edits=(Edit("", 0, 0, family),),
+        edits=(SourceEdit("", 0, 0, family),),
     )
 
 
-def _environments(flow: Flow) -> Iterator[Finding]:
+def _environments(flow: Flow) -> Iterator[AuditFinding]:
     """Environments of reinforcement learning draw from generators of their own."""
     if not any(step.name.startswith("gymnasium.") for step in flow.steps):
         return
@@ -429,7 +435,7 @@ def _environments(flow: Flow) -> Iterator[Finding]:
         yield _of_environment(drawn, "env.action_space.seed(…) before it is drawn from")
 
 
-def _agents(flow: Flow) -> Iterator[Finding]:
+def _agents(flow: Flow) -> Iterator[AuditFinding]:
     """Agents of Stable-Baselines3 seed everything, if they are told to."""
     for step in flow.steps:
         is_agent = step.name.startswith("stable_baselines3.") and step.called in _AGENTS
@@ -438,15 +444,15 @@ def _agents(flow: Flow) -> Iterator[Finding]:
             sure = Sure.HIGH if step.certain and not step.later else Sure.MEDIUM
             edits = with_keyword(step.source, step.node, "seed=0")
             place = (step.source.shown, step.line)
-            yield Finding("unseeded-generator", *place, why, "seed=0", sure, "environment", edits)
+            yield AuditFinding("unseeded-generator", *place, why, "seed=0", sure, "environment", edits)
 
 
-def _receiver(step: Step) -> str:
+def _receiver(step: FlowStep) -> str:
     function = step.node.func if isinstance(step.node, ast.Call) else None
     return ast.unparse(function.value).lower() if isinstance(function, ast.Attribute) else ""
 
 
-def _of_environment(step: Step, fix: str) -> Finding:
+def _of_environment(step: FlowStep, fix: str) -> AuditFinding:
     why = "the environment draws from a generator of its own, which is never given a seed"
     sure = Sure.HIGH if step.certain and not step.later else Sure.MEDIUM
-    return Finding("unseeded-generator", step.source.shown, step.line, why, fix, sure, about="environment")
+    return AuditFinding("unseeded-generator", step.source.shown, step.line, why, fix, sure, about="environment")

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from isorun.diagnose.audit.findings import Finding, Sure
-from isorun.diagnose.audit.flow import Flow, Step
-from isorun.diagnose.audit.program import Program, keyword
+from isorun.diagnose.audit.findings import AuditFinding, Sure
+from isorun.diagnose.audit.flow import Flow, FlowStep
+from isorun.diagnose.audit.program import AuditedProgram, keyword
 
 __all__ = ["input_findings", "is_checked"]
 
@@ -48,7 +48,7 @@ _LISTS: Final = ("requirements.txt", "requirements/base.txt", "requirements.in")
 _RESUMED: Final = re.compile(r"ckpt|checkpoint|resume|weights|state|model|snapshot|pretrained|best")
 
 
-def input_findings(flow: Flow) -> Iterator[Finding]:
+def input_findings(flow: Flow) -> Iterator[AuditFinding]:
     """All that is open about data and packages."""
     if not is_checked(flow.program):
         for step in flow.steps:
@@ -57,12 +57,12 @@ def input_findings(flow: Flow) -> Iterator[Finding]:
     yield from _unpinned(flow)
 
 
-def is_checked(program: Program) -> bool:
+def is_checked(program: AuditedProgram) -> bool:
     """Whether the program compares checksums at all: then it is taken to do so where it matters."""
     return any(check in source.text for source in program.sources for check in _CHECKS)
 
 
-def _read(flow: Flow, step: Step, call: ast.Call) -> Iterator[Finding]:
+def _read(flow: Flow, step: FlowStep, call: ast.Call) -> Iterator[AuditFinding]:
     name = step.name
     if name in _DOWNLOADS:
         yield _unchecked(step, "what is downloaded may change, and nothing compares it with a checksum", Sure.MEDIUM)
@@ -88,7 +88,7 @@ def _read(flow: Flow, step: Step, call: ast.Call) -> Iterator[Finding]:
         yield _unchecked(step, _LOCAL, Sure.LOW)
 
 
-def _statement(step: Step, call: ast.Call) -> str:
+def _statement(step: FlowStep, call: ast.Call) -> str:
     """The lines that a call stands in."""
     lines = step.source.text.splitlines()
     return "\n".join(lines[call.lineno - 1 : call.end_lineno])
@@ -97,17 +97,17 @@ def _statement(step: Step, call: ast.Call) -> str:
 _LOCAL: Final = "the data is read as it is: another version of the file is not noticed"
 
 
-def _unchecked(step: Step, why: str, sure: Sure) -> Finding:
+def _unchecked(step: FlowStep, why: str, sure: Sure) -> AuditFinding:
     sure = sure if step.certain else Sure.LOW
     fix = "compare its SHA-256 with a constant before it is read, or keep the revision"
-    return Finding("data-checksum", step.source.shown, step.line, why, fix, sure)
+    return AuditFinding("data-checksum", step.source.shown, step.line, why, fix, sure)
 
 
 def _is_local(first: tuple[bool, object]) -> bool:
     return first[0] and isinstance(first[1], str) and first[1].startswith((".", "/", "~"))
 
 
-def _opens_data(flow: Flow, step: Step, call: ast.Call) -> bool:
+def _opens_data(flow: Flow, step: FlowStep, call: ast.Call) -> bool:
     """Whether a file is opened for reading that looks like data."""
     mode = flow.value(call.args[1] if len(call.args) > 1 else keyword(call, "mode") or ast.Constant("r"), step.frame)
     if not mode[0] or not set(str(mode[1])) <= set("rbtU"):
@@ -118,14 +118,14 @@ def _opens_data(flow: Flow, step: Step, call: ast.Call) -> bool:
     return any(_DATA.search(part) for part in re.findall(r"""['"]([^'"]*)['"]""", text))
 
 
-def _path_text(flow: Flow, step: Step, node: ast.expr, depth: int = 0) -> str:
+def _path_text(flow: Flow, step: FlowStep, node: ast.expr, depth: int = 0) -> str:
     """The source of an expression, with what its names were bound to behind it."""
     parts = [ast.unparse(node)]
     for inner in ast.walk(node):
         if isinstance(inner, (ast.Name, ast.Attribute)) and depth < 4:
             found = step.frame.find(ast.unparse(inner))
             if found is not None and found[0] is not node:
-                there = Step(step.node, step.name, found[1], step.certain, step.later, step.elsewhere)
+                there = FlowStep(step.node, step.name, found[1], step.certain, step.later, step.elsewhere)
                 parts.append(_path_text(flow, there, found[0], depth + 1))
             elif isinstance(inner, ast.Attribute):
                 known, value = flow.program.options.value(inner.attr)
@@ -133,7 +133,7 @@ def _path_text(flow: Flow, step: Step, node: ast.expr, depth: int = 0) -> str:
     return " ".join(parts)
 
 
-def _unpinned(flow: Flow) -> Iterator[Finding]:
+def _unpinned(flow: Flow) -> Iterator[AuditFinding]:
     """Requirements without a version, or none at all, in the script's folder or where the command is started."""
     folders = list(dict.fromkeys((flow.program.script.path.resolve().parent, flow.program.folder.resolve())))
     above = [parent for folder in folders for parent in (folder, folder.parent)]
@@ -150,10 +150,10 @@ def _unpinned(flow: Flow) -> Iterator[Finding]:
         names = ", ".join(dict.fromkeys(name for _, name in libraries))
         why = f"no list of requirements or lock says which version of {names} was meant"
         fix = "pip freeze > requirements.txt"
-        yield Finding("unpinned-packages", flow.program.script.shown, line, why, fix, Sure.LOW, about=first)
+        yield AuditFinding("unpinned-packages", flow.program.script.shown, line, why, fix, Sure.LOW, about=first)
 
 
-def _loose(flow: Flow, path: Path) -> Iterator[Finding]:
+def _loose(flow: Flow, path: Path) -> Iterator[AuditFinding]:
     found = []
     for number, text in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
         asked = text.partition("#")[0].partition(";")[0].strip()
@@ -164,7 +164,7 @@ def _loose(flow: Flow, path: Path) -> Iterator[Finding]:
         shown = str(resolved.relative_to(folder)) if resolved.is_relative_to(folder) else str(path)
         names = ", ".join(name for _, name in found)
         why = f"another version may be installed next time: {names}"
-        yield Finding("unpinned-packages", shown, found[0][0], why, "name==version", Sure.MEDIUM, about=names)
+        yield AuditFinding("unpinned-packages", shown, found[0][0], why, "name==version", Sure.MEDIUM, about=names)
 
 
 def _libraries(flow: Flow) -> list[tuple[int, str]]:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from isorun.diagnose.audit.findings import Edit, Finding, Sure, edited, with_keyword
-from isorun.diagnose.audit.flow import Flow, Step
+from isorun.diagnose.audit.findings import AuditFinding, SourceEdit, Sure, edited, with_keyword
+from isorun.diagnose.audit.flow import Flow, FlowStep
 from isorun.diagnose.audit.program import Source, keyword
 
 __all__ = ["HEAD_LINES", "kernel_findings"]
@@ -66,7 +66,7 @@ HEAD_LINES: Final = {
 """What the head of a script has to hold: imports, then lines."""
 
 
-def kernel_findings(flow: Flow) -> Iterator[Finding]:
+def kernel_findings(flow: Flow) -> Iterator[AuditFinding]:
     """All that is open about kernels, memory and threads."""
     holds = {step.name: step for step in flow.steps if not step.elsewhere}
     yield from _autotune(flow)
@@ -83,14 +83,14 @@ def kernel_findings(flow: Flow) -> Iterator[Finding]:
     yield from _threads(flow)
 
 
-def _set_to(flow: Flow, step: Step, *names: str) -> bool | None:
+def _set_to(flow: Flow, step: FlowStep, *names: str) -> bool | None:
     """The truth of what is set to one of these names; None for anything else."""
     if not isinstance(step.node, ast.Assign) or step.name not in names:
         return None
     return flow.truth(step.node.value, step.frame)
 
 
-def _autotune(flow: Flow) -> Iterator[Finding]:
+def _autotune(flow: Flow) -> Iterator[AuditFinding]:
     for step in flow.steps:
         value: ast.expr | None = None
         if _set_to(flow, step, "torch.backends.cudnn.benchmark") is True:
@@ -99,7 +99,7 @@ def _autotune(flow: Flow) -> Iterator[Finding]:
             given = keyword(step.node, "benchmark")
             value = given if given is not None and flow.truth(given, step.frame) is True else None
         if value is not None:
-            yield Finding(
+            yield AuditFinding(
                 "cudnn-autotune",
                 step.source.shown,
                 step.line,
@@ -110,7 +110,7 @@ def _autotune(flow: Flow) -> Iterator[Finding]:
             )
 
 
-def _tf32(flow: Flow) -> Iterator[Finding]:
+def _tf32(flow: Flow) -> Iterator[AuditFinding]:
     names = ("torch.backends.cuda.matmul.allow_tf32", "torch.backends.cudnn.allow_tf32")
     for step in flow.steps:
         value, instead = None, "False"
@@ -120,7 +120,7 @@ def _tf32(flow: Flow) -> Iterator[Finding]:
             known, asked = flow.value(step.node.args[0], step.frame)
             value, instead = (step.node.args[0], '"highest"') if known and asked in {"high", "medium"} else (None, "")
         if value is not None:
-            yield Finding(
+            yield AuditFinding(
                 "tf32",
                 step.source.shown,
                 step.line,
@@ -152,7 +152,7 @@ def _first_gpu(flow: Flow) -> tuple[Source, int] | None:
     return None
 
 
-def _is_deterministic(flow: Flow, holds: dict[str, Step]) -> bool:
+def _is_deterministic(flow: Flow, holds: dict[str, FlowStep]) -> bool:
     step = holds.get("torch.use_deterministic_algorithms")
     if step is None or not isinstance(step.node, ast.Call):
         mode = holds.get("torch.set_deterministic_debug_mode")
@@ -161,13 +161,13 @@ def _is_deterministic(flow: Flow, holds: dict[str, Step]) -> bool:
     return value is None or flow.truth(value, step.frame) is not False
 
 
-def _torch_kernels(flow: Flow, source: Source, line: int) -> Finding:
+def _torch_kernels(flow: Flow, source: Source, line: int) -> AuditFinding:
     name = "torch.backends.cudnn.deterministic"
     half = any(step.name == name and _set_to(flow, step, name) is not False for step in flow.steps)
     why = "kernels that add in whatever order threads finish may be used on a GPU: nothing asks for deterministic ones"
     if half:
         why = "cuDNN is held to deterministic kernels, all other kernels on a GPU are not"
-    return Finding(
+    return AuditFinding(
         "nondeterministic-kernels",
         source.shown,
         line,
@@ -175,11 +175,11 @@ def _torch_kernels(flow: Flow, source: Source, line: int) -> Finding:
         "torch.use_deterministic_algorithms(True), with CUBLAS_WORKSPACE_CONFIG=:4096:8 in the environment",
         Sure.LOW if half else Sure.MEDIUM,
         about="torch",
-        edits=(Edit("", 0, 0, "kernels"),),
+        edits=(SourceEdit("", 0, 0, "kernels"),),
     )
 
 
-def _atomics(flow: Flow, taken: set[str]) -> Iterator[Finding]:
+def _atomics(flow: Flow, taken: set[str]) -> Iterator[AuditFinding]:
     """Operations that add in any order. taken: frameworks that may take a GPU, and are not held to an order."""
     for step in flow.steps:
         if not isinstance(step.node, ast.Call) or step.elsewhere:
@@ -188,9 +188,9 @@ def _atomics(flow: Flow, taken: set[str]) -> Iterator[Finding]:
         if other:
             why = f"{step.called} adds with atomic operations on a GPU, in whatever order threads come"
             fix = "deterministic kernels, as for nondeterministic-kernels"
-            yield Finding("atomics", step.source.shown, step.line, why, fix, Sure.LOW, other)
+            yield AuditFinding("atomics", step.source.shown, step.line, why, fix, Sure.LOW, other)
         elif "torch" in taken and _adds(flow, step, step.node):
-            yield Finding(
+            yield AuditFinding(
                 "atomics",
                 step.source.shown,
                 step.line,
@@ -198,11 +198,11 @@ def _atomics(flow: Flow, taken: set[str]) -> Iterator[Finding]:
                 "torch.use_deterministic_algorithms(True), which takes another kernel or says that there is none",
                 Sure.MEDIUM,
                 about=step.called,
-                edits=(Edit("", 0, 0, "kernels"),),
+                edits=(SourceEdit("", 0, 0, "kernels"),),
             )
 
 
-def _adds_elsewhere(step: Step, framework: str) -> bool:
+def _adds_elsewhere(step: FlowStep, framework: str) -> bool:
     """Sums of TensorFlow and JAX by index: segments, scattered additions, `x.at[i].add(y)`."""
     if re.match(
         rf"{framework}\.(math\.(unsorted_)?segment_\w+|tensor_scatter_nd_add|scatter_nd|ops\.segment_sum)$", step.name
@@ -217,7 +217,7 @@ def _adds_elsewhere(step: Step, framework: str) -> bool:
     return framework == "jax" and step.called == "add" and isinstance(indexed, ast.Attribute) and indexed.attr == "at"
 
 
-def _adds(flow: Flow, step: Step, call: ast.Call) -> bool:
+def _adds(flow: Flow, step: FlowStep, call: ast.Call) -> bool:
     if step.called in _ADDING and not step.name.startswith(("numpy.", "tensorflow.", "jax.")):
         return True
     if step.name in _ADDING_NAMES:
@@ -232,7 +232,7 @@ def _adds(flow: Flow, step: Step, call: ast.Call) -> bool:
     return False
 
 
-def _own_gpu(flow: Flow, holds: dict[str, Step]) -> Iterator[Finding]:
+def _own_gpu(flow: Flow, holds: dict[str, FlowStep]) -> Iterator[AuditFinding]:
     """Frameworks that take a GPU by themselves where there is one."""
     for step in flow.steps:
         if isinstance(step.node, ast.Call) and step.name == "lightning.Trainer":
@@ -257,23 +257,23 @@ def _own_gpu(flow: Flow, holds: dict[str, Step]) -> Iterator[Finding]:
             held = {"told"}
 
 
-def _framework_kernels(where: tuple[Source, int], about: str, fix: str, head: str) -> Finding:
+def _framework_kernels(where: tuple[Source, int], about: str, fix: str, head: str) -> AuditFinding:
     source, line = where
     told = {"tensorflow": "TensorFlow", "jax": "JAX"}[about]
     why = f"{told} takes a GPU where there is one, and kernels there that add in any order"
-    edits = (Edit("", 0, 0, head),)
-    return Finding("nondeterministic-kernels", source.shown, line, why, fix, Sure.LOW, about=about, edits=edits)
+    edits = (SourceEdit("", 0, 0, head),)
+    return AuditFinding("nondeterministic-kernels", source.shown, line, why, fix, Sure.LOW, about=about, edits=edits)
 
 
 def _of_trainer(
-    flow: Flow, step: Step, call: ast.Call, *, name: str, wanted: str, cpu: tuple[str, object]
-) -> Iterator[Finding]:
+    flow: Flow, step: FlowStep, call: ast.Call, *, name: str, wanted: str, cpu: tuple[str, object]
+) -> Iterator[AuditFinding]:
     given, device = keyword(call, name), keyword(call, cpu[0])
     if device is not None and flow.value(device, step.frame) == (True, cpu[1]):
         return
     if given is not None and flow.truth(given, step.frame) is not False:
         return
-    yield Finding(
+    yield AuditFinding(
         "nondeterministic-kernels",
         step.source.shown,
         step.line,
@@ -319,13 +319,13 @@ def _variable_set(flow: Flow, name: str) -> str:
     return ""
 
 
-def _uninitialised(flow: Flow) -> Iterator[Finding]:
+def _uninitialised(flow: Flow) -> Iterator[AuditFinding]:
     for source in flow.program.sources:
         for call in source.of_type.get(ast.Call, ()):
             name = source.imported(call.func)
             if name in _EMPTY and _is_read_first(source, call):
                 instead = _EMPTY[name]
-                yield Finding(
+                yield AuditFinding(
                     "uninitialised-memory",
                     source.shown,
                     call.lineno,
@@ -360,8 +360,8 @@ def _is_read_first(source: Source, call: ast.Call) -> bool:
 
 def _never_written(source: Source, assign: ast.Assign, target: str, owner: str) -> bool:
     definition = source.definitions.get(owner)
-    text = ast.get_source_segment(source.text, definition) if definition is not None else source.text
-    rest = (text or "").replace(ast.get_source_segment(source.text, assign) or "", "", 1)
+    text = source.segment(definition) if definition is not None else source.text
+    rest = (text or "").replace(source.segment(assign) or "", "", 1)
     name = re.escape(target)
     written = rf"init\.\w+\(\s*{name}|{name}(\.data)?(\[[^\]]*\])?\.\w+_\(|{name}(\.data)?(\[[^\]]*\])?\s*=[^=]"
     general = r"for \w+(, \w+)? in self\.(named_)?parameters\(|\.apply\(|load_state_dict"
@@ -380,7 +380,7 @@ def _next_use_reads(source: Source, assign: ast.Assign, name: str) -> bool:
     return bool(uses) and isinstance(uses[0].ctx, ast.Load) and isinstance(source.parents.get(uses[0]), ast.BinOp)
 
 
-def _threads(flow: Flow) -> Iterator[Finding]:
+def _threads(flow: Flow) -> Iterator[AuditFinding]:
     if any(_variable_set(flow, name) for name in _THREAD_VARIABLES) or "torchrun" in flow.program.words[0]:
         return
     for step in flow.steps:
@@ -397,7 +397,7 @@ def _threads(flow: Flow) -> Iterator[Finding]:
     if found:
         order = {id(source): place for place, source in enumerate(flow.program.sources)}
         source, line = min(found, key=lambda where: (order[id(where[0])], where[1]))
-        yield Finding(
+        yield AuditFinding(
             "thread-count",
             source.shown,
             line,
@@ -407,7 +407,7 @@ def _threads(flow: Flow) -> Iterator[Finding]:
             else "OMP_NUM_THREADS=4 in the environment",
             Sure.LOW,
             about=about,
-            edits=(Edit("", 0, 0, "threads"),),
+            edits=(SourceEdit("", 0, 0, "threads"),),
         )
 
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from isorun.diagnose.audit.findings import Finding, Sure, edited
-from isorun.diagnose.audit.flow import Flow, Step
+from isorun.diagnose.audit.findings import AuditFinding, Sure, edited
+from isorun.diagnose.audit.flow import Flow, FlowStep
 from isorun.diagnose.audit.program import Source, keyword
 
 __all__ = ["order_findings"]
@@ -36,7 +36,7 @@ _HARMLESS: Final = re.compile(
 )
 
 
-def order_findings(flow: Flow) -> Iterator[Finding]:
+def order_findings(flow: Flow) -> Iterator[AuditFinding]:
     """All that is open about orders."""
     reached = {id(step.node) for step in flow.steps}
     for source in flow.program.sources:
@@ -47,7 +47,7 @@ def order_findings(flow: Flow) -> Iterator[Finding]:
     yield from _loaders(flow)
 
 
-def _sets(source: Source) -> Iterator[Finding]:
+def _sets(source: Source) -> Iterator[AuditFinding]:
     if "set(" not in source.text and not source.of_type.get(ast.Set) and not source.of_type.get(ast.SetComp):
         return
     names = _set_names(source)
@@ -61,14 +61,14 @@ def _sets(source: Source) -> Iterator[Finding]:
             continue
         text = _elements(source, origin, names)
         if text or (text is False and _is_numbered(source, node)):
-            yield Finding(
+            yield AuditFinding(
                 "hash-order",
                 source.shown,
                 node.lineno,
                 "the order of a set of texts follows Python's hash seed, which is another one in every process",
                 f"sorted({_short(node)}), or PYTHONHASHSEED=0 in the environment",
                 Sure.MEDIUM if text else Sure.LOW,
-                edits=edited(source, node, f"sorted({ast.get_source_segment(source.text, node)})") if text else (),
+                edits=edited(source, node, f"sorted({source.segment(node)})") if text else (),
             )
 
 
@@ -236,7 +236,7 @@ def _is_name(node: ast.AST) -> bool:
     return isinstance(node, (ast.Name, ast.Attribute))
 
 
-def _hashes(source: Source) -> Iterator[Finding]:
+def _hashes(source: Source) -> Iterator[AuditFinding]:
     if "hash(" not in source.text or "hash" in source.names:
         return
     for call in source.of_type.get(ast.Call, ()):
@@ -247,10 +247,10 @@ def _hashes(source: Source) -> Iterator[Finding]:
             why = "hash() of a text is another number in every process"
             fix = "zlib.crc32(text.encode()), or PYTHONHASHSEED=0 in the environment"
             sure = Sure.MEDIUM if text else Sure.LOW
-            yield Finding("hash-order", source.shown, call.lineno, why, fix, sure)
+            yield AuditFinding("hash-order", source.shown, call.lineno, why, fix, sure)
 
 
-def _listings(source: Source, reached: set[int]) -> Iterator[Finding]:
+def _listings(source: Source, reached: set[int]) -> Iterator[AuditFinding]:
     for call in source.of_type.get(ast.Call, ()):
         name, method = source.imported(call.func), _attribute(call)
         is_path = method in _LISTING_METHODS and not name and "pathlib" in source.text
@@ -259,8 +259,8 @@ def _listings(source: Source, reached: set[int]) -> Iterator[Finding]:
         is_walk = name in {"os.walk", "os.fwalk"}
         if _is_swallowed(source, call) or (is_walk and _sorts_within(source, call)):
             continue
-        wrapped = f"sorted({ast.get_source_segment(source.text, call)})"
-        yield Finding(
+        wrapped = f"sorted({source.segment(call)})"
+        yield AuditFinding(
             "file-order",
             source.shown,
             call.lineno,
@@ -279,7 +279,7 @@ def _sorts_within(source: Source, call: ast.Call) -> bool:
     return "sorted(" in text or ".sort(" in text
 
 
-def _loaders(flow: Flow) -> Iterator[Finding]:
+def _loaders(flow: Flow) -> Iterator[AuditFinding]:
     for step in flow.steps:
         if not isinstance(step.node, ast.Call):
             if step.name.endswith((".deterministic", ".experimental_deterministic")) and "backends" not in step.name:
@@ -291,11 +291,11 @@ def _loaders(flow: Flow) -> Iterator[Finding]:
             yield from _in_any_order(flow, step, keyword(step.node, "deterministic"))
 
 
-def _worker_count(flow: Flow, step: Step, call: ast.Call) -> Iterator[Finding]:
+def _worker_count(flow: Flow, step: FlowStep, call: ast.Call) -> Iterator[AuditFinding]:
     value = keyword(call, "num_workers")
     counted = [name for name, _ in flow.origins(value, step.frame) if "cpu_count" in name] if value is not None else []
     if value is not None and counted:
-        yield Finding(
+        yield AuditFinding(
             "loader-workers",
             step.source.shown,
             step.line,
@@ -306,9 +306,9 @@ def _worker_count(flow: Flow, step: Step, call: ast.Call) -> Iterator[Finding]:
         )
 
 
-def _in_any_order(flow: Flow, step: Step, value: ast.expr | None) -> Iterator[Finding]:
+def _in_any_order(flow: Flow, step: FlowStep, value: ast.expr | None) -> Iterator[AuditFinding]:
     if value is not None and flow.value(value, step.frame) == (True, False):
-        yield Finding(
+        yield AuditFinding(
             "loader-workers",
             step.source.shown,
             value.lineno,

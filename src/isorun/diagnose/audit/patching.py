@@ -11,19 +11,20 @@ import ast
 import difflib
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
-from isorun.diagnose.audit.findings import Edit, Finding
+from isorun.diagnose.audit.findings import AuditFinding, SourceEdit
 from isorun.diagnose.audit.generators import SEED_LINES
 from isorun.diagnose.audit.kernels import HEAD_LINES
-from isorun.diagnose.audit.program import Program, Source
+from isorun.diagnose.audit.program import AuditedProgram, Source
 
 __all__ = ["patch_for"]
 
 _REMARK: Final = "# Held, so that two runs of this program agree:"
 
 
-def patch_for(program: Program, findings: Sequence[Finding], pins: Iterable[tuple[str, str]] = ()) -> str:
+def patch_for(program: AuditedProgram, findings: Sequence[AuditFinding], pins: Iterable[tuple[str, str]] = ()) -> str:
     """The patch; empty where no finding has an edit. pins: packages with versions, for a list of requirements."""
     edits = list(dict.fromkeys(edit for finding in findings for edit in finding.edits))
     asked = [edit.text for edit in edits if not edit.file]
@@ -33,13 +34,14 @@ def patch_for(program: Program, findings: Sequence[Finding], pins: Iterable[tupl
         own = [edit for edit in edits if edit.file == shown]
         if source is program.script and asked:
             own.append(_head(program, source, asked))
-        if own:
+        can_be_named = not Path(shown).is_absolute() and "\ufffd" not in source.text  # below this folder, and in UTF-8
+        if own and can_be_named:
             parts.append(_difference(shown, source.text, _edited(source.text, own)))
     parts += list(_requirements(program, findings, dict(pins)))
     return "".join(parts)
 
 
-def _edited(text: str, edits: Iterable[Edit]) -> str:
+def _edited(text: str, edits: Iterable[SourceEdit]) -> str:
     """The text with the edits made from its end to its beginning; one that lies within another is left out."""
     data = text.encode()
     end = len(data) + 1
@@ -62,7 +64,7 @@ def _lines(text: str) -> list[str]:
     return [f"{piece}\n" for piece in pieces[:-1]] + ([pieces[-1]] if pieces[-1] else [])
 
 
-def _head(program: Program, source: Source, asked: Sequence[str]) -> Edit:
+def _head(program: AuditedProgram, source: Source, asked: Sequence[str]) -> SourceEdit:
     """The lines for the head of a script, where they belong: behind its imports, before those of its own modules."""
     imports, lines = _needed(program, asked)
     present = {
@@ -75,10 +77,10 @@ def _head(program: Program, source: Source, asked: Sequence[str]) -> Edit:
     place, early = _place(program, source)
     wanted = [line for line in imports if early or line.removeprefix("import ") not in present]
     text = "\n".join([_REMARK, *wanted, *lines])
-    return Edit(source.shown, place, place, f"{text}\n\n")
+    return SourceEdit(source.shown, place, place, f"{text}\n\n")
 
 
-def _needed(program: Program, asked: Sequence[str]) -> tuple[list[str], list[str]]:
+def _needed(program: AuditedProgram, asked: Sequence[str]) -> tuple[list[str], list[str]]:
     imports: list[str] = []
     lines: list[str] = []
     if "threads" in asked:
@@ -97,7 +99,7 @@ def _needed(program: Program, asked: Sequence[str]) -> tuple[list[str], list[str
     return list(dict.fromkeys(imports)), list(dict.fromkeys(lines))
 
 
-def _place(program: Program, source: Source) -> tuple[int, bool]:
+def _place(program: AuditedProgram, source: Source) -> tuple[int, bool]:
     """Where the lines go, and whether that is before the last import: modules of one's own may draw when imported."""
     body = source.tree.body
     after = 0
@@ -117,7 +119,7 @@ def _place(program: Program, source: Source) -> tuple[int, bool]:
     return sum(map(len, data[:line])), early
 
 
-def _requirements(program: Program, findings: Sequence[Finding], pins: dict[str, str]) -> Iterator[str]:
+def _requirements(program: AuditedProgram, findings: Sequence[AuditFinding], pins: dict[str, str]) -> Iterator[str]:
     """Versions that the run had, for requirements that name none."""
     loose = [finding for finding in findings if finding.kind == "unpinned-packages"]
     if not loose or not pins:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 from isorun.errors import InputError, UsageError
 
-__all__ = ["Options", "Program", "Source", "keyword", "read_program", "script_of"]
+__all__ = ["AuditedProgram", "GivenOptions", "Source", "keyword", "read_program", "script_of"]
 
 _MOST_FILES: Final = 2000
 _MOST_BYTES: Final = 2 * 2**20
@@ -73,6 +74,8 @@ class Source:
     imports: dict[ast.AST, list[str]] = field(default_factory=dict)
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
     _homes: dict[ast.AST, str] | None = None
+    _dotted: dict[ast.AST, str] = field(default_factory=dict)
+    _begins: list[int] = field(default_factory=list)
 
     def nodes(self, *kinds: type[ast.AST]) -> Iterator[Any]:
         """All nodes of these types, by line."""
@@ -92,6 +95,12 @@ class Source:
 
     def dotted(self, node: ast.AST) -> str:
         """What an expression names, resolved through imports; empty for what is no name."""
+        known = self._dotted.get(node)
+        if known is None:
+            known = self._dotted[node] = self._resolved(node)
+        return known
+
+    def _resolved(self, node: ast.AST) -> str:
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -102,6 +111,23 @@ class Source:
         parts.reverse()
         return canonical(".".join(parts))
 
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node begins and ends, in bytes of the file; (0, 0) for one without a place."""
+        if not self._begins:
+            self._begins = [0]
+            for line in self.text.encode().splitlines(keepends=True):
+                self._begins.append(self._begins[-1] + len(line))
+        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+        if not first or not last:
+            return 0, 0
+        ends = self._begins[last - 1] + int(getattr(node, "end_col_offset", 0))
+        return self._begins[first - 1] + int(getattr(node, "col_offset", 0)), ends
+
+    def segment(self, node: ast.AST) -> str:
+        """The text of a node as it is written."""
+        begin, end = self.span(node)
+        return self.text.encode()[begin:end].decode(errors="replace")
+
     def imported(self, node: ast.AST) -> str:
         """The same, but only where its first name is imported, so that a variable is not taken for a module."""
         base = node
@@ -111,7 +137,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class GivenOptions:
     """Options that the program declares, as far as they are constants, with the values that the command gives them."""
 
     declared: Mapping[str, tuple[Any, Source, ast.Call]]
@@ -127,12 +153,12 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class AuditedProgram:
     """The script first, then the modules of its own, as they are met. folder: where the command is started."""
 
     sources: tuple[Source, ...]
     modules: Mapping[str, Source]
-    options: Options
+    options: GivenOptions
     folder: Path
     words: tuple[str, ...]
     environ: Mapping[str, str]
@@ -177,7 +203,7 @@ def script_of(words: Sequence[str], folder: Path) -> tuple[Path, str, tuple[str,
     )
 
 
-def read_program(words: Sequence[str], folder: Path, environ: Mapping[str, str]) -> Program:
+def read_program(words: Sequence[str], folder: Path, environ: Mapping[str, str]) -> AuditedProgram:
     """Parse the script and, from import to import, the modules of its own."""
     path, module, rest = script_of(words, folder)
     depth = len(module.split(".")) if module else 1
@@ -197,7 +223,7 @@ def read_program(words: Sequence[str], folder: Path, environ: Mapping[str, str])
             sources.append(modules[name])
             waiting.append(modules[name])
     packages = frozenset(canonical(name).partition(".")[0] for source in sources for name in source.names.values())
-    return Program(tuple(sources), modules, _options(sources, rest), folder, tuple(words), environ, packages)
+    return AuditedProgram(tuple(sources), modules, _options(sources, rest), folder, tuple(words), environ, packages)
 
 
 def _parsed(path: Path, *, must: bool = False) -> tuple[str, ast.Module] | None:
@@ -205,7 +231,9 @@ def _parsed(path: Path, *, must: bool = False) -> tuple[str, ast.Module] | None:
         data = path.read_bytes()
         if len(data) > _MOST_BYTES:
             return None
-        return data.decode("utf-8", "replace"), ast.parse(data)
+        with warnings.catch_warnings():  # of the training's own, which it shows when it runs
+            warnings.simplefilter("ignore")
+            return data.decode("utf-8", "replace"), ast.parse(data)
     except OSError as error:
         if must:
             raise InputError(f"{path} cannot be read: {error.strerror}") from None
@@ -326,7 +354,7 @@ def _module_file(name: str, roots: Sequence[Path]) -> Path | None:
     return None
 
 
-def _options(sources: Sequence[Source], words: Sequence[str]) -> Options:
+def _options(sources: Sequence[Source], words: Sequence[str]) -> GivenOptions:
     declared: dict[str, tuple[Any, Source, ast.Call]] = {}
     flags: dict[str, str] = {}
     for source in sources:
@@ -334,7 +362,7 @@ def _options(sources: Sequence[Source], words: Sequence[str]) -> Options:
             if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
                 names = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
                 _declare(source, call, names, declared, flags)
-    return Options(declared, _given(words, flags))
+    return GivenOptions(declared, _given(words, flags))
 
 
 def _declare(source: Source, call: ast.Call, names: list[str], declared: dict[str, Any], flags: dict[str, str]) -> None:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.diagnose.audit import Withdrawn, in_order
-from isorun.diagnose.audit.findings import Edit, Finding, Sure
+from isorun.diagnose.audit.findings import AuditFinding, SourceEdit, Sure
 from isorun.diagnose.audit.generators import SEED_LINES
 from isorun.diagnose.audit.inputs import is_checked
-from isorun.diagnose.audit.program import Program
+from isorun.diagnose.audit.program import AuditedProgram
 from isorun.worker.usercode import hash_of_file
 
 __all__ = ["Seen", "hold_together"]
@@ -29,6 +29,12 @@ _SEEDING: Final = {
 }
 _THREAD_VARIABLES: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _ON_A_GPU: Final = ("cudnn-autotune", "nondeterministic-kernels", "atomics", "tf32")
+_BACKWARD: Final = {
+    **dict.fromkeys(("interpolate", "upsample", "Upsample", "UpsamplingBilinear2d"), "upsample_"),
+    **dict.fromkeys(("ctc_loss", "CTCLoss"), "_ctc_loss"),
+    "grid_sample": "grid_sampler_",
+}
+"""What is called, to the beginning of the name of the operation that adds in its backward pass."""
 _LARGEST_HASHED: Final = 2**28
 _NO_GPU: Final = "the run computed on no GPU"
 _NOT_REACHED: Final = "the run came to its end without it"
@@ -41,7 +47,7 @@ class Seen:
     began: its start, in seconds since 1970. moved: generators of the process that stood elsewhere at the end.
     """
 
-    program: Program
+    program: AuditedProgram
     effective: Mapping[str, Any]
     events: Sequence[Mapping[str, Any]]
     ended: bool
@@ -49,7 +55,7 @@ class Seen:
     moved: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, program: Program, effective: Mapping[str, Any], began: float) -> Seen:
+    def of(cls, program: AuditedProgram, effective: Mapping[str, Any], began: float) -> Seen:
         """From a record's effective environment."""
         audit = effective.get("audit") or {}
         events = [event for event in audit.get("events", ()) if isinstance(event, Mapping)]
@@ -77,14 +83,14 @@ class Seen:
         """The events of one kind, in their order."""
         return [event for event in self.events if event.get("what") == what]
 
-    def at(self, finding: Finding, what: str) -> Mapping[str, Any] | None:
+    def at(self, finding: AuditFinding, what: str) -> Mapping[str, Any] | None:
         """The event of a kind at the place of a finding."""
         return next((event for event in self.of_kind(what) if self.place(event) == (finding.file, finding.line)), None)
 
 
-def hold_together(found: Sequence[Finding], seen: Seen) -> tuple[tuple[Finding, ...], tuple[Withdrawn, ...]]:
+def hold_together(found: Sequence[AuditFinding], seen: Seen) -> tuple[tuple[AuditFinding, ...], tuple[Withdrawn, ...]]:
     """The findings of both, and those of the source that the run did not bear out."""
-    kept: list[Finding] = []
+    kept: list[AuditFinding] = []
     withdrawn: list[Withdrawn] = []
     for finding in found:
         judged = _judged(finding, seen)
@@ -96,7 +102,7 @@ def hold_together(found: Sequence[Finding], seen: Seen) -> tuple[tuple[Finding, 
     return in_order(kept), tuple(withdrawn)
 
 
-def _judged(finding: Finding, seen: Seen) -> Finding | str:
+def _judged(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
     """The finding as the run leaves it; why it is withdrawn, as a text."""
     if finding.kind in _ON_A_GPU:
         return _judged_on_gpu(finding, seen)
@@ -119,7 +125,7 @@ def _judged(finding: Finding, seen: Seen) -> Finding | str:
     return _with_checksum(finding, seen) if finding.kind == "data-checksum" else finding
 
 
-def _judged_on_gpu(finding: Finding, seen: Seen) -> Finding | str:
+def _judged_on_gpu(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
     driver = (seen.effective.get("gpu") or {}).get("driver")
     unknown = finding.about in {"tensorflow", "jax"} and bool(driver)
     if not seen.gpus:
@@ -134,11 +140,17 @@ def _judged_on_gpu(finding: Finding, seen: Seen) -> Finding | str:
             else replace(finding, sure=Sure.HIGH)
         )
     if finding.kind == "atomics":
-        event = next(
-            (event for event in seen.of_kind("operation") if seen.place(event) == (finding.file, finding.line)), None
-        )
-        return replace(finding, sure=Sure.HIGH) if event else _not_reached(finding, seen)
+        return replace(finding, sure=Sure.HIGH) if _was_called(finding, seen) else _not_reached(finding, seen)
     return finding
+
+
+def _was_called(finding: AuditFinding, seen: Seen) -> bool:
+    """Whether the operation was seen: at its line, or in a backward pass, whose threads know no line."""
+    if seen.at(finding, "operation") is not None:
+        return True
+    backward = _BACKWARD.get(finding.about)
+    names = [str(event["name"]) for event in seen.of_kind("operation") if event.get("device") != "cpu"]
+    return backward is not None and any(name.startswith(backward) for name in names)
 
 
 def _order(seen: Seen, family: str) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None, bool]:
@@ -155,7 +167,7 @@ def _order(seen: Seen, family: str) -> tuple[Mapping[str, Any] | None, Mapping[s
     )
 
 
-def _judged_generator(finding: Finding, seen: Seen) -> Finding | str:
+def _judged_generator(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
     family = "random" if finding.about == "keras" else finding.about
     if family == "tensorflow":
         seeded = any(_SEEDING.get(str(event.get("name"))) == family for event in seen.of_kind("seed"))
@@ -175,7 +187,7 @@ def _judged_generator(finding: Finding, seen: Seen) -> Finding | str:
     return replace(finding, sure=Sure.HIGH)
 
 
-def _judged_by_state(finding: Finding, seen: Seen, family: str) -> Finding | str:
+def _judged_by_state(finding: AuditFinding, seen: Seen, family: str) -> AuditFinding | str:
     """No call of the program was seen to draw; libraries may have, by ways of their own."""
     seeds = [event for event in seen.of_kind("seed") if _SEEDING.get(str(event.get("name"))) == family]
     if family not in seen.moved:
@@ -192,13 +204,13 @@ def _where(seen: Seen, event: Mapping[str, Any]) -> str:
     return f"{file}:{line}"
 
 
-def _not_reached(finding: Finding, seen: Seen) -> Finding | str:
+def _not_reached(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
     if seen.ended:
         return _NOT_REACHED
     return replace(finding, sure=Sure.MEDIUM) if finding.sure is Sure.HIGH else finding
 
 
-def _judged_threads(finding: Finding, seen: Seen) -> Finding | str:
+def _judged_threads(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
     variables = seen.effective.get("variables") or {}
     fixed = next((f"{name}={variables[name]}" for name in _THREAD_VARIABLES if variables.get(name)), "")
     if fixed:
@@ -208,7 +220,7 @@ def _judged_threads(finding: Finding, seen: Seen) -> Finding | str:
     return replace(finding, why=f"{finding.why}{told}", sure=Sure.MEDIUM if threads else finding.sure)
 
 
-def _with_checksum(finding: Finding, seen: Seen) -> Finding:
+def _with_checksum(finding: AuditFinding, seen: Seen) -> AuditFinding:
     """With the file that was read there, and what it has to be compared with."""
     event = seen.at(finding, "file")
     path = Path(str(event["name"])) if event is not None else None
@@ -217,7 +229,7 @@ def _with_checksum(finding: Finding, seen: Seen) -> Finding:
     return replace(finding, fix=f"compare the SHA-256 of {path.name} with {hash_of_file(path)} before it is read")
 
 
-def _only_seen(kept: Iterable[Finding], seen: Seen) -> Iterator[Finding]:
+def _only_seen(kept: Iterable[AuditFinding], seen: Seen) -> Iterator[AuditFinding]:
     """What the source did not show."""
     told = {(finding.kind, finding.file, finding.line) for finding in kept}
     families = {(finding.kind, finding.about) for finding in kept}
@@ -227,7 +239,7 @@ def _only_seen(kept: Iterable[Finding], seen: Seen) -> Iterator[Finding]:
         if seen.own(event) and ("unseeded-generator", file, line) not in told:
             why = f"{event['name']} was given no seed, and took fresh entropy"
             fix = "give it a constant, or an option of the program"
-            yield Finding("unseeded-generator", file, line, why, fix, Sure.HIGH)
+            yield AuditFinding("unseeded-generator", file, line, why, fix, Sure.HIGH)
     yield from _generators_only_seen(families, seen)
     yield from _files_only_seen(told, seen)
     if not seen.gpus or (seen.effective.get("torch") or {}).get("deterministic_algorithms"):
@@ -235,17 +247,21 @@ def _only_seen(kept: Iterable[Finding], seen: Seen) -> Iterator[Finding]:
     if "nondeterministic-kernels" not in kinds:
         why = "the run computed on a GPU, and nothing asked for deterministic kernels"
         fix = "torch.use_deterministic_algorithms(True), with CUBLAS_WORKSPACE_CONFIG=:4096:8 in the environment"
-        edits = (Edit("", 0, 0, "kernels"),)
-        yield Finding("nondeterministic-kernels", seen.program.script.shown, 1, why, fix, Sure.HIGH, "torch", edits)
+        edits = (SourceEdit("", 0, 0, "kernels"),)
+        yield AuditFinding(
+            "nondeterministic-kernels", seen.program.script.shown, 1, why, fix, Sure.HIGH, "torch", edits
+        )
     for event in seen.of_kind("operation"):
         file, line = seen.place(event)
         if event.get("device") == "cuda" and seen.own(event) and ("atomics", file, line) not in told:
             why = f"{event['name']} adds with atomic operations on a GPU, in whatever order threads come"
             fix = "torch.use_deterministic_algorithms(True), which takes another kernel or says that there is none"
-            yield Finding("atomics", file, line, why, fix, Sure.HIGH, str(event["name"]), (Edit("", 0, 0, "kernels"),))
+            yield AuditFinding(
+                "atomics", file, line, why, fix, Sure.HIGH, str(event["name"]), (SourceEdit("", 0, 0, "kernels"),)
+            )
 
 
-def _files_only_seen(told: set[tuple[str, str, int]], seen: Seen) -> Iterator[Finding]:
+def _files_only_seen(told: set[tuple[str, str, int]], seen: Seen) -> Iterator[AuditFinding]:
     """Files that a line read whose source does not show it: not those that the run itself wrote."""
     if is_checked(seen.program):
         return
@@ -256,11 +272,11 @@ def _files_only_seen(told: set[tuple[str, str, int]], seen: Seen) -> Iterator[Fi
             continue
         known.add(place)
         why = f"{path.name} is read as it is: another version of the file is not noticed"
-        finding = Finding("data-checksum", *place, why, "compare its SHA-256 with a constant", Sure.LOW)
+        finding = AuditFinding("data-checksum", *place, why, "compare its SHA-256 with a constant", Sure.LOW)
         yield _with_checksum(finding, seen)
 
 
-def _generators_only_seen(families: set[tuple[str, str]], seen: Seen) -> Iterator[Finding]:
+def _generators_only_seen(families: set[tuple[str, str]], seen: Seen) -> Iterator[AuditFinding]:
     for family in ("random", "numpy", "torch"):
         drawn, seed, draw_first = _order(seen, family)
         kind = "unseeded-generator" if seed is None else "late-seed"
@@ -273,4 +289,4 @@ def _generators_only_seen(families: set[tuple[str, str]], seen: Seen) -> Iterato
         why = f"{drawn['name']} at {_where(seen, drawn)} was drawn "
         why += "from a generator that nothing seeds" if seed is None else "before it is seeded here"
         fix = f"{SEED_LINES[family][1]} before the first draw"
-        yield Finding(kind, file, line, why, fix, Sure.HIGH, family, (Edit("", 0, 0, family),))
+        yield AuditFinding(kind, file, line, why, fix, Sure.HIGH, family, (SourceEdit("", 0, 0, family),))

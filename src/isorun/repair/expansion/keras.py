@@ -319,7 +319,8 @@ def _changed_optimizer(optimizer: Any, chosen: Mapping[str, str]) -> Any:
         config["momentum"] = float(chosen["momentum"])
         config["nesterov"] = bool(config.get("nesterov")) and config["momentum"] > 0
     if "weight_decay" in chosen:
-        config["weight_decay"] = float(chosen["weight_decay"]) or None
+        none = 0.0 if issubclass(kind, keras.optimizers.AdamW) else None  # AdamW takes no other word for it
+        config["weight_decay"] = float(chosen["weight_decay"]) or none
     if "clip" in chosen:
         config["global_clipnorm"] = float(chosen["clip"])
     return kind.from_config(config)

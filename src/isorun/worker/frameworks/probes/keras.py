@@ -100,7 +100,8 @@ class KerasProbe:
         """An epoch begins: sample one of its steps, if that is paid for."""
         self._steps = steps or 0
         sampler = self._samplers[-1]
-        if self.watcher.pays(max(sampler.cost, self._cost)):
+        cost = max(sampler.cost, self._cost)
+        if self.watcher.pays(cost) or (not self._told_once and self.watcher.pays_once(cost)):
             sampler.ask(1 if not self.watcher.rows else max(1, (steps or 2) // 2))
 
     def tell(self, model: Any, epoch: int, logs: Any) -> None:
