@@ -99,7 +99,7 @@ RULES: Final = (
     FactRule(r"(requested\.level_)?variables\..*", NUMERICS, "libraries read it before the training starts"),
     FactRule(r"cpu\.affinity|requested\.cpus", NUMERICS, "libraries that choose by themselves take as many threads"),
     FactRule(r"cpu\.logical|requested\.memory_bytes|launch", SPEED, "how fast it goes"),
-    FactRule(r"platform\.kernel|python\.compiler", SPEED, "schedules or compiles, and computes nothing of the training"),
+    FactRule(r"platform\.kernel|python\.compiler", SPEED, "schedules or compiles, and computes no number"),
     FactRule(r"platform\.os", COSMETIC, "a name: the libraries in it are told apart by themselves"),
     FactRule(r"python\.executable|requested\.(python|packages_made_by)|where\..*|environment", COSMETIC,
              "a path or a name"),
