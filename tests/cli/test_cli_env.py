@@ -17,14 +17,20 @@ SECOND = make_record(
 ALIKE = make_record(make_cell(Level.FIXED_SEED, 2), launch="fresh")
 
 
-@pytest.fixture
-def kept(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stores")
     for place, records in ((".isorun", (FIRST, SECOND, ALIKE)), ("other", (SECOND,))):
-        with open_store(place) as store:
+        with open_store(str(folder / place)) as store:
             for record in records:
                 store.finish(record)
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def kept(stores, monkeypatch):
+    monkeypatch.chdir(stores)
+    return stores
 
 
 def test_what_differs_in_numbers_ends_with_3(kept, capsys):

@@ -109,7 +109,7 @@ def description_of_machine(
     parts = [*_machine(known), *_software(known), *_way_of_computing(known, {})]
     checklist = (
         *_code_items(code, ()),
-        _packages(known, {}),
+        _packages(known, {}) if known["packages"] else CheckedItem("packages", MISSING, "no framework is installed"),
         *_machine_items(known),
         *_computing_items(known, {}),
         *_untrained(),
