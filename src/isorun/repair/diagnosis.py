@@ -262,7 +262,7 @@ def _other_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
     if len(search.scored) > 1 and not search.noise:
         said = "how much a score varies between seeds is not known (no trial was repeated): any gain counts"
         yield Condition("noise-unknown", said, told.steps.repeat)
-    untimed = sum(trial.seconds is None for trial in over)
+    untimed = sum(trial.seconds is None and trial.state != "failed" for trial in over)
     if untimed:
         said = f"{untimed:,} of {count(len(over), 'trial')} have no duration: what stalls cannot be told of them"
         yield Condition("no-times", said, told.steps.time)

@@ -1,5 +1,6 @@
 """The sampler around Optuna's: as users run it, in every storage, in parallel, killed, and with spaces of any kind."""
 
+import datetime as dt
 import os
 import signal
 import sqlite3
@@ -19,6 +20,7 @@ optuna = pytest.importorskip("optuna")
 import isorun.repair  # noqa: E402
 from isorun.diagnose import Symptoms  # noqa: E402
 from isorun.errors import InputError  # noqa: E402
+from isorun.repair.bugs import find_bugs  # noqa: E402
 from isorun.repair.engines.optuna import continue_study, open_study, requeue, search_of  # noqa: E402
 from isorun.repair.priorities import Prior  # noqa: E402
 from isorun.repair.searches import with_noise  # noqa: E402
@@ -463,3 +465,24 @@ def test_a_branch_that_is_opened_is_no_trial_that_was_made_before(seed):
     assert len(own) > 20
     made = [tuple(sorted(trial.params.items())) for trial in study.trials]
     assert max(map(made.count, (tuple(sorted(trial.params.items())) for trial in own))) <= 3
+
+
+def test_the_time_in_which_nobody_was_there_is_no_part_of_a_trial_that_is_tried_again():
+    now = dt.datetime.now()
+    study = optuna.create_study(direction="maximize")
+    lr = optuna.distributions.FloatDistribution(0.0, 1.0)
+    for number in range(12):
+        one = optuna.trial.create_trial(params={"lr": number / 20}, distributions={"lr": lr}, values=[number])
+        one.datetime_start = now - dt.timedelta(seconds=60 + 2 * number)
+        one.datetime_complete = one.datetime_start + dt.timedelta(seconds=1)
+        study.add_trial(one)
+    left = optuna.trial.create_trial(
+        state=optuna.trial.TrialState.RUNNING, params={"lr": 0.9}, distributions={"lr": lr}
+    )
+    left.datetime_start = now - dt.timedelta(seconds=40)
+    study.add_trial(left)
+    assert [bug.kind for bug in find_bugs(search_of(study), now=time.time())] == ["stalled-trial"]
+    requeue(study)
+    assert study.trials[12].duration.total_seconds() > 30
+    assert "stalled-trial" not in [bug.kind for bug in find_bugs(search_of(study), now=time.time())]
+    assert search_of(study).trials[12].why_failed == "its process was gone before it ended"

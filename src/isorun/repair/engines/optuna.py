@@ -54,6 +54,7 @@ _WHY: Final = "isorun:why"
 _PROCESS: Final = "isorun:process"
 _SYMPTOMS: Final = "isorun:symptoms"
 _AGAIN: Final = "isorun:tried-before-as"
+_GONE: Final = "its process was gone before it ended"
 _GRID: Final = "grid_id"
 """What Optuna's own GridSampler notes with each trial; no other sampler says what it is."""
 _ATTEMPTS: Final = 5
@@ -91,9 +92,10 @@ def search_of(
     reasons = _attributes(study)
     proposals = {**(made or {}), **_proposed(reasons)}
     frozen = study.get_trials(deepcopy=False)
+    left = {one.user_attrs.get(_AGAIN) for one in frozen}
     for one in frozen:
         if one.number not in known or not known[one.number].is_over:
-            why = str(reasons.get(f"{_WHY}:{one.number}", ""))
+            why = str(reasons.get(f"{_WHY}:{one.number}", _GONE if one.number in left else ""))
             known[one.number] = _trial(one, proposals.get(one.number, {}), why, higher=higher)
     space = tuple(_parameter(name, one) for name, one in _space(frozen).items())
     trials = with_kept((known[one.number] for one in frozen), space)
@@ -154,7 +156,7 @@ def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], why: str, *, higher
         state=state,
         score=values[0] if state == "finished" else None,
         parameters=dict(frozen.params),
-        seconds=duration.total_seconds() if duration is not None else None,
+        seconds=duration.total_seconds() if duration is not None and why != _GONE else None,  # until it was found gone
         started=started.timestamp() if started is not None else None,
         symptoms=_symptoms(frozen, higher=higher) if state in _OVER else UNKNOWN_SYMPTOMS,
         why_failed=why or str(frozen.user_attrs.get(_WHY, "infeasible: it breaks a constraint" if infeasible else "")),
@@ -514,6 +516,7 @@ def requeue(study: optuna.Study) -> list[int]:
     """Put trials back that are marked running and whose process is gone: each is tried again with its parameters."""
     left = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     for one in left:
+        study.set_user_attr(f"{_WHY}:{one.number}", _GONE)
         study.tell(one.number, state=TrialState.FAIL)
         if one.params:
             study.enqueue_trial(dict(one.params), user_attrs={_AGAIN: one.number})
