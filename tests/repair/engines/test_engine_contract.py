@@ -11,6 +11,7 @@ import pytest
 import isorun
 from isorun.cli.main import main
 from isorun.errors import InputError, IsorunError, PluginError, StudyError
+from isorun.repair.agenda import _Choosing
 from isorun.repair.engines import open_engine, strategy_of, without_password
 from isorun.repair.engines.keras_folders import KerasTunerFolder
 from isorun.repair.searches import Search
@@ -267,6 +268,25 @@ def test_a_study_may_ask_an_engine_of_another_distribution_for_its_trials():
         strategy_of("ledger:scater")
     with pytest.raises(PluginError, match="no engine 'nobody'"):
         strategy_of("nobody:at-all")
+
+
+@pytest.mark.parametrize(("engine", "hands_over"), [("ledger", False), ("clever", True)])
+def test_an_engine_says_whether_a_strategy_is_chance_and_one_it_does_not_have_leaves_nothing(
+    engine, hands_over, installed, tmp_path
+):
+    brought = "from isorun_example.engine import Ledger\nclass Clever(Ledger):\n    by_chance = ()\n"
+    installed("[isorun.engines]\nledger = clever:Ledger\nclever = clever:Clever\n", clever=brought)
+    table = {"space": {"lr": {"float": [1e-4, 1.0], "log": True}}, "metric": "acc", "trials": 3}
+
+    def study(strategy):
+        searched = {**table, "engine": f"{engine}:{strategy}"}
+        return isorun.Study("s", approaches={"a": "true {config.lr}"}, metrics={"acc": "higher"}, search=searched)
+
+    known = study("scatter")
+    assert _Choosing(known, known.searches[""])._policy.hands_over is hands_over
+    with pytest.raises(InputError, match=r"has no strategy 'two'[\s\S]*scatter"):
+        isorun.run(study("two"), store=tmp_path / "store")
+    assert not (tmp_path / "store").exists()
 
 
 def test_a_password_is_not_told():
