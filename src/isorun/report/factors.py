@@ -267,7 +267,10 @@ def _precision(tested: UnitDifference) -> float | None:
 
 
 def _signed(result: FactorEffects, value: float | None, tested: UnitDifference) -> str:
-    text = style_for(result.metric.scale).difference(value, _precision(tested))
+    precision = _precision(tested)
+    # An end near zero has the digits that show it, instead of a power of ten.
+    digits = min(precision, abs(value)) if precision and value else precision
+    text = style_for(result.metric.scale).difference(value, digits)
     return f"+{text}" if value is not None and value > 0.0 else text
 
 

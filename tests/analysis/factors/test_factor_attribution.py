@@ -220,6 +220,16 @@ def test_values_that_are_not_finite_are_refused_or_left_out_and_said(no_shares):
     assert "Left out, because not finite: 1 value of acc." in found.notes
 
 
+def test_an_end_of_an_interval_near_zero_is_no_power_of_ten(no_shares):
+    study = study_of(seeds=[1, 2, 3])
+    changes = {1: 0.05, 2: 0.25, 3: 0.1465}
+    store = trained(study, lambda cell: 0.5 + cell.seed / 100 + changes[cell.seed] * ("mode=b" in cell.environment))
+    found = isorun.factors(study, store=store)
+    low, _ = effect(found, "mode=b").tested.interval95
+    assert abs(low) < 0.105
+    assert "e-" not in str(found)
+
+
 def both_together(cell):
     both = "mode=b" in cell.environment and "hash=1" in cell.environment
     return seeded(cell) + 0.02 * both
