@@ -234,7 +234,18 @@ def test_an_engine_of_another_distribution_is_examined_and_gone_on_with(tmp_path
     assert (told["engine"], told["study"], told["trials"]) == ("ledger", "mine", 13)
     assert told["bugs"][0]["kind"] == "ineffective-search"
     assert main(
-        ["repair", "ledger:book", "--in-process", "--continue", "3", "--objective", "train.py:objective", "--json"]
+        [
+            "repair",
+            "ledger:book",
+            "--in-process",
+            "--prior",
+            "none",
+            "--continue",
+            "3",
+            "--objective",
+            "train.py:objective",
+            "--json",
+        ]
     ) in (0, 3)
     told = json.loads(capsys.readouterr().out)
     assert told["trials"] == 16
