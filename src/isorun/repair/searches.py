@@ -56,7 +56,8 @@ class Trial:
 
     score: as the engine holds it; none for a trial that has not finished. symptoms: A, C, G, W. origin: the trial that
     it changes, where isorun proposed it; chance: the probability to improve that was foretold then. process: the id of
-    the one that runs it, where isorun goes on with the search.
+    the one that runs it, where isorun goes on with the search. as_built: by offered parameter, the choice that is what
+    the user built, and so no other than "keep".
     """
 
     number: int
@@ -71,6 +72,7 @@ class Trial:
     origin: int | None = None
     chance: float | None = None
     process: int | None = None
+    as_built: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def configuration(self) -> Configuration:

@@ -224,6 +224,7 @@ class ProjectState:
             origin=self.numbers.get(str(proposal.get("trial"))),
             chance=proposal.get("chance"),
             process=note.get("process"),
+            as_built=note.get("as_built", {}),
         )
 
     def _times(self, name: str) -> tuple[float | None, float | None]:

@@ -31,7 +31,7 @@ from isorun.diagnose import Symptoms, Trace, symptoms_of
 from isorun.errors import InputError
 from isorun.repair.bugs import Limits
 from isorun.repair.engines import MORE, AbstractEngine, NextSteps, address_of, chosen, command, without_password
-from isorun.repair.expansion import LEFT_OUT
+from isorun.repair.expansion import AS_BUILT, LEFT_OUT
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Proposal
 from isorun.repair.searches import (
@@ -164,6 +164,7 @@ def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], why: str, *, higher
         origin=proposal.get("origin"),
         chance=proposal.get("chance"),
         process=frozen.user_attrs.get(_PROCESS),
+        as_built=frozen.user_attrs.get(AS_BUILT, {}),
     )
 
 
