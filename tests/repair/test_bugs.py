@@ -361,7 +361,7 @@ def test_a_search_that_mostly_fails_has_a_bug_though_no_reason_is_kept():
 
 
 def test_noise_of_other_trainings_says_nothing_of_what_is_wrong():
-    """Fine scores without noise, drawn at random: as many are called ineffective as are silent by chance (20 of 100)."""
+    """Fine scores without noise, drawn at random: at most as many are called ineffective as are silent by chance."""
     rng = np.random.default_rng(11)
     told, false, gained = {"noise": 0.00559, "noise_from": "the prior"}, 0, 0
     for _ in range(200):
