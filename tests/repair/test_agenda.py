@@ -8,6 +8,7 @@ import time
 from contextlib import closing
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import isorun
@@ -369,6 +370,22 @@ def test_repeats_race_what_looks_better_and_say_what_it_took():
 def noisy(job):
     noise = (int(job.cell.id[:6], 16) % 1000 / 1000 - 0.5) / 50
     return accuracy(job.cell.config_values) + noise
+
+
+def test_repeats_of_a_training_that_fixes_its_seed_are_copies_and_call_nothing():
+    """Each score is a fixed draw: two trainings a side show it, no more are made, and it is said with the next step."""
+    rng = np.random.default_rng(3)
+    fixed = [round(float(one), 4) for one in rng.normal(0.8, 0.02, 25)]
+    store, study = MemoryStore(), search_study(25, repeats=5)
+    run(study, store, Trainings(lambda job: fixed[int(job.cell.config.rpartition("-")[2])]))
+    (told,) = told_of(study, store)
+    assert {verdict for _, _, verdict in told.racing.races} == {"ahead"}
+    assert told.racing.extra == 1 + len(told.racing.races)
+    (copies,) = (one for one in told.warnings if one.code == "copies")
+    assert "2 of 2 runs went through the very same numbers, which count as 1" in copies.message
+    assert "ISORUN_SEED" in copies.next_step
+    assert "Repeats are copies of one draw" in " ".join(str(told).split())
+    assert (told.search.noise, told.search.noise_from) == (0.0, "trials that were repeated and agreed exactly")
 
 
 def test_what_was_called_better_stays_so_whatever_is_declared_later():

@@ -358,3 +358,19 @@ def test_a_search_that_mostly_fails_has_a_bug_though_no_reason_is_kept():
     bug = kinds(search([Trial(0, "finished", 0.5, {"lr": 0.5}), *failed]))["repeated-failure"]
     assert "19 of 20 trials failed" in bug.evidence
     assert "repeated-failure" in kinds(search(failed))
+
+
+def test_noise_of_other_trainings_says_nothing_of_what_is_wrong():
+    """Fine scores without noise, drawn at random: at most as many are called ineffective as are silent by chance."""
+    rng = np.random.default_rng(11)
+    told, false, gained = {"noise": 0.00559, "noise_from": "the prior"}, 0, 0
+    for _ in range(200):
+        scores = [float(one) for one in 0.9968 - 0.0125 * ((rng.random((50, 4)) - 0.5) ** 2).sum(axis=1)]
+        found = kinds(of_scores(scores[:25], **told))
+        assert found == kinds(of_scores(scores[:25]))
+        if max(scores[25:]) > max(scores[:25]):
+            gained, false = gained + 1, false + ("ineffective-search" in found)
+    assert gained > 50
+    assert false / gained <= 0.2 + 2 * math.sqrt(0.2 * 0.8 / gained)
+    close = of_scores(scores[:25], **told)
+    assert (close.own_margin, close.margin) == (0.0, pytest.approx(0.00559 * math.sqrt(2)))

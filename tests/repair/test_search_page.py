@@ -21,6 +21,29 @@ def test_people_read_the_bug_its_trial_the_evidence_and_what_to_do():
     assert "No bug is found. Nothing has improved in 12 trials since trial 3: of 100 random searches 25" in silent
 
 
+@pytest.mark.parametrize(
+    ("noise", "noise_from", "said", "warned"),
+    [
+        (
+            0.01,
+            "the prior",
+            "sd 0.01, which is that of other trainings (the prior's); that of yours is not known",
+            True,
+        ),
+        (0.01, "trials that were repeated", "above noise: sd 0.01, from trials that were repeated.", False),
+        (0.0, "trials that were repeated and agreed exactly", "Any gain counts: there is no noise, by trials", False),
+        (0.0, "", "any gain counts", True),
+    ],
+)
+def test_whose_noise_it_is_is_said_with_the_next_step_where_it_is_not_known(noise, noise_from, said, warned):
+    told = diagnose(of_scores([0.1, 0.5, 0.3], noise=noise, noise_from=noise_from), now=0)
+    assert said in told.view().text(width=300)
+    steps = [one.next_step for one in told.warnings if one.code == "noise-unknown"]
+    assert steps == (["try the best configuration three times with seeds of their own"] if warned else [])
+    assert told.to_json()["noise"] == (noise if noise_from else None)
+    assert told.to_json()["noise_from"] == (noise_from or None)
+
+
 def test_no_finished_trial_yet_is_said():
     for trials in ([], [Trial(0, "running", None, {"lr": 0.1}, started=1.0)]):
         told = diagnose(search(trials), now=2.0)

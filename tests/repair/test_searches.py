@@ -11,7 +11,7 @@ from made_searches import ACTIVATION, DROPOUT, LAYERS, LR, OPERATIONS, UNITS, of
 
 from isorun.diagnose import Symptoms
 from isorun.repair.actions import size_of
-from isorun.repair.searches import Parameter, Trial, repeated_noise
+from isorun.repair.searches import Parameter, Trial, known_noise, repeated_noise
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,16 @@ def test_noise_is_the_pooled_spread_of_what_was_repeated():
     scores = [(same, 1.0), (same, 3.0), (other, 5.0), (other, 5.0), (other, 8.0), ({"lr": 0.3}, 99.0)]
     trials = [Trial(number, "finished", score, parameters) for number, (parameters, score) in enumerate(scores)]
     assert repeated_noise(trials) == pytest.approx(math.sqrt((2 + 6) / 3))
-    assert repeated_noise(trials[-1:]) == 0
+    assert repeated_noise(trials[-1:]) is None
+
+
+@pytest.mark.parametrize(("times", "noise"), [(2, 0.00559), (3, 0.0), (5, 0.0), (6, 0.0)])
+@pytest.mark.parametrize("score", [0.99638, 0.1, 1e-12, 0.0])
+def test_repeats_that_agree_exactly_show_that_nothing_varies_and_two_of_them_nothing(times, noise, score):
+    trials = [Trial(number, "finished", score, {"lr": 0.5}) for number in range(times)]
+    found, source = known_noise(repeated_noise(trials), 0.00559)
+    assert found == noise
+    assert source == ("the prior" if times == 2 else "trials that were repeated and agreed exactly")
 
 
 def test_noise_is_found_in_simulated_repeats():

@@ -221,7 +221,7 @@ def silence_of(search: Search) -> Silence | None:
     last = search.improvements[-1]
     over = sum(trial.is_over for trial in search.trials)
     since = sum(trial.is_over and trial.number > last.number for trial in search.trials)
-    return Silence(last, since, ((over - since) / over) ** records_above(search, search.margin))
+    return Silence(last, since, ((over - since) / over) ** records_above(search, search.own_margin))
 
 
 def is_silent(search: Search, limits: Limits = Limits()) -> bool:  # noqa: B008
@@ -239,7 +239,7 @@ def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
         return
     why = _why_ineffective(search, silence, limits) if is_silent(search, limits) else ""
     if why:
-        noise = f" (above noise, sd {_number(search.noise)})" if search.noise else ""
+        noise = f" (above noise, sd {_number(search.noise)})" if search.own_margin else ""
         evidence = f"no improvement{noise} in {silence.trials} trials since trial {silence.last.number} "
         evidence += f"({_number(silence.last.score)}); {why}"
         yield Bug("ineffective-search", silence.last.number + 1, evidence)
@@ -252,7 +252,7 @@ def _why_ineffective(search: Search, silence: Silence, limits: Limits) -> str:
         return f"{limits.patience} are too many, as was asked; {usual}"
     if silence.as_often <= _RARE_SILENCE:
         return usual
-    chance = chance_of_gaining(search, search.margin)
+    chance = chance_of_gaining(search, search.own_margin)
     if chance <= _HARDLY_GAINS:
         said = "its best scores lie so close together that as many trials again gain more than noise with a chance of "
         return f"{said}{_percent(chance)} ({_LOOK_SO} of 100 searches that did gain looked so too)"

@@ -78,12 +78,14 @@ class Taken:
 class Racing:
     """What came of racing. races: candidate, the best trial until then, and the verdict. extra: trainings it took.
 
-    error_rate: that any candidate that is no better was called better, over all trials.
+    error_rate: that any candidate that is no better was called better, over all trials. copies: what is said of repeats
+    that are copies of one draw.
     """
 
     races: tuple[tuple[int, int, RaceVerdict], ...]
     extra: int
     error_rate: float
+    copies: tuple[Condition, ...] = ()
 
     @property
     def called(self) -> tuple[tuple[int, int], ...]:
@@ -137,7 +139,8 @@ class SearchDiagnosis(Told):
     @property
     def warnings(self) -> tuple[Condition, ...]:
         """What to know and what to do about it, the bugs first."""
-        return (*_bug_warnings(self), *_other_warnings(self))
+        copies = self.racing.copies if self.racing is not None else ()
+        return (*_bug_warnings(self), *copies, *_other_warnings(self))
 
     def to_json(self) -> dict[str, Any]:
         """For machines."""
@@ -150,7 +153,8 @@ class SearchDiagnosis(Told):
             "states": self.states,
             "best": None if best is None else _trial_json(best),
             "racing": None if self.racing is None else self.racing.to_json(),
-            "noise": self.search.noise or None,
+            "noise": self.search.noise if self.search.noise or self.search.noise_from else None,
+            "noise_from": self.search.noise_from or None,
             "bugs": [bug.to_json() for bug in self.bugs],
             "symptoms": {
                 "best": None if best is None else {"trial": best.number, **_symptoms(best)},
@@ -259,8 +263,9 @@ def _other_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
         known = "by convergence alone" if any(map(_has_convergence, over)) else "without symptoms"
         said = f"no gradients were seen in {blind:,} of {count(len(over), 'training')}: actions are chosen {known}"
         yield Condition("symptoms-unknown", said, told.steps.watch)
-    if len(search.scored) > 1 and not search.noise:
-        said = "how much a score varies between seeds is not known (no trial was repeated): any gain counts"
+    if len(search.scored) > 1 and (search.is_noise_borrowed or not (search.noise or search.noise_from)):
+        said = "how much a score varies between seeds is not known (no trial was repeated enough): "
+        said += "any gain counts" if not search.noise else "for choosing, the noise of other trainings stands for it"
         yield Condition("noise-unknown", said, told.steps.repeat)
     untimed = sum(trial.seconds is None and trial.state != "failed" for trial in over)
     if untimed:

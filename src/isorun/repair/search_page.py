@@ -101,6 +101,7 @@ def _raced(told: SearchDiagnosis) -> Iterator[str]:
     said += won or "none is called better"
     said += f" (an error of at most {100 * racing.error_rate:.3g} % over all trials)"
     yield f"{said}; {count(racing.extra, 'extra training')}."
+    yield from (f"{one.message[:1].upper()}{one.message[1:]}; next: {one.next_step}." for one in racing.copies)
     higher = [trial.number for trial in told.search.scored if told.search.gain(trial) > told.search.gain(best)]
     if higher:
         named = ", ".join(map(str, higher[:_SHOWN])) + (", …" if len(higher) > _SHOWN else "")
@@ -149,8 +150,15 @@ def _notes(told: SearchDiagnosis) -> Iterator[str]:
     told_as, came = (" and ".join(f"{100 * one[key]:.0f}" for one in likely[:2]) for key in ("foretold", "improved"))
     yield f"On tables held out, of changes told with {told_as} % {came} % improved; other searches may differ."
     yield from _fitting(told)
-    if told.search.noise:  # that it is not known is a warning
+    if told.search.is_noise_borrowed:
+        said = (
+            f"A gain counts above noise: sd {told.search.noise:.3g}, which is that of other trainings (the prior's); "
+        )
+        yield said + "that of yours is not known, and may be much larger or smaller."
+    elif told.search.noise:  # that it is not known is a warning
         yield f"A gain counts above noise: sd {told.search.noise:.3g}, from {told.search.noise_from}."
+    elif told.search.noise_from:
+        yield f"Any gain counts: there is no noise, by {told.search.noise_from}."
 
 
 def _fitting(told: SearchDiagnosis) -> Iterator[str]:
