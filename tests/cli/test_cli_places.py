@@ -125,7 +125,8 @@ def test_devices_are_refused_where_none_is_visible(typed, tmp_path, monkeypatch,
     done = typed("run", "--name", "s", "--devices", words, "--", "true")
     assert done.returncode == 1
     assert f"{words!r} does not name devices that are visible here" in done.stderr
-    assert records(tmp_path) == []
+    with pytest.raises(isorun.IsorunError, match="neither a study file nor an earlier ad hoc study"):
+        records(tmp_path)
 
 
 def test_runs_that_share_a_device_are_a_warning_of_the_run_and_the_report(typed, monkeypatch):
