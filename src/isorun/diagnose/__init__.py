@@ -22,6 +22,7 @@ from isorun.worker.watching import TOLD
 
 __all__ = [
     "KINDS",
+    "LARGER_RATE",
     "NOT_TOLD",
     "NOT_WATCHED",
     "AbstractDetector",
@@ -243,6 +244,8 @@ class Symptoms(NamedTuple):
 
 
 NOT_WATCHED: Final = "it was not watched: isorun.watch(model) in the training"
+LARGER_RATE: Final = "a learning rate ten times as large"
+_SMALLER_RATE: Final = ("smaller learning rate", "learning rate a tenth")
 NOT_TOLD: Final = "no loss or accuracy by epoch: isorun.log(epoch=…, loss=…, accuracy=…)"
 
 
@@ -331,7 +334,17 @@ def examine(trace: Trace, asked: Iterable[AbstractDetector] | None = None) -> Ex
             unexamined[detector.kind] = missing
         elif (problem := detector.examine(trace)) is not None:
             problems.append(problem)
-    return Examination(trace, tuple(problems), unexamined, _symptoms(trace, problems, unexamined))
+    return Examination(trace, _agreeing(problems), unexamined, _symptoms(trace, problems, unexamined))
+
+
+def _agreeing(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """With one advice on the learning rate: what explodes, swings or dies gets nowhere for that it is too large."""
+    smaller = any(word in advice for one in problems for advice in one.remedies for word in _SMALLER_RATE)
+    if not smaller:
+        return tuple(problems)
+    return tuple(
+        replace(one, remedies=tuple(advice for advice in one.remedies if advice != LARGER_RATE)) for one in problems
+    )
 
 
 def symptoms_of(trace: Trace) -> Symptoms:
