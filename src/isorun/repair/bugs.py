@@ -121,7 +121,7 @@ class Limits:
         """A limit that nobody can mean is refused where it is given, and not where a search trips over it."""
         if self.target is not None and not (_is_number(self.target) and math.isfinite(self.target)):
             raise InputError("target is not understood", found=repr(self.target), allowed="a number")
-        if self.time_limit is not None and not (_is_number(self.time_limit) and self.time_limit > 0):
+        if self.time_limit is not None and not (_is_number(self.time_limit) and self.time_limit >= 0):
             raise InputError(
                 "time_limit is not understood", found=repr(self.time_limit), allowed="seconds, more than 0"
             )
