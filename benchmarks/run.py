@@ -123,7 +123,7 @@ def _table_row(row: dict[str, Any]) -> str:
         row["name"],
         f"{_number(row['measured'])} {row['unit']}",
         _number(row["target"]),
-        "met" if row["ok"] else "**missed**",
+        "**missed**" if not row["ok"] else "met" if row["target"] != "" else "",  # without a target nothing is met
         row["detail"],
     )
     return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"

@@ -2,7 +2,9 @@
 
 import argparse
 import importlib
+import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import isorun
 from isorun.cli import reference
 from isorun.cli.main import COMMANDS
+from isorun.study import searches
 from isorun.study.design import KEYS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -53,7 +56,7 @@ CODES = sorted(
 
 @pytest.mark.parametrize("code", CODES)
 def test_every_condition_has_its_place_in_the_docs(code):
-    pages = (DOCS / name for name in ("statistics.md", "report-json.md", "repair.md"))
+    pages = (DOCS / name for name in ("statistics.md", "report-json.md", "repair.md", "factors.md", "claims.md"))
     assert any(f"`{code}`" in page.read_text() for page in pages)
 
 
@@ -69,3 +72,31 @@ def test_every_file_of_a_paper_has_its_place_in_the_design(paper):
     page = (DOCS / "design" / "zoo.md").read_text()
     files = {path.name for path in paper.glob("*.py")} - {"__init__.py"}
     assert [name for name in sorted(files) if not re.search(rf"[`/]{re.escape(name)}`", page)] == []
+
+
+def test_the_design_lists_every_key_and_engine_of_a_search():
+    text = (DOCS / "design" / "repair.md").read_text().partition("**A search as a study.**")[2].partition("\n- ")[0]
+    assert [word for word in (*searches._KEYS, *searches.ENGINES) if f"`{word}`" not in text] == []
+
+
+def test_the_readme_names_every_command_extra_and_page():
+    text = (DOCS.parent / "README.md").read_text()
+    answers = text.partition("## What it answers")[2].partition("\n## ")[0]
+    assert [command for command in COMMANDS if f"`isorun {command}" not in answers] == []
+    extras = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    install = text.partition("## Install")[2].partition("\n## ")[0]
+    assert [extra for extra in extras if extra != "dev" and f"`isorun[{extra}]`" not in install] == []
+    assert [page.name for page in DOCS.glob("*.md") if f"](docs/{page.name})" not in text] == []
+
+
+def test_a_benchmark_without_a_target_has_met_none():
+    script = DOCS.parent / "benchmarks" / "run.py"
+    spec = importlib.util.spec_from_file_location("benchmarks_run", script)
+    run = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(run)
+    row = {"name": "reading", "measured": 3.0, "unit": "s", "target": "", "ok": True, "detail": "once"}
+    assert run._table_row(row) == "| reading | 3 s |  |  | once |"
+    assert run._table_row({**row, "target": 0}) == "| reading | 3 s | 0 | met | once |"
+    assert run._table_row({**row, "target": "≤ 2", "ok": False}) == "| reading | 3 s | ≤ 2 | **missed** | once |"
+    written = [line.split(" | ") for line in (script.parent / "RESULTS.md").read_text().splitlines()]
+    assert not [cells[0] for cells in written if len(cells) > 4 and cells[2:4] == ["", "met"]]

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from isorun.diagnose import Trace, examine
 from isorun.study import Sources
+from isorun.testing.detector_contract import DetectorContract
 from isorun.testing.executor_contract import ExecutorContract
 from isorun.testing.source_contract import SourceContract
 from isorun.testing.store_contract import StoreContract
 
 sys.path.append(str(Path(__file__).parent / "plugin_distribution"))
 
+from isorun_example.detector import Overlong
 from isorun_example.executor import Apart
 from isorun_example.source import Gauge
 from isorun_example.store import open_shelf
@@ -29,6 +32,17 @@ class TestShelf(StoreContract):
 class TestApart(ExecutorContract):
     def make_executor(self, runs):
         return Apart(runs, 2)
+
+
+class TestOverlong(DetectorContract):
+    def detector(self):
+        return Overlong()
+
+    def test_it_finds_what_it_looks_for(self):
+        falls, rises = [10.0 - place for place in range(12)], [1.0 + place for place in range(12)]
+        assert Overlong().examine(Trace.of_rows([], curves={"val_loss": falls})) is None
+        found = examine(Trace.of_rows([], curves={"val_loss": [2.0, *rises]}), [Overlong()])
+        assert [(problem.kind, problem.epoch) for problem in found.problems] == [("overlong", 1.0)]
 
 
 class TestGauge(SourceContract):
@@ -70,6 +84,7 @@ def examples(section):
         ("An executor", "executor", "from isorun_example.executor import open_apart as open_cluster", "ends_well"),
         ("An environment", "environment", "", ""),
         ("A source of metrics", "source", "", ""),
+        ("A detector", "detector", "", ""),
         ("An engine of searches", "engine", "", ""),
     ],
 )

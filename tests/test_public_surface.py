@@ -23,6 +23,7 @@ from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 from isorun.zoo.paper import Presentation, Request
 from isorun.zoo.papers import paper
+from record_builder import make_cell, make_record
 
 QUESTIONS = ("agree", "compare", "mixed_model", "power", "rank", "summarize")
 RNG = np.random.default_rng(5)
@@ -40,15 +41,28 @@ def answers():
     yield isorun.compare(TABLE, **asked)
     yield isorun.compare(TABLE["acc"][:8], TABLE["acc"][8:])
     yield isorun.power(TABLE, difference=0.02, **asked)
+    yield isorun.env_diff(make_record(), make_record(make_cell(repeat=1), launch="fresh"))
+    yield isorun.env_describe(make_record())
+    yield isorun.claim(0.01, study=TABLE, model="base", metric="acc")
     yield isorun.rank(TABLE, repetitions=200, **asked)
     yield isorun.agree(TABLE, pair="seed", **asked)
     yield isorun.mixed_model(TABLE, "acc ~ model + (1|seed)")
     yield stats.decide(TABLE["acc"][:8], TABLE["acc"][8:], direction="higher")
     yield from of_a_study()
+    yield of_factors()
     yield of_a_search()
     yield of_a_paper()
     corpus = Path(__file__).parent / "diagnose" / "audit_corpus"
     yield isorun.audit(["python", "train.py"], static=True, folder=corpus / "seen" / "late_seed")
+
+
+def of_factors():
+    table = {"level": {"variable": "LEVEL", "values": ["0", "1"]}}
+    study = isorun.Study("varied", approaches={"a": "python a.py"}, levels=["fixed-seed"], seeds=[1, 2], factors=table)
+    store = MemoryStore()
+    executor = InstantExecutor(lambda job: Computed({"acc": 0.9 + job.cell.seed**2 / 100 * len(job.cell.environment)}))
+    isorun.run(study, store=store, executor=executor)
+    return isorun.factors(study, store=store)
 
 
 def of_a_study():

@@ -65,6 +65,15 @@ def isorun(installed, tmp_path):
     return call
 
 
+def test_a_detector_of_another_distribution_is_asked_by_the_doctor(isorun, tmp_path):
+    (tmp_path / "t.py").write_text("import isorun\nfor e in range(12): isorun.log(epoch=e, val_loss=1.0 + e)\n")
+    assert isorun("run", "-n", 1, "--name", "longer", "--", "python", "t.py").returncode == 0
+    done = isorun("doctor", "longer", "--json")
+    assert done.returncode == 3, done.stderr
+    told = {problem["kind"]: problem["evidence"] for problem in json.loads(done.stdout)["problems"]}
+    assert told["overlong"] == "the validation loss was lowest (1) with 11 of 12 to come"
+
+
 def test_an_executor_and_a_store_of_another_distribution_work_through_the_command_line(isorun, tmp_path):
     words = ("run", "-n", 4, "--executor", "coins", "--store", "shelf://box", "--name", "tosses", "--json")
     done = isorun(*words, "--", "python", "no_such_file.py")

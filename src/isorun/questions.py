@@ -6,6 +6,7 @@
     power(effect_size=1.0)                                     how many runs does it take?
     rank("runs.csv", value="score", by="model", task="game")   which of many approaches is best?
     agree("runs.csv", value="accuracy", by="device", pair="seed")   do they put the same seeds in the same order?
+    factors("factors.toml")                                    what exactly changed the result?
 
 A study stands for the table of its finished runs; its declared metric, direction and varying factor are the defaults.
 Here evidence meets statistics: runs are counted in units, and what weakens them goes with every answer. The parts that
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
     from isorun.analysis.comparison import Comparison
     from isorun.analysis.evidence.judged import JudgedMetric
+    from isorun.analysis.factors import FactorEffects
     from isorun.analysis.leaderboards.leaderboard import BoardScores, Leaderboard
     from isorun.analysis.mixed.result import DegreesOfFreedom, MixedResult
     from isorun.analysis.planning.power import PowerResult
@@ -53,6 +55,7 @@ __all__ = [
     "agree",
     "board_of",
     "compare",
+    "factors",
     "groups_of",
     "mixed_model",
     "power",
@@ -588,6 +591,55 @@ def agree(
         decimals=decimals,
         notes=notes,
         conditions=(*part.conditions(metric), *shared_draws(part.table, pair, part.counting)),
+    )
+
+
+def factors(
+    study: Any,
+    *,
+    value: str | None = None,
+    where: Mapping[str, str] | None = None,
+    drop_missing: bool = False,
+    unit: str | None = None,
+    store: str | Path | AbstractStore | None = None,
+    selection: str | None = None,
+) -> FactorEffects:
+    """What exactly changed the result? The effect of each value of each factor against the study's baseline.
+
+    Seeds are paired, and a seed counts once. unit: "question" counts test questions instead, where runs kept their
+    predictions with labels, or values by question; "repeat" the runs of one seed.
+    """
+    from isorun import workflow
+    from isorun.analysis.factors.attribution import QUESTION, FactorQuestion, attributed
+    from isorun.study.cells import cells_of
+
+    with workflow.opened(study, store) as (declared, place):
+        if declared.factors is None:
+            raise InputError(
+                f"the study {declared.name!r} declares no factors",
+                hint="add a [factors] table: docs/study-file.md; or isorun compare --by environment",
+            )
+        with workflow.recorded(place, declared) as kept:
+            known = workflow.known_to(declared, kept)
+            records = list(kept.records(cell.id for cell in cells_of(known)))
+            told = workflow.store_conditions(kept)
+    found = study_results(workflow.analyse_records(known, records, told), selection)
+    assert found.study is not None
+    sides = found.sides("environment", (), where)
+    chosen = selection or found.study.selections[0].name
+    judged = [run for group in found.study.groups for run in group.selection(chosen).runs]
+    return attributed(
+        FactorQuestion(
+            declared.factors,
+            found.study,
+            found.table.where(where or {}),
+            {record.run_id: record for record in records},
+            found.metric(value, None),
+            found.counting(None if unit == QUESTION else unit, sides),
+            {run.run_id: run.selected.step for run in judged},
+            unit,
+            drop_missing,
+        )
     )
 
 

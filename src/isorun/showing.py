@@ -14,8 +14,12 @@ from isorun.analysis import Told, tell_with
 if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
     from isorun.analysis.comparison import Comparison
+    from isorun.analysis.descriptions import EnvironmentDescription
+    from isorun.analysis.environments import EnvironmentDiff
+    from isorun.analysis.factors import FactorEffects
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
+    from isorun.analysis.planning.claims import JudgedGain
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.sequential import Decision
     from isorun.analysis.spreads import Summaries
@@ -71,6 +75,24 @@ def _power(result: PowerResult) -> View:
     return power_view(result)
 
 
+def _claim(result: JudgedGain) -> View:
+    from isorun.report.claims import claim_view
+
+    return claim_view(result)
+
+
+def _environment(result: EnvironmentDescription) -> View:
+    from isorun.report.environments import description_view
+
+    return description_view(result)
+
+
+def _environment_diff(result: EnvironmentDiff) -> View:
+    from isorun.report.environments import diff_view
+
+    return diff_view(result)
+
+
 def _leaderboard(result: Leaderboard) -> View:
     from isorun.report.leaderboards import leaderboard_view
 
@@ -81,6 +103,12 @@ def _agreement(result: AgreementTable) -> View:
     from isorun.report.agreements import agreement_view
 
     return agreement_view(result)
+
+
+def _factors(result: FactorEffects) -> View:
+    from isorun.report.factors import factors_view
+
+    return factors_view(result)
 
 
 def _mixed(result: MixedResult) -> View:
@@ -239,9 +267,13 @@ def _after_audit(found: Audit) -> list[str]:
 VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "agreement": _agreement,
     "audit": _audit,
+    "claim": _claim,
     "comparison": _comparison,
     "decision": _decision,
     "diagnosis": _diagnosis,
+    "environment": _environment,
+    "environment-diff": _environment_diff,
+    "factors": _factors,
     "leaderboard": _leaderboard,
     "mixed": _mixed,
     "power": _power,

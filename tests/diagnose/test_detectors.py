@@ -16,8 +16,8 @@ from isorun.diagnose import (
     Diagnosis,
     Trace,
     WatchedRow,
-    all_detectors,
     examine,
+    own_detectors,
     symptoms_of,
 )
 from isorun.testing.detector_contract import DetectorContract
@@ -133,6 +133,82 @@ def test_an_accuracy_that_moves_by_luck_is_still_slow():
     assert kinds(trace(accuracy=luck, loss=[12.0, 3.0, 2.6, *[2.5] * 7])) == ["slow-convergence"]
 
 
+PERCENT = {
+    "healthy": ([45 + 47 * (1 - math.exp(-e / 4)) + (-1) ** e for e in range(20)], [89.4] * 20, []),
+    "close to the training": ([60.0, 80.0, 88.0, 91.9], [70.0, 85.0, 88.0, 89.4], []),
+    "at chance": ([10 + 0.3 * (-1) ** e for e in range(20)], [10.0] * 20, ["slow-convergence"]),
+    "learned by heart": ([50.0, 80.0, 99.0, 99.5], [50.0, 60.0, 61.0, 60.0], ["overfitting"]),
+    "rewards": ([-20.0, -15.0, -18.0, -11.0, -19.0, -10.0], [-20.0, -15.0, -18.0, -11.0, -19.0, -10.0], []),
+    "counts of examples": ([5421.0, 8012.0, 9023.0, 9321.0], [42.0, 81.0, 92.0, 13.0], []),
+}
+
+
+@pytest.mark.parametrize("name", PERCENT)
+@pytest.mark.parametrize("names", [("accuracy", "val_accuracy"), ("acc", "val_acc"), ("top1", "val_top1")])
+def test_accuracies_in_percent_are_read_as_such(name, names):
+    own, held_out, expected = PERCENT[name]
+    told = dict(zip(names, (own, held_out), strict=True))
+    loss = FLAT if name == "at chance" else FALLING
+    assert kinds(Trace.of_rows((), curves={"loss": loss, **told})) == expected
+    rows = [{"step": e, "epoch": e, "accuracy": a, "val_accuracy": v} for e, (a, v) in enumerate(zip(own, held_out))]  # noqa: B905
+    assert kinds(Trace.of_rows(rows, curves={"loss": loss})) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "held_out", "expected"),
+    [
+        ([0.5, 0.9], [50.0, 89.0], (0.9, 0.89)),
+        ([0.5, 2.0], [0.4, 0.5], (0.02, 0.005)),
+        ([0.5, 0.9], [0.4, 0.8], (0.9, 0.8)),
+        ([0.5, 1.0000001], [0.4, 0.8], (1.0000001, 0.8)),
+        ([99.0, 100.0], [0.4, math.nan], (1.0, 0.4)),
+    ],
+)
+def test_a_unit_is_told_by_the_whole_run(own, held_out, expected):
+    found = Trace.of_rows((), curves={"accuracy": own, "val_accuracy": held_out})
+    assert (max(found.accuracy.finite), max(found.val_accuracy.finite)) == pytest.approx(expected)
+
+
+def test_many_small_steps_that_lead_somewhere_are_not_slow():
+    steps = [0.05 + 0.005 * epoch for epoch in range(101)]
+    assert kinds(Trace.of_rows((), curves={"loss": [4.6 - 0.028 * e for e in range(101)], "accuracy": steps})) == []
+    few = [0.05 + 0.002 * epoch for epoch in range(20)]
+    assert kinds(Trace.of_rows((), curves={"loss": FALLING, "accuracy": few})) == ["slow-convergence"]
+
+
+def density(rise, shift=0.0):
+    """A likelihood of densities, which falls from -1 to -3 and on held-out data rises from there."""
+    own = [shift - 3 + 2 * math.exp(-e / 3) - 0.001 * e for e in range(31)]
+    held_out = [shift - 3 + 0.2 * max(0, 10 - e) + (rise if e > 10 else 0.0) for e in range(31)]
+    return Trace.of_rows((), curves={"loss": own, "val_loss": held_out})
+
+
+def test_negative_losses_are_judged_by_what_was_gained():
+    assert kinds(density(0.005)) == []
+    assert kinds(density(0.005, shift=10.0)) == []
+    assert kinds(density(1.5)) == ["overfitting"]
+    swings = [1.0, -2.0, *[-3.0, -1.5] * 6]
+    assert kinds(Trace.of_rows((), curves={"loss": swings})) == ["oscillation"]
+    around_zero = [2.0, 1.0, 0.5, *[0.03, -0.02] * 8]
+    assert kinds(Trace.of_rows((), curves={"loss": around_zero})) == []
+
+
+def test_noise_at_the_floor_of_a_loss_is_neither_oscillation_nor_overfitting():
+    floor = [math.exp(-e) + 1e-7 * (1 + e % 2) for e in range(40)]
+    assert kinds(Trace.of_rows((), curves={"loss": floor})) == []
+    falling = [math.exp(-e) for e in range(40)]
+    assert kinds(Trace.of_rows((), curves={"loss": falling, "val_loss": floor})) == []
+    assert kinds(Trace.of_rows((), curves={"loss": [1.0, *[0.1, 0.2] * 10]})) == ["oscillation"]
+
+
+def test_a_loss_with_a_high_floor_that_still_falls_is_that_of_a_training_that_learns():
+    frightening = rows_with(dead={"relu 1": 0.8})
+    falls = [0.54, 0.43, 0.42, 0.39, 0.38, 0.37, 0.36, 0.355, 0.34, 0.33, 0.32, 0.31]
+    assert kinds(Trace.of_rows(frightening, curves={"loss": falls})) == []
+    stays = [0.54, 0.43, 0.42, *[0.42] * 9]  # nothing but the mean was learned
+    assert kinds(Trace.of_rows(frightening, curves={"loss": stays})) == ["dying-relu"]
+
+
 def test_what_cannot_be_looked_for_is_told_and_why():
     nothing = examine(Trace())
     assert set(nothing.unexamined) == set(KINDS)
@@ -219,7 +295,7 @@ def test_the_gate_holds_for_every_accuracy_from_0_6_on(accuracies):
 
 
 def test_every_detector_keeps_its_promises():
-    found = all_detectors()
+    found = own_detectors()
     assert [detector.kind for detector in found] == list(KINDS)
     for detector in found:
         assert isinstance(detector, AbstractDetector)
@@ -228,9 +304,90 @@ def test_every_detector_keeps_its_promises():
         assert detector.lacks(Trace())
 
 
+BROUGHT = """
+from isorun.diagnose import NOT_TOLD, AbstractDetector
+
+class Late(AbstractDetector):
+    "Nothing is told after an hour."
+    kind, remedies = "late", ("wait",)
+
+    def lacks(self, trace):
+        return "" if trace.loss.values else NOT_TOLD
+
+    def examine(self, trace):
+        return self.found(None, f"{len(trace.loss.values)} losses")
+
+class Raising(Late):
+    kind = "slow-convergence"
+
+    def lacks(self, trace):
+        raise ValueError("no such column")
+
+class Babbling(Late):
+    def examine(self, trace):
+        return "something is wrong"
+
+class Unmade(Late):
+    def __init__(self):
+        raise OSError("no room")
+
+class Nameless(Late):
+    kind = ""
+
+number = 3
+"""
+
+
+def brought(installed, **points):
+    installed("[isorun.detectors]\n" + "".join(f"{name} = {value}\n" for name, value in points.items()), theirs=BROUGHT)
+
+
+def test_a_detector_of_another_distribution_is_asked_after_isoruns_own(installed):
+    brought(installed, late="theirs:Late")
+    found = examine(Trace.of_rows([], curves={"loss": FLAT}))
+    assert [problem.kind for problem in found.problems] == ["slow-convergence", "late"]
+    assert examine(Trace()).unexamined["late"].startswith("no loss")
+    assert not examine(Trace()).failed
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("theirs:Absent", "detector 'bad' of the distribution shelf cannot be loaded: theirs:Absent: AttributeError"),
+        ("nowhere:Late", "cannot be loaded: nowhere:Late: ModuleNotFoundError"),
+        ("theirs:number", "the detector 'bad' failed: TypeError: 3 is no class derived from"),
+        ("theirs:Raising", "the detector 'bad' failed: ValueError: no such column"),
+        ("theirs:Babbling", "the detector 'bad' failed: TypeError: it answers str instead of Problem"),
+        ("theirs:Unmade", "the detector 'bad' failed: OSError: no room"),
+        ("theirs:Nameless", "has no kind"),
+    ],
+)
+def test_a_broken_detector_of_another_distribution_is_named_and_all_else_is_told(installed, named, said):
+    stuck = Trace.of_rows([], curves={"loss": FLAT})
+    alone = examine(stuck)
+    brought(installed, bad=named, late="theirs:Late")
+    found = examine(stuck)
+    assert [problem.kind for problem in found.problems] == ["slow-convergence", "late"]
+    assert said in found.unexamined["bad"]
+    assert found.failed == {"bad"}
+    assert found.symptoms == symptoms_of(stuck) == alone.symptoms
+    told = str(showing.view_of(Diagnosis("s", (dataclasses.replace(found, unexamined={}, failed=frozenset()), found))))
+    assert "'bad'" in told  # though it failed in one run of two
+
+
+def test_symptoms_are_told_by_isoruns_own_detectors_whatever_others_call_theirs(installed):
+    learns = Trace.of_rows([], curves={"loss": FALLING})
+    before = symptoms_of(learns)
+    brought(installed, **{"slow-convergence": "theirs:Raising"})
+    found = examine(learns)
+    assert found.symptoms == symptoms_of(learns) == before
+    assert list(found.failed) == ["slow-convergence (by the detector 'slow-convergence')"]
+    assert "slow-convergence" not in found.unexamined
+
+
 @pytest.fixture(params=KINDS)
 def own(request):
-    return next(detector for detector in all_detectors() if detector.kind == request.param)
+    return next(detector for detector in own_detectors() if detector.kind == request.param)
 
 
 class TestOwnDetectors(DetectorContract):

@@ -8,6 +8,7 @@ import time
 from contextlib import closing
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import isorun
@@ -108,7 +109,7 @@ def test_isorun_proposes_from_the_trial_that_is_said_and_what_it_changes_is_kept
     run(study, store, Trainings())
     made = proposed(study, store)
     assert [one.by for one in made] == ["random"] * 5 + ["isorun"] * 7
-    assert all(one.origin is not None and one.edits for one in made[5:])
+    assert all(one.parameters != made[one.origin].parameters for one in made[5:])
     (search,) = read_searches(study, store)
     assert [trial.origin for trial in search.trials[5:]] == [one.origin for one in made[5:]]
     assert {trial.proposed_by for trial in search.trials[5:]} == {"isorun"}
@@ -371,6 +372,22 @@ def noisy(job):
     return accuracy(job.cell.config_values) + noise
 
 
+def test_repeats_of_a_training_that_fixes_its_seed_are_copies_and_call_nothing():
+    """Each score is a fixed draw: two trainings a side show it, no more are made, and it is said with the next step."""
+    rng = np.random.default_rng(3)
+    fixed = [round(float(one), 4) for one in rng.normal(0.8, 0.02, 25)]
+    store, study = MemoryStore(), search_study(25, repeats=5)
+    run(study, store, Trainings(lambda job: fixed[int(job.cell.config.rpartition("-")[2])]))
+    (told,) = told_of(study, store)
+    assert {verdict for _, _, verdict in told.racing.races} == {"ahead"}
+    assert told.racing.extra == 1 + len(told.racing.races)
+    (copies,) = (one for one in told.warnings if one.code == "copies")
+    assert "2 of 2 runs went through the very same numbers, which count as 1" in copies.message
+    assert "ISORUN_SEED" in copies.next_step
+    assert "Repeats are copies of one draw" in " ".join(str(told).split())
+    assert (told.search.noise, told.search.noise_from) == (0.0, "trials that were repeated and agreed exactly")
+
+
 def test_what_was_called_better_stays_so_whatever_is_declared_later():
     store = MemoryStore()
     run(search_study(12, repeats=5), store, Trainings(noisy))
@@ -507,9 +524,7 @@ WRONG = {
         {"lr": 0.1, "act": []},
     ],
     "origin": ["0", -1, 1.5, []],
-    "edits": [[["lr"]], 7],
-    "trust": ["sure", math.nan],
-    "chance": ["sure", math.inf, []],
+    "chance": ["sure", math.nan, math.inf, []],
     "plan": [[1], [0, 0], "25", [25, 10**9]],
 }
 

@@ -200,7 +200,7 @@ def test_no_value_is_blamed_where_everything_fails_or_by_chance():
     everything = of_scores([None] * 12)
     told = [replace(trial, why_failed="ValueError: shapes") for trial in everything.trials]
     bug = kinds(replace(everything, trials=tuple(told)))["repeated-failure"]
-    assert bug.evidence == "12 trials failed with 'ValueError: shapes'"
+    assert bug.evidence == "12 of 12 trials failed with 'ValueError: shapes'"
     rng = np.random.default_rng(4)
     searches = [of_scores([None if rng.random() < 0.15 else 0.5 for _ in range(30)], rng) for _ in range(200)]
     assert np.mean(["repeated-failure" in kinds(found) for found in searches]) < 0.02
@@ -222,8 +222,26 @@ def test_configurations_tried_again_are_duplicates():
     assert bug.since_trial == 3
     assert "3 of 6" in bug.evidence
     assert "trial 0" in bug.evidence
-    repeats = [*trials[:3], *(Trial(n, "finished", 0.1, {"op0": "a"}, proposed_by="repeat") for n in range(3, 9))]
-    assert "duplicates" not in kinds(search(repeats, OPERATIONS[:1]))
+
+
+def test_the_best_trial_repeated_so_that_noise_is_known_is_no_bug_and_a_strategy_that_repeats_it_is():
+    """As the warning noise-unknown advises; whoever repeats it, for no engine says what a trial was made for."""
+    found = of_scores([0.5, 0.7, 0.6, 0.9, 0.8, 0.4, 0.3, 0.2, 0.1])
+    best = found.best
+
+    def again(times, scores=(0.85, 0.92, 0.88, 0.9)):
+        more = (replace(best, number=9 + place, score=scores[place % 4]) for place in range(times))
+        return replace(found, trials=(*found.trials, *more))
+
+    assert "duplicates" not in kinds(again(3))
+    assert "duplicates" not in kinds(again(3, (0.1, 0.2, 0.95, 0.3)))  # whichever of them is the best then
+    assert "duplicates" in kinds(again(8))
+    better = replace(best, number=12, parameters={**best.parameters, "lr": 0.5}, score=0.99)
+    later = (*again(3).trials, better, replace(found.trials[0], number=13))
+    assert "duplicates" not in kinds(replace(found, trials=later))  # nor after something better was found
+    worst = (replace(found.trials[8], number=9 + place) for place in range(3))
+    assert "duplicates" in kinds(replace(found, trials=(*found.trials, *worst)))
+    assert "exhausted-space" in kinds(again(20))
 
 
 def test_one_failure_again_and_again_names_the_value_it_comes_with():
@@ -257,7 +275,8 @@ def test_a_failure_is_the_same_whatever_numbers_its_message_holds(why):
     ]
     bug = kinds(replace(scored, trials=tuple(trials)))["repeated-failure"]
     assert bug.since_trial == 1
-    assert f"6 trials failed alike, the first with {why.replace('{}', '1')!r}" in bug.evidence
+    assert "6 of " in bug.evidence
+    assert f"trials failed alike, the first with {why.replace('{}', '1')!r}" in bug.evidence
     others = [replace(one, why_failed=one.why_failed and "abcdefghijkl"[one.number] * 9) for one in trials]
     assert "repeated-failure" not in kinds(replace(scored, trials=tuple(others)))
 
@@ -346,3 +365,26 @@ def test_a_limit_that_nobody_can_mean_is_refused_where_it_is_given(asked):
     with pytest.raises(InputError, match="is not understood"):
         Limits(**asked)
     assert Limits(np.float32(0.5), np.int64(3), np.int64(4)).patience == 4
+
+
+def test_a_search_that_mostly_fails_has_a_bug_though_no_reason_is_kept():
+    failed = [Trial(number, "failed", None, {"lr": 0.1 * number}) for number in range(1, 20)]
+    bug = kinds(search([Trial(0, "finished", 0.5, {"lr": 0.5}), *failed]))["repeated-failure"]
+    assert "19 of 20 trials failed" in bug.evidence
+    assert "repeated-failure" in kinds(search(failed))
+
+
+def test_noise_of_other_trainings_says_nothing_of_what_is_wrong():
+    """Fine scores without noise, drawn at random: at most as many are called ineffective as are silent by chance."""
+    rng = np.random.default_rng(11)
+    told, false, gained = {"noise": 0.00559, "noise_from": "the prior"}, 0, 0
+    for _ in range(200):
+        scores = [float(one) for one in 0.9968 - 0.0125 * ((rng.random((50, 4)) - 0.5) ** 2).sum(axis=1)]
+        found = kinds(of_scores(scores[:25], **told))
+        assert found == kinds(of_scores(scores[:25]))
+        if max(scores[25:]) > max(scores[:25]):
+            gained, false = gained + 1, false + ("ineffective-search" in found)
+    assert gained > 50
+    assert false / gained <= 0.2 + 2 * math.sqrt(0.2 * 0.8 / gained)
+    close = of_scores(scores[:25], **told)
+    assert (close.own_margin, close.margin) == (0.0, pytest.approx(0.00559 * math.sqrt(2)))

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +18,13 @@ from isorun.errors import InputError
 from isorun.repair import priors
 from isorun.repair.actions import MEANINGS, edit
 from isorun.repair.bugs import Limits
-from isorun.repair.diagnosis import diagnose, search_view
-from isorun.repair.engines import next_steps
+from isorun.repair.diagnosis import diagnose
+from isorun.repair.engines import AbstractEngine
+from isorun.repair.engines.keras_folders import KerasTunerFolder
 from isorun.repair.priorities import Prior, PriorRow, ToldChances, told_chances
 from isorun.repair.priors import prior_from_json, prior_of, prior_to_json, read_prior, shipped_prior
 from isorun.repair.racing import race
 from isorun.repair.searches import UNKNOWN_SYMPTOMS, Trial, not_offered
-from isorun.report.html import render_view
 
 KEYS = {"engine", "study", "trials", "best", "bugs", "symptoms", "actions", "unknown_parameters"}
 
@@ -42,24 +42,6 @@ def test_machines_get_what_was_promised():
     chances = [action["probability"] for action in told["actions"]]
     assert chances == sorted(chances, reverse=True)
     assert json.loads(json.dumps(told, allow_nan=False)) == told
-
-
-def test_people_read_the_bug_its_trial_the_evidence_and_what_to_do():
-    text = diagnose(of_scores([0.1, 0.5, *[0.3] * 18]), now=0).view().text(width=120)
-    assert "20 trials (20 finished); the best score is 0.50000 (trial 1)" in text
-    assert "ineffective-search, since trial 2: no improvement in 18 trials since trial 1" in text
-    assert "What to change in the best trial" in text
-    assert "any gain counts" in text
-    silent = diagnose(of_scores([0.1, 0.3, 0.4, 0.5, *[0.3] * 12]), now=0).view().text(width=200)
-    assert "No bug is found. Nothing has improved in 12 trials since trial 3: of 100 random searches 25" in silent
-
-
-def test_no_finished_trial_yet_is_said():
-    for trials in ([], [Trial(0, "running", None, {"lr": 0.1}, started=1.0)]):
-        told = diagnose(search(trials), now=2.0)
-        assert "no trial has finished with a score yet" in told.view().text(width=200)
-        assert told.to_json()["best"] is None
-        assert told.to_json()["actions"] == []
 
 
 def test_parameters_that_are_not_understood_are_named():
@@ -174,6 +156,22 @@ def test_what_was_changed_and_what_it_brought_is_told_against_what_was_foretold(
     assert [one["outcome"] for one in within] == ["within noise", "within noise"]
 
 
+def test_one_word_for_better_from_a_dead_training_to_another_neither_improved_nor_worse():
+    alive = repaired()
+    dead = tuple(replace(trial, symptoms=Symptoms(convergence="slow")) for trial in alive.trials)
+    for trials in (alive.trials, dead, (*alive.trials[:3], *dead[3:]), (*dead[:3], *alive.trials[3:])):
+        found = replace(alive, trials=trials)
+        for one in diagnose(found, now=0).taken:
+            origin = trials[one.origin]
+            assert (one.outcome == "improved") is found.is_better(one.trial, origin)
+            assert (one.outcome == "worse") is found.is_better(origin, one.trial)
+    told = diagnose(replace(alive, trials=dead), now=0)
+    assert [one.outcome for one in told.taken] == ["within noise", "within noise"]
+    assert "2 trials that isorun proposed since trial 3, 0 improved" in told.view().text(width=200)
+    same = (*alive.trials[:3], replace(alive.trials[3], score=alive.trials[2].score))
+    assert [one.outcome for one in diagnose(replace(alive, trials=same), now=0).taken] == ["the same"]
+
+
 def test_the_condition_of_a_chance_is_named():
     space = (SPACE[0],)
     symptoms = Symptoms("plain", "slow", "vanishing", "unknown")
@@ -197,7 +195,9 @@ def test_the_chance_to_beat_the_best_falls_with_the_number_of_trials_and_the_ord
 
 
 def test_every_warning_has_a_next_step_and_a_bug_the_command_that_goes_on():
-    stuck = diagnose(of_scores([0.5, *[0.3] * 12]), Prior(()), Limits(0.9), where="sqlite:///a b.db", now=0)
+    found, limits = of_scores([0.5, *[0.3] * 12]), Limits(0.9)
+    steps = of_engine("optuna", "sqlite:///a b.db").steps(found, limits)
+    stuck = diagnose(found, Prior(()), limits, where="sqlite:///a b.db", steps=steps, now=0)
     by_code = {warning.code: warning for warning in stuck.warnings}
     assert {"ineffective-search", "symptoms-unknown", "noise-unknown"} <= set(by_code)
     assert all(warning.next_step for warning in stuck.warnings)
@@ -208,25 +208,45 @@ def test_every_warning_has_a_next_step_and_a_bug_the_command_that_goes_on():
     assert stuck.to_json()["warnings"][0]["code"] == "ineffective-search"
 
 
+def of_engine(name, where):
+    """An engine of isorun's own, or one that says nothing of itself."""
+    if name == "keras-tuner":
+        return KerasTunerFolder(where)
+    if name == "optuna":
+        pytest.importorskip("optuna")
+        from isorun.repair.engines.optuna import OptunaStorage
+
+        return OptunaStorage(where)
+
+    class Plain(AbstractEngine):
+        names = read = go_on = None
+
+    return Plain(where)
+
+
 @pytest.mark.parametrize(
     ("engine", "ends", "watches"),
     [
         ("optuna", "raise optuna.TrialPruned()", "isorun.repair.note(trial, watcher)"),
         ("keras-tuner", "isorun.repair.keras_tuner(tuner) ends", "isorun.repair.keras_tuner(tuner) watches"),
+        ("book", "end a trial in your function", "have book keep"),
     ],
 )
 def test_next_steps_are_in_the_words_of_the_engine(engine, ends, watches):
     trials = [Trial(number, "finished", 0.5 + number / 100, {"lr": 0.1 * number}, seconds=1.0) for number in range(9)]
     trials.append(Trial(9, "finished", 0.9, {"lr": 0.95}, seconds=1000.0))
-    told = diagnose(
-        replace(search(trials, SPACE[:1]), engine=engine), Prior(()), Limits(patience=4), where="there", now=2.0
-    )
+    found, limits = replace(search(trials, SPACE[:1]), engine=engine), Limits(patience=4)
+    told = diagnose(found, Prior(()), limits, steps=of_engine(engine, "there").steps(found, limits), now=2.0)
     steps = {warning.code: warning.next_step for warning in told.warnings}
     assert steps["stalled-trial"].startswith(ends)
     assert watches in steps["symptoms-unknown"]
-    again = next_steps(told.search, told.limits, "there").go_on
+    again = told.steps.go_on
     assert again.startswith("isorun repair there ")
     assert "--patience 4 --continue 15" in again
+    words = " ".join(astuple(told.steps)[:-1])
+    assert engine == "optuna" or "study." not in words
+    assert engine == "keras-tuner" or "tuner" not in words
+    assert ("isorun.repair.note" in words) is (engine == "optuna")
 
 
 def test_trials_that_say_nothing_are_told():
@@ -238,18 +258,6 @@ def test_trials_that_say_nothing_are_told():
     ]
     codes = [warning.code for warning in diagnose(search(trials, SPACE[:1]), now=2.0).warnings]
     assert codes == ["no-score", "symptoms-unknown", "no-times", "infeasible", "running"]
-
-
-@pytest.mark.parametrize("number", [1, 25, 1000])
-def test_the_page_of_any_search_is_whole(number):
-    scores = [
-        None if place % 7 == 6 else float("nan") if place % 11 == 10 else place % 13 / 13 for place in range(number)
-    ]
-    told = diagnose(of_scores(scores, direction="lower"), shipped_prior(), Limits(0.0), now=1e6)
-    page = render_view("search", "isorun repair", search_view(told))
-    assert "Best score by trial" in page
-    assert "Best score by time" in page
-    assert len(page) < 1_000_000
 
 
 def test_noise_of_a_prior_is_that_of_accuracies():
@@ -318,12 +326,6 @@ def test_what_could_not_be_offered_is_listed_with_the_reason():
     assert "isorun.momentum: the optimizer has none" in told.view().text(width=120)
     kept = [{"isorun.momentum": "old"}, None, 7, {"isorun.momentum": "new", "lr": "it is there"}]
     assert not_offered(kept, SPACE) == (("isorun.momentum", "new"),)
-
-
-def test_a_search_without_a_score_has_a_page_without_empty_parts():
-    page = render_view("nothing", "isorun repair", search_view(diagnose(search([]), now=0)))
-    assert "Results" not in page
-    assert "No bug is found" not in page
 
 
 def test_a_race_shows_itself_in_a_notebook():

@@ -39,7 +39,7 @@ def test_scores_that_agree_after_rounding_are_not_without_spread():
     rule = RaceRule(10)
     assert rule.judge([0.905, 0.905], [0.9, 0.9]) == "open"
     assert rule.judge([0.9, 0.9], [0.1, 0.1]) == "open"
-    assert rule.judge([0.9] * 10, [0.1] * 10) == "better"
+    assert rule.judge([0.9] * 10, [0.1] * 10) == "ahead"  # ten that agree are no evidence of ten draws
     assert RaceRule(2, candidates=25).judge([0.905, 0.905], [0.9, 0.9]) == "ahead"
     dust = 0.1 + 0.2
     assert rule.judge([dust, dust], [0.3, 0.3]) == "not better"
@@ -123,6 +123,88 @@ def test_a_candidate_that_breaks_loses_and_a_wrong_word_is_said():
     for wrong in ({"repeats": 0}, {"error_rate": 0.0}, {"direction": "up"}, {"seeds": [1]}, {"candidates": 0}):
         with pytest.raises(InputError):
             race(lambda *_: 0.5, "new", "old", **wrong)
+
+
+def test_copies_of_a_draw_count_once_and_a_side_of_one_draw_wins_nothing():
+    rule = RaceRule(5)
+    assert rule.judged([0.8512] * 5, [0.7913] * 5) == ("ahead", 2)  # known after two a side: no more are made
+    assert rule.judged([0.8512] * 5, [0.7913, 0.7921, 0.7904, 0.7911, 0.7915]) == ("ahead", 5)
+    assert rule.judged([0.7913] * 5, [0.8512] * 5) == ("not better", 2)
+    assert rule.judged([0.9] * 5, [0.1] * 5) == ("ahead", 5)  # of one digit, five in a row are copies, two are not
+    assert rule.judge([1.0] * 5, [0.7913, 0.7921, 0.7904, 0.7911, 0.7915]) == "better"  # all right, each by itself
+    assert rule.judge([1.0] * 5, [0.0] * 5) == "ahead"
+    drawn = (lambda _: [0], range)
+    varied = [0.851, 0.862, 0.853, 0.857, 0.86], [0.5, 0.51, 0.49, 0.52, 0.5]
+    assert (rule.judge(*varied), rule.judged(*varied, drawn)) == ("better", ("ahead", 5))
+
+
+def test_a_training_that_ignores_its_seed_is_told_so():
+    fixed = {"new": 0.8512, "old": 0.7913}
+    found = race(lambda config, _: fixed[config], "new", "old", repeats=5)
+    assert (found.verdict, found.trainings) == ("ahead", 4)
+    assert "2 of the candidate count as 1, 2 of the incumbent count as 1" in found.why
+    assert "let train(config, seed) use its seed" in str(found)
+    standing = standing_of([runs(0, 0.7913, 0.7913), runs(1, 0.8512, 0.8512)], RaceRule(5))
+    assert (standing.best, standing.races) == (1, ((1, 0, "ahead"),))
+    assert standing.copied == {0: (2, 1), 1: (2, 1)}
+
+
+def raced_equals(score, candidates, repeats, searches):
+    """In how many searches of equals one was called better, raced as in the loop that the page shows."""
+    called = 0
+    for _ in range(searches):
+        first, best, scores, wrong = [score(one) for one in range(candidates + 1)], 0, {}, False
+        for one in range(1, candidates + 1):
+            known = scores.setdefault(best, [first[best]])
+            found = race(
+                lambda config, _: score(config),
+                one,
+                best,
+                repeats=repeats,
+                candidates=candidates,
+                candidate_scores=[first[one]],
+                incumbent_scores=known,
+            )
+            wrong |= found.is_better
+            scores[best] = list(found.incumbent_scores)
+            if found.verdict in {"better", "ahead"}:
+                best, scores[one] = one, list(found.candidate_scores)
+        called += wrong
+    return called / searches
+
+
+@pytest.mark.parametrize("candidates", [1, 25])
+def test_equals_that_ignore_their_seed_are_never_called_better(candidates):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        fixed = rng.normal(0.8, 0.02, candidates + 1)
+        assert raced_equals(lambda config, scores=fixed: scores[config], candidates, 5, 1) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.3])
+def test_equals_that_fail_now_and_then_are_called_better_at_most_at_the_stated_rate(share):
+    rng = np.random.default_rng(2)
+
+    def score(_):
+        return math.nan if rng.random() < share else rng.normal(0.9, 0.01)
+
+    assert raced_equals(score, 25, 10, 300) <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 300)
+
+
+def test_a_failed_repeat_is_no_evidence_and_one_training_calls_nothing():
+    """The best trial fails once, and is trained once more; where it always fails, nothing is called."""
+    table = {"new": iter([0.8, 0.81, 0.82]), "old": iter([0.5, math.nan, 0.52, 0.51])}
+    found = race(lambda config, _: next(table[config]), "new", "old", repeats=5)
+    assert found.verdict == "better"
+    assert [math.isnan(one) for one in found.incumbent_scores][:2] == [False, True]
+    assert "of which 1 gave no number" in found.why
+    for always in (math.nan, math.inf):
+        broken = race(lambda config, _, score=always: 0.8 if config == "new" else score, "new", "old", repeats=4)
+        assert (broken.verdict, len(broken.incumbent_scores)) == ("ahead", 4)
+    once = race(lambda config, _: {"new": 0.8, "old": 0.5}[config], "new", "old", repeats=1)
+    assert (once.verdict, once.trainings) == ("ahead", 2)
+    assert standing_of([runs(0, 0.5), runs(1, 0.8)], RaceRule(1)).races == ((1, 0, "ahead"),)
 
 
 def searched(rng, trials, repeats, *, better=None, lead=0.0, spread=0.0, step=0.0):

@@ -31,12 +31,15 @@ COMMANDS: Final = {
     "report": "how much the runs of a study vary, and what made it so",
     "doctor": "what is wrong inside a training, and what to try",
     "audit": "which sources of nondeterminism a training leaves open, and how to close each",
+    "env": "the environment of a run in one sentence for a paper, and what differs between two",
     "summarize": "how the runs of each group look, from any table of results",
     "compare": "is A better than B? every test, effect and interval, and a verdict",
     "mixed": "where the variance comes from: a mixed model, tested as R does",
     "decide": "run more until the verdict is in, or the budget is out",
     "power": "how many runs a difference takes, or what these runs could see",
+    "claim": "is a claimed gain above the known noise of single runs?",
     "rank": "which of many approaches is best, over one task or many",
+    "factors": "what exactly changed the result? the effect of each factor of a study",
     "agree": "do devices, environments or metrics put the same runs in the same order?",
     "repair": "what is wrong with an AutoML search, what to try next, and going on with it",
     "reproduce": "run a paper's own design, and show its tables with our numbers beside theirs",
@@ -44,7 +47,9 @@ COMMANDS: Final = {
     "store": "is a store whole? verify it, repair it, share it with a group",
     "scan": "show which metrics would be read from a training's output",
 }
-_COMPUTATIONS: Final = frozenset({"report", "summarize", "compare", "mixed", "power", "rank", "agree"})
+_COMPUTATIONS: Final = frozenset(
+    {"report", "summarize", "compare", "mixed", "power", "claim", "rank", "factors", "agree"}
+)
 """Commands that may take long without a progress of their own."""
 _MAY_BE_EMPTY: Final = frozenset({"a", "b", "control"})
 """Options that name a label of a table, which may be an empty one."""

@@ -1,8 +1,8 @@
 """Training problems: the story of one training, what detectors find in it, and its symptoms.
 
 A `Trace` is made from a record, from a watcher or from an engine's trial. `examine` asks every detector; each is a file
-in `detectors/`, and other distributions bring more (entry-point group `isorun.detectors`). Nothing here trains, reads
-files or prints.
+in `detectors/`, and other distributions bring more (entry-point group `isorun.detectors`). Symptoms, on which
+searches rest, are told by isorun's own alone. Nothing here trains, reads files or prints.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from isorun.analysis import Told
-from isorun.errors import PluginError
+from isorun.errors import PluginError, foreign_errors
 from isorun.study.records import RunRecord, number_from_json
 from isorun.worker.watching import TOLD
 
@@ -33,8 +33,8 @@ __all__ = [
     "Symptoms",
     "Trace",
     "WatchedRow",
-    "all_detectors",
     "examine",
+    "own_detectors",
     "symptoms_of",
 ]
 
@@ -47,6 +47,10 @@ KINDS: Final = (
 _LEARNED_ACCURACY: Final = 0.6
 _LEARNED_RISE: Final = 0.2
 _LEARNED_LOSS_SHARE: Final = 0.5
+_LEARNING_LOSS_SHARE: Final = 0.8
+_LEARNING_FALL: Final = 0.05
+_LARGEST_SHARE: Final = 1.001
+_LARGEST_PERCENT: Final = 100.1
 _FEWEST_EPOCHS: Final = 3
 _MOST_EPOCHS: Final = 1000
 _STEPS_AN_EPOCH: Final = 4
@@ -68,6 +72,16 @@ class Curve(NamedTuple):
     def finite(self) -> tuple[float, ...]:
         """The values that are numbers."""
         return tuple(value for value in self.values if math.isfinite(value))
+
+    @property
+    def fall(self) -> float:
+        """How far it came down from its start at its best; 0 where it tells nothing."""
+        return self.finite[0] - min(self.finite) if self.finite else 0.0
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether it has negative values, as logarithms of densities have: then a share of a value says nothing."""
+        return min(self.finite, default=0.0) < 0.0
 
 
 _NOT_TOLD: Final = Curve()
@@ -179,8 +193,9 @@ class Trace:
     def _told_by(cls, curves: Mapping[str, Curve], rows: Iterable[Any], **about: Any) -> Self:
         """A curve that is empty is made of what the rows were told."""
         watched = _in_epochs([WatchedRow.from_row(row) for row in rows if isinstance(row, Mapping)])
-        told: dict[str, Any] = {name: _told_curve(watched, name) for name in TOLD}
-        return cls(**{**told, **{name: curve for name, curve in curves.items() if curve.values}}, rows=watched, **about)
+        told = {name: _told_curve(watched, name) for name in TOLD}
+        told |= {name: curve for name, curve in curves.items() if curve.values}
+        return cls(**_in_shares(told), rows=watched, **about)
 
     @property
     def points(self) -> str:
@@ -206,7 +221,8 @@ class Trace:
     def learns(self) -> bool:
         """AUTOTRAINER's gate: whether the training converges, so that nothing seen inside it is a problem.
 
-        An accuracy of 0.6, or one that has risen by 0.2; without an accuracy a loss that fell to half of its start.
+        An accuracy of 0.6, or one that has risen by 0.2; without an accuracy a loss that fell to half of its start, or
+        by a fifth and still falls by a twentieth in the second half: where nothing is known but the mean, it stays.
         """
         if self.judged.values:
             first = next(iter(self.judged.finite), math.nan)
@@ -214,7 +230,8 @@ class Trace:
         loss = self.loss.values or self.val_loss.values
         if len(loss) < 2 or not all(map(math.isfinite, loss)):
             return False
-        return 0.0 <= loss[-1] < _LEARNED_LOSS_SHARE * loss[0]
+        still_falls = 0.0 <= loss[-1] <= (1 - _LEARNING_FALL) * loss[len(loss) // 2]
+        return 0.0 <= loss[-1] < (_LEARNING_LOSS_SHARE if still_falls else _LEARNED_LOSS_SHARE) * loss[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,12 +301,16 @@ class AbstractDetector(abc.ABC):
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What the detectors say of one training. unexamined: kind of problem to what is missing to look for it."""
+    """What the detectors say of one training. unexamined: kind of problem to what is missing to look for it.
+
+    failed: those of the unexamined whose detector, which another distribution brings, is broken.
+    """
 
     trace: Trace
     problems: tuple[Problem, ...]
     unexamined: Mapping[str, str]
     symptoms: Symptoms
+    failed: frozenset[str] = frozenset()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -302,20 +323,9 @@ class Examination:
         }
 
 
-def all_detectors() -> tuple[AbstractDetector, ...]:
-    """Isorun's own detectors, then those of other distributions."""
-    from isorun import plugins  # noqa: PLC0415  reading what is installed takes long
-
-    own = [_own_detector(kind) for kind in KINDS]
-    brought = [plugins.load(plugins.DETECTORS, name) for name in plugins.brought(plugins.DETECTORS)]
-    for found in brought:
-        if not (isinstance(found, type) and issubclass(found, AbstractDetector) and found.kind):
-            raise PluginError(
-                "a detector cannot be used",
-                found=f"{found!r}",
-                allowed="a class derived from isorun.diagnose.AbstractDetector, with a kind",
-            )
-    return tuple(found() for found in (*own, *brought))
+def own_detectors() -> tuple[AbstractDetector, ...]:
+    """Isorun's own detectors, in the order of KINDS."""
+    return tuple(_own_detector(kind)() for kind in KINDS)
 
 
 def _own_detector(kind: str) -> type[AbstractDetector]:
@@ -326,15 +336,72 @@ def _own_detector(kind: str) -> type[AbstractDetector]:
 
 
 def examine(trace: Trace, asked: Iterable[AbstractDetector] | None = None) -> Examination:
-    """Ask every detector, or those given."""
+    """Ask every detector, isorun's own first, or those given.
+
+    One that another distribution brings and that fails is no reason to say nothing: it is named among the unexamined.
+    """
+    problems, unexamined = _told_by_all(trace, own_detectors() if asked is None else asked)
+    symptoms = _symptoms(trace, problems, unexamined)  # by isorun's own, whatever kinds others call theirs
+    failed: dict[str, str] = {}
+    if asked is None:
+        more, lacking, failed = _told_by_brought(trace)
+        problems, unexamined = [*problems, *more], {**unexamined, **lacking, **failed}
+    return Examination(trace, _agreeing(problems), unexamined, symptoms, frozenset(failed))
+
+
+def _told_by_all(trace: Trace, detectors: Iterable[AbstractDetector]) -> tuple[list[Problem], dict[str, str]]:
+    """The problems, and what is missing to look for others."""
     problems: list[Problem] = []
-    unexamined: dict[str, str] = {}
-    for detector in all_detectors() if asked is None else asked:
+    lacking: dict[str, str] = {}
+    for detector in detectors:
         if missing := detector.lacks(trace):
-            unexamined[detector.kind] = missing
+            lacking[detector.kind] = missing
         elif (problem := detector.examine(trace)) is not None:
             problems.append(problem)
-    return Examination(trace, _agreeing(problems), unexamined, _symptoms(trace, problems, unexamined))
+    return problems, lacking
+
+
+def _told_by_brought(trace: Trace) -> tuple[list[Problem], dict[str, str], dict[str, str]]:
+    """What detectors of other distributions say: problems, what is missing to look for others, and which failed."""
+    from isorun import plugins  # noqa: PLC0415  reading what is installed takes long
+
+    problems: list[Problem] = []
+    lacking: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    for name in plugins.brought(plugins.DETECTORS):
+        try:
+            found, missing = _told_by_one(trace, name, plugins.load(plugins.DETECTORS, name))
+        except PluginError as error:
+            failed[_no_own_kind(name, name)] = ": ".join(filter(None, (error.what, error.found)))
+        else:
+            problems += found
+            lacking |= {_no_own_kind(kind, name): why for kind, why in missing.items()}
+    return problems, lacking, failed
+
+
+def _told_by_one(trace: Trace, name: str, detector: Any) -> tuple[list[Problem], dict[str, str]]:
+    """What a detector of another distribution says; PluginError for whatever is wrong with it."""
+    with foreign_errors(lambda said: PluginError(f"the detector {name!r} failed", found=said), but=()):
+        if not (isinstance(detector, type) and issubclass(detector, AbstractDetector)):
+            raise TypeError(f"{detector!r} is no class derived from isorun.diagnose.AbstractDetector")
+        if not detector.kind:
+            raise TypeError(f"{detector!r} has no kind")
+        problems, lacking = _told_by_all(trace, [detector()])
+        _refuse_others(problems, Problem)
+        _refuse_others(lacking.values(), str)
+    return problems, lacking
+
+
+def _refuse_others(told: Iterable[object], kind: type) -> None:
+    """A detector may answer anything; what is neither a problem nor words is an error of its own."""
+    for one in told:
+        if not isinstance(one, kind):
+            raise TypeError(f"it answers {type(one).__name__} instead of {kind.__name__}")
+
+
+def _no_own_kind(kind: str, name: str) -> str:
+    """Where a brought detector calls itself as one of isorun's own: that one has looked."""
+    return f"{kind} (by the detector {name!r})" if kind in KINDS else kind
 
 
 def _agreeing(problems: Sequence[Problem]) -> tuple[Problem, ...]:
@@ -348,8 +415,8 @@ def _agreeing(problems: Sequence[Problem]) -> tuple[Problem, ...]:
 
 
 def symptoms_of(trace: Trace) -> Symptoms:
-    """A-C-G-W: architecture, convergence, gradient, weight."""
-    return examine(trace).symptoms
+    """A-C-G-W: architecture, convergence, gradient, weight. Isorun's own detectors tell it."""
+    return _symptoms(trace, *_told_by_all(trace, own_detectors()))
 
 
 def _symptoms(trace: Trace, problems: Sequence[Problem], unexamined: Mapping[str, str]) -> Symptoms:
@@ -408,9 +475,11 @@ class Diagnosis(Told):
 
     @property
     def unexamined(self) -> dict[str, str]:
-        """The kinds of problems that were looked for in no run, and what was missing."""
+        """The kinds that were looked for in no run, and what was missing; and whose detector failed in any."""
         asked = [item.unexamined for item in self.examinations]
-        return {kind: why for kind, why in (asked[0] if asked else {}).items() if all(kind in item for item in asked)}
+        nowhere = {kind: why for kind, why in (asked[0] if asked else {}).items() if all(kind in one for one in asked)}
+        told = ((item, kind, why) for item in self.examinations for kind, why in item.unexamined.items())
+        return nowhere | {kind: why for item, kind, why in told if kind in item.failed}
 
     @property
     def looked(self) -> bool:
@@ -433,6 +502,25 @@ class Diagnosis(Told):
 def _curve(record: RunRecord, names: Iterable[str]) -> Curve:
     series = next((record.series[name] for name in names if name in record.series), None)
     return _NOT_TOLD if series is None else Curve(tuple(series.steps), tuple(series.values))
+
+
+def _in_shares(curves: Mapping[str, Curve]) -> dict[str, Any]:
+    """Accuracies as shares of 1, also where they were told in percent, and not at all where they are neither.
+
+    One that exceeds 1 anywhere is in percent, and so is the one beside it, unless as it stands it is the closer one.
+    Rewards and counts, which are negative or exceed 100, are no accuracies by whatever name.
+    """
+    found: dict[str, Any] = dict(curves)
+    accuracies = {name: curves[name] for name in ("accuracy", "val_accuracy") if name in curves}
+    largest = {name: max(curve.finite, default=0.0) for name, curve in accuracies.items()}
+    most = max(largest.values(), default=0.0)
+    for name, curve in accuracies.items():
+        own = largest[name]
+        if curve.is_signed or most > _LARGEST_PERCENT:
+            found[name] = _NOT_TOLD
+        elif most > _LARGEST_SHARE and abs(own - most) <= abs(100.0 * own - most):
+            found[name] = Curve(curve.epochs, tuple(value / 100.0 for value in curve.values))
+    return found
 
 
 def _counts_steps(curves: Iterable[Curve], rows: Iterable[Any]) -> bool:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +30,18 @@ if TYPE_CHECKING:
     from isorun.session import Store
     from isorun.study.design import Study
 
-__all__ = ["autokeras", "examine", "expand", "hypermodel", "keras_tuner", "lightning", "note", "optuna", "race"]
+__all__ = [
+    "autokeras",
+    "examine",
+    "expand",
+    "go_on",
+    "hypermodel",
+    "keras_tuner",
+    "lightning",
+    "note",
+    "optuna",
+    "race",
+]
 
 _ELSEWHERE: Final = {
     "expand": "isorun.repair.expansion",
@@ -46,6 +59,10 @@ def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
         return getattr(importlib.import_module(_ELSEWHERE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has: {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def optuna(
@@ -170,13 +187,53 @@ def examine(
         raise InputError("a store belongs to a study that isorun runs", found=where, allowed="a study's file or name")
     from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
     from isorun.repair.diagnosis import diagnose  # noqa: PLC0415 - as above
-    from isorun.repair.engines import open_engine, read_search  # noqa: PLC0415 - as above
+    from isorun.repair.engines import open_engine, read_search, without_password  # noqa: PLC0415 - as above
     from isorun.repair.priors import prior_of  # noqa: PLC0415 - as above
 
     known, limits = prior_of(prior), Limits(target, time_limit, patience)
     engine = open_engine(where)
     search = read_search(engine, study, known.noise if known else 0.0)
-    return diagnose(search, known, limits, where=where, steps=engine.steps(search, limits))
+    return diagnose(search, known, limits, where=without_password(where), steps=engine.steps(search, limits))
+
+
+def go_on(
+    where: str,
+    trials: int,
+    function: str | Callable[..., Any],
+    study: str | None = None,
+    *,
+    requeue: bool = False,
+    in_process: bool = False,
+    target: float | None = None,
+    time_limit: float | None = None,
+    patience: int | None = None,
+    prior: str | Path | None = "shipped",
+) -> SearchDiagnosis:
+    """Make so many trials more of a search that an engine runs, repaired, and say what is wrong with it then.
+
+    where, study: as `examine` takes them. function: FILE.py:FUNCTION, which runs a trial (of KerasTuner: gives a tuner
+    and what its search is given). It is called in a process of its own: a trial that ends that process, or hangs, has
+    failed, and the search goes on. in_process: it is called in this one, as a function that is given itself always is.
+    requeue: first those trials that are marked running and whose process is gone.
+    """
+    from isorun.repair.attending import Continuation, attend  # noqa: PLC0415 - as above
+    from isorun.repair.bugs import Limits  # noqa: PLC0415 - as above
+
+    if not is_storage(str(where)):
+        what, allowed = "isorun goes on with searches that an engine runs", "a storage, such as sqlite:///study.db"
+        raise InputError(
+            what, found=str(where), allowed=allowed, hint="isorun.run(study) goes on with those of a study"
+        )
+    if type(trials) is not int or trials < 1:  # a bool is an int, too
+        raise InputError("trials is not understood", found=repr(trials), allowed="a whole number from 1 on")
+    named = function if isinstance(function, str) else ""
+    given = None if prior is None else str(prior)
+    asked = Continuation(where, study, named, trials, Limits(target, time_limit, patience), given, requeue)
+    if in_process or not named:
+        asked.make(None if isinstance(function, str) else function)
+    else:
+        attend(asked, lambda said: print(f"isorun: {said}", file=sys.stderr))
+    return examine(where, study, target=target, time_limit=time_limit, patience=patience, prior=prior)
 
 
 def is_storage(where: str) -> bool:
@@ -225,7 +282,9 @@ def note(trial: Any, watched: Any, **curves: Any) -> None:
     watched: what `isorun.watch(model)` returned, or its rows. curves: values epoch by epoch, such as val_accuracy=[…].
     """
     from isorun.diagnose import Trace  # noqa: PLC0415 - as above
-    from isorun.repair.engines.optuna import note as noted  # noqa: PLC0415 - as above
+
+    with _needing("optuna", "keeping symptoms with an Optuna trial"):
+        from isorun.repair.engines.optuna import note as noted  # noqa: PLC0415 - as above
 
     if not hasattr(trial, "set_user_attr"):
         allowed = "the trial that Optuna gives to the objective"

@@ -3,7 +3,7 @@
 performance          the target is not reached in the time given for it (the paper's T_r), or hardly will be
 ineffective-search   no improvement above noise in too many trials (the paper's t_r), or no training that gets anywhere
 stalled-trial        a trial that takes far longer than the others and than the budget allows
-duplicates           configurations that were tried before
+duplicates           configurations that were tried before, but for a few repeats of the best one
 repeated-failure     the same failure again and again
 exhausted-space      nothing new is left to try, or nothing new is proposed
 
@@ -77,6 +77,7 @@ _MOST_LOG: Final = 700.0
 _BY_CHANCE: Final = 0.01
 _CLUE_BY_CHANCE: Final = 0.2
 _SAME_FAILURES: Final = 3
+_MOST: Final = 0.5
 _FAILURE_SHARE: Final = 0.1
 """Of all trials. Three of two hundred that ran out of memory are what a wide space costs."""
 _VARIES: Final = re.compile(
@@ -91,6 +92,8 @@ _VARIES: Final = re.compile(
 _NOTHING_NEW: Final = 20
 _DUPLICATES: Final = 3
 _DUPLICATE_SHARE: Final = 0.1
+_TO_KNOW_NOISE: Final = 3
+"""As often as the next step on noise that is not known says: more repeats of the best trial are a strategy's own."""
 _BASELINE_SHARE: Final = 0.25
 """Where only one configuration comes again: people try a baseline again at each start."""
 _PROJECTED_FROM: Final = 20
@@ -147,7 +150,7 @@ def find_bugs(search: Search, limits: Limits = Limits(), now: float | None = Non
 
 def _performance(search: Search, limits: Limits) -> Iterator[Bug]:
     best, target = search.best, limits.target
-    if target is None or best is None or _reaches(search, best, target):
+    if target is None or best is None or search.short_of(target) <= 0:
         return
     if limits.time_limit is not None:
         late = [trial for trial, spent in zip(search.trials, elapsed(search), strict=True) if spent > limits.time_limit]
@@ -161,7 +164,7 @@ def _performance(search: Search, limits: Limits) -> Iterator[Bug]:
 
 def _projected(search: Search, best: Trial, target: float) -> Iterator[Bug]:
     """Without a limit: it is not likely to get there in as many trials again as it has had."""
-    short = (target if search.direction == "higher" else -target) - search.gain(best)
+    short = search.short_of(target)
     chance = chance_of_gaining(search, short)
     if chance <= _HARDLY_REACHES:
         half = search.scored[len(search.scored) // 2].number
@@ -190,10 +193,6 @@ def records_above(search: Search, distance: float) -> float:
     if not math.isfinite(spread):
         return 1.0
     return math.exp(-distance / spread) if spread > 0 else 0.0
-
-
-def _reaches(search: Search, best: Trial, target: float) -> bool:
-    return search.gain(best) >= (target if search.direction == "higher" else -target)
 
 
 def elapsed(search: Search) -> list[float]:
@@ -239,7 +238,7 @@ def silence_of(search: Search) -> Silence | None:
     last = search.improvements[-1]
     over = sum(trial.is_over for trial in search.trials)
     since = sum(trial.is_over and trial.number > last.number for trial in search.trials)
-    return Silence(last, since, ((over - since) / over) ** records_above(search, search.margin))
+    return Silence(last, since, ((over - since) / over) ** records_above(search, search.own_margin))
 
 
 def is_silent(search: Search, limits: Limits = Limits()) -> bool:  # noqa: B008
@@ -257,7 +256,7 @@ def _ineffective(search: Search, limits: Limits) -> Iterator[Bug]:
         return
     why = _why_ineffective(search, silence, limits) if is_silent(search, limits) else ""
     if why:
-        noise = f" (above noise, sd {_number(search.noise)})" if search.noise else ""
+        noise = f" (above noise, sd {_number(search.noise)})" if search.own_margin else ""
         evidence = f"no improvement{noise} in {silence.trials} trials since trial {silence.last.number} "
         evidence += f"({_number(silence.last.score)}); {why}"
         yield Bug("ineffective-search", silence.last.number + 1, evidence)
@@ -270,7 +269,7 @@ def _why_ineffective(search: Search, silence: Silence, limits: Limits) -> str:
         return f"{limits.patience} are too many, as was asked; {usual}"
     if silence.as_often <= _RARE_SILENCE:
         return usual
-    chance = chance_of_gaining(search, search.margin)
+    chance = chance_of_gaining(search, search.own_margin)
     if chance <= _HARDLY_GAINS:
         said = "its best scores lie so close together that as many trials again gain more than noise with a chance of "
         return f"{said}{_percent(chance)} ({_LOOK_SO} of 100 searches that did gain looked so too)"
@@ -337,7 +336,9 @@ def _stalled(search: Search, limits: Limits, now: float | None) -> Iterator[Bug]
 
 
 def _duplicates(search: Search) -> Iterator[Bug]:
-    repeats = _repeats([trial for trial in search.trials if trial.state in ("finished", "pruned")])
+    found = _repeats([trial for trial in search.trials if trial.state in ("finished", "pruned")])
+    asked_for = _repeats_of_the_best(search, found)
+    repeats = [(trial, original) for trial, original in found if trial.number not in asked_for]
     over = sum(trial.is_over for trial in search.trials)
     several = len({original.number for _, original in repeats}) > 1
     if len(repeats) >= max(_DUPLICATES, (_DUPLICATE_SHARE if several else _BASELINE_SHARE) * over):
@@ -348,13 +349,29 @@ def _duplicates(search: Search) -> Iterator[Bug]:
 
 
 def _repeats(trials: Sequence[Trial]) -> list[tuple[Trial, Trial]]:
-    """Trials with the first one of the same configuration. What isorun repeats on purpose is none."""
+    """Trials with the first one of the same configuration."""
     first: dict[Configuration, Trial] = {}
     found = []
     for trial in trials:
         original = first.setdefault(trial.configuration, trial)
-        if original is not trial and trial.parameters and trial.proposed_by != "repeat":
+        if original is not trial and trial.parameters:
             found.append((trial, original))
+    return found
+
+
+def _repeats_of_the_best(search: Search, repeats: Sequence[tuple[Trial, Trial]]) -> set[int]:
+    """The first few repeats of what was the best trial when they were made: so noise gets known, as isorun advises."""
+    originals = {trial.number: original for trial, original in repeats}
+    times: Counter[int] = Counter()
+    found: set[int] = set()
+    best: Trial | None = None
+    for trial in search.trials:
+        original = originals.get(trial.number)
+        if original is not None and best is not None and best.configuration == original.configuration:
+            times[original.number] += 1
+            found |= {trial.number} if times[original.number] <= _TO_KNOW_NOISE else set()
+        if trial.has_score and (best is None or search.gain(trial) > search.gain(best)):
+            best = trial
     return found
 
 
@@ -367,8 +384,9 @@ def _repeated_failure(search: Search) -> Iterator[Bug]:
             alike.setdefault(_VARIES.sub("#", _last_line(trial)), []).append(trial)
     for reason, same in sorted(alike.items(), key=lambda one: (not one[0], -len(one[1]))):
         guilty = _guilty(search, same, sure=not reason) if len(same) >= _SAME_FAILURES else ""
-        if guilty or (reason and len(same) >= max(_SAME_FAILURES, _FAILURE_SHARE * over)):
-            evidence = f"{len(same)} trials failed{_reason(same)}"
+        share = _FAILURE_SHARE if reason else _MOST  # without a reason they may have failed in different ways
+        if guilty or len(same) >= max(_SAME_FAILURES, share * over):
+            evidence = f"{len(same)} of {over} trials failed{_reason(same)}"
             evidence += f", among them {guilty}" if guilty else ""
             yield Bug("repeated-failure", same[0].number, evidence)
             return

@@ -1,12 +1,13 @@
 """What is kept of the searches of a study: every training that was proposed, and with the records what became of it.
 
 A training is kept by the store before it starts, in its documents: the trial's number and parameters, who proposed it,
-and which trial it changes by which edits. That and the records are all that a search is made of, so that a killed one
+and which trial it changes. That and the records are all that a search is made of, so that a killed one
 goes on where it was, and several isoruns can work on one.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections import Counter
@@ -17,6 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from isorun.analysis.evidence.run_units import RunUnits, run_units
 from isorun.analysis.studies.selection import FINAL, last_words, select
 from isorun.diagnose import Symptoms, Trace, symptoms_of
 from isorun.errors import NothingRecorded, StoreError, StudyError
@@ -206,6 +208,8 @@ class KnownSearch:
         self._scores: dict[int, dict[int, float]] = {}
         self._alike: dict[Configuration, dict[tuple[int, int], float]] = {}
         self._standing: RaceStanding | None = None
+        self._records: dict[int, dict[int, RunRecord]] = {}  # with scores, by trial and repeat, where they are raced
+        self._drawn: dict[tuple[int, int], RunUnits] = {}
 
     def add(self, proposed: Iterable[Proposed]) -> list[Cell]:
         """Proposals that were not known; the cells of all of them."""
@@ -239,12 +243,41 @@ class KnownSearch:
         scores = self._scores.setdefault(one.number, {})
         alike = self._alike.setdefault(configuration_of(one.parameters), {})
         scores.pop(one.repeat, None)
-        alike.pop(key, None)
+        drawn = (-1, one.repeat) if record.cell.level.fixes_seed else key  # equal trials of one seed are one draw
+        alike.pop(drawn, None)
+        self._hold(one, record if told.score is not None else None)
         if told.score is not None:
-            scores[one.repeat] = alike[key] = told.score
+            scores[one.repeat] = alike[drawn] = told.score
         if one.number in self._shown:
             self._shown[one.number] = self._trial(one.number)
         self._standing = None
+
+    def _hold(self, one: Proposed, record: RunRecord | None) -> None:
+        """Keep the record as long as a race may ask which of them are copies."""
+        if not self.is_raced:
+            return
+        held = self._records.setdefault(one.number, {})
+        held.pop(one.repeat, None)
+        if record is not None:
+            held[one.repeat] = record
+        self._drawn = {key: units for key, units in self._drawn.items() if key[0] != one.number}
+
+    def held(self, number: int) -> list[RunRecord]:
+        """The records of a trial that have a score, in the order of repeats."""
+        return [record for _, record in sorted(self._records.get(number, {}).items())]
+
+    def drawn(self, number: int, size: int) -> RunUnits:
+        """Which of the first trainings of a trial were drawn independently, by all that their records tell."""
+        if (number, size) not in self._drawn:
+            self._drawn[number, size] = run_units(self.held(number)[:size])
+        return self._drawn[number, size]
+
+    def _places(self, number: int, size: int) -> list[int]:
+        """Of so many trainings, the first of each draw."""
+        unit, seen = self.drawn(number, size).unit, dict[str, int]()
+        for place, record in enumerate(self.held(number)[:size]):
+            seen.setdefault(unit[record.run_id], place)
+        return list(seen.values())
 
     def tries_again(self, record: RunRecord) -> bool:
         """Whether a training ended as interrupted and is to be begun anew here.
@@ -329,14 +362,14 @@ class KnownSearch:
 
     def _raced(self) -> RaceStanding:
         sign = 1.0 if self.design.direction == "higher" else -1.0
-        plans = self.plans
-        begun = {one.number: one.plan[1] for one in reversed(self.proposed) if one.repeat and one.plan}
-        runs: dict[int, Runs] = {}
+        begun = {one.number: one.declared[1] for one in reversed(self.proposed) if one.repeat and one.declared}
+        declared, runs = self.declared_trials, dict[int, Runs]()
         for one in self.proposed:
             told = self._told.get((one.number, one.repeat))
             if one.repeat == 0 and told is not None:
-                rule = rule_of(one.number, plans, begun.get(one.number, self.design.repeats))
-                runs[one.number] = Runs(one.number, (told.started or 0.0) + told.seconds, rule=rule)
+                rule = rule_of(one.number, declared, begun.get(one.number, self.design.repeats))
+                drawn = functools.partial(self._places, one.number)
+                runs[one.number] = Runs(one.number, (told.started or 0.0) + told.seconds, rule=rule, drawn=drawn)
             if one.number in runs:
                 score = told.score if told is not None else None
                 runs[one.number].scores[one.repeat] = None if score is None else sign * score
@@ -344,13 +377,13 @@ class KnownSearch:
         return standing_of(list(runs.values()), RaceRule(self.design.repeats))
 
     @property
-    def plans(self) -> list[int]:
+    def declared_trials(self) -> list[int]:
         """How many trials the search was to have, as it was declared while it was raced: one larger after another."""
-        planned: list[int] = []
-        for trials in (*(one.plan[0] for one in self.proposed if one.plan), self.design.trials):
-            if not planned or trials > planned[-1]:
-                planned.append(trials)
-        return planned
+        found: list[int] = []
+        for trials in (*(one.declared[0] for one in self.proposed if one.declared), self.design.trials):
+            if not found or trials > found[-1]:
+                found.append(trials)
+        return found
 
 
 def limits_of(design: SearchDesign) -> Limits:

@@ -26,6 +26,7 @@ from isorun.repair.searches import (
     Value,
     configuration_of,
     is_offered,
+    with_noise,
 )
 
 __all__ = ["RepairPolicy", "values_for"]
@@ -67,8 +68,10 @@ class RepairPolicy:
     def plan(self, search: Search, number: int, taken: Iterable[Configuration] = ()) -> Proposal | None:
         """What isorun proposes for the trial of this number; None where it is the engine's own strategy's turn.
 
-        taken: configurations besides those of the search's trials that somebody else is about to try.
+        taken: configurations besides those of the search's trials that somebody else is about to try. Noise that the
+        search does not tell itself is the prior's: engines read trials, and know none.
         """
+        search = with_noise(search, self.noise)
         if not self._is_in_charge(search, number):
             return None
         return self.propose(search, tuple(taken), np.random.default_rng([self.seed, number]))
@@ -91,10 +94,7 @@ class RepairPolicy:
         return has_begun and not self._is_reached(search) and self._is_its_turn(search, number, own)
 
     def _is_reached(self, search: Search) -> bool:
-        target, best = self.limits.target, search.best
-        if target is None or best is None:
-            return False
-        return search.gain(best) >= (target if search.direction == "higher" else -target)
+        return self.limits.target is not None and search.short_of(self.limits.target) <= 0
 
     def _is_its_turn(self, search: Search, number: int, own: Sequence[Trial]) -> bool:
         """Whether changing the best trial still helps; where it does not, the engine has every other trial."""

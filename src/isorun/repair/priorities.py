@@ -28,6 +28,7 @@ from isorun.repair.bugs import records_above
 from isorun.repair.searches import KEEP, UNKNOWN_SYMPTOMS, Configuration, Parameter, Search, Trial, Value
 
 __all__ = [
+    "UNTESTED",
     "Beliefs",
     "Prior",
     "PriorRow",
@@ -52,6 +53,8 @@ _WEIGHT: Final = 8.0
 _WEIGHT_WITHOUT: Final = 2.0
 _TRUST_BEFORE: Final = 3.0
 """Log odds that a prior speaks of this problem before any trial is seen: twenty to one."""
+UNTESTED: Final = 1 / (1 + math.exp(-_TRUST_BEFORE))
+"""The trust in a prior of which no trial says anything."""
 _RECENT: Final = 400
 _JUMP: Final = (2.0, 3.0)
 _MOST_TOGETHER: Final = 3
@@ -61,7 +64,7 @@ _BLAME: Final = 0.25
 """What a training that got nowhere speaks against each of its values, in failed tries: they are hardly all at fault."""
 _LEAST_ABOVE: Final = 0.001
 _PROMISES: Final = 2.0
-_TELLING: Final = 10.0
+_TELLING: Final = 32.0
 """Tries from which on a scope is named as the reason of a chance."""
 
 
@@ -161,15 +164,8 @@ def observations(search: Search) -> list[Observation]:
         for one, other in ((over[i], over[j]), (over[j], over[i])):
             made = edit(parameter, one.parameters[parameter.name], other.parameters[parameter.name])
             if one.has_score and made.before != made.after:
-                found.append(Observation(made, one.symptoms, _is_better(search, other, one)))
+                found.append(Observation(made, one.symptoms, search.is_better(other, one)))
     return found
-
-
-def _is_better(search: Search, trial: Trial, than: Trial) -> bool:
-    """By more than noise. Of two trainings that got nowhere neither is better: where they began is luck."""
-    if not trial.has_score or (trial.got_nowhere and than.got_nowhere):
-        return False
-    return search.gain(trial) > search.gain(than) + search.margin
 
 
 def _neighbours(search: Search, trials: Sequence[Trial]) -> Iterator[tuple[int, int, Parameter]]:
@@ -255,7 +251,7 @@ def trust_in(prior: Prior, search: Search) -> float:
     """
     trials = search.scored[-_RECENT:]
     if len(trials) < 2:
-        return 1 / (1 + math.exp(-_TRUST_BEFORE))
+        return UNTESTED
     odds = np.zeros((len(trials), len(trials)))
     for parameter in search.space:
         odds += _odds(prior, parameter, [trial.parameters.get(parameter.name, _MISSING) for trial in trials])
@@ -265,7 +261,7 @@ def trust_in(prior: Prior, search: Search) -> float:
     order = np.sign(gains[later] - gains[earlier])
     told = (np.abs(gains[later] - gains[earlier]) > search.margin) & ~(nowhere[later] & nowhere[earlier])
     if not told.any():
-        return 1 / (1 + math.exp(-_TRUST_BEFORE))
+        return UNTESTED
     agree = (odds[earlier, later] * order)[told]
     comparisons = (len(trials) - 1) * float(np.mean(told))
     evidence = float(np.mean(math.log(2) - np.logaddexp(0, -agree))) * comparisons
@@ -342,10 +338,8 @@ class Proposal:
     def to_json(self) -> dict[str, Any]:
         """What is kept of it in an engine's storage."""
         configuration = [list(pair) for pair in self.action.configuration]
-        edits = [[one.parameter, one.before, one.after] for one in self.action.edits]
         return {
             "origin": self.origin,
-            "edits": edits,
             "configuration": configuration,
             "trust": round(self.trust, 3),
             **({} if self.chance is None else {"chance": round(self.chance, 4)}),
@@ -542,7 +536,7 @@ def _kept_promises(search: Search) -> float:
         origin = by_number.get(trial.origin) if trial.origin is not None else None
         if trial.chance is not None and trial.is_over and origin is not None and origin.has_score:
             told += trial.chance
-            came += _is_better(search, trial, origin)
+            came += search.is_better(trial, origin)
     return came / told
 
 
@@ -563,6 +557,6 @@ def _jump_shape(search: Search) -> tuple[float, float]:
             continue
         changed = sum(origin.parameters.get(name) != value for name, value in trial.parameters.items())
         if 1 < changed <= _MOST_TOGETHER:  # a configuration drawn afresh is no jump
-            better = _is_better(search, trial, origin)
+            better = search.is_better(trial, origin)
             helped, harmed = helped + better, harmed + (not better)
     return helped, harmed

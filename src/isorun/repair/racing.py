@@ -9,6 +9,10 @@ seems; that can only lower the error rate. Who is ahead in the end without havin
 not called better. Scores that agree are no proof that there is no spread, for they are rounded: a step of the scale is
 added to it.
 
+Repeats that are copies of one draw count once, and a side of fewer than two draws wins nothing: a training that fixes
+its seed repeats its luck. Where both sides are such, the race ends at once. A training that fails, or gives NaN, is no
+evidence against its side: another one is made in its place, as long as repeats are left.
+
 What was called better stays so: a race looks only at the trainings that it needed, and a trial keeps the rule that was
 declared for it. A search that is made longer spends half as much error on what is added, and says what that comes to.
 """
@@ -17,14 +21,16 @@ from __future__ import annotations
 
 import functools
 import html
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 from scipy.special import stdtrit
 
+from isorun.analysis.evidence.units import BOUNDS, distinct_among, significant_digits
 from isorun.analysis.samples import FloatArray
 from isorun.analysis.sequential import DEFAULT_SPENDING, Look, Schedule, cumulative_error, fractions
 from isorun.analysis.sequential.boundaries import calibrate, null_paths
@@ -38,10 +44,12 @@ __all__ = [
     "RaceStanding",
     "RaceVerdict",
     "Runs",
+    "Units",
     "error_of_plans",
     "race",
     "rule_of",
     "standing_of",
+    "units_by_score",
 ]
 
 RaceVerdict = Literal["better", "ahead", "not better", "open"]
@@ -55,6 +63,34 @@ _DUST: Final = 1e-9
 _MOST_REPEATS: Final = 100
 _FEWEST_CALLED: Final = 10
 """Of simulated races, so many must be called by chance for their share to be known."""
+Units = Callable[[int], Sequence[int]]
+"""Of so many scores, the first ones of a side, the places of those that were drawn independently."""
+_SAME: Final = 1e-6
+"""Relative distance of scores that single precision does not tell apart."""
+_TELLING_DIGITS: Final = 4
+_TELLING_REPEATS: Final = 5
+"""A score of fewer digits may come again by chance; so many times in a row it is no evidence of as many draws."""
+
+
+def units_by_score(scores: Sequence[float]) -> Units:
+    """The draws among scores of which nothing else is known: one where all agree, beyond what rounding explains."""
+    return lambda size: _distinct(scores[:size])
+
+
+def _distinct(scores: Sequence[float]) -> Sequence[int]:
+    every, ordered = range(len(scores)), sorted(scores)
+    near = _SAME * max(map(abs, scores), default=0.0)
+    if all(other - one > near for one, other in itertools.pairwise(ordered)):
+        return every
+    if ordered[-1] - ordered[0] > near:
+        return [int(place) for place in distinct_among(np.array(scores, dtype=np.float64))]
+    first = float(f"{scores[0]:.9g}")
+    proves = significant_digits(first) >= _TELLING_DIGITS or len(scores) >= _TELLING_REPEATS
+    return [0] if proves and abs(first) not in BOUNDS else every
+
+
+def _is_constant(scores: FloatArray) -> bool:
+    return bool(np.ptp(scores) <= _SAME * np.abs(scores).max())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,29 +116,55 @@ class RaceRule:
         """What the trainings made so far say, looked at after each pair of them; more is better."""
         return self.judged(candidate, incumbent)[0]
 
-    def judged(self, candidate: Sequence[float], incumbent: Sequence[float]) -> tuple[RaceVerdict, int]:
-        """The same, and after how many pairs that was clear: what is trained later does not change it."""
+    def judged(
+        self,
+        candidate: Sequence[float],
+        incumbent: Sequence[float],
+        units: tuple[Units, Units] | None = None,
+    ) -> tuple[RaceVerdict, int]:
+        """The same, and after how many pairs that was clear: what is trained later does not change it.
+
+        units: the draws among the scores of both sides, where more is known of them than scores.
+        """
+        drawn, against = units or (units_by_score(candidate), units_by_score(incumbent))
         pairs = min(len(candidate), len(incumbent), self.repeats)
         for size in range(_FEWEST, pairs + 1):
-            verdict = self._look(np.array(candidate[:size]), np.array(incumbent[:size]))
+            ours, theirs = (
+                [scores[at] for at in of(size)] for scores, of in ((candidate, drawn), (incumbent, against))
+            )
+            known = min(len(ours), len(theirs))
+            verdict: RaceVerdict = "open"
+            if known >= _FEWEST:
+                verdict = self._look(np.array(ours[:known]), np.array(theirs[:known]))
+            elif _lead(np.array(ours), np.array(theirs)) <= 0:
+                verdict = "not better"
+            elif max(len(ours), len(theirs)) < _FEWEST:
+                verdict = "ahead"  # more copies of both would say no more
             if verdict != "open":
                 return verdict, size
         return ("ahead" if pairs >= self.repeats else "open"), pairs
 
     def _look(self, candidate: FloatArray, incumbent: FloatArray) -> RaceVerdict:
         size = len(candidate)
-        ahead = float(candidate.mean() - incumbent.mean())
+        ahead = _lead(candidate, incumbent)
         if ahead <= 0:
             return "not better"
         rounding = _rounding(np.concatenate([candidate, incumbent]))
         spread = math.sqrt((candidate.var(ddof=1) + incumbent.var(ddof=1)) / 2 + rounding)
-        if rounding == 0:
-            return "not better"  # all scores are one, but for the last digits of a mean
-        if ahead / (spread * math.sqrt(2 / size)) >= self.critical[size - _FEWEST]:
+        is_known = not (_is_constant(candidate) and _is_constant(incumbent))  # else the distance would be its own error
+        if is_known and ahead / (spread * math.sqrt(2 / size)) >= self.critical[size - _FEWEST]:
             return "better"
         hoped = ahead + _HOPE * spread * math.sqrt(2 / size)
         in_reach = hoped / (spread * math.sqrt(2 / self.repeats)) >= self.critical[-1]
         return "open" if in_reach else "ahead"
+
+
+def _lead(candidate: FloatArray, incumbent: FloatArray) -> float:
+    """By how much its mean is higher; 0 where that is no more than the last digits of how scores were computed."""
+    lead = float(candidate.mean() - incumbent.mean())
+    return (
+        lead if lead > _DUST * max(float(np.abs(candidate).max()), float(np.abs(incumbent).max())) else min(lead, 0.0)
+    )
 
 
 def _rounding(scores: FloatArray) -> float:
@@ -162,7 +224,7 @@ class Runs:
     """The trainings of one trial. scores: by repeat, more is better; None for one that failed or has not ended.
 
     ended: by repeat, whether it has. since: when the trial itself ended, which orders the candidates. rule: for it as a
-    candidate, where it is not that of all.
+    candidate, where it is not that of all. drawn: the draws among its scores, where more is known of them than scores.
     """
 
     number: int
@@ -170,6 +232,17 @@ class Runs:
     scores: dict[int, float | None] = field(default_factory=dict)
     ended: dict[int, bool] = field(default_factory=dict)
     rule: RaceRule | None = None
+    drawn: Units | None = None
+
+    @property
+    def units(self) -> Units:
+        """Which of its scores were drawn independently."""
+        return self.drawn or units_by_score(self.scored)
+
+    @property
+    def copied(self) -> tuple[int, int]:
+        """How many scores there are, and how many draws they are."""
+        return (size := len(self.scored)), len(self.units(size))
 
     @property
     def scored(self) -> list[float]:
@@ -189,12 +262,13 @@ class Runs:
 class RaceStanding:
     """bests: the trials that were the best, one after another. races: candidate, incumbent and verdict.
 
-    wanted: trial and repeat.
+    wanted: trial and repeat. copied: trials of which trainings were copies: how many there are, and how many count.
     """
 
     bests: tuple[int, ...]
     races: tuple[tuple[int, int, RaceVerdict], ...] = ()
     wanted: tuple[tuple[int, int], ...] = ()
+    copied: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def best(self) -> int | None:
@@ -207,6 +281,13 @@ def standing_of(runs: Sequence[Runs], rule: RaceRule) -> RaceStanding:
 
     A candidate looks better by the trainings that the best trial had needed until then, whatever it was trained since.
     """
+    found = _stands(runs, rule)
+    raced = {number for one, other, _ in found.races for number in (one, other)}
+    counts = {one.number: one.copied for one in runs if one.number in raced}
+    return replace(found, copied={number: told for number, told in counts.items() if told[0] > told[1]})
+
+
+def _stands(runs: Sequence[Runs], rule: RaceRule) -> RaceStanding:
     incumbent: Runs | None = None
     needed = 1
     bests: list[int] = []
@@ -233,8 +314,8 @@ def standing_of(runs: Sequence[Runs], rule: RaceRule) -> RaceStanding:
 def _race(one: Runs, incumbent: Runs, rule: RaceRule) -> tuple[RaceVerdict, int, list[tuple[int, int]]]:
     """The verdict, after how many pairs it was clear, and what has to be trained where it is not."""
     if rule.repeats < _FEWEST:
-        return "better", 1, []
-    verdict, size = rule.judged(one.scored, incumbent.scored)
+        return "ahead", 1, []
+    verdict, size = rule.judged(one.scored, incumbent.scored, (one.units, incumbent.units))
     if verdict != "open":
         return verdict, size, []
     more = max(size + 1, _FEWEST)
@@ -291,39 +372,47 @@ def race(
     if len(order) < repeats:
         raise InputError("there are too few seeds", found=f"{len(order)} seeds", allowed=f"{repeats}, one a repeat")
     sign = 1.0 if direction == "higher" else -1.0
-    sides = {
-        "candidate": [float(one) for one in candidate_scores],
-        "incumbent": [float(one) for one in incumbent_scores],
-    }
-    given = sum(map(len, sides.values()))
+    sides = (_given(0, candidate_scores, sign), _given(1, incumbent_scores, sign))
+    given = sum(len(side.scores) for side in sides)
     verdict: RaceVerdict = "open"
     while verdict == "open":
-        verdict = _standing(rule, sides, sign)
-        if verdict == "open":
-            name = min(sides, key=lambda one: len(sides[one]))
-            config = candidate if name == "candidate" else incumbent
-            sides[name].append(float(train(config, order[len(sides[name])])))
-    made = sum(map(len, sides.values())) - given
-    why = _why(verdict, sides)
-    return Race(verdict, tuple(sides["candidate"]), tuple(sides["incumbent"]), made, error_rate, why)
+        verdict, wanted = _standing(rule, *sides)
+        for number, repeat in wanted[:1]:
+            score = sign * float(train(incumbent if number else candidate, order[repeat]))
+            sides[number].scores[repeat] = score if math.isfinite(score) else None
+    made = sum(len(side.scores) for side in sides) - given
+    ours, theirs = (tuple(math.nan if one is None else sign * one for one in side.scores.values()) for side in sides)
+    return Race(verdict, ours, theirs, made, error_rate, _why(verdict, sides, sign))
 
 
-def _standing(rule: RaceRule, sides: Mapping[str, Sequence[float]], sign: float) -> RaceVerdict:
-    for name, scores in sides.items():
-        if not all(map(math.isfinite, scores)):
-            return "not better" if name == "candidate" else "better"
-    candidate, incumbent = ([sign * score for score in sides[name]] for name in ("candidate", "incumbent"))
-    if candidate and incumbent and candidate[0] <= math.fsum(incumbent) / len(incumbent):
-        return "not better"  # it does not even look better: nothing is spent on it
-    if rule.repeats < _FEWEST and candidate and incumbent:
-        return "better"
-    return rule.judge(candidate, incumbent)
+def _given(number: int, scores: Sequence[float], sign: float) -> Runs:
+    known = {at: sign * float(one) if math.isfinite(one) else None for at, one in enumerate(scores)}
+    return Runs(number, 0.0, known)
 
 
-def _why(verdict: RaceVerdict, sides: Mapping[str, Sequence[float]]) -> str:
-    told = []
-    for name, scores in sides.items():
-        finite = [score for score in scores if math.isfinite(score)]
-        mean = f"{math.fsum(finite) / len(finite):.4g}" if finite else "no number"
-        told.append(f"{name} {mean} over {len(scores)}")
-    return f"{'; '.join(told)}{'; that may be luck' if verdict == 'ahead' else ''}"
+def _standing(rule: RaceRule, one: Runs, incumbent: Runs) -> tuple[RaceVerdict, list[tuple[int, int]]]:
+    """The verdict, and what has to be trained where there is none: the side that has had fewer trainings first."""
+    if one.scores and one.scores[0] is None:
+        return "not better", []  # as a trial that failed, which is no candidate
+    if one.scored and incumbent.scored and one.scored[0] <= math.fsum(incumbent.scored) / len(incumbent.scored):
+        return "not better", []  # it does not even look better: nothing is spent on it
+    if not (one.scored and incumbent.scored):
+        wanted = [*one.missing(1, rule.repeats), *incumbent.missing(1, rule.repeats)]
+        return ("open" if wanted else "ahead"), wanted  # a best trial without any score is no opponent
+    verdict, _, wanted = _race(one, incumbent, rule)
+    return verdict, sorted(wanted, key=lambda missing: missing[1])
+
+
+def _why(verdict: RaceVerdict, sides: Sequence[Runs], sign: float) -> str:
+    told, copied = [], []
+    for name, side in zip(("candidate", "incumbent"), sides, strict=True):
+        scores, failed = side.scored, len(side.scores) - len(side.scored)
+        mean = f"{sign * math.fsum(scores) / len(scores):.4g}" if scores else "no number"
+        told.append(f"{name} {mean} over {len(side.scores)}{f', of which {failed} gave no number' if failed else ''}")
+        trainings, draws = side.copied
+        copied += [f"{trainings} of the {name} count as {draws}"] if draws < trainings else []
+    said = f"{'; '.join(told)}{'; that may be luck' if verdict == 'ahead' else ''}"
+    if not copied:
+        return said
+    said += f"; repeats are copies: they gave the same score whatever the seed ({', '.join(copied)})"
+    return f"{said}; let train(config, seed) use its seed"

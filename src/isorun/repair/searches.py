@@ -34,6 +34,7 @@ __all__ = [
     "pooled_spread",
     "repeated_noise",
     "with_kept",
+    "with_noise",
 ]
 
 Configuration = tuple[tuple[str, str], ...]
@@ -42,6 +43,10 @@ SYMPTOMS: Final = Symptoms._fields
 """What a trial shows, in the order in which conditions are written: A, C, G, W."""
 UNKNOWN_SYMPTOMS: Final = Symptoms()
 _FROM_PRIOR: Final = "the prior"
+_DUST: Final = 1e-9
+"""Relative spread of scores that are the same but for how they were computed."""
+_SHOWS_THAT_NOTHING_VARIES: Final = 2
+"""So many repeats that agree exactly with an earlier training: three of one configuration, for instance."""
 
 
 def configuration_of(parameters: Mapping[str, Value]) -> Configuration:
@@ -97,8 +102,9 @@ class Trial:
 
 @dataclass(frozen=True)
 class Search:
-    """A search as it stands. direction: which scores are better. noise: sd of a score between seeds; 0: not known.
+    """A search as it stands. direction: which scores are better. noise: sd of a score between seeds.
 
+    noise_from: where it is known from; a noise of 0 that comes from nowhere is not known.
     bests: the trials that were the best, one after another, where repeats say so: a single good score may be luck.
     left_out: what isorun would offer and cannot, with the reason. is_grid: its engine goes through a list, to its end.
     """
@@ -126,6 +132,17 @@ class Search:
         assert trial.score is not None
         return trial.score if self.direction == "higher" else -trial.score
 
+    def is_better(self, trial: Trial, than: Trial) -> bool:
+        """By more than noise. Of two trainings that got nowhere neither is better: where they began is luck."""
+        if not trial.has_score or (trial.got_nowhere and than.got_nowhere):
+            return False
+        return self.gain(trial) > self.gain(than) + self.margin
+
+    def short_of(self, target: float) -> float:
+        """By how much the best score misses a target; 0 or less where it is reached."""
+        wanted = target if self.direction == "higher" else -target
+        return math.inf if self.best is None else wanted - self.gain(self.best)
+
     @cached_property
     def scored(self) -> tuple[Trial, ...]:
         """The trials that finished with a number, in order."""
@@ -139,10 +156,10 @@ class Search:
 
     @cached_property
     def improvements(self) -> tuple[Trial, ...]:
-        """The trials that were better than all before them, by more than noise."""
+        """The trials that were better than all before them, by more than its own noise."""
         found: list[Trial] = []
         for trial in self.scored:
-            if not found or self.gain(trial) > self.gain(found[-1]) + self.margin:
+            if not found or self.gain(trial) > self.gain(found[-1]) + self.own_margin:
                 found.append(trial)
         return tuple(found)
 
@@ -155,7 +172,7 @@ class Search:
         dead = [self.gain(trial) for trial in self.scored if trial.got_nowhere]
         if self.best is None or 2 * len(dead) <= len(self.scored):
             return False
-        beyond = max(self.margin, max(dead) - statistics.median(dead))
+        beyond = max(self.own_margin, max(dead) - statistics.median(dead))
         return self.gain(self.best) <= max(dead) + beyond
 
     @cached_property
@@ -167,6 +184,16 @@ class Search:
     def margin(self) -> float:
         """By how much a score must be better to count: the noise of a difference of two single trainings."""
         return self.noise * math.sqrt(2)
+
+    @property
+    def is_noise_borrowed(self) -> bool:
+        """Whether the noise is that of other trainings: good for choosing what to try, not for saying what is wrong."""
+        return self.noise_from == _FROM_PRIOR
+
+    @property
+    def own_margin(self) -> float:
+        """The same, by what is known of this search alone: 0 where its own noise is not known."""
+        return 0.0 if self.is_noise_borrowed else self.margin
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -206,13 +233,25 @@ def not_offered(told: Iterable[object], space: Iterable[Parameter]) -> tuple[tup
     return tuple((name, why) for name, why in found.items() if name not in names)
 
 
-def known_noise(repeats: float, prior: float) -> tuple[float, str]:
+def known_noise(repeats: float | None, prior: float) -> tuple[float, str]:
     """The noise of a search and where it is known from: its own repeats come before what a prior says."""
-    return (repeats, "trials that were repeated") if repeats else (prior, _FROM_PRIOR if prior else "")
+    if repeats is None:
+        return prior, _FROM_PRIOR if prior else ""
+    return repeats, "trials that were repeated" + ("" if repeats else " and agreed exactly")
 
 
-def repeated_noise(trials: Sequence[Trial]) -> float:
-    """The pooled standard deviation of trials that were made more than once; 0 where there are none."""
+def with_noise(search: Search, prior: float = 0.0) -> Search:
+    """The search with the noise of its repeats, else a prior's. One that has a noise already keeps it."""
+    if search.noise_from:
+        return search
+    if search.noise:
+        return replace(search, noise_from="its engine")
+    noise, noise_from = known_noise(repeated_noise(search.trials), prior)
+    return replace(search, noise=noise, noise_from=noise_from)
+
+
+def repeated_noise(trials: Sequence[Trial]) -> float | None:
+    """The pooled standard deviation of trials that were made more than once; None where it is not known."""
     groups: dict[Configuration, list[float]] = {}
     for trial in trials:
         if trial.has_score and trial.score is not None:
@@ -220,12 +259,19 @@ def repeated_noise(trials: Sequence[Trial]) -> float:
     return pooled_spread(groups.values())
 
 
-def pooled_spread(groups: Iterable[Collection[float]]) -> float:
-    """The standard deviation within groups of scores, whatever order they come in; 0 where none has two."""
-    squares, freedom = [], 0
+def pooled_spread(groups: Iterable[Collection[float]]) -> float | None:
+    """The standard deviation within groups of scores, whatever order they come in; None where it is not known.
+
+    Scores that agree to the last digits do so because nothing is drawn, if two repeats do; one may agree by chance.
+    """
+    squares, freedom, largest = [], 0, 0.0
     for scores in groups:
         if len(scores) > 1:
             mean = math.fsum(scores) / len(scores)
             squares += [(score - mean) ** 2 for score in scores]
             freedom += len(scores) - 1
-    return math.sqrt(math.fsum(squares) / freedom) if freedom else 0.0
+            largest = max(largest, *map(abs, scores))
+    spread = math.sqrt(math.fsum(squares) / freedom) if freedom else 0.0
+    if spread > _DUST * largest:
+        return spread
+    return 0.0 if freedom >= _SHOWS_THAT_NOTHING_VARIES else None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from isorun.analysis.evidence import Condition
+from isorun.analysis.studies.conditions import independent_draws, why_merged
 from isorun.errors import InputError, NothingRecorded, known_names
 from isorun.repair.bugs import Limits
 from isorun.repair.diagnosis import Racing, SearchDiagnosis, diagnose
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from isorun.study.design import Study
 
 __all__ = ["told_of", "told_of_search"]
+
+_SHOWN: Final = 2
 
 
 def told_of(study: Study, store: AbstractStore, *, where: str = "", kept_in: str = "") -> tuple[SearchDiagnosis, ...]:
@@ -71,5 +76,20 @@ def _told(known: KnownSearch, limits: Limits = Limits(), *, where: str, kept_in:
 def _racing(known: KnownSearch) -> Racing | None:
     if not known.is_raced:
         return None
-    begun = [plan for plan, start in zip(known.plans, [0, *known.plans], strict=False) if start < len(known.trials)]
-    return Racing(known.standing().races, known.extra, error_of_plans(begun))
+    declared = known.declared_trials
+    begun = [one for one, start in zip(declared, [0, *declared], strict=False) if start < len(known.trials)]
+    return Racing(known.standing().races, known.extra, error_of_plans(begun), tuple(_copies(known)))
+
+
+def _copies(known: KnownSearch) -> Iterator[Condition]:
+    """Repeats that say nothing that the first did not: why they are copies, and how to get draws of their own."""
+    copied = known.standing().copied
+    records = {number: known.held(number) for number in copied}
+    told = [
+        f"trial {number}: {why_merged(records[number], known.drawn(number, trainings))}, which count as {draws}"
+        for number, (trainings, draws) in copied.items()
+    ]
+    if told:
+        named = "; ".join(told[:_SHOWN]) + (f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else "")
+        message = f"repeats are copies of one draw, and nothing is called better by fewer than two draws ({named})"
+        yield Condition("copies", message, independent_draws([one for held in records.values() for one in held]))

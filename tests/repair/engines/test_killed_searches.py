@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -105,6 +106,15 @@ def killed_again_and_again(where, words, folder, kills=KILLS):
     return known
 
 
+def is_alive(process):
+    """Whether a process still does something: one that ended and that nobody asked for stays listed."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
 def went_on(where, words, folder):
     """What is told after a few trials more."""
     command = [sys.executable, "-m", "isorun", "repair", where, "--json", *words]
@@ -127,10 +137,19 @@ def test_an_optuna_search_that_is_killed_at_twenty_moments_loses_no_trial(tmp_pa
     where = optuna_search(tmp_path, 3)
     objective = ["--objective", "train.py:objective"]
     known = killed_again_and_again(where, objective, tmp_path)
+    before = read_search(open_engine(where), None).trials
+    cut_off = [trial for trial in before if trial.state == "running"]
+    begun = [trial for trial in cut_off if trial.parameters]
     told, _ = went_on(where, ["--continue", "3", "--requeue", *objective], tmp_path)
     assert known.items() < finished(where).items()
     assert "running" not in told["states"]
-    assert "waiting" not in told["states"] or told["states"]["waiting"] <= KILLS
+    assert told["states"].get("failed", 0) == len(cut_off)
+    assert told["states"].get("waiting", 0) == max(len(begun) - 3, 0)
+    after = read_search(open_engine(where), None).trials
+    assert {after[trial.number].state for trial in cut_off} <= {"failed"}
+    for trial, again in zip(begun, after[len(before) : len(before) + 3], strict=False):
+        assert again.has_score
+        assert trial.parameters.items() <= again.parameters.items()
 
 
 def test_a_keras_tuner_search_that_is_killed_at_twenty_moments_loses_no_trial(tmp_path):
@@ -168,10 +187,14 @@ def test_trials_end_with_the_command_that_attends_them(tmp_path):
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and len(finished(where)) <= 3:
         time.sleep(0.2)
+    (process,) = {trial.process for trial in read_search(open_engine(where), None).trials if trial.process}
+    assert is_alive(process)
+    known = finished(where)
+    assert len(known) > 3
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
-    time.sleep(4)
-    left = len(finished(where))
-    assert left > 3
-    time.sleep(4)
-    assert len(finished(where)) == left
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and is_alive(process):
+        time.sleep(0.05)
+    assert not is_alive(process)  # so nobody is left who could write
+    assert known.items() <= finished(where).items()

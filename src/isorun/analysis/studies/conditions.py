@@ -44,7 +44,15 @@ from isorun.study.cells import Level
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 
-__all__ = ["FEWEST_RUNS", "GROUP_CHECKS", "StudyFacts", "study_conditions", "told_at_once"]
+__all__ = [
+    "FEWEST_RUNS",
+    "GROUP_CHECKS",
+    "StudyFacts",
+    "independent_draws",
+    "study_conditions",
+    "told_at_once",
+    "why_merged",
+]
 
 _OPEN_ENDS_TOLD: Final = 3
 _ANSWERS_TOLD: Final = 3
@@ -78,8 +86,8 @@ def _not_independent(key: GroupKey, records: Sequence[RunRecord], units: RunUnit
     """Draws that were to be independent and are not; the code says which: whole runs, or seeds."""
     if not units.merges:
         return
-    count, evidence = units.count, _why_merged(records, units)
-    next_step = _independent_draws(records)
+    count, evidence = units.count, why_merged(records, units)
+    next_step = independent_draws(records)
     if key.level is Level.DEFAULT:
         message = f"the default runs are not independent: {evidence}; {some(len(records), 'run')} count as {count}"
         yield Condition("default-not-independent", message, next_step)
@@ -88,7 +96,8 @@ def _not_independent(key: GroupKey, records: Sequence[RunRecord], units: RunUnit
         yield Condition("seed-without-effect", f"{message}they count as {count}", next_step)
 
 
-def _why_merged(records: Sequence[RunRecord], units: RunUnits) -> str:
+def why_merged(records: Sequence[RunRecord], units: RunUnits) -> str:
+    """How many of the runs are one draw, and by what that is known."""
     largest = max(Counter(units.unit.values()).values())
     told = f"{largest} of {some(len(records), 'run')} {units.merges[0]}"
     return f"{told} ({_told(records)})" if units.merges[0] is Merge.OWN_SEED else told
@@ -99,7 +108,7 @@ def _told(records: Sequence[RunRecord]) -> str:
     return f"{first.call}({first.value})" + (f" at {first.where}" if first.where else "")
 
 
-def _independent_draws(records: Sequence[RunRecord]) -> str:
+def independent_draws(records: Sequence[RunRecord]) -> str:
     """How to get draws that are: by the training's own option where it has one, else by taking its seeds over."""
     if not any(record.seeded for record in records):
         return "let the training draw anew in every run (or read its seed from ISORUN_SEED), then run again"
@@ -120,7 +129,7 @@ def _seed_fixed_in_part(key: GroupKey, records: Sequence[RunRecord], units: RunU
             "default-not-independent",
             f"the default runs share a part of their randomness: {len(seeded)} of {some(len(records), 'run')} fixed a "
             f"seed themselves ({_told(seeded)}), so their spread may be too small",
-            _independent_draws(records),
+            independent_draws(records),
         )
 
 

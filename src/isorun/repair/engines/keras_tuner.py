@@ -70,7 +70,7 @@ class _Attachment:
         direction = getattr(oracle.objective, "direction", "min")
         state = ProjectState(self.folder.name, about, states, self._notes, direction=direction)
         self.names = {number: name for name, number in state.numbers.items()}
-        return state.search(self.policy.noise)
+        return state.search()
 
     def note(self, trial_id: str, **told: Any) -> dict[str, Any]:
         """Remember more of a trial."""

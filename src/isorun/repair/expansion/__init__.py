@@ -222,6 +222,8 @@ def lightning(trial: Any, *, pretrained: Any = None) -> Any:
 
     It looks at the module when its training begins; `callback.expanded` then is what `expand` gives.
     """
+    if importlib.util.find_spec("torch") is None:
+        raise MissingExtra("torch", "torch", "expanding a Lightning module")
     from isorun.repair.expansion.torch import lightning_callback  # noqa: PLC0415 - as above
 
     return lightning_callback(lambda module, optimizer, **known: expand(trial, module, optimizer, **known), pretrained)

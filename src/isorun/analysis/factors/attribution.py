@@ -1,0 +1,398 @@
+"""Attribution: from the runs of a study with factors to what each of its factors did."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from isorun.analysis.agreements.agreement import Agreement
+from isorun.analysis.evidence import Condition, some, voided
+from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric
+from isorun.analysis.evidence.units import FEWEST_UNITS, REPEAT, Counting
+from isorun.analysis.factors import FactorEffect, FactorEffects, HeldFixed, Interaction, VarianceSources
+from isorun.analysis.factors.beside import ValueDigests, missing_cells, packages_beside, seed_changes, value_digests
+from isorun.analysis.factors.contrasts import (
+    PAIRED,
+    RunValues,
+    UnitDifference,
+    UnitValues,
+    Weights,
+    aliased,
+    interaction_weights,
+    main_weights,
+    neighbours,
+)
+from isorun.analysis.factors.items import question_values
+from isorun.analysis.factors.rankings import Flips, factor_flips, ranking_agreements
+from isorun.analysis.measurements import Group, Measurements
+from isorun.analysis.mixed.hypotheses import variance_shares
+from isorun.analysis.mixed.model import mixed_model
+from isorun.analysis.samples import adjusted
+from isorun.analysis.studies.group_result import GroupResult
+from isorun.analysis.studies.study_result import StudyResult, StudySides
+from isorun.errors import InputError
+from isorun.study.cells import Level
+from isorun.study.factors import BASELINE, ONE_AT_A_TIME, FactorDesign
+from isorun.study.records import RunRecord
+
+__all__ = ["QUESTION", "FactorQuestion", "attributed"]
+
+QUESTION: Final = "question"
+_BETWEEN: Final = frozenset({"sides-differ-in-code"})
+
+
+@dataclass(frozen=True, slots=True)
+class FactorQuestion:
+    """What is asked, and of what. table: a row a run, as a selection sees it. records: the finished ones, by run id.
+
+    steps: run id to the epoch that it is judged at. unit: what the user wants counted, None for what is usual.
+    """
+
+    design: FactorDesign
+    result: StudyResult
+    table: Measurements
+    records: Mapping[str, RunRecord]
+    metric: JudgedMetric
+    counting: Counting
+    steps: Mapping[str, float | None]
+    unit: str | None = None
+    drop_missing: bool = False
+
+    @property
+    def varied(self) -> list[tuple[str, str, str]]:
+        """Factor, value and the baseline's value, for every value that is not the baseline's."""
+        base = self.design.baseline
+        named = ((name, value) for name, factor in self.design.factors.items() for value in factor.values)
+        return [(name, value, base[name]) for name, value in named if value != base[name]]
+
+    def weights(self, factor: str, value: str, against: str) -> Weights:
+        """How the points are weighed for the effect of one value."""
+        if self.design.design == ONE_AT_A_TIME:
+            [(low, high)] = self.between(factor, value, against)
+            return {high: 1.0, low: -1.0}
+        return main_weights(self.design.points, factor, value, against)
+
+    def between(self, factor: str, value: str, against: str) -> list[tuple[str, str]]:
+        """The points that differ in this factor alone."""
+        return list(neighbours(self.design.points, factor, value, against))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The runs of one approach, config and level."""
+
+    held: HeldFixed
+    units: UnitValues
+    records: Mapping[str, Sequence[RunRecord]]
+    values: Mapping[str, Mapping[str, float]]
+    groups: Mapping[str, GroupResult]
+
+
+def attributed(asked: FactorQuestion) -> FactorEffects:
+    """What each factor did."""
+    parts = list(_parts(asked))
+    found = [_effect(asked, part, *varied) for part in parts for varied in asked.varied]
+    effects = tuple(_corrected_effects([effect for effect, _ in found]))
+    interactions = tuple(item for part in parts for item in _interactions(asked, part))
+    return FactorEffects(
+        study=asked.result.study,
+        metric=asked.metric,
+        design=asked.design.design,
+        baseline=dict(asked.design.baseline),
+        noun=QUESTION if asked.unit == QUESTION else asked.counting.noun,
+        effects=effects,
+        interactions=tuple(_corrected_interactions(interactions)),
+        shares=tuple(_shares(asked, part) for part in parts),
+        flips=tuple(_flips(asked, parts)),
+        agreements=tuple(_agreements(parts)),
+        digests=tuple(_digests(asked, parts)),
+        conditions=tuple(_merged([one for _, own in found for one in own], asked.result)),
+        notes=tuple(_notes(asked, effects)),
+    )
+
+
+def _parts(asked: FactorQuestion) -> Iterator[_Part]:
+    groups = asked.table.groups(
+        asked.metric.name, ("approach", "config", "level", "environment"), drop_missing=asked.drop_missing
+    )
+    keyed: defaultdict[HeldFixed, dict[str, Group]] = defaultdict(dict)
+    for group in groups:
+        labels = group.labels
+        if labels["environment"] in asked.design.points:
+            keyed[HeldFixed(labels["approach"], labels["config"], labels["level"])][labels["environment"]] = group
+    runs, seeds = asked.table.labels("run"), asked.table.labels("seed")
+    for held, by_point in keyed.items():
+        records = {
+            point: [asked.records[runs[row]] for row in group.values.rows.tolist()] for point, group in by_point.items()
+        }
+        values = {
+            point: _by_seed(seeds, group.values.rows.tolist(), group.values.finite.tolist())
+            for point, group in by_point.items()
+        }
+        yield _Part(held, _units(asked, held, by_point, records), records, values, _of_study(asked, held))
+
+
+def _by_seed(seeds: Sequence[str], rows: Sequence[int], values: Sequence[float]) -> dict[str, float]:
+    """The mean of each seed; every run for itself where it has none."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for row, value in zip(rows, values, strict=True):
+        found[seeds[row]].append(value)
+    return {seed: float(np.mean(runs)) for seed, runs in found.items()}
+
+
+def _units(
+    asked: FactorQuestion,
+    held: HeldFixed,
+    groups: Mapping[str, Group],
+    records: Mapping[str, Sequence[RunRecord]],
+) -> UnitValues:
+    if asked.unit == QUESTION:
+        return question_values(records, asked.metric, asked.steps)
+    paired = Level(held.level).fixes_seed and asked.counting.noun != REPEAT
+    return RunValues(asked.table, groups, asked.counting, paired)
+
+
+def _of_study(asked: FactorQuestion, held: HeldFixed) -> dict[str, GroupResult]:
+    """The groups of the study by point."""
+    return {
+        group.key.environment: group
+        for group in asked.result.groups
+        if (group.key.approach, group.key.config, str(group.key.level)) == (held.approach, held.config, held.level)
+        and group.finished
+    }
+
+
+def _effect(
+    asked: FactorQuestion, part: _Part, factor: str, value: str, against: str
+) -> tuple[FactorEffect, tuple[Condition, ...]]:
+    """The effect, and what is known against it."""
+    weights, between = asked.weights(factor, value, against), asked.between(factor, value, against)
+    tested = part.units.tested(weights)
+    changes = seed_changes(part.records, part.values, between)
+    name = f"{factor}={value}"
+    known = (
+        *missing_cells(name, part.held.label, tested, [point for point in weights if point not in part.records]),
+        *packages_beside(part.records, between, asked.design.factors[factor], value),
+        *_too_few(part.units.noun, name, tested, asked),
+        *_skewed(name, tested),
+        *_against(asked, part, weights),
+    )
+    reason = voided(known)
+    effect = FactorEffect(
+        factor,
+        value,
+        against,
+        part.held,
+        tested,
+        changes,
+        why_not="" if reason is None else reason.message,
+        came_about=not any(_is_without_effect(one, asked, part, factor, value) for one in known),
+    )
+    return effect, known
+
+
+def _against(asked: FactorQuestion, part: _Part, weights: Weights) -> Iterator[Condition]:
+    """What the study knows against a comparison of these points, but for what its factors are meant to change."""
+    points, factors = asked.design.points, asked.design.factors
+    varied = [name for name in factors if len({points[point][name] for point in weights}) > 1]
+    meant = _BETWEEN if any(factors[name].kind == "code" for name in varied) else frozenset()
+    groups = tuple(part.groups[point] for point in weights if point in part.groups)
+    for condition in StudySides(asked.result, "environment", groups).conditions():
+        if condition.code not in {*DIRECTION_CODES, *meant}:
+            yield condition
+
+
+def _is_without_effect(condition: Condition, asked: FactorQuestion, part: _Part, factor: str, value: str) -> bool:
+    """Whether it says that this very value did not come about: it is about all points that have it, and no others."""
+    if condition.code != "factor-without-effect":
+        return False
+    points = [point for point, values in asked.design.points.items() if values[factor] == value]
+    labels = {part.groups[point].key.label for point in points if point in part.groups}
+    return set(condition.groups) == labels
+
+
+def _too_few(noun: str, name: str, tested: UnitDifference, asked: FactorQuestion) -> Iterator[Condition]:
+    if 0 < tested.units < FEWEST_UNITS:
+        yield Condition(
+            "too-few-units",
+            f"from one {noun} no test is possible: what happened to it is a fact, and says nothing of others",
+            f"add seeds to {asked.result.study} (seeds = [1, 2, …, 10]) and run again: finished runs are kept; where "
+            "values by test question were kept: --unit question",
+            (name,),
+            voids=True,
+        )
+
+
+def _skewed(name: str, tested: UnitDifference) -> Iterator[Condition]:
+    """A mean that goes one way because of few large differences, while most go the other."""
+    if tested.test != PAIRED or tested.p is None or tested.p >= 0.05:
+        return
+    if float(np.sign(tested.per_unit).mean()) * (tested.difference or 0.0) <= 0.0:
+        yield Condition(
+            "skewed-differences",
+            f"{name}: few large differences go one way, many small ones the other, and the test takes them for "
+            "symmetric",
+            "look at the seeds one by one (--json, --figure), or add more",
+            voids=True,
+        )
+
+
+def _corrected(tested: Sequence[UnitDifference]) -> list[float | None]:
+    """Holm's p over all that could be tested."""
+    corrected = adjusted(np.array([np.nan if one.p is None else one.p for one in tested], dtype=np.float64), "holm")
+    return [None if np.isnan(p) else float(p) for p in corrected]
+
+
+def _corrected_effects(effects: Sequence[FactorEffect]) -> Iterator[FactorEffect]:
+    for effect, p in zip(effects, _corrected([one.tested for one in effects]), strict=True):
+        yield replace(effect, p_corrected=p)
+
+
+def _corrected_interactions(found: Sequence[Interaction]) -> Iterator[Interaction]:
+    """Interactions that no design tells apart are one test."""
+    first = [item for place, item in enumerate(found) if not _told_before(item, found[:place])]
+    corrected = dict(zip(map(_identity, first), _corrected([item.tested for item in first]), strict=True))
+    for item in found:
+        alike = next(
+            key for key in (_identity(item), *((item.held, name) for name in item.aliases)) if key in corrected
+        )
+        yield replace(item, p_corrected=corrected[alike])
+
+
+def _identity(item: Interaction) -> tuple[HeldFixed, str]:
+    return item.held, item.name
+
+
+def _told_before(item: Interaction, earlier: Sequence[Interaction]) -> bool:
+    return any(other.held == item.held and other.name in item.aliases for other in earlier)
+
+
+def _interactions(asked: FactorQuestion, part: _Part) -> Iterator[Interaction]:
+    """Every two values of different factors, in a factorial design."""
+    if asked.design.design == ONE_AT_A_TIME:
+        return
+    pairs = [(a, b) for a, b in itertools.combinations(asked.varied, 2) if a[0] != b[0]]
+    weights = {_crossed(a, b): interaction_weights(asked.design.points, a, b) for a, b in pairs}
+    aliases = aliased(weights) if asked.design.resolution else {}
+    for a, b in pairs:
+        name = _crossed(a, b)
+        reason = voided(tuple(_against(asked, part, weights[name])))
+        tested = part.units.tested(weights[name])
+        yield Interaction(
+            (a[0], b[0]),
+            (a[1], b[1]),
+            part.held,
+            tested,
+            aliases=aliases.get(name, ()),
+            why_not="" if reason is None else reason.message,
+        )
+
+
+def _crossed(a: tuple[str, str, str], b: tuple[str, str, str]) -> str:
+    return f"{a[0]}={a[1]} x {b[0]}={b[1]}"
+
+
+def _shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
+    """Shares of the variance, from one value a seed and environment: every factor and the seeds are random effects."""
+    rows = [(point, seed, value) for point, by_seed in part.values.items() for seed, value in by_seed.items()]
+    seeds = [seed for _, seed, _ in rows]
+    columns = {f"f{place}": name for place, name in enumerate(asked.design.factors)}
+    table = {
+        "y": np.array([value for *_, value in rows], dtype=np.float64),
+        **{
+            column: np.array([asked.design.points[point][name] for point, *_ in rows], dtype=object)
+            for column, name in columns.items()
+        },
+        "s": np.array([f"seed {seed}" for seed in seeds], dtype=object),
+    }
+    columns |= {"s": "seed"}
+    varying = [column for column in columns if len(set(table[column].tolist())) > 1]
+    try:
+        fit = mixed_model(table, "y ~ 1" + "".join(f" + (1|{column})" for column in varying))
+        found = variance_shares(fit)
+    except InputError as error:
+        return VarianceSources(part.held, (), str(error).splitlines()[0])
+    return VarianceSources(part.held, tuple(replace(row, group=columns.get(row.group, "rest")) for row in found))
+
+
+def _flips(asked: FactorQuestion, parts: Sequence[_Part]) -> Iterator[Flips]:
+    for (config, level), scores in _by_approach(parts).items():
+        for factor, value, against in asked.varied:
+            between = asked.between(factor, value, against)
+            found = factor_flips(scores, between, factor=factor, value=value, config=config, level=level)
+            if found is not None:
+                yield found
+
+
+def _agreements(parts: Sequence[_Part]) -> Iterator[tuple[str, Agreement]]:
+    by_approach = _by_approach(parts)
+    for (config, level), scores in by_approach.items():
+        held = "" if len(by_approach) == 1 else f"{config} at level {level}"
+        yield from ((held, item) for item in ranking_agreements(scores, BASELINE))
+
+
+def _by_approach(parts: Sequence[_Part]) -> dict[tuple[str, str], dict[str, Mapping[str, Mapping[str, float]]]]:
+    """The values of all approaches, by config and level."""
+    found: defaultdict[tuple[str, str], dict[str, Mapping[str, Mapping[str, float]]]] = defaultdict(dict)
+    for part in parts:
+        found[part.held.config, part.held.level][part.held.approach] = part.values
+    return found
+
+
+def _digests(asked: FactorQuestion, parts: Sequence[_Part]) -> Iterator[ValueDigests]:
+    records: defaultdict[str, list[RunRecord]] = defaultdict(list)
+    for part in parts:
+        for point, runs in part.records.items():
+            records[point].extend(runs)
+    for name, factor in asked.design.factors.items():
+        for value in factor.values:
+            points = [point for point, values in asked.design.points.items() if values[name] == value]
+            if asked.design.design == ONE_AT_A_TIME and value == asked.design.baseline[name]:
+                points = [BASELINE]
+            found = value_digests(records, points, name, value)
+            if found is not None:
+                yield found
+
+
+def _merged(conditions: Sequence[Condition], result: StudyResult) -> Iterator[Condition]:
+    """Each condition once, with all groups that it is about; with none where it is about all of them."""
+    groups: dict[tuple[str, str], dict[str, None]] = {}
+    first: dict[tuple[str, str], Condition] = {}
+    for condition in conditions:
+        key = condition.code, condition.message
+        first.setdefault(key, condition)
+        groups.setdefault(key, {}).update(dict.fromkeys(condition.groups))
+    every = {group.key.label for group in result.groups if group.finished}
+    for key, condition in sorted(first.items(), key=lambda item: not item[1].voids):
+        told = () if set(groups[key]) >= every else tuple(groups[key])
+        yield replace(condition, groups=told)
+
+
+def _notes(asked: FactorQuestion, effects: Sequence[FactorEffect]) -> Iterator[str]:
+    if asked.design.design == ONE_AT_A_TIME:
+        yield (
+            "Varied one at a time: whether the effects of two factors add up is not known; "
+            'design = "full" or "fractional" asks that.'
+        )
+    if asked.design.resolution == 4:
+        yield "The design is of resolution IV: interactions with an alias are not told from each other."
+    if asked.unit == QUESTION:
+        yield "Counted over test questions: what is told holds for these trained models, and not for other seeds."
+    # Two environments that gave the same weights for a seed are as good as two identical runs.
+    seen_twice = any(effect.changes.weights > effect.changes.weights_changed for effect in effects)
+    if not seen_twice and any(one.changes.weights_changed and one.changes.alone is None for one in effects):
+        yield (
+            "No seed ran twice in one environment, so whether identical runs end with the same weights is not known: "
+            "repeats = 2 shows it."
+        )
+    alone = [effect for effect in effects if effect.changes.alone]
+    if alone:
+        yield "Identical runs ended with different weights by themselves: changed weights may be no factor's doing."
+    dropped = int((~np.isfinite(asked.table.numbers(asked.metric.name))).sum())
+    if dropped:
+        yield f"Left out, because not finite: {some(dropped, 'value')} of {asked.metric.name}."

@@ -1,0 +1,244 @@
+"""Contrasts: how far values of a factor are apart, counted in units, each of which gives one number.
+
+A contrast weighs the points of a design: +1 for one environment and -1 for the baseline where factors are varied one at
+a time; in a factorial design the mean of all points with a value against the mean of those with the baseline's. Every
+unit (a seed that took effect) has a value at each of these points, so that it gives one difference, and Student's test
+of these differences is about units, however many points there are. That is the mixed model in which seeds may act in
+each environment in their own way; `(1 | seed)` alone takes the points of one seed for independent runs, and two points
+that a switch did not move are copies of each other. Where nothing pairs the runs (level `default`), points are
+independent samples, as in Welch's test.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from isorun.analysis.evidence.units import Counting, paired_units, unit_labels, units_of
+from isorun.analysis.measurements import Group, Measurements
+from isorun.analysis.pairwise import paired_t
+from isorun.analysis.samples import FloatArray, Interval
+from isorun.errors import InputError
+
+__all__ = [
+    "PAIRED",
+    "SAME_SIGN",
+    "QuestionValues",
+    "RunValues",
+    "UnitDifference",
+    "UnitValues",
+    "Weights",
+    "aliased",
+    "interaction_weights",
+    "main_weights",
+    "neighbours",
+]
+
+Weights = Mapping[str, float]
+Points = Mapping[str, Mapping[str, str]]
+PAIRED: Final = "paired t"
+APART: Final = "Welch"
+SAME_SIGN: Final = "sign flips"
+_ALPHA: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitDifference:
+    """A contrast: its difference with interval and p, None where the units allow none. units: how many there are.
+
+    test: what p and interval come from, and they always agree: "paired t", "Welch", "sign flips", "" where there is
+    none. per_unit: the difference of each unit. low, high: the mean at the points with a negative and a positive
+    weight, by unit where units are paired. unmatched: labels (seeds) that not all of the points have.
+    """
+
+    difference: float | None = None
+    interval95: Interval | None = None
+    p: float | None = None
+    units: int = 0
+    test: str = ""
+    per_unit: FloatArray = field(default_factory=lambda: np.empty(0))
+    low: FloatArray = field(default_factory=lambda: np.empty(0))
+    high: FloatArray = field(default_factory=lambda: np.empty(0))
+    unmatched: tuple[str, ...] = ()
+
+
+class UnitValues(Protocol):
+    """Where the values of a design's points come from, and what counts as one unit of them."""
+
+    @property
+    def noun(self) -> str:
+        """What a unit is."""
+
+    def tested(self, weights: Weights) -> UnitDifference:
+        """The contrast with these weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunValues:
+    """The runs of every point, counted as a study counts them. paired: runs of the same seed belong together."""
+
+    table: Measurements
+    groups: Mapping[str, Group]
+    counting: Counting
+    paired: bool
+
+    @property
+    def noun(self) -> str:
+        """What a unit is."""
+        return self.counting.noun
+
+    def tested(self, weights: Weights) -> UnitDifference:
+        """The contrast with these weights; nothing but the labels that are there where a point has no runs."""
+        values = {point: self.groups[point].values for point in weights if point in self.groups}
+        if len(values) < len(weights) or any(not item.finite.size for item in values.values()):
+            seeds = unit_labels(self.table, "seed")
+            every = dict.fromkeys(seeds[row] for item in values.values() for row in item.rows.tolist())
+            return UnitDifference(unmatched=tuple(label for label in every if label))
+        if not self.paired:
+            return _apart(
+                {name: units_of(self.table, item, self.counting).values for name, item in values.items()}, weights
+            )
+        try:
+            found = paired_units(self.table, list(values.values()), "seed", self.counting)
+        except InputError:  # no seed finished everywhere
+            return UnitDifference()
+        return _together(dict(zip(values, found.sides, strict=True)), weights, found.unmatched)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionValues:
+    """The value of every test question, by point and then by seed: a question counts once, whatever the seeds.
+
+    What is told then holds for these trained models and other questions, not for other seeds.
+    """
+
+    by_point: Mapping[str, Mapping[str, FloatArray]]
+    noun: str = "question"
+
+    def tested(self, weights: Weights) -> UnitDifference:
+        """The contrast with these weights, over the seeds that all points have."""
+        seeds = [set(self.by_point.get(point, {})) for point in weights]
+        shared, every = sorted(set.intersection(*seeds)), set.union(*seeds)
+        if not shared:
+            return UnitDifference(unmatched=tuple(sorted(every)))
+        means = {point: np.mean([self.by_point[point][seed] for seed in shared], axis=0) for point in weights}
+        if len({mean.shape for mean in means.values()}) > 1:
+            return UnitDifference(unmatched=tuple(sorted(every)))
+        return _together(means, weights, tuple(sorted(every - set(shared))))
+
+
+def _together(values: Mapping[str, FloatArray], weights: Weights, unmatched: tuple[str, ...]) -> UnitDifference:
+    """One difference a unit, and Student's test of them."""
+    low, high = (_weighed(values, weights, sign) for sign in (-1.0, 1.0))
+    per_unit = high - low
+    largest = max(float(np.abs(side).max()) for side in (low, high))
+    per_unit = np.where(np.abs(per_unit) <= 8.0 * sys.float_info.epsilon * largest, 0.0, per_unit)
+    count, mean = int(per_unit.size), float(per_unit.mean())
+    found: dict[str, Any] = {
+        "difference": mean,
+        "units": count,
+        "per_unit": per_unit,
+        "low": low,
+        "high": high,
+        "unmatched": unmatched,
+    }
+    if count > 1 and float(np.ptp(per_unit)) <= 16.0 * sys.float_info.epsilon * largest:
+        return _constant(float(np.median(per_unit)), found)
+    tested = paired_t(per_unit)
+    return UnitDifference(**found, p=tested.p, interval95=tested.ci95, test=PAIRED if tested.p is not None else "")
+
+
+def _constant(difference: float, found: dict[str, Any]) -> UnitDifference:
+    """The same difference in every unit: there is no spread to go by, but that all have the same sign says something.
+
+    Were there no effect, each would have had either sign: 2 of 2**n ways. From six units on that is rare enough, and
+    then every difference but this one is rejected as well.
+    """
+    found = {**found, "difference": difference}
+    p = 2.0 ** (1 - found["units"])
+    if difference == 0.0 or p >= _ALPHA:
+        return UnitDifference(**found)
+    return UnitDifference(**found, p=p, interval95=(difference, difference), test=SAME_SIGN)
+
+
+def _weighed(values: Mapping[str, FloatArray], weights: Weights, sign: float) -> FloatArray:
+    """The mean of the points whose weight has this sign, so that high minus low is the contrast."""
+    parts = [sign * weight * values[point] for point, weight in weights.items() if sign * weight > 0.0]
+    return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
+
+
+def _apart(values: Mapping[str, FloatArray], weights: Weights) -> UnitDifference:
+    """Points as independent samples whose spreads may differ (Welch 1947, for any contrast)."""
+    means = {point: np.array([sample.mean()]) for point, sample in values.items()}
+    low, high = (_weighed(means, weights, sign) for sign in (-1.0, 1.0))
+    found = UnitDifference(float((high - low)[0]), units=min(map(len, values.values())), low=low, high=high)
+    if found.units < 2:
+        return found
+    parts = [weights[point] ** 2 * float(sample.var(ddof=1)) / sample.size for point, sample in values.items()]
+    total, largest = math.fsum(parts), max(abs(float(mean[0])) for mean in means.values())
+    assert found.difference is not None
+    if math.sqrt(total) <= 10.0 * sys.float_info.epsilon * largest:
+        return found
+    df = total**2 / math.fsum(part**2 / (len(sample) - 1) for part, sample in zip(parts, values.values(), strict=True))
+    error = math.sqrt(total)
+    reach = float(stdtrit(df, 0.975)) * error
+    return UnitDifference(
+        found.difference,
+        (found.difference - reach, found.difference + reach),
+        2.0 * float(stdtr(df, -abs(found.difference) / error)),
+        found.units,
+        APART,
+        low=low,
+        high=high,
+    )
+
+
+def main_weights(points: Points, factor: str, value: str, against: str) -> dict[str, float]:
+    """The mean of all points with this value against the mean of those with the other one."""
+    return _mean_of(points, {factor: value}, 1.0) | _mean_of(points, {factor: against}, -1.0)
+
+
+def interaction_weights(points: Points, first: tuple[str, str, str], second: tuple[str, str, str]) -> dict[str, float]:
+    """By how much more the first factor moves the result where the second has its value: a difference of differences.
+
+    first, second: factor, value and the baseline's value. Half of it is what textbooks of two-level designs call the
+    interaction effect.
+    """
+    (a, high_a, low_a), (b, high_b, low_b) = first, second
+    signs = itertools.product(((high_a, 1.0), (low_a, -1.0)), ((high_b, 1.0), (low_b, -1.0)))
+    weights: dict[str, float] = {}
+    for (value_a, sign_a), (value_b, sign_b) in signs:
+        weights |= _mean_of(points, {a: value_a, b: value_b}, sign_a * sign_b)
+    return weights
+
+
+def _mean_of(points: Points, values: Mapping[str, str], sign: float) -> dict[str, float]:
+    chosen = [name for name, point in points.items() if all(point[factor] == value for factor, value in values.items())]
+    return {name: sign / len(chosen) for name in chosen}
+
+
+def aliased(contrasts: Mapping[str, Weights]) -> dict[str, tuple[str, ...]]:
+    """For each contrast those that weigh the points in the same way, or the opposite one: nothing tells them apart."""
+    alike: dict[tuple[tuple[str, float], ...], list[str]] = {}
+    for name, weights in contrasts.items():
+        ordered = sorted(weights.items())
+        first = math.copysign(1.0, ordered[0][1]) if ordered else 1.0
+        alike.setdefault(tuple((point, round(first * weight, 12)) for point, weight in ordered), []).append(name)
+    return {name: tuple(other for other in names if other != name) for names in alike.values() for name in names}
+
+
+def neighbours(points: Points, factor: str, value: str, against: str) -> Iterator[tuple[str, str]]:
+    """The points that differ in this factor alone: the one with the baseline's value, and the one with this value."""
+    by_values = {tuple(sorted(point.items())): name for name, point in points.items()}
+    for name, point in points.items():
+        if point[factor] == against:
+            other = by_values.get(tuple(sorted({**point, factor: value}.items())))
+            if other is not None:
+                yield name, other
