@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from isorun import showing
 from isorun.diagnose import (
     KINDS,
+    LARGER_RATE,
     AbstractDetector,
     Curve,
     Diagnosis,
@@ -449,3 +450,23 @@ def test_rows_are_read_as_they_travel():
     assert found.gradient[2] == math.inf
     assert not found.finite
     assert dataclasses.is_dataclass(found)
+
+
+def test_one_training_gets_one_advice_on_its_learning_rate():
+    class Found(AbstractDetector):
+        def __init__(self, kind, *remedies):
+            self.kind, self.remedies = kind, remedies
+
+        def lacks(self, _trace):
+            return ""
+
+        def examine(self, _trace):
+            return self.found(1.0, "seen")
+
+    slow, dying = (
+        Found("slow-convergence", LARGER_RATE, "longer training"),
+        Found("dying-relu", "a smaller learning rate"),
+    )
+    alone, both = (examine(Trace.of_rows(()), asked) for asked in ([slow], [slow, dying]))
+    assert alone.problems[0].remedies == (LARGER_RATE, "longer training")
+    assert [one.remedies for one in both.problems] == [("longer training",), ("a smaller learning rate",)]

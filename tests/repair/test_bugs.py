@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from made_searches import OPERATIONS, of_scores, search
 
 from isorun.diagnose import Symptoms
+from isorun.errors import InputError
 from isorun.repair.bugs import (
     BUGS,
     Limits,
@@ -351,6 +352,19 @@ def test_random_searches_without_noise_have_no_other_bug_than_being_ineffective(
         scores = [float(score) for score in rng.normal(size=30)]
         assert set(kinds(of_scores(scores, rng))) <= {"ineffective-search"}
         assert not math.isnan(sum(scores))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *({"target": "x"}, {"target": math.nan}, {"target": True}, {"time_limit": -5}, {"time_limit": "1h"}),
+        *({"patience": 0}, {"patience": 2.5}, {"patience": True}),
+    ],
+)
+def test_a_limit_that_nobody_can_mean_is_refused_where_it_is_given(asked):
+    with pytest.raises(InputError, match="is not understood"):
+        Limits(**asked)
+    assert Limits(np.float32(0.5), np.int64(3), np.int64(4)).patience == 4
 
 
 def test_a_search_that_mostly_fails_has_a_bug_though_no_reason_is_kept():

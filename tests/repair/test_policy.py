@@ -123,3 +123,8 @@ def test_a_trial_that_was_offered_something_is_not_changed_where_that_does_not_a
     )
     assert before.parameters == {"lr": 0.1, OFFER.name: KEEP, other.name: KEEP}
     assert after.parameters == {"lr": 0.1, OFFER.name: KEEP}
+
+
+def test_a_guard_is_there_or_not():
+    with pytest.raises(InputError, match="guard is not understood"):
+        RepairPolicy(guard="no")

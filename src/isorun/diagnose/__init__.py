@@ -22,6 +22,7 @@ from isorun.worker.watching import TOLD
 
 __all__ = [
     "KINDS",
+    "LARGER_RATE",
     "NOT_TOLD",
     "NOT_WATCHED",
     "AbstractDetector",
@@ -260,6 +261,8 @@ class Symptoms(NamedTuple):
 
 
 NOT_WATCHED: Final = "it was not watched: isorun.watch(model) in the training"
+LARGER_RATE: Final = "a learning rate ten times as large"
+_SMALLER_RATE: Final = ("smaller learning rate", "learning rate a tenth")
 NOT_TOLD: Final = "no loss or accuracy by epoch: isorun.log(epoch=…, loss=…, accuracy=…)"
 
 
@@ -343,7 +346,7 @@ def examine(trace: Trace, asked: Iterable[AbstractDetector] | None = None) -> Ex
     if asked is None:
         more, lacking, failed = _told_by_brought(trace)
         problems, unexamined = [*problems, *more], {**unexamined, **lacking, **failed}
-    return Examination(trace, tuple(problems), unexamined, symptoms, frozenset(failed))
+    return Examination(trace, _agreeing(problems), unexamined, symptoms, frozenset(failed))
 
 
 def _told_by_all(trace: Trace, detectors: Iterable[AbstractDetector]) -> tuple[list[Problem], dict[str, str]]:
@@ -399,6 +402,16 @@ def _refuse_others(told: Iterable[object], kind: type) -> None:
 def _no_own_kind(kind: str, name: str) -> str:
     """Where a brought detector calls itself as one of isorun's own: that one has looked."""
     return f"{kind} (by the detector {name!r})" if kind in KINDS else kind
+
+
+def _agreeing(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """With one advice on the learning rate: what explodes, swings or dies gets nowhere for that it is too large."""
+    smaller = any(word in advice for one in problems for advice in one.remedies for word in _SMALLER_RATE)
+    if not smaller:
+        return tuple(problems)
+    return tuple(
+        replace(one, remedies=tuple(advice for advice in one.remedies if advice != LARGER_RATE)) for one in problems
+    )
 
 
 def symptoms_of(trace: Trace) -> Symptoms:

@@ -286,5 +286,11 @@ def note(trial: Any, watched: Any, **curves: Any) -> None:
     with _needing("optuna", "keeping symptoms with an Optuna trial"):
         from isorun.repair.engines.optuna import note as noted  # noqa: PLC0415 - as above
 
+    if not hasattr(trial, "set_user_attr"):
+        allowed = "the trial that Optuna gives to the objective"
+        raise InputError("isorun.repair.note tells a trial", found=repr(trial), allowed=allowed)
     rows = getattr(watched, "rows", watched)
+    if rows is None or isinstance(rows, (str, bytes)) or not hasattr(rows, "__iter__"):
+        allowed = "what isorun.watch(model) returned, or its rows"
+        raise InputError("isorun.repair.note keeps what was seen", found=repr(watched), allowed=allowed)
     noted(trial, Trace.of_rows(rows, curves=curves, parameters=trial.params))

@@ -21,8 +21,10 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Final
 
+from isorun.errors import InputError
 from isorun.repair.actions import size_of
 from isorun.repair.searches import Configuration, Search, Trial
 
@@ -117,6 +119,21 @@ class Limits:
     target: float | None = None
     time_limit: float | None = None
     patience: int | None = None
+
+    def __post_init__(self) -> None:
+        """A limit that nobody can mean is refused where it is given, and not where a search trips over it."""
+        if self.target is not None and not (_is_number(self.target) and math.isfinite(self.target)):
+            raise InputError("target is not understood", found=repr(self.target), allowed="a number")
+        if self.time_limit is not None and not (_is_number(self.time_limit) and self.time_limit >= 0):
+            raise InputError(
+                "time_limit is not understood", found=repr(self.time_limit), allowed="seconds, more than 0"
+            )
+        if self.patience is not None and not (_is_number(self.patience, whole=True) and self.patience > 0):
+            raise InputError("patience is not understood", found=repr(self.patience), allowed="trials, from 1 on")
+
+
+def _is_number(value: object, *, whole: bool = False) -> bool:
+    return isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
 
 
 def find_bugs(search: Search, limits: Limits = Limits(), now: float | None = None) -> tuple[Bug, ...]:  # noqa: B008

@@ -57,6 +57,8 @@ class RepairPolicy:
             raise InputError("begin is not understood", found=repr(begin), allowed='"bug", or the number of a trial')
         if not _is_count(seed):
             raise InputError("seed is not understood", found=repr(seed), allowed="a whole number from 0 on")
+        if not isinstance(self.guard, bool):
+            raise InputError("guard is not understood", found=repr(self.guard), allowed="True or False")
 
     @property
     def noise(self) -> float:

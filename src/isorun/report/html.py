@@ -244,7 +244,7 @@ def _body_row(columns: Sequence[Column], row: Sequence[str]) -> str:
 
 def _cell(column: Column, text: str, *, first: bool) -> str:
     """The first cell names its row; long texts may break."""
-    kind = ("key text" if len(text) > _LONG else "key") if column.key else ""
+    kind = ("key list" if "; " in text else "key text" if len(text) > _LONG else "key") if column.key else ""
     named = f' class="{kind}"' if kind else ""
     if first and column.key:
         return f'<th scope="row"{named}>{escaped(text)}</th>'

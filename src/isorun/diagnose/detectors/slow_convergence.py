@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
-from isorun.diagnose import NOT_TOLD, AbstractDetector, Curve, Problem, Trace
+from isorun.diagnose import LARGER_RATE, NOT_TOLD, AbstractDetector, Curve, Problem, Trace
 
 LOW_ACCURACY: Final = 0.6
 LEAST_RISE: Final = 0.01
@@ -24,8 +24,8 @@ class SlowConvergence(AbstractDetector):
 
     kind = "slow-convergence"
     remedies: ClassVar = (
-        "another optimizer (Adam)",
-        "a learning rate ten times as large",
+        "another optimizer (Adam, where it is not that)",
+        LARGER_RATE,
         "another initialisation",
         "longer training",
     )

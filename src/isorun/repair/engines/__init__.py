@@ -195,7 +195,7 @@ def chosen(engine: AbstractEngine, name: str | None) -> str:
     )
     raise InputError(
         f"{where} holds no study {name!r}" if name is not None else f"{where} holds {len(names)} studies: which one?",
-        found=f"{len(names)} studies" if name is not None else "",
+        found=("1 study" if len(names) == 1 else f"{len(names)} studies") if name is not None else "",
         allowed=close,
         hint=f"isorun repair {shlex.join([where, '--study', likely])}",
     )
@@ -234,6 +234,8 @@ def address_of(path: Path) -> str:
     folder = path.parent if path.name == "oracle.json" else path
     if folder.is_dir():
         is_project = (folder / "oracle.json").is_file() or any(folder.glob("trial_*/trial.json"))
+        if not is_project and not (folder / "study.toml").is_file():  # the folder that projects lie in
+            is_project = any(folder.glob("*/oracle.json"))
         return f"{_FOLDERS}:{folder}" if is_project else ""
     try:
         with path.open("rb") as file:

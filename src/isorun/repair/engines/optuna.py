@@ -415,7 +415,7 @@ def _not_there(path: Path) -> InputError:
     """What is said of a path without a file: what lies beside it, and the nearest that is a storage."""
     beside = sorted(one for one in path.parent.glob("*") if one.is_file()) if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, [one.name for one in beside])
-    likely = [path, *(path.with_name(name) for name in near), *beside]
+    likely = [path, *(path.with_name(name) for name in near)]
     address = next((found for one in likely if (found := address_of(one))), "")
     return InputError(
         f"{path} is a folder" if path.is_dir() else f"{path} is not there",
