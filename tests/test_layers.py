@@ -14,8 +14,8 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__", "testing"},
     {"cli"},
-    {"deciding", "reproducing", "share"},
-    {"questions", "in_progress", "stats"},
+    {"deciding", "claiming", "reproducing", "share"},
+    {"questions", "in_progress", "describing", "stats"},
     {"workflow"},
     {"repair"},
     {"reuse", "scheduling"},
@@ -32,8 +32,8 @@ LAYERS = [
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 ANALYSIS = ROOT / "analysis"
 ANALYSIS_LAYERS = [
-    {"factors"},
-    {"studies", "planning", "comparison"},
+    {"factors", "descriptions"},
+    {"studies", "planning", "comparison", "environments"},
     {"sequential", "leaderboards", "agreements"},
     {"pairwise", "spreads", "mixed"},
     {"evidence"},

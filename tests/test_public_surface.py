@@ -23,6 +23,7 @@ from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
 from isorun.zoo.paper import Presentation, Request
 from isorun.zoo.papers import paper
+from record_builder import make_cell, make_record
 
 QUESTIONS = ("agree", "compare", "mixed_model", "power", "rank", "summarize")
 RNG = np.random.default_rng(5)
@@ -40,6 +41,8 @@ def answers():
     yield isorun.compare(TABLE, **asked)
     yield isorun.compare(TABLE["acc"][:8], TABLE["acc"][8:])
     yield isorun.power(TABLE, difference=0.02, **asked)
+    yield isorun.env_diff(make_record(), make_record(make_cell(repeat=1), launch="fresh"))
+    yield isorun.env_describe(make_record())
     yield isorun.claim(0.01, study=TABLE, model="base", metric="acc")
     yield isorun.rank(TABLE, repetitions=200, **asked)
     yield isorun.agree(TABLE, pair="seed", **asked)

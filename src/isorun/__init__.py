@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from isorun import repair, stats
     from isorun.analysis.agreements.shared_runs import AgreementTable
     from isorun.analysis.comparison import Comparison
+    from isorun.analysis.descriptions import EnvironmentDescription
+    from isorun.analysis.environments import EnvironmentDiff
     from isorun.analysis.evidence import Condition
     from isorun.analysis.factors import FactorEffects
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
@@ -25,12 +27,14 @@ if TYPE_CHECKING:
     from isorun.analysis.spreads import GroupSummary, Summaries
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
+    from isorun.claiming import claim
     from isorun.deciding import StudyDecision, decide
+    from isorun.describing import env_describe, env_diff
     from isorun.diagnose import Diagnosis
     from isorun.diagnose.audit import Audit
     from isorun.errors import IsorunError
     from isorun.in_progress import Status, status
-    from isorun.questions import agree, claim, compare, factors, mixed_model, power, rank, summarize
+    from isorun.questions import agree, compare, factors, mixed_model, power, rank, summarize
     from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.racing import Race
     from isorun.reproducing import Reproduction, reproduce
@@ -47,6 +51,8 @@ __all__ = [
     "Condition",
     "Decision",
     "Diagnosis",
+    "EnvironmentDescription",
+    "EnvironmentDiff",
     "FactorEffects",
     "GroupSummary",
     "IsorunError",
@@ -75,6 +81,8 @@ __all__ = [
     "decide",
     "digest",
     "doctor",
+    "env_describe",
+    "env_diff",
     "factors",
     "log",
     "mixed_model",
@@ -98,6 +106,8 @@ _LAZY = {
     "Condition": "isorun.analysis.evidence",
     "Decision": "isorun.analysis.sequential",
     "Diagnosis": "isorun.diagnose",
+    "EnvironmentDescription": "isorun.analysis.descriptions",
+    "EnvironmentDiff": "isorun.analysis.environments",
     "FactorEffects": "isorun.analysis.factors",
     "GroupSummary": "isorun.analysis.spreads",
     "IsorunError": "isorun.errors",
@@ -121,10 +131,12 @@ _LAZY = {
     "analyse": "isorun.workflow",
     "audit": "isorun.workflow",
     "cells": "isorun.workflow",
-    "claim": "isorun.questions",
+    "claim": "isorun.claiming",
     "compare": "isorun.questions",
     "decide": "isorun.deciding",
     "doctor": "isorun.workflow",
+    "env_describe": "isorun.describing",
+    "env_diff": "isorun.describing",
     "factors": "isorun.questions",
     "mixed_model": "isorun.questions",
     "power": "isorun.questions",

@@ -7,7 +7,6 @@
     rank("runs.csv", value="score", by="model", task="game")   which of many approaches is best?
     agree("runs.csv", value="accuracy", by="device", pair="seed")   do they put the same seeds in the same order?
     factors("factors.toml")                                    what exactly changed the result?
-    claim(0.8, model="wrn-28-10", data="cifar100")             is a gain above the noise of single runs?
 
 A study stands for the table of its finished runs; its declared metric, direction and varying factor are the defaults.
 Here evidence meets statistics: runs are counted in units, and what weakens them goes with every answer. The parts that
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from isorun.analysis.factors import FactorEffects
     from isorun.analysis.leaderboards.leaderboard import BoardScores, Leaderboard
     from isorun.analysis.mixed.result import DegreesOfFreedom, MixedResult
-    from isorun.analysis.planning.claims import JudgedGain, RunNoise
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.samples import FloatArray
     from isorun.analysis.spreads import Summaries
@@ -56,7 +54,6 @@ __all__ = [
     "Results",
     "agree",
     "board_of",
-    "claim",
     "compare",
     "factors",
     "groups_of",
@@ -644,83 +641,6 @@ def factors(
             drop_missing,
         )
     )
-
-
-def claim(
-    gain: float,
-    *,
-    model: str | None = None,
-    data: str | None = None,
-    metric: str | None = None,
-    unit: str | None = None,
-    level: str | None = None,
-    runs: int = 1,
-    similar: bool = False,
-    study: Any = None,
-    where: Mapping[str, str] | None = None,
-    alpha: float = 0.05,
-    power: float = 0.8,
-    store: str | Path | AbstractStore | None = None,
-    selection: str | None = None,
-) -> JudgedGain:
-    """Is a claimed gain above the noise of single runs, and how many runs a side would show it?
-
-    model, data: as a paper names them, whose published spread is taken; similar: also that of the nearest one, which is
-    said. study: your own runs instead, a study or table, of which model names the approach. unit: of the gain, "points"
-    or "share"; that of the noise where it is not said. runs: the gain is one of means of so many runs a side.
-    """
-    from isorun.analysis.planning.claims import judge_gain, noise_of
-
-    if study is not None:
-        asked = Asked(metric, where=where, store=store, selection=selection)
-        noise, conditions = _noise_of_study(study, asked, model, data or "", level)
-        others: tuple[RunNoise, ...] = ()
-    elif model is None:
-        raise InputError(
-            "whose noise is not said",
-            found="neither a model nor a study",
-            hint="model=…, data=… (--model, --data) for a published one, study=… (--study) for your own runs",
-        )
-    else:
-        noise, others, conditions = noise_of(model, data, metric=metric, level=level, similar=similar)
-    return judge_gain(gain, noise, unit=unit, runs=runs, alpha=alpha, power=power, conditions=conditions, others=others)
-
-
-def _noise_of_study(
-    study: Any, asked: Asked, model: str | None, data: str, level: str | None
-) -> tuple[RunNoise, tuple[Condition, ...]]:
-    """The noise of the one group of runs that is meant, and what weakens it."""
-    from isorun.analysis.planning.claims import RunNoise, scale_of
-
-    found = asked.of(study)
-    name = found.value(asked.value)
-    chosen = {"approach" if found.study else "model": model, "level": level}
-    labels = {**(asked.where or {}), **{column: label for column, label in chosen.items() if label is not None}}
-    groups = list(summarize(found, value=name, where=labels))
-    groups = [item for item in groups if item.group.get("level") == "default"] or groups if len(groups) > 1 else groups
-    sd = groups[0].sd if len(groups) == 1 else None
-    if sd is None:
-        listed = "; ".join(", ".join(item.group.values()) or "all runs" for item in groups)
-        raise InputError(
-            "the noise of one group of runs is needed" if groups else "no run is meant",
-            found=f"{len(groups)} groups: {listed}" if len(groups) > 1 else f"{listed}: 1 run, which has no spread",
-            hint="model=… names the approach, level=… the level, where={…} anything else (--model, --level, --where)",
-        )
-    item, source = groups[0], str(found.table.source)
-    noise = RunNoise(
-        model=item.group.get("approach", model or "all runs"),
-        data=data,
-        metric=name,
-        unit=scale_of(name, item.min, item.max),
-        level=item.group.get("level", level or ""),
-        runs=item.n,
-        sd=sd,
-        source=f"{source}: {item.n} runs, {item.units} of them independent",
-        sd_interval90=item.sd_ci90,
-        max_difference=item.max_diff,
-    )
-    sides = found.sides("approach", [item.group["approach"]], labels) if found.study else None
-    return noise, (*found.conditions(None, sides), *item.conditions)
 
 
 def _is_list_of_numbers(data: Any) -> bool:

@@ -14,6 +14,8 @@ from isorun.analysis import Told, tell_with
 if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
     from isorun.analysis.comparison import Comparison
+    from isorun.analysis.descriptions import EnvironmentDescription
+    from isorun.analysis.environments import EnvironmentDiff
     from isorun.analysis.factors import FactorEffects
     from isorun.analysis.leaderboards.leaderboard import Leaderboard
     from isorun.analysis.mixed.result import MixedResult
@@ -77,6 +79,18 @@ def _claim(result: JudgedGain) -> View:
     from isorun.report.claims import claim_view
 
     return claim_view(result)
+
+
+def _environment(result: EnvironmentDescription) -> View:
+    from isorun.report.environments import description_view
+
+    return description_view(result)
+
+
+def _environment_diff(result: EnvironmentDiff) -> View:
+    from isorun.report.environments import diff_view
+
+    return diff_view(result)
 
 
 def _leaderboard(result: Leaderboard) -> View:
@@ -257,6 +271,8 @@ VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "comparison": _comparison,
     "decision": _decision,
     "diagnosis": _diagnosis,
+    "environment": _environment,
+    "environment-diff": _environment_diff,
     "factors": _factors,
     "leaderboard": _leaderboard,
     "mixed": _mixed,

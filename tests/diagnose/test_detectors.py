@@ -132,6 +132,82 @@ def test_an_accuracy_that_moves_by_luck_is_still_slow():
     assert kinds(trace(accuracy=luck, loss=[12.0, 3.0, 2.6, *[2.5] * 7])) == ["slow-convergence"]
 
 
+PERCENT = {
+    "healthy": ([45 + 47 * (1 - math.exp(-e / 4)) + (-1) ** e for e in range(20)], [89.4] * 20, []),
+    "close to the training": ([60.0, 80.0, 88.0, 91.9], [70.0, 85.0, 88.0, 89.4], []),
+    "at chance": ([10 + 0.3 * (-1) ** e for e in range(20)], [10.0] * 20, ["slow-convergence"]),
+    "learned by heart": ([50.0, 80.0, 99.0, 99.5], [50.0, 60.0, 61.0, 60.0], ["overfitting"]),
+    "rewards": ([-20.0, -15.0, -18.0, -11.0, -19.0, -10.0], [-20.0, -15.0, -18.0, -11.0, -19.0, -10.0], []),
+    "counts of examples": ([5421.0, 8012.0, 9023.0, 9321.0], [42.0, 81.0, 92.0, 13.0], []),
+}
+
+
+@pytest.mark.parametrize("name", PERCENT)
+@pytest.mark.parametrize("names", [("accuracy", "val_accuracy"), ("acc", "val_acc"), ("top1", "val_top1")])
+def test_accuracies_in_percent_are_read_as_such(name, names):
+    own, held_out, expected = PERCENT[name]
+    told = dict(zip(names, (own, held_out), strict=True))
+    loss = FLAT if name == "at chance" else FALLING
+    assert kinds(Trace.of_rows((), curves={"loss": loss, **told})) == expected
+    rows = [{"step": e, "epoch": e, "accuracy": a, "val_accuracy": v} for e, (a, v) in enumerate(zip(own, held_out))]  # noqa: B905
+    assert kinds(Trace.of_rows(rows, curves={"loss": loss})) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "held_out", "expected"),
+    [
+        ([0.5, 0.9], [50.0, 89.0], (0.9, 0.89)),
+        ([0.5, 2.0], [0.4, 0.5], (0.02, 0.005)),
+        ([0.5, 0.9], [0.4, 0.8], (0.9, 0.8)),
+        ([0.5, 1.0000001], [0.4, 0.8], (1.0000001, 0.8)),
+        ([99.0, 100.0], [0.4, math.nan], (1.0, 0.4)),
+    ],
+)
+def test_a_unit_is_told_by_the_whole_run(own, held_out, expected):
+    found = Trace.of_rows((), curves={"accuracy": own, "val_accuracy": held_out})
+    assert (max(found.accuracy.finite), max(found.val_accuracy.finite)) == pytest.approx(expected)
+
+
+def test_many_small_steps_that_lead_somewhere_are_not_slow():
+    steps = [0.05 + 0.005 * epoch for epoch in range(101)]
+    assert kinds(Trace.of_rows((), curves={"loss": [4.6 - 0.028 * e for e in range(101)], "accuracy": steps})) == []
+    few = [0.05 + 0.002 * epoch for epoch in range(20)]
+    assert kinds(Trace.of_rows((), curves={"loss": FALLING, "accuracy": few})) == ["slow-convergence"]
+
+
+def density(rise, shift=0.0):
+    """A likelihood of densities, which falls from -1 to -3 and on held-out data rises from there."""
+    own = [shift - 3 + 2 * math.exp(-e / 3) - 0.001 * e for e in range(31)]
+    held_out = [shift - 3 + 0.2 * max(0, 10 - e) + (rise if e > 10 else 0.0) for e in range(31)]
+    return Trace.of_rows((), curves={"loss": own, "val_loss": held_out})
+
+
+def test_negative_losses_are_judged_by_what_was_gained():
+    assert kinds(density(0.005)) == []
+    assert kinds(density(0.005, shift=10.0)) == []
+    assert kinds(density(1.5)) == ["overfitting"]
+    swings = [1.0, -2.0, *[-3.0, -1.5] * 6]
+    assert kinds(Trace.of_rows((), curves={"loss": swings})) == ["oscillation"]
+    around_zero = [2.0, 1.0, 0.5, *[0.03, -0.02] * 8]
+    assert kinds(Trace.of_rows((), curves={"loss": around_zero})) == []
+
+
+def test_noise_at_the_floor_of_a_loss_is_neither_oscillation_nor_overfitting():
+    floor = [math.exp(-e) + 1e-7 * (1 + e % 2) for e in range(40)]
+    assert kinds(Trace.of_rows((), curves={"loss": floor})) == []
+    falling = [math.exp(-e) for e in range(40)]
+    assert kinds(Trace.of_rows((), curves={"loss": falling, "val_loss": floor})) == []
+    assert kinds(Trace.of_rows((), curves={"loss": [1.0, *[0.1, 0.2] * 10]})) == ["oscillation"]
+
+
+def test_a_loss_with_a_high_floor_that_still_falls_is_that_of_a_training_that_learns():
+    frightening = rows_with(dead={"relu 1": 0.8})
+    falls = [0.54, 0.43, 0.42, 0.39, 0.38, 0.37, 0.36, 0.355, 0.34, 0.33, 0.32, 0.31]
+    assert kinds(Trace.of_rows(frightening, curves={"loss": falls})) == []
+    stays = [0.54, 0.43, 0.42, *[0.42] * 9]  # nothing but the mean was learned
+    assert kinds(Trace.of_rows(frightening, curves={"loss": stays})) == ["dying-relu"]
+
+
 def test_what_cannot_be_looked_for_is_told_and_why():
     nothing = examine(Trace())
     assert set(nothing.unexamined) == set(KINDS)

@@ -223,3 +223,18 @@ def test_a_search_over_branches_proposes_nothing_twice():
         names = {"forest": {"classifier", DEPTH.name}, "SVC": {"classifier", "lr"}}
         assert set(proposed.action.parameters) == names[proposed.action.parameters["classifier"]]
         trials.append(Trial(number, "finished", 0.6, proposed.action.parameters, proposed_by="isorun", origin=8))
+
+
+def test_what_the_user_built_is_not_proposed_by_another_name():
+    rate = Parameter("isorun.learning_rate", "category", choices=("keep", "1e-2", "1e-3"))
+    built = {"isorun.learning_rate": "1e-3"}
+
+    def targets(value, as_built):
+        trial = Trial(0, "finished", 0.5, {"isorun.learning_rate": value, "lr": 0.1}, as_built=as_built)
+        actions = single_edits(search([trial], (rate, LR)), trial, (), np.random.default_rng(0))
+        return [one.edits[0].value for one in actions if one.edits[0].parameter == rate.name]
+
+    assert targets("keep", {}) == ["1e-2", "1e-3"]
+    assert targets("keep", built) == ["1e-2"]
+    assert targets("1e-3", built) == ["1e-2"]
+    assert targets("1e-2", built) == ["keep", "1e-3"]

@@ -109,7 +109,7 @@ def test_isorun_proposes_from_the_trial_that_is_said_and_what_it_changes_is_kept
     run(study, store, Trainings())
     made = proposed(study, store)
     assert [one.by for one in made] == ["random"] * 5 + ["isorun"] * 7
-    assert all(one.origin is not None and one.edits for one in made[5:])
+    assert all(one.parameters != made[one.origin].parameters for one in made[5:])
     (search,) = read_searches(study, store)
     assert [trial.origin for trial in search.trials[5:]] == [one.origin for one in made[5:]]
     assert {trial.proposed_by for trial in search.trials[5:]} == {"isorun"}
@@ -524,9 +524,7 @@ WRONG = {
         {"lr": 0.1, "act": []},
     ],
     "origin": ["0", -1, 1.5, []],
-    "edits": [[["lr"]], 7],
-    "trust": ["sure", math.nan],
-    "chance": ["sure", math.inf, []],
+    "chance": ["sure", math.nan, math.inf, []],
     "plan": [[1], [0, 0], "25", [25, 10**9]],
 }
 

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,8 @@ from isorun.repair import priors
 from isorun.repair.actions import MEANINGS, edit
 from isorun.repair.bugs import Limits
 from isorun.repair.diagnosis import diagnose
-from isorun.repair.engines import next_steps
+from isorun.repair.engines import AbstractEngine
+from isorun.repair.engines.keras_folders import KerasTunerFolder
 from isorun.repair.priorities import Prior, PriorRow, ToldChances, told_chances
 from isorun.repair.priors import prior_from_json, prior_of, prior_to_json, read_prior, shipped_prior
 from isorun.repair.racing import race
@@ -194,7 +195,9 @@ def test_the_chance_to_beat_the_best_falls_with_the_number_of_trials_and_the_ord
 
 
 def test_every_warning_has_a_next_step_and_a_bug_the_command_that_goes_on():
-    stuck = diagnose(of_scores([0.5, *[0.3] * 12]), Prior(()), Limits(0.9), where="sqlite:///a b.db", now=0)
+    found, limits = of_scores([0.5, *[0.3] * 12]), Limits(0.9)
+    steps = of_engine("optuna", "sqlite:///a b.db").steps(found, limits)
+    stuck = diagnose(found, Prior(()), limits, where="sqlite:///a b.db", steps=steps, now=0)
     by_code = {warning.code: warning for warning in stuck.warnings}
     assert {"ineffective-search", "symptoms-unknown", "noise-unknown"} <= set(by_code)
     assert all(warning.next_step for warning in stuck.warnings)
@@ -205,25 +208,45 @@ def test_every_warning_has_a_next_step_and_a_bug_the_command_that_goes_on():
     assert stuck.to_json()["warnings"][0]["code"] == "ineffective-search"
 
 
+def of_engine(name, where):
+    """An engine of isorun's own, or one that says nothing of itself."""
+    if name == "keras-tuner":
+        return KerasTunerFolder(where)
+    if name == "optuna":
+        pytest.importorskip("optuna")
+        from isorun.repair.engines.optuna import OptunaStorage
+
+        return OptunaStorage(where)
+
+    class Plain(AbstractEngine):
+        names = read = go_on = None
+
+    return Plain(where)
+
+
 @pytest.mark.parametrize(
     ("engine", "ends", "watches"),
     [
         ("optuna", "raise optuna.TrialPruned()", "isorun.repair.note(trial, watcher)"),
         ("keras-tuner", "isorun.repair.keras_tuner(tuner) ends", "isorun.repair.keras_tuner(tuner) watches"),
+        ("book", "end a trial in your function", "have book keep"),
     ],
 )
 def test_next_steps_are_in_the_words_of_the_engine(engine, ends, watches):
     trials = [Trial(number, "finished", 0.5 + number / 100, {"lr": 0.1 * number}, seconds=1.0) for number in range(9)]
     trials.append(Trial(9, "finished", 0.9, {"lr": 0.95}, seconds=1000.0))
-    told = diagnose(
-        replace(search(trials, SPACE[:1]), engine=engine), Prior(()), Limits(patience=4), where="there", now=2.0
-    )
+    found, limits = replace(search(trials, SPACE[:1]), engine=engine), Limits(patience=4)
+    told = diagnose(found, Prior(()), limits, steps=of_engine(engine, "there").steps(found, limits), now=2.0)
     steps = {warning.code: warning.next_step for warning in told.warnings}
     assert steps["stalled-trial"].startswith(ends)
     assert watches in steps["symptoms-unknown"]
-    again = next_steps(told.search, told.limits, "there").go_on
+    again = told.steps.go_on
     assert again.startswith("isorun repair there ")
     assert "--patience 4 --continue 15" in again
+    words = " ".join(astuple(told.steps)[:-1])
+    assert engine == "optuna" or "study." not in words
+    assert engine == "keras-tuner" or "tuner" not in words
+    assert ("isorun.repair.note" in words) is (engine == "optuna")
 
 
 def test_trials_that_say_nothing_are_told():

@@ -63,7 +63,7 @@ def test_where_a_prior_is_let_go_the_engine_has_the_trial_unless_nothing_trains(
 
 
 def test_after_an_improvement_it_goes_on():
-    better = replace(STUCK.trials[3], number=15, score=0.9, proposed_by="isorun")
+    better = replace(of_scores([0.5, *[0.1] * 14, 0.9]).trials[15], proposed_by="isorun")
     assert RepairPolicy(seed=0).plan(search([*STUCK.trials, better]), 16).origin == 15
 
 

@@ -170,5 +170,5 @@ VALUES = st.dictionaries(st.text(min_size=1), st.one_of(st.text(), st.integers(-
 
 @given(st.integers(0, 99), VALUES, st.integers(0, 9), st.none() | st.integers(0, 9))
 def test_a_proposal_comes_back_as_it_was_kept(number, values, repeat, origin):
-    one = Proposed("name", number, values, repeat, "isorun", origin, (("lr", "1e-3", "1e-2"),), 0.5)
+    one = Proposed("name", number, values, repeat, "isorun", origin, 0.5)
     assert Proposed.from_json("name", one.to_json()) == one

@@ -25,7 +25,8 @@ AUDIT = ROOT / "diagnose" / "audit"
 REPAIR = (ROOT / "repair" / "engines", ROOT / "repair" / "expansion")
 MAY_NAME = (ROOT / "worker" / "frameworks", ROOT / "zoo", ROOT / "sources", ROOT / "testing", AUDIT, *REPAIR)
 # Names of variables that may be recorded are a list of names, whoever reads them.
-LISTS_OF_VARIABLES = {ROOT / "worker" / "redaction.py"}
+# What a difference in a recorded fact can change is a table of the facts' names.
+LISTS_OF_VARIABLES = {ROOT / "worker" / "redaction.py", ROOT / "analysis" / "environments.py"}
 # isorun computes with NumPy itself, so that imports of it are no naming; the worker imports only the standard library
 # (a test below). MKL, BLAS and OpenMP, whose variables and files levels and fingerprints name, are no frameworks.
 MODULES = [

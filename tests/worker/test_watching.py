@@ -1,10 +1,14 @@
 """Watching trainings with torch: what rows hold, that nothing changes or breaks, and that the budget is kept."""
 
+import copy
 import gc
 import importlib
+import io
 import json
 import math
 import os
+import pickle
+import subprocess
 import sys
 import time
 import weakref
@@ -378,9 +382,132 @@ def test_hooks_are_gone_between_samples_and_after_the_end():
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+    assert not importlib.import_module("torch.nn.modules.module")._has_any_global_hook()
     watcher.stop()
     hooks = importlib.import_module("torch.optim.optimizer")._global_optimizer_pre_hooks
     assert not hooks
+
+
+def used_in_every_way(model, example):
+    """All that people do with a model between two steps; jit.trace checks what it traced by itself."""
+    copy.deepcopy(model)
+    torch.optim.swa_utils.AveragedModel(model)
+    torch.jit.script(model)
+    torch.jit.trace(model, example)
+    saved = io.BytesIO()
+    torch.save(model, saved)
+    assert b"isorun" not in saved.getvalue()
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+    return saved.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("every", [1, 3, None])
+def test_a_watched_model_is_copied_saved_scripted_and_traced_at_every_step(every):
+    model, (x, y) = small(), data()
+    watcher = isorun.watch(model, every=every)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(6):
+        used_in_every_way(model, x[:4])
+        optimizer.zero_grad()
+        value = nn.functional.cross_entropy(model(x[:32]), y[:32])
+        used_in_every_way(model, x[:4])
+        value.backward()
+        optimizer.step()
+    used_in_every_way(model, x[:4])
+    watcher.stop()
+    assert samples(watcher)
+    assert all(row["output"]["width"] == 4 for row in samples(watcher) if "output" in row)
+    assert sum("output" in row for row in watcher.rows) >= 1
+
+
+@pytest.mark.slow
+def test_a_model_saved_while_it_is_watched_loads_where_no_isorun_is(tmp_path):
+    model = small()
+    isorun.watch(model)
+    torch.save(model, tmp_path / "model.pt")
+    code = "import sys; sys.modules['isorun'] = None; import torch; print(torch.load('model.pt', weights_only=False))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("Sequential("), done.stderr
+
+
+def test_inputs_given_by_name_are_seen_and_other_modules_are_not():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = small()
+
+        def forward(self, *, x):
+            return self.inner(x)
+
+    model, other, (x, y) = Named(), small(), data()
+    watcher = isorun.watch(model, every=1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    other(1000 * x)
+    nn.functional.cross_entropy(model(x=x), y).backward()
+    optimizer.step()
+    watcher.stop()
+    (found,) = samples(watcher)
+    assert found["inputs"]["spread"] == pytest.approx(x.std(unbiased=False).item(), rel=1e-3)
+    assert list(found["dead"]) == ["relu 1"]
+
+
+def test_hooks_of_a_model_that_is_dropped_are_gone_when_a_module_is_called_next():
+    modules = importlib.import_module("torch.nn.modules.module")
+    model = small()
+    isorun.watch(model)
+    assert modules._has_any_global_hook()
+    del model
+    gc.collect()
+    nn.Linear(2, 2)(torch.zeros(1, 2))
+    assert not modules._has_any_global_hook()
+    assert not modules._global_forward_hooks_with_kwargs
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error")
+def test_code_that_is_compiled_while_a_model_is_watched_has_no_hooks_in_it():
+    counters = importlib.import_module("torch._dynamo.utils").counters
+    other, x, before = nn.Linear(8, 4), data()[0], counters["stats"]["unique_graphs"]
+    compiled = torch.compile(lambda given: other(given).sum(), backend="eager", fullgraph=True)
+    for _ in range(4):
+        model = small()
+        watcher = isorun.watch(model)
+        compiled(x)  # with a break in it this raises
+        watcher.stop()
+        compiled(x)
+    assert counters["stats"]["unique_graphs"] <= before + 2  # one with the hooks up and one without
+
+
+def test_a_copied_lightning_module_has_its_class_s_own_hook():
+    model, calls = TellingModule(), []
+    watcher = isorun.watch(model)
+    model.told = calls
+    copied = copy.deepcopy(model)
+    loaded = pickle.loads(pickle.dumps(model))
+    for one in (copied, loaded):
+        one.on_train_epoch_end()
+        assert one.told == ["ended"]
+    assert calls == []
+    assert watcher.rows == []
+    model.on_train_epoch_end()
+    assert calls == ["ended"]
+    assert len(watcher.rows) == 1
+
+
+class TellingModule(nn.Linear):
+    """As Lightning's modules are, as far as a watcher looks."""
+
+    current_epoch = 0
+
+    def __init__(self):
+        super().__init__(2, 2)
+
+    def training_step(self):
+        pass
+
+    def on_train_epoch_end(self):
+        self.told.append("ended")
 
 
 def test_a_forked_child_trains_on():

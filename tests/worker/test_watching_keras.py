@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 TRAINING = """
-import json, os, sys
+import copy, json, os, pickle, sys
 os.environ.setdefault("KERAS_BACKEND", "torch")
 import numpy as np, keras, isorun
 if keras.backend.backend() == "torch":
@@ -30,6 +30,14 @@ model, watcher = trained(True)
 plain, _ = trained(False)
 model.save(sys.argv[1])
 loaded = keras.models.load_model(sys.argv[1])
+saved = len(loaded.optimizer.variables)
+told_before = len(watcher.rows)
+copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model)), keras.models.clone_model(model), loaded]
+for one in copies:
+    one.compile("sgd", "sparse_categorical_crossentropy")
+    one.fit(np.zeros((32, 8), "float32"), np.zeros(32, "int32"), epochs=1, verbose=0)
+copied = [len(watcher.rows) == told_before, not any("fit" in one.__dict__ for one in copies)]
+copied.append(b"isorun" not in pickle.dumps(model))
 _, linear = trained(True, ("relu", "relu", None))
 watcher.stop()
 own, _ = trained(False)
@@ -43,7 +51,8 @@ with isorun.watch(own) as watching:
 print(json.dumps({
     "rows": watcher.rows, "problem": watcher.problem, "wrong": linear.rows[0]["output"],
     "same": all(np.array_equal(a, b) for a, b in zip(model.get_weights(), plain.get_weights())),
-    "saved": len(loaded.optimizer.variables) == len(plain.optimizer.variables),
+    "saved": saved == len(plain.optimizer.variables),
+    "copied": copied,
     "own_fit": "fit" not in model.__dict__,
     "given_fit": [calls, len(watching.rows), own.fit is its_own_fit],
 }))
@@ -86,6 +95,10 @@ def test_the_training_computes_the_same_bits_and_saves_what_anybody_can_load(tol
     assert told["same"]
     assert told["saved"]
     assert told["own_fit"]
+
+
+def test_copies_of_a_watched_model_are_not_watched(told):
+    assert told["copied"] == [True, True, True]
 
 
 def test_a_fit_that_somebody_gave_the_model_is_called_and_left_as_it_was(told):

@@ -58,7 +58,7 @@ def execute(options: argparse.Namespace) -> int:
             raise UsageError(f"--{name} belongs to --study", hint="isorun claim --study NAME …")
     if options.similar and options.study is not None:
         raise UsageError("--similar looks among published spreads, and --study takes your own", found="both")
-    from isorun.questions import claim
+    from isorun.claiming import claim
     from isorun.showing import view_of
 
     result = claim(

@@ -189,8 +189,14 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
     if not outcome.proposed:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
     if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:
-        what = "repair" if study.searches else "report"
-        print(f"next: isorun {what} {name}{f' --store {options.store}' if options.store else ''}")
+        print(f"next: isorun {_asked_next(study)} {name}{f' --store {options.store}' if options.store else ''}")
+
+
+def _asked_next(study: Study) -> str:
+    """The command that answers what the study was declared for."""
+    if study.searches:
+        return "repair"
+    return "factors" if study.factors is not None else "report"
 
 
 def _searched(study: Study, store: AbstractStore) -> Iterator[str]:
@@ -237,7 +243,7 @@ def _summary(study: Study, outcome: Outcome, name: str, store: AbstractStore, ke
         ],
         "warnings": [condition.to_json() for condition in outcome.conditions],
         **_searches_json(study, store, name, kept_in),
-        "next": f"isorun {'repair' if study.searches else 'report'} {name}{f' --store {kept_in}' if kept_in else ''}",
+        "next": f"isorun {_asked_next(study)} {name}{f' --store {kept_in}' if kept_in else ''}",
     }
 
 

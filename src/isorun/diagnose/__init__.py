@@ -46,6 +46,10 @@ KINDS: Final = (
 _LEARNED_ACCURACY: Final = 0.6
 _LEARNED_RISE: Final = 0.2
 _LEARNED_LOSS_SHARE: Final = 0.5
+_LEARNING_LOSS_SHARE: Final = 0.8
+_LEARNING_FALL: Final = 0.05
+_LARGEST_SHARE: Final = 1.001
+_LARGEST_PERCENT: Final = 100.1
 _FEWEST_EPOCHS: Final = 3
 _MOST_EPOCHS: Final = 1000
 _STEPS_AN_EPOCH: Final = 4
@@ -67,6 +71,16 @@ class Curve(NamedTuple):
     def finite(self) -> tuple[float, ...]:
         """The values that are numbers."""
         return tuple(value for value in self.values if math.isfinite(value))
+
+    @property
+    def fall(self) -> float:
+        """How far it came down from its start at its best; 0 where it tells nothing."""
+        return self.finite[0] - min(self.finite) if self.finite else 0.0
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether it has negative values, as logarithms of densities have: then a share of a value says nothing."""
+        return min(self.finite, default=0.0) < 0.0
 
 
 _NOT_TOLD: Final = Curve()
@@ -178,8 +192,9 @@ class Trace:
     def _told_by(cls, curves: Mapping[str, Curve], rows: Iterable[Any], **about: Any) -> Self:
         """A curve that is empty is made of what the rows were told."""
         watched = _in_epochs([WatchedRow.from_row(row) for row in rows if isinstance(row, Mapping)])
-        told: dict[str, Any] = {name: _told_curve(watched, name) for name in TOLD}
-        return cls(**{**told, **{name: curve for name, curve in curves.items() if curve.values}}, rows=watched, **about)
+        told = {name: _told_curve(watched, name) for name in TOLD}
+        told |= {name: curve for name, curve in curves.items() if curve.values}
+        return cls(**_in_shares(told), rows=watched, **about)
 
     @property
     def points(self) -> str:
@@ -205,7 +220,8 @@ class Trace:
     def learns(self) -> bool:
         """AUTOTRAINER's gate: whether the training converges, so that nothing seen inside it is a problem.
 
-        An accuracy of 0.6, or one that has risen by 0.2; without an accuracy a loss that fell to half of its start.
+        An accuracy of 0.6, or one that has risen by 0.2; without an accuracy a loss that fell to half of its start, or
+        by a fifth and still falls by a twentieth in the second half: where nothing is known but the mean, it stays.
         """
         if self.judged.values:
             first = next(iter(self.judged.finite), math.nan)
@@ -213,7 +229,8 @@ class Trace:
         loss = self.loss.values or self.val_loss.values
         if len(loss) < 2 or not all(map(math.isfinite, loss)):
             return False
-        return 0.0 <= loss[-1] < _LEARNED_LOSS_SHARE * loss[0]
+        still_falls = 0.0 <= loss[-1] <= (1 - _LEARNING_FALL) * loss[len(loss) // 2]
+        return 0.0 <= loss[-1] < (_LEARNING_LOSS_SHARE if still_falls else _LEARNED_LOSS_SHARE) * loss[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,6 +489,25 @@ class Diagnosis(Told):
 def _curve(record: RunRecord, names: Iterable[str]) -> Curve:
     series = next((record.series[name] for name in names if name in record.series), None)
     return _NOT_TOLD if series is None else Curve(tuple(series.steps), tuple(series.values))
+
+
+def _in_shares(curves: Mapping[str, Curve]) -> dict[str, Any]:
+    """Accuracies as shares of 1, also where they were told in percent, and not at all where they are neither.
+
+    One that exceeds 1 anywhere is in percent, and so is the one beside it, unless as it stands it is the closer one.
+    Rewards and counts, which are negative or exceed 100, are no accuracies by whatever name.
+    """
+    found: dict[str, Any] = dict(curves)
+    accuracies = {name: curves[name] for name in ("accuracy", "val_accuracy") if name in curves}
+    largest = {name: max(curve.finite, default=0.0) for name, curve in accuracies.items()}
+    most = max(largest.values(), default=0.0)
+    for name, curve in accuracies.items():
+        own = largest[name]
+        if curve.is_signed or most > _LARGEST_PERCENT:
+            found[name] = _NOT_TOLD
+        elif most > _LARGEST_SHARE and abs(own - most) <= abs(100.0 * own - most):
+            found[name] = Curve(curve.epochs, tuple(value / 100.0 for value in curve.values))
+    return found
 
 
 def _counts_steps(curves: Iterable[Curve], rows: Iterable[Any]) -> bool:

@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 
 from isorun.repair.searches import (
+    KEEP,
     Configuration,
     Parameter,
     Search,
@@ -292,6 +293,8 @@ def single_edits(
         if parameter is None or name in idle or not parameter.holds(value):
             continue
         for target in _targets(parameter, value, rng, anywhere=anywhere):
+            if name in origin.as_built and {value, target} == {KEEP, origin.as_built[name]}:
+                continue  # what the user built, by another name
             one = edit(parameter, value, target)
             made = untried(search, origin, Action((one,), led_to(search, origin, (one,))), known, rng)
             if made is not None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from isorun.errors import StoreBusy
 from isorun.repair.actions import single_edits
-from isorun.repair.engines import needing, proposed_by
+from isorun.repair.engines import strategy_of
 from isorun.repair.kept_searches import KeptSearch, KnownSearch, limits_of, prior_for
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.searches import Configuration, Parameter, Search, Value, configuration_of, is_offered
@@ -104,6 +104,7 @@ class _Choosing:
 
     def __init__(self, study: Study, design: SearchDesign) -> None:
         prior = prior_for(study, design)
+        self._strategy = strategy_of(design.engine) if ":" in design.engine else None
         begin = 0 if design.engine == "isorun" and design.begin == "bug" else design.begin
         self._policy = (
             None
@@ -114,15 +115,12 @@ class _Choosing:
                 prior,
                 design.guard,
                 seed=design.seed % 2**32,
-                hands_over=design.engine.startswith("optuna:tpe"),
+                hands_over=self._strategy is not None and not self._strategy.is_chance,
             )
         )
-        if design.engine.startswith("optuna:"):
-            with needing("optuna", 'a search by Optuna (engine = "random" needs no extra)'):
-                import optuna  # noqa: F401, PLC0415 - an extra
         self.known = KnownSearch(study, design, prior)
         self._design = design
-        self._plan = (design.trials, design.repeats) if design.repeats > 1 else None
+        self._declared = (design.trials, design.repeats) if design.repeats > 1 else None
 
     @property
     def wants_more(self) -> bool:
@@ -136,7 +134,7 @@ class _Choosing:
 
     def next(self) -> Proposed:
         """A repeat where a race needs one, else the next trial."""
-        return replace(self._repeat() or self._trial(len(self.known.trials)), plan=self._plan)
+        return replace(self._repeat() or self._trial(len(self.known.trials)), declared=self._declared)
 
     def _repeats(self) -> tuple[tuple[int, int], ...]:
         """Repeats that a race needs, by trial and number, and that nobody has proposed."""
@@ -157,19 +155,18 @@ class _Choosing:
         plan = self._policy.plan(search, number) if self._policy is not None else None
         if plan is None:
             return Proposed(self._design.name, number, self._of_engine(search, number), by=self._design.engine)
-        edits = tuple((one.parameter, one.before, one.after) for one in plan.action.edits)
         values = {one.name: values_for(search, plan, one)[0] for one in self._design.space}
         made = cast("Mapping[str, ConfigValue]", values)
         chance = None if plan.chance is None else round(plan.chance, 4)
-        return Proposed(self._design.name, number, made, 0, "isorun", plan.origin, edits, round(plan.trust, 3), chance)
+        return Proposed(self._design.name, number, made, 0, "isorun", plan.origin, chance)
 
     def _of_engine(self, search: Search, number: int) -> Mapping[str, ConfigValue]:
         """What the engine proposes in its own space; what isorun offers beside it stays as the user has it."""
         own = [one for one in self._design.space if not is_offered(one.name)]
         kept = {one.name: values_for(search, None, one)[0] for one in self._design.space if is_offered(one.name)}
         seed = _seed(self._design.seed, number)
-        if ":" in self._design.engine:
-            drawn = dict(proposed_by(self._design.engine, search, own, seed))
+        if self._strategy is not None:
+            drawn = dict(self._strategy.propose(search, own, seed))
         elif self._design.engine == "edits":
             drawn = _edited(search, own, self.known.tried, seed) or _drawn(self.known.tried, own, kept, seed)
         else:

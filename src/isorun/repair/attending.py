@@ -126,8 +126,8 @@ def _given_up(asked: Continuation, process: int, began: float, why: str) -> tupl
 
 def _nothing_to_give_up(engine: AbstractEngine, made: list[Trial]) -> str:
     where = without_password(engine.where)
-    if not made and type(engine).give_up is AbstractEngine.give_up:
-        return f"{where} does not say which trial was running: its engine writes none down before it has ended"
+    if type(engine).give_up is AbstractEngine.give_up:
+        return f"{engine.name} does not give trials up that were running, so that nobody can say which one failed"
     return f"{where} has no trial of that process that was running; {len(made)} had ended"
 
 

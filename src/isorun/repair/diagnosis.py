@@ -267,7 +267,7 @@ def _other_warnings(told: SearchDiagnosis) -> Iterator[Condition]:
         said = "how much a score varies between seeds is not known (no trial was repeated enough): "
         said += "any gain counts" if not search.noise else "for choosing, the noise of other trainings stands for it"
         yield Condition("noise-unknown", said, told.steps.repeat)
-    untimed = sum(trial.seconds is None for trial in over)
+    untimed = sum(trial.seconds is None and trial.state != "failed" for trial in over)
     if untimed:
         said = f"{untimed:,} of {count(len(over), 'trial')} have no duration: what stalls cannot be told of them"
         yield Condition("no-times", said, told.steps.time)

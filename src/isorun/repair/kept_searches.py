@@ -1,7 +1,7 @@
 """What is kept of the searches of a study: every training that was proposed, and with the records what became of it.
 
 A training is kept by the store before it starts, in its documents: the trial's number and parameters, who proposed it,
-and which trial it changes by which edits. That and the records are all that a search is made of, so that a killed one
+and which trial it changes. That and the records are all that a search is made of, so that a killed one
 goes on where it was, and several isoruns can work on one.
 """
 
@@ -362,13 +362,12 @@ class KnownSearch:
 
     def _raced(self) -> RaceStanding:
         sign = 1.0 if self.design.direction == "higher" else -1.0
-        plans = self.plans
-        begun = {one.number: one.plan[1] for one in reversed(self.proposed) if one.repeat and one.plan}
-        runs: dict[int, Runs] = {}
+        begun = {one.number: one.declared[1] for one in reversed(self.proposed) if one.repeat and one.declared}
+        declared, runs = self.declared_trials, dict[int, Runs]()
         for one in self.proposed:
             told = self._told.get((one.number, one.repeat))
             if one.repeat == 0 and told is not None:
-                rule = rule_of(one.number, plans, begun.get(one.number, self.design.repeats))
+                rule = rule_of(one.number, declared, begun.get(one.number, self.design.repeats))
                 drawn = functools.partial(self._places, one.number)
                 runs[one.number] = Runs(one.number, (told.started or 0.0) + told.seconds, rule=rule, drawn=drawn)
             if one.number in runs:
@@ -378,13 +377,13 @@ class KnownSearch:
         return standing_of(list(runs.values()), RaceRule(self.design.repeats))
 
     @property
-    def plans(self) -> list[int]:
+    def declared_trials(self) -> list[int]:
         """How many trials the search was to have, as it was declared while it was raced: one larger after another."""
-        planned: list[int] = []
-        for trials in (*(one.plan[0] for one in self.proposed if one.plan), self.design.trials):
-            if not planned or trials > planned[-1]:
-                planned.append(trials)
-        return planned
+        found: list[int] = []
+        for trials in (*(one.declared[0] for one in self.proposed if one.declared), self.design.trials):
+            if not found or trials > found[-1]:
+                found.append(trials)
+        return found
 
 
 def limits_of(design: SearchDesign) -> Limits:

@@ -26,6 +26,7 @@ from isorun.repair.searches import (
     Value,
     configuration_of,
     is_offered,
+    with_noise,
 )
 
 __all__ = ["RepairPolicy", "values_for"]
@@ -65,8 +66,10 @@ class RepairPolicy:
     def plan(self, search: Search, number: int, taken: Iterable[Configuration] = ()) -> Proposal | None:
         """What isorun proposes for the trial of this number; None where it is the engine's own strategy's turn.
 
-        taken: configurations besides those of the search's trials that somebody else is about to try.
+        taken: configurations besides those of the search's trials that somebody else is about to try. Noise that the
+        search does not tell itself is the prior's: engines read trials, and know none.
         """
+        search = with_noise(search, self.noise)
         if not self._is_in_charge(search, number):
             return None
         return self.propose(search, tuple(taken), np.random.default_rng([self.seed, number]))

@@ -338,10 +338,8 @@ class Proposal:
     def to_json(self) -> dict[str, Any]:
         """What is kept of it in an engine's storage."""
         configuration = [list(pair) for pair in self.action.configuration]
-        edits = [[one.parameter, one.before, one.after] for one in self.action.edits]
         return {
             "origin": self.origin,
-            "edits": edits,
             "configuration": configuration,
             "trust": round(self.trust, 3),
             **({} if self.chance is None else {"chance": round(self.chance, 4)}),

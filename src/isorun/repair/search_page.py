@@ -186,7 +186,7 @@ def _taken_table(told: SearchDiagnosis) -> Table:
         after = significant(one.trial.score, 5) if one.trial.has_score else UNKNOWN
         trial = f"{one.trial.number} (from {one.origin})"
         rows.append((trial, names, olds, news, chance, significant(one.before, 5), after, one.outcome))
-    keys = {"trial", "parameter"}
+    keys = {"trial", "parameter", "from", "to"}  # which may be long, and are wrapped
     titles = ("trial", "parameter", "from", "to", "foretold", "before", "after", "outcome")
     return Table(
         "taken",

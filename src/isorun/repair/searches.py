@@ -34,6 +34,7 @@ __all__ = [
     "pooled_spread",
     "repeated_noise",
     "with_kept",
+    "with_noise",
 ]
 
 Configuration = tuple[tuple[str, str], ...]
@@ -59,7 +60,8 @@ class Trial:
 
     score: as the engine holds it; none for a trial that has not finished. symptoms: A, C, G, W. origin: the trial that
     it changes, where isorun proposed it; chance: the probability to improve that was foretold then. process: the id of
-    the one that runs it, where isorun goes on with the search.
+    the one that runs it, where isorun goes on with the search. as_built: by offered parameter, the choice that is what
+    the user built, and so no other than "keep".
     """
 
     number: int
@@ -74,6 +76,7 @@ class Trial:
     origin: int | None = None
     chance: float | None = None
     process: int | None = None
+    as_built: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def configuration(self) -> Configuration:
@@ -235,6 +238,16 @@ def known_noise(repeats: float | None, prior: float) -> tuple[float, str]:
     if repeats is None:
         return prior, _FROM_PRIOR if prior else ""
     return repeats, "trials that were repeated" + ("" if repeats else " and agreed exactly")
+
+
+def with_noise(search: Search, prior: float = 0.0) -> Search:
+    """The search with the noise of its repeats, else a prior's. One that has a noise already keeps it."""
+    if search.noise_from:
+        return search
+    if search.noise:
+        return replace(search, noise_from="its engine")
+    noise, noise_from = known_noise(repeated_noise(search.trials), prior)
+    return replace(search, noise=noise, noise_from=noise_from)
 
 
 def repeated_noise(trials: Sequence[Trial]) -> float | None:

@@ -76,7 +76,8 @@ def _told(known: KnownSearch, limits: Limits = Limits(), *, where: str, kept_in:
 def _racing(known: KnownSearch) -> Racing | None:
     if not known.is_raced:
         return None
-    begun = [plan for plan, start in zip(known.plans, [0, *known.plans], strict=False) if start < len(known.trials)]
+    declared = known.declared_trials
+    begun = [one for one, start in zip(declared, [0, *declared], strict=False) if start < len(known.trials)]
     return Racing(known.standing().races, known.extra, error_of_plans(begun), tuple(_copies(known)))
 
 

@@ -155,14 +155,14 @@ def _not_moved(result: FactorEffects) -> Iterator[str]:
         if not effect.told and effect.came_about and effect.tested.interval95 and not effect.why_not
     ]
     bounds = [
-        f"{_named(result, effect)} ({style.difference(max(map(abs, effect.tested.interval95)))})"
+        f"{_named(result, effect)}: {style.difference(max(map(abs, effect.tested.interval95)))}"
         for effect in open_ones
         if effect.tested.interval95
     ]
     if bounds:
         unit = f" in {style.difference_unit}" if style.difference_unit else ""
-        lead = f"Not told from the baseline, with the largest difference that the interval leaves open{unit}"
-        yield f"{lead}: {', '.join(bounds)}."
+        lead = f"Not told from the baseline; the largest difference{unit} that the interval leaves open"
+        yield f"{lead}: {'; '.join(bounds)}."
 
 
 def _facts(result: FactorEffects) -> Iterator[str]:
@@ -170,6 +170,9 @@ def _facts(result: FactorEffects) -> Iterator[str]:
     missed = [_named(result, effect) for effect in result.effects if not effect.came_about]
     if missed:
         yield f"Not come about as asked, so that its numbers are about something else: {_listed(missed)}."
+    if len({effect.held for effect in result.effects}) > 1 and any(effect.tested.p for effect in result.effects):
+        yield "What happened to single seeds is in the columns moved and weights."
+        return
     told: dict[str, list[str]] = {}
     for effect in result.effects:
         if effect.came_about and effect.changes.pairs:
@@ -192,6 +195,8 @@ def _fact(result: FactorEffects, effect: FactorEffect) -> str:
     )
     if not changes.values:
         return f"the same {metric} for {_every(result, changes.pairs)}{weights}"
+    if changes.pairs == 1:
+        return f"another {metric} for the one {_pairs(result, 1)} ({_difference(result, effect.tested)}){weights}"
     largest = style.difference_with_unit(style.difference(changes.largest))
     return f"another {metric} for {_of(result, changes.values, changes.pairs)}, by up to {largest}{weights}"
 
@@ -218,12 +223,13 @@ def _added(result: FactorEffects) -> Iterator[str]:
         others = f" (or of {', '.join(item.aliases)}, which this design does not tell from it)" if item.aliases else ""
         yield (
             f"The effects of {_named(result, item)} do not add up: together they change {result.metric.name} by "
-            f"{_difference(result, item.tested)} more than each alone would{others} "
+            f"{_difference(result, item.tested)} more than the sum of what each does alone{others} "
             f"(95 % interval {_interval(result, item.tested)}; p {_equals(item.p_corrected)})."
         )
+    tested = sum(item.tested.p is not None for item in result.interactions)
     if not told:
-        number = count(len(result.interactions), "interaction")
-        yield f"Nothing contradicts that effects add up: none of {number} is told."
+        none = f"none of {count(tested, 'interaction')} is told" if tested else "no interaction could be tested"
+        yield f"Whether effects add up is not known: {none}."
 
 
 def _turned(result: FactorEffects) -> Iterator[str]:
@@ -240,8 +246,9 @@ def _turned(result: FactorEffects) -> Iterator[str]:
 
 
 def _named(result: FactorEffects, item: FactorEffect | Interaction) -> str:
-    several = len({effect.held for effect in result.effects}) > 1
-    return f"{item.name} ({item.held.label})" if several else item.name
+    """With what tells its runs from others, where a study has several approaches, configs or levels."""
+    varying = [name for name in _HELD if len({getattr(effect.held, name) for effect in result.effects}) > 1]
+    return f"{item.name} ({', '.join(getattr(item.held, name) for name in varying)})" if varying else item.name
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -260,7 +267,10 @@ def _precision(tested: UnitDifference) -> float | None:
 
 
 def _signed(result: FactorEffects, value: float | None, tested: UnitDifference) -> str:
-    text = style_for(result.metric.scale).difference(value, _precision(tested))
+    precision = _precision(tested)
+    # An end near zero has the digits that show it, instead of a power of ten.
+    digits = min(precision, abs(value)) if precision and value else precision
+    text = style_for(result.metric.scale).difference(value, digits)
     return f"+{text}" if value is not None and value > 0.0 else text
 
 
@@ -300,14 +310,13 @@ def _baseline(result: FactorEffects) -> str:
 
 def _effect_row(result: FactorEffects, effect: FactorEffect) -> tuple[str, ...]:
     tested, changes, style = effect.tested, effect.changes, style_for(result.metric.scale)
-    sd = float(tested.low.std(ddof=1)) if tested.low.size > 1 else _precision(tested)
     means = [float(side.mean()) if side.size else None for side in (tested.low, tested.high)]
     return (
         effect.held.approach,
         effect.held.config,
         effect.held.level,
         effect.name if effect.came_about else f"{effect.name} (not come about)",
-        *(style.value(mean, sd) for mean in means),
+        *(style.value(mean, _precision(tested)) for mean in means),
         *_tested_cells(result, tested, effect.p_corrected),
         f"{changes.values} of {changes.pairs}" if changes.pairs else UNKNOWN,
         f"{changes.weights_changed} of {changes.weights}" if changes.weights else UNKNOWN,
@@ -326,7 +335,7 @@ def _interactions(result: FactorEffects) -> Table:
         title="do effects add up?",
         columns=(
             *(Column(title, key=True) for title in (*_HELD, "both")),
-            Column("more than each alone", style.difference_sign),
+            Column("more than the sum", style.difference_sign),
             *(Column(title) for title in ("95 % interval", "p", "corrected", f"{result.noun}s")),
             Column("not told from", key=True),
         ),
@@ -341,7 +350,7 @@ def _interactions(result: FactorEffects) -> Table:
             )
             for item in result.interactions
         ),
-        notes=("By how much the difference of the one changes where the other has its value.",),
+        notes=("More than the sum: by how much the difference of the one changes where the other has its value.",),
     )
     return without_constant_columns(table, (*_HELD, "not told from"))
 
@@ -444,5 +453,5 @@ def _digests(result: FactorEffects) -> Table:
         ),
         rows=rows,
         folded=all(item.most_of_one_seed <= 1 for item in result.digests),
-        notes=("Of one seed: the most that identical runs of one seed in these environments gave.",),
+        notes=("Of one seed: the most that identical runs of one seed gave.",),
     )

@@ -10,7 +10,7 @@ from isorun.errors import harmless
 from isorun.report import Table
 from isorun.report.study_view import study_tables, verdict
 
-__all__ = ["render", "render_table"]
+__all__ = ["latex_text", "render", "render_table"]
 
 _REPLACED: Final = {
     "\\": r"\textbackslash{}",
@@ -37,7 +37,7 @@ _REPLACED: Final = {
 
 def render(result: StudyResult) -> str:
     """The verdict as an itemised list, then all tables; needs the package booktabs."""
-    sentences = "\n".join(rf"  \item {_text(sentence)}" for sentence in verdict(result))
+    sentences = "\n".join(rf"  \item {latex_text(sentence)}" for sentence in verdict(result))
     parts = [
         r"% needs \usepackage[T1]{fontenc} and \usepackage{booktabs}",
         f"\\begin{{itemize}}\n{sentences}\n\\end{{itemize}}",
@@ -53,7 +53,7 @@ def render_table(table: Table) -> str:
     lines = [
         r"\begin{table}",
         r"\centering\small",
-        rf"\caption{{{_text(table.title)}}}",
+        rf"\caption{{{latex_text(table.title)}}}",
         rf"\label{{tab:{_label(table.name)}}}",
         rf"\begin{{tabular}}{{{alignment}}}",
         r"\toprule",
@@ -63,7 +63,7 @@ def render_table(table: Table) -> str:
         *(_row(list(row)) for row in table.rows),
         r"\bottomrule",
         r"\end{tabular}",
-        *(rf"\par\smallskip{{\footnotesize {_text(note)}}}" for note in table.notes),
+        *(rf"\par\smallskip{{\footnotesize {latex_text(note)}}}" for note in table.notes),
         r"\end{table}",
     ]
     return "\n".join(lines)
@@ -75,7 +75,7 @@ def _group_lines(table: Table) -> Iterator[str]:
         return
     cells, rules, place = [], [], 1
     for heading, number in table.heading_groups():
-        cells.append(rf"\multicolumn{{{number}}}{{c}}{{{_text(heading)}}}" if heading else "")
+        cells.append(rf"\multicolumn{{{number}}}{{c}}{{{latex_text(heading)}}}" if heading else "")
         rules += [rf"\cmidrule(lr){{{place}-{place + number - 1}}}"] if heading else []
         place += number
     yield " & ".join(cells) + r" \\"
@@ -83,10 +83,10 @@ def _group_lines(table: Table) -> Iterator[str]:
 
 
 def _row(cells: list[str]) -> str:
-    return " & ".join(_text(cell) for cell in cells) + r" \\"
+    return " & ".join(latex_text(cell) for cell in cells) + r" \\"
 
 
-def _text(text: str) -> str:
+def latex_text(text: str) -> str:
     """User text with every character that LaTeX would act on replaced."""
     return "".join(_REPLACED.get(char, char) for char in " ".join(harmless(text).split()))
 

@@ -237,8 +237,8 @@ class SearchDesign:
 class Proposed:
     """One training that was proposed: a trial (repeat 0), or a repeat of it.
 
-    by: who proposed it. origin, edits: the trial that it changes, and how; trust: in the prior then; chance: that it
-    improves, as it was foretold. plan: trials and repeats that were declared then, of a search that is raced.
+    by: who proposed it. origin: the trial that it changes; how, the parameters of both say. chance: that it improves
+    that one, as it was foretold. declared: the trials and repeats of the search then, where it is raced.
     """
 
     search: str
@@ -247,15 +247,13 @@ class Proposed:
     repeat: int = 0
     by: str = ""
     origin: int | None = None
-    edits: tuple[tuple[str, str, str], ...] = field(default=())
-    trust: float | None = None
     chance: float | None = None
-    plan: tuple[int, int] | None = field(default=None, compare=False)
+    declared: tuple[int, int] | None = field(default=None, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """As the store keeps it."""
-        given: dict[str, Any] = {"by": self.by, "origin": self.origin, "edits": [list(one) for one in self.edits]}
-        given |= {"trust": self.trust, "chance": self.chance, "plan": list(self.plan or ())}
+        given: dict[str, Any] = {"by": self.by, "origin": self.origin, "chance": self.chance}
+        given["plan"] = list(self.declared or ())
         kept = {name: value for name, value in given.items() if value not in ("", None, [])}
         return {"number": self.number, "repeat": self.repeat, "parameters": dict(self.parameters), **kept}
 
@@ -269,10 +267,8 @@ class Proposed:
             as_whole(data["repeat"], "repeat", 0, _MOST_REPEATS),
             str(data.get("by", "")),
             _if_given(data, "origin", lambda value: as_whole(value, "origin", 0, _MOST_TRIALS)),
-            tuple((str(name), str(before), str(after)) for name, before, after in data.get("edits", ())),
-            _if_given(data, "trust", lambda value: as_number(value, "trust")),
             _if_given(data, "chance", lambda value: as_number(value, "chance")),
-            _if_given(data, "plan", _plan),
+            _if_given(data, "plan", _declared),
         )
 
 
@@ -280,7 +276,7 @@ def _if_given(data: Mapping[str, Any], name: str, read: Callable[[Any], _T]) -> 
     return None if data.get(name) is None else read(data[name])
 
 
-def _plan(value: Any) -> tuple[int, int]:
+def _declared(value: Any) -> tuple[int, int]:
     trials, repeats = value
     return as_whole(trials, "plan", 1, _MOST_TRIALS), as_whole(repeats, "plan", 1, _MOST_REPEATS)
 

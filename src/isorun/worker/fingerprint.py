@@ -192,6 +192,28 @@ def _listed_modules(information: Path) -> set[str]:
     return {part.partition(".")[0] for part in first_parts if not part.endswith("-info")}
 
 
+def tell() -> int:
+    """Print how this interpreter computes with the frameworks that it has, as JSON; nothing is computed with them.
+
+    What imports print goes to standard error. A framework that cannot be imported is told by its version alone.
+    """
+    import importlib.metadata
+
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    installed = {}
+    for name in frameworks.names():
+        try:
+            installed[name] = importlib.metadata.version(frameworks.DISTRIBUTIONS.get(name, name))
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        with suppress(Exception):  # a framework that is installed need not work
+            importlib.import_module(name)
+    with os.fdopen(answer, "w", encoding="utf-8") as out:
+        json.dump({"effective": effective_environment(None), "installed": installed}, out)
+    return 0
+
+
 def cache_folder() -> Path:
     """The folder ISORUN_CACHE, else isorun's place among the user's caches."""
     asked = os.environ.get("ISORUN_CACHE")

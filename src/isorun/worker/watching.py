@@ -28,11 +28,15 @@ MAX_ROWS = 200
 
 TOLD = {
     "loss": ("loss", "train_loss", "training_loss", "train/loss", "loss/train", "train-loss"),
-    "accuracy": ("accuracy", "acc", "train_accuracy", "train_acc", "train/accuracy", "train/acc", "accuracy/train"),
+    "accuracy": (
+        *("accuracy", "acc", "train_accuracy", "train_acc", "train/accuracy", "train/acc", "accuracy/train"),
+        *("top1", "acc1", "train_top1", "train_acc1", "train/top1", "train/acc1"),
+    ),
     "val_loss": ("val_loss", "valid_loss", "validation_loss", "val/loss", "loss/val", "eval_loss", "test_loss"),
     "val_accuracy": (
         *("val_accuracy", "val_acc", "valid_accuracy", "valid_acc", "validation_accuracy", "val/accuracy", "val/acc"),
         *("accuracy/val", "eval_accuracy", "test_accuracy", "test_acc"),
+        *("val_top1", "val_acc1", "val/top1", "val/acc1", "test_top1", "test_acc1"),
     ),
 }
 """What trainings call the metrics that a row tells, the usual name first."""

@@ -78,8 +78,7 @@ def test_what_moves_the_result_is_told_and_what_does_not_is_left_open(no_shares)
     assert text.startswith("acc is moved by mode: mode=b against a changes it by +")
     assert "p < 0.001 after correction for 2 tests; 6 seeds)." in text
     assert (
-        "Not told from the baseline, with the largest difference that the interval leaves open in points: hash=1"
-        in text
+        "Not told from the baseline; the largest difference in points that the interval leaves open: hash=1: " in text
     )
 
 
@@ -105,8 +104,9 @@ def test_the_bits_of_one_seed_are_a_fact_and_no_verdict(no_shares):
     text = " ".join(str(found).split())
     assert text.startswith("Undecided: from one seed no test is possible.")
     assert "hash=1: the same acc, and the same final weights for the one seed." in text
-    assert "mode=b: another acc for the one seed, by up to 1.0 points; other final weights for the one seed." in text
-    assert "too-few-units" in {condition.code for condition in found.conditions}
+    assert "mode=b: another acc for the one seed (+1.0 points); other final weights for the one seed." in text
+    [warning] = [condition for condition in found.conditions if condition.code == "too-few-units"]
+    assert (warning.groups, warning.voids) == (("hash=1", "mode=b"), True)
 
 
 def test_a_factor_that_changes_bits_but_not_the_score_is_told_so(no_shares):
@@ -139,7 +139,10 @@ def test_seeds_without_a_partner_are_a_warning(no_shares):
     found = isorun.factors(study, store=store)
     assert effect(found, "mode=b").tested.units == 4
     [warning] = [condition for condition in found.conditions if condition.code == "cells-missing"]
-    assert warning.message == "mode=b: not both sides have a finished run of seed 4, 5; it rests on 4 seeds"
+    assert (
+        warning.message
+        == "mode=b (net at level fixed-seed): not both sides have a finished run of seed 4, 5; it rests on 4 seeds"
+    )
 
 
 def test_an_environment_without_runs_leaves_the_others(no_shares):
@@ -187,6 +190,44 @@ def test_a_request_that_did_not_come_about_is_said(no_shares):
     assert "Not come about as asked, so that its numbers are about something else: threads=2." in str(found).replace(
         "\n ", ""
     )
+
+
+def test_a_code_factor_is_meant_to_change_the_code(no_shares, monkeypatch):
+    study = study_of(factors={"design": "full", **FACTORS})
+    kinds = {
+        name: attribution.replace(factor, kind="code")
+        for name, factor in study.factors.factors.items()
+        if name == "mode"
+    }
+    object.__setattr__(study, "factors", attribution.replace(study.factors, factors={**study.factors.factors, **kinds}))
+
+    def code(cell):
+        return {"sources_sha256": "new" if "mode=b" in cell.environment else "old"}
+
+    found = isorun.factors(study, store=trained(study, moved, code=code))
+    assert effect(found, "mode=b").told
+    assert not any(item.why_not for item in (*found.effects, *found.interactions))
+
+
+def test_values_that_are_not_finite_are_refused_or_left_out_and_said(no_shares):
+    study = study_of()
+    bad = {("mode=b", 2)}
+    store = trained(study, lambda cell: float("nan") if (cell.environment, cell.seed) in bad else moved(cell))
+    with pytest.raises(InputError, match="not finite"):
+        isorun.factors(study, store=store)
+    found = isorun.factors(study, store=store, drop_missing=True)
+    assert effect(found, "mode=b").tested.units == 5
+    assert "Left out, because not finite: 1 value of acc." in found.notes
+
+
+def test_an_end_of_an_interval_near_zero_is_no_power_of_ten(no_shares):
+    study = study_of(seeds=[1, 2, 3])
+    changes = {1: 0.05, 2: 0.25, 3: 0.1465}
+    store = trained(study, lambda cell: 0.5 + cell.seed / 100 + changes[cell.seed] * ("mode=b" in cell.environment))
+    found = isorun.factors(study, store=store)
+    low, _ = effect(found, "mode=b").tested.interval95
+    assert abs(low) < 0.105
+    assert "e-" not in str(found)
 
 
 def both_together(cell):

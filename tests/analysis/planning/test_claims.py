@@ -283,6 +283,13 @@ def test_runs_of_ones_own():
     assert everything.noise.runs == 12
 
 
+def test_runs_of_one_seed_deny_but_never_affirm():
+    table = {"acc": [0.90, 0.91, 0.92, 0.90], "seed": [1, 1, 1, 1]}
+    large, small = (isorun.claim(gain, study=table, metric="acc", unit="points") for gain in (30.0, 0.1))
+    assert (large.above_noise, small.above_noise) == (None, False)
+    assert "fixed-seed-noise" in {condition.code for condition in large.conditions}
+
+
 def test_one_run_has_no_spread():
     with pytest.raises(InputError, match="1 run, which has no spread"):
         isorun.claim(1.0, study={"acc": [0.9]}, metric="acc", unit="points")

@@ -1,7 +1,9 @@
-"""An engine that keeps its searches in a ledger: a line of JSON a search, and a line a trial. `ledger:FILE`."""
+"""An engine that keeps its searches in a ledger: a line of JSON as a trial begins, one as it ends. `ledger:FILE`."""
 
 import json
 import math
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ class Ledger(AbstractEngine):
     name = "ledger"
     location = "ledger:FILE"
     strategies = ("scatter",)
+    by_chance = ("scatter",)
 
     @property
     def path(self):
@@ -28,23 +31,35 @@ class Ledger(AbstractEngine):
     def names(self):
         return list(dict.fromkeys(line["search"] for line in self._lines()))
 
-    def read(self, name, noise=0.0):
-        lines = [line for line in self._lines() if line["search"] == name]
-        trials = tuple(_trial(number, line) for number, line in enumerate(lines))
-        return Search("ledger", name, "higher", SPACE, trials, noise)
+    def read(self, name):
+        told = []
+        for line in self._lines():
+            if line["search"] == name and "ends" in line:
+                told[line["ends"]] |= line
+            elif line["search"] == name:
+                told.append(line)
+        return Search("ledger", name, "higher", SPACE, tuple(_trial(number, line) for number, line in enumerate(told)))
 
     def go_on(self, name, function, trials, policy, *, again):
+        left = [one for one in self.read(name).trials if again and one.state == "running"]
+        for one in left:
+            self.give_up(name, one.number, "its process is gone: it is tried again")
         for _ in range(trials):
             search = self.read(name)
             number = len(search.trials)
-            plan = policy.plan(search, number)
-            drawn = self.propose("scatter", search, SPACE, number)
+            plan = None if left else policy.plan(search, number)
+            drawn = left.pop(0).parameters if left else self.propose("scatter", search, SPACE, number)
             values = {one.name: next(iter(values_for(search, plan, one)), drawn[one.name]) for one in SPACE}
-            told = {"parameters": values, "origin": plan.origin if plan else None}
+            begun = {"started": time.time(), "process": os.getpid()}
+            self.append(name, parameters=values, origin=plan.origin if plan else None, **begun)
             try:
-                self.append(name, score=function(values), **told)
+                self.append(name, ends=number, score=function(values))
             except Exception as error:
-                self.append(name, score=None, why=f"{type(error).__name__}: {error}", **told)
+                self.append(name, ends=number, score=None, why=f"{type(error).__name__}: {error}")
+
+    def give_up(self, name, number, why):
+        self.append(name, ends=number, score=None, why=why)
+        return True
 
     def append(self, name, **told):
         with self.path.open("a", encoding="utf-8") as file:
@@ -63,13 +78,15 @@ class Ledger(AbstractEngine):
 
 
 def _trial(number, line):
-    ended = line["score"] is not None and math.isfinite(line["score"])
-    origin = line.get("origin")
+    score, origin = line.get("score"), line.get("origin")
+    has_score = score is not None and math.isfinite(score)
     return Trial(
         number,
-        "finished" if ended else "failed",
-        line["score"] if ended else None,
+        "finished" if has_score else "failed" if "score" in line else "running",
+        score if has_score else None,
         line["parameters"],
+        started=line.get("started"),
+        process=line.get("process"),
         why_failed=line.get("why", ""),
         proposed_by="isorun" if origin is not None else "",
         origin=origin,

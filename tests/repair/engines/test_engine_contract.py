@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 import isorun
 from isorun.cli.main import main
 from isorun.errors import InputError, IsorunError, PluginError, StudyError
-from isorun.repair.engines import open_engine, proposed_by, without_password
+from isorun.repair.agenda import _Choosing
+from isorun.repair.engines import open_engine, strategy_of, without_password
 from isorun.repair.engines.keras_folders import KerasTunerFolder
 from isorun.repair.searches import Search
 from isorun.testing.engine_contract import EngineContract
@@ -43,7 +45,7 @@ class TestLedger(EngineContract):
         return f"ledger:{folder}/book"
 
     def function(self, score):
-        return lambda _: score()
+        return score
 
 
 class TestKerasTunerFolder(EngineContract):
@@ -99,7 +101,7 @@ class TestOptunaJournal(EngineContract):
         return f"journal:{folder}/s.log"
 
     def function(self, score):
-        return lambda trial: 0 * trial.suggest_float("lr", 1e-4, 1.0, log=True) + score()
+        return lambda trial: score({"lr": trial.suggest_float("lr", 1e-4, 1.0, log=True)})
 
 
 @pytest.mark.slow
@@ -112,9 +114,9 @@ class TestOptunaDatabase(TestOptunaJournal):
 
 
 class WritesWhenRead(Ledger):
-    def read(self, name, noise=0.0):
+    def read(self, name):
         self.path.with_name("cache").touch()
-        return super().read(name, noise)
+        return super().read(name)
 
 
 class MakesWhatIsMissing(Ledger):
@@ -124,8 +126,8 @@ class MakesWhatIsMissing(Ledger):
 
 
 class KeepsFailures(Ledger):
-    def read(self, name, noise=0.0):
-        found = super().read(name, noise)
+    def read(self, name):
+        found = super().read(name)
         kept = tuple(trial for trial in found.trials if trial.has_score)
         return Search(found.engine, found.name, found.direction, found.space, kept)
 
@@ -140,6 +142,35 @@ class ForgetsAtGoingOn(Ledger):
 class KeepsItsOwnCounsel(Ledger):
     def append(self, name, **told):
         super().append(name, **{**told, "origin": None, "why": ""})
+
+
+class NeverAsks(Ledger):
+    def go_on(self, name, function, trials, policy, *, again):
+        for _ in range(trials):
+            values = {"lr": 0.1, "units": 8}
+            self.append(name, parameters=values, origin=0, score=function(values))
+
+
+class TrainsSomethingElse(Ledger):
+    def go_on(self, name, function, trials, policy, *, again):
+        super().go_on(name, lambda values: function({**values, "lr": 0.123}), trials, policy, again=again)
+
+
+class RewritesWhatWas(Ledger):
+    def read(self, name):
+        found = super().read(name)
+        first, *rest = found.trials
+        return replace(found, trials=(replace(first, parameters={"lr": 0.1, "units": 8 + len(rest)}), *rest))
+
+
+class GivesNothingUp(Ledger):
+    def give_up(self, name, number, why):
+        return False
+
+
+class ForgetsWhatWasLeft(Ledger):
+    def go_on(self, name, function, trials, policy, *, again):
+        super().go_on(name, function, trials, policy, again=False)
 
 
 class RaisesWhatItLikes(Ledger):
@@ -165,6 +196,12 @@ class DrawsAnew(Ledger):
         (ForgetsAtGoingOn, "test_going_on_loses_no_trial_and_says_who_proposed"),
         (KeepsItsOwnCounsel, "test_going_on_loses_no_trial_and_says_who_proposed"),
         (KeepsItsOwnCounsel, "test_a_trial_that_raises_is_a_failed_one_that_says_why"),
+        (NeverAsks, "test_what_the_policy_plans_is_what_is_tried"),
+        (TrainsSomethingElse, "test_what_the_policy_plans_is_what_is_tried"),
+        (RewritesWhatWas, "test_going_on_loses_no_trial_and_says_who_proposed"),
+        (NeverAsks, "test_a_trial_is_seen_running_and_stays_so_until_it_is_given_up"),
+        (GivesNothingUp, "test_a_trial_is_seen_running_and_stays_so_until_it_is_given_up"),
+        (ForgetsWhatWasLeft, "test_what_was_left_running_is_tried_again"),
         (RaisesWhatItLikes, "test_half_a_file_is_read_or_told"),
         (DrawsAnew, "test_strategies_propose_within_the_space_and_the_same_for_the_same_seed"),
     ],
@@ -197,7 +234,18 @@ def test_an_engine_of_another_distribution_is_examined_and_gone_on_with(tmp_path
     assert (told["engine"], told["study"], told["trials"]) == ("ledger", "mine", 13)
     assert told["bugs"][0]["kind"] == "ineffective-search"
     assert main(
-        ["repair", "ledger:book", "--in-process", "--continue", "3", "--objective", "train.py:objective", "--json"]
+        [
+            "repair",
+            "ledger:book",
+            "--in-process",
+            "--prior",
+            "none",
+            "--continue",
+            "3",
+            "--objective",
+            "train.py:objective",
+            "--json",
+        ]
     ) in (0, 3)
     told = json.loads(capsys.readouterr().out)
     assert told["trials"] == 16
@@ -226,11 +274,30 @@ def test_a_study_may_ask_an_engine_of_another_distribution_for_its_trials():
     assert len(set(tried)) == 3
     assert all(1e-4 <= lr <= 1.0 for lr in tried)
     search = Search("ledger", "s", "higher", SPACE, ())
-    assert set(proposed_by("ledger:scatter", search, SPACE, 1)) == {"lr", "units"}
+    assert set(strategy_of("ledger:scatter").propose(search, SPACE, 1)) == {"lr", "units"}
     with pytest.raises(InputError, match=r"has no strategy 'scater'[\s\S]*did you mean 'scatter'"):
-        proposed_by("ledger:scater", search, SPACE, 1)
+        strategy_of("ledger:scater")
     with pytest.raises(PluginError, match="no engine 'nobody'"):
-        proposed_by("nobody:at-all", search, SPACE, 1)
+        strategy_of("nobody:at-all")
+
+
+@pytest.mark.parametrize(("engine", "hands_over"), [("ledger", False), ("clever", True)])
+def test_an_engine_says_whether_a_strategy_is_chance_and_one_it_does_not_have_leaves_nothing(
+    engine, hands_over, installed, tmp_path
+):
+    brought = "from isorun_example.engine import Ledger\nclass Clever(Ledger):\n    by_chance = ()\n"
+    installed("[isorun.engines]\nledger = clever:Ledger\nclever = clever:Clever\n", clever=brought)
+    table = {"space": {"lr": {"float": [1e-4, 1.0], "log": True}}, "metric": "acc", "trials": 3}
+
+    def study(strategy):
+        searched = {**table, "engine": f"{engine}:{strategy}"}
+        return isorun.Study("s", approaches={"a": "true {config.lr}"}, metrics={"acc": "higher"}, search=searched)
+
+    known = study("scatter")
+    assert _Choosing(known, known.searches[""])._policy.hands_over is hands_over
+    with pytest.raises(InputError, match=r"has no strategy 'two'[\s\S]*scatter"):
+        isorun.run(study("two"), store=tmp_path / "store")
+    assert not (tmp_path / "store").exists()
 
 
 def test_a_password_is_not_told():

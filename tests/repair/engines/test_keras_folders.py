@@ -1,6 +1,7 @@
 """Project folders of KerasTuner, as it writes them: whole, half-written, of any space. Without Keras."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -134,7 +135,7 @@ def test_what_isorun_kept_is_read(tmp_path):
     folder = write(tmp_path / "p", [trial(0), trial(1), trial(2, None, "RUNNING")])
     symptoms = {"architecture": "plain", "convergence": "slow", "gradient": "vanishing", "weight": "normal"}
     note = {
-        "proposal": {"origin": 0, "trial": "0", "edits": []},
+        "proposal": {"origin": 0, "trial": "0"},
         "started": 100.0,
         "seconds": 7.0,
         "symptoms": symptoms,
@@ -228,3 +229,59 @@ def test_examining_imports_neither_keras_nor_its_tuner(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
     assert json.loads("\n".join(done.stdout.splitlines()[:-1]))["engine"] == "keras-tuner"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"lr": {"a": 1}, "units": [8], "activation": None}, {"lr": "x", "units": float("nan")}, {"units": 10**400}, []],
+)
+def test_values_that_are_none_of_keras_tuner_are_left_out(tmp_path, values):
+    trials = [trial(0, 0.5), trial(1, 0.6, values={**VALUES, "units": 24}), trial(2, 0.4, values=values)]
+    search = read_project(write(tmp_path / "p", trials))
+    assert [one.state for one in search.trials] == ["finished"] * 3
+    assert not {"lr", "units"} & set(search.trials[2].parameters)
+    diagnose(search)
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        {"symptoms": 5, "proposal": [1], "times": "x", "started": float("inf"), "left_out": 3},
+        {"symptoms": {"architecture": ["x"], "convergence": {}}, "proposal": {"trial": {}, "chance": "b"}},
+        {"seconds": -5, "started": "now", "process": "x", "offered": {"a": [[1]], "b": 3}, "answers": {"lr": {}}},
+        {"seconds": [1], "started": 10**400, "proposal": {"trial": "0", "chance": {}}, "answers": 7},
+    ],
+)
+def test_an_odd_note_makes_nothing_unreadable(tmp_path, note):
+    folder = write(tmp_path / "p", [trial(0, 0.5), trial(1, 0.6, values={**VALUES, "units": 24})])
+    (folder / "trial_1" / "isorun.json").write_text(json.dumps(note))
+    search = read_project(folder)
+    assert search.best.number == 1
+    assert search.best.seconds is None or search.best.seconds >= 0
+    diagnose(search)
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 100_000, '{"score": ' + "9" * 5000 + "}"])
+def test_a_trial_nested_too_deep_is_one_that_failed(tmp_path, text):
+    folder = write(tmp_path / "p", [trial(0, 0.5), trial(1, 0.6)])
+    (folder / "trial_1" / "trial.json").write_text(text)
+    (folder / "trial_0" / "isorun.json").write_text(text)
+    assert [one.state for one in read_project(folder).trials] == ["finished", "failed"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names on this system")
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path):
+    folder = write(tmp_path / "p", [trial(0, 0.5), trial(1, 0.6)])
+    (folder / "trial_1" / "trial.json").unlink()
+    os.mkfifo(folder / "trial_1" / "trial.json")
+    os.mkfifo(folder / "trial_1" / "isorun.json")
+    assert [one.state for one in read_project(folder).trials] == ["finished", "failed"]
+
+
+def test_an_odd_space_and_an_odd_order_are_read(tmp_path):
+    space = [*SPACE, hp("Choice", "odd", values=[{"a": 1}, [2]]), hp("Int", "far", min_value="a", max_value=None)]
+    folder = write(tmp_path / "p", [trial("x", 0.5), trial("y", 10**400)], space, start_order=[{}, ["x"], 5, "y"])
+    search = read_project(folder)
+    assert [one.state for one in search.trials] == ["failed", "finished"]
+    assert search.parameters["odd"].choices == search.parameters["far"].choices == ("?",)
+    diagnose(search)

@@ -1,5 +1,6 @@
 """The sampler around Optuna's: as users run it, in every storage, in parallel, killed, and with spaces of any kind."""
 
+import datetime as dt
 import os
 import signal
 import sqlite3
@@ -18,9 +19,11 @@ optuna = pytest.importorskip("optuna")
 
 import isorun.repair  # noqa: E402
 from isorun.diagnose import Symptoms  # noqa: E402
-from isorun.errors import InputError  # noqa: E402
+from isorun.errors import InputError, MissingExtra  # noqa: E402
+from isorun.repair.bugs import find_bugs  # noqa: E402
 from isorun.repair.engines.optuna import continue_study, open_study, requeue, search_of  # noqa: E402
 from isorun.repair.priorities import Prior  # noqa: E402
+from isorun.repair.searches import with_noise  # noqa: E402
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -287,10 +290,10 @@ def test_symptoms_are_noted_with_a_trial_or_told_by_its_curve():
 
 def test_noise_comes_from_trials_that_were_repeated_else_from_the_prior():
     study = repaired(lambda trial: trial.suggest_float("x", 0, 1), 3, begin=99)
-    assert search_of(study, noise=0.3).noise == 0.3
+    assert with_noise(search_of(study), 0.3).noise == 0.3
     study.enqueue_trial({"x": study.trials[0].params["x"]})
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1) + 0.1, n_trials=1)
-    assert search_of(study, noise=0.3).noise == pytest.approx(0.1 / np.sqrt(2))
+    assert with_noise(search_of(study), 0.3).noise == pytest.approx(0.1 / np.sqrt(2))
     assert Prior(()).noise == 0
 
 
@@ -442,8 +445,9 @@ def test_a_search_taken_over_is_changed_where_its_trials_were_never_asked():
     study.optimize(good, n_trials=10)
     study.sampler = sampler(begin=10)
     study.optimize(offering, n_trials=30)
-    changed = {edit[0] for key, one in study.user_attrs.items() if key.startswith("isorun:") for edit in one["edits"]}
-    assert "isorun.activation" in changed
+    trials = search_of(study).trials
+    made = [(trial.parameters, trials[trial.origin].parameters) for trial in trials if trial.proposed_by]
+    assert any(new["isorun.activation"] != old["isorun.activation"] for new, old in made)
     assert study.trials[10].params["isorun.activation"] == "keep"
 
 
@@ -461,3 +465,54 @@ def test_a_branch_that_is_opened_is_no_trial_that_was_made_before(seed):
     assert len(own) > 20
     made = [tuple(sorted(trial.params.items())) for trial in study.trials]
     assert max(map(made.count, (tuple(sorted(trial.params.items())) for trial in own))) <= 3
+
+
+def test_the_time_in_which_nobody_was_there_is_no_part_of_a_trial_that_is_tried_again():
+    now = dt.datetime.now()
+    study = optuna.create_study(direction="maximize")
+    lr = optuna.distributions.FloatDistribution(0.0, 1.0)
+    for number in range(12):
+        one = optuna.trial.create_trial(params={"lr": number / 20}, distributions={"lr": lr}, values=[number])
+        one.datetime_start = now - dt.timedelta(seconds=60 + 2 * number)
+        one.datetime_complete = one.datetime_start + dt.timedelta(seconds=1)
+        study.add_trial(one)
+    left = optuna.trial.create_trial(
+        state=optuna.trial.TrialState.RUNNING, params={"lr": 0.9}, distributions={"lr": lr}
+    )
+    left.datetime_start = now - dt.timedelta(seconds=40)
+    study.add_trial(left)
+    assert [bug.kind for bug in find_bugs(search_of(study), now=time.time())] == ["stalled-trial"]
+    requeue(study)
+    assert study.trials[12].duration.total_seconds() > 30
+    assert "stalled-trial" not in [bug.kind for bug in find_bugs(search_of(study), now=time.time())]
+    assert search_of(study).trials[12].why_failed == "its process was gone before it ended"
+
+
+def test_the_values_of_a_plan_come_from_the_search_that_it_was_made_for(monkeypatch):
+    from isorun.repair.engines import optuna as engine
+
+    def objective(trial):
+        return trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1)
+
+    study, heard = repaired(objective, 4, begin=4), []
+    own = engine.values_for
+    monkeypatch.setattr(engine, "values_for", lambda search, *rest: heard.append(search) or own(search, *rest))
+    first = study.ask()
+    first.suggest_float("x", 0, 1)
+    study.optimize(objective, n_trials=2)  # as another thread may
+    first.suggest_float("y", 0, 1)
+    assert [len(search.trials) for search in heard] == [5, 6, 6, 7, 7, 5]
+
+
+def test_without_optuna_what_keeps_symptoms_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "isorun.repair.engines.optuna")
+    with pytest.raises(MissingExtra, match=r"isorun\[optuna\]"):
+        isorun.repair.note(None, ())
+    with pytest.raises(MissingExtra, match=r"isorun\[torch\]"):
+        isorun.repair.lightning(None)
+
+
+def test_every_name_is_seen_before_it_is_used():
+    assert set(isorun.repair.__all__) <= set(dir(isorun.repair))

@@ -14,6 +14,7 @@ from keras import layers  # noqa: E402
 import isorun.repair  # noqa: E402
 from isorun.errors import InputError  # noqa: E402
 from isorun.repair.expansion import OFFERS, STEPS, hypermodel  # noqa: E402
+from isorun.repair.expansion.keras import expand_built  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -333,3 +334,13 @@ def test_a_repaired_tuner_offers_by_itself_and_keeps_all_until_its_turn(tmp_path
     assert all(one == "keep" for told in offered[:3] for one in told.values())
     assert any(one != "keep" for told in offered[4:] for one in told.values())
     assert not any(one.name.startswith("isorun.") for one in tuner.oracle.get_space().space)
+
+
+def test_it_is_known_which_choices_are_what_the_user_built():
+    plain = dense(("relu", "relu", "softmax"), optimizer=keras.optimizers.Adam)(chosen())
+    trial = expand_built(chosen(), plain)
+    built = {"initialiser": "glorot_uniform", "activation": "relu", "optimizer": "adam", "learning_rate": "1e-3"}
+    assert trial.as_built == {f"isorun.{name}": word for name, word in (built | {"weight_decay": "0"}).items()}
+    mixed = expand_built(chosen(optimizer="adamw"), convolutional(chosen()))
+    assert "isorun.activation" not in mixed.as_built  # a ReLU of its own limit, and a tanh
+    assert "isorun.weight_decay" not in mixed.as_built  # AdamW comes with one

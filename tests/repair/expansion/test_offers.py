@@ -41,6 +41,9 @@ class Anything:
     def lacks(self, name, _chosen):
         return self.lacking.get(name, "")
 
+    def has(self, name, _chosen):
+        return "1e-3" if name == "learning_rate" else ""
+
 
 def asked(answers=None, own=(), **lacking):
     asked_for = {}
@@ -118,3 +121,9 @@ def test_the_learning_rate_falls_to_its_end(end, places):
     assert course.rate(0) == 1
     assert course.rate(1) == pytest.approx(float(end))
     assert course.rate(2) == pytest.approx(float(end))
+
+
+def test_a_choice_that_is_what_the_user_built_is_noted():
+    _, offering, asked_for = asked()
+    assert offering.as_built == {"isorun.learning_rate": "1e-3"}
+    assert "1e-3" in asked_for["isorun.learning_rate"]  # engines want the same choices in every trial

@@ -507,3 +507,25 @@ def test_a_lightning_module_is_expanded_when_its_training_begins():
     assert "SELU" in kinds(changed)
     assert isinstance(trainer.optimizers[0], torch.optim.Adam)
     assert callback.expanded.progress == 1.0
+
+
+@pytest.mark.parametrize(
+    ("made", "activation", "as_built"),
+    [
+        (
+            torch.optim.Adam,
+            nn.ReLU(),
+            {"activation": "relu", "optimizer": "adam", "learning_rate": "1e-3", "weight_decay": "0"},
+        ),
+        (
+            lambda weights: torch.optim.SGD(weights, lr=0.1, momentum=0.9, weight_decay=3e-3),
+            nn.LeakyReLU(0.3),
+            {"optimizer": "sgd", "learning_rate": "1e-1", "momentum": "0.9"},
+        ),
+    ],
+)
+def test_it_is_known_which_choices_are_what_the_user_built(made, activation, as_built):
+    model = nn.Sequential(nn.Linear(4, 8), activation, nn.Linear(8, 2))
+    trial = Chosen()
+    expand(trial, model, made(model.parameters()), epochs=2)
+    assert trial.user_attrs["isorun:as_built"] == {f"isorun.{name}": word for name, word in as_built.items()}

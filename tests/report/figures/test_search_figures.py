@@ -54,8 +54,20 @@ def test_who_proposed_and_what_has_no_score_is_told_by_shape_and_by_word():
 def test_one_exploded_loss_does_not_flatten_the_rest():
     figure = progress_by_trial(SearchStory((mark(0, 1e9), *(mark(n, 1 / n) for n in range(1, 8))), "lower"))
     assert figure.y.high < 2
-    assert "2 scores beyond the edge are drawn on it" in figure.sentence
+    assert "2 scores above" in figure.sentence
     assert all(y <= figure.y.high for line in figure.lines for _, y in line.points)
+
+
+def test_what_is_beyond_the_edge_is_an_arrow_and_no_score_of_the_line():
+    scores = [0.1, 0.3, *(0.9 + n / 1000 for n in range(10))]
+    figure = progress_by_trial(SearchStory(tuple(mark(n, score) for n, score in enumerate(scores)), "higher"))
+    arrows = [dot for dot in figure.dots if dot.shape is Shape.DOWN]
+    assert [dot.title.partition(",")[0] for dot in arrows] == ["trial 0: 0.10000", "trial 1: 0.30000"]
+    assert all("beyond the edge" in dot.title for dot in arrows)
+    assert figure.lines[0].points[0] == (2, arrows[0].y)  # it comes in from outside with the first that is inside
+    assert figure.lines[0].points[1] == (2, 0.9)
+    assert all(dot.y == scores[int(dot.x)] for dot in figure.dots if dot.shape is not Shape.DOWN)
+    assert any(entry.shape is Shape.DOWN for entry in figure.legend)
 
 
 def test_where_no_trial_has_a_score_nothing_is_drawn():

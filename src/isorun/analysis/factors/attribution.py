@@ -176,11 +176,11 @@ def _effect(
     changes = seed_changes(part.records, part.values, between)
     name = f"{factor}={value}"
     known = (
-        *missing_cells({name: tested.unmatched}, {name: tested.units}, asked.result.study),
+        *missing_cells(name, part.held.label, tested, [point for point in weights if point not in part.records]),
         *packages_beside(part.records, between, asked.design.factors[factor], value),
         *_too_few(part.units.noun, name, tested, asked),
         *_skewed(name, tested),
-        *_against(asked, part, weights, factor),
+        *_against(asked, part, weights),
     )
     reason = voided(known)
     effect = FactorEffect(
@@ -196,9 +196,11 @@ def _effect(
     return effect, known
 
 
-def _against(asked: FactorQuestion, part: _Part, weights: Weights, factor: str) -> Iterator[Condition]:
-    """What the study knows against a comparison of these points, but for what the factor is meant to change."""
-    meant = _BETWEEN if asked.design.factors[factor].kind == "code" else frozenset()
+def _against(asked: FactorQuestion, part: _Part, weights: Weights) -> Iterator[Condition]:
+    """What the study knows against a comparison of these points, but for what its factors are meant to change."""
+    points, factors = asked.design.points, asked.design.factors
+    varied = [name for name in factors if len({points[point][name] for point in weights}) > 1]
+    meant = _BETWEEN if any(factors[name].kind == "code" for name in varied) else frozenset()
     groups = tuple(part.groups[point] for point in weights if point in part.groups)
     for condition in StudySides(asked.result, "environment", groups).conditions():
         if condition.code not in {*DIRECTION_CODES, *meant}:
@@ -218,9 +220,10 @@ def _too_few(noun: str, name: str, tested: UnitDifference, asked: FactorQuestion
     if 0 < tested.units < FEWEST_UNITS:
         yield Condition(
             "too-few-units",
-            f"{name}: from one {noun} no test is possible: what happened to it is a fact, and says nothing of others",
+            f"from one {noun} no test is possible: what happened to it is a fact, and says nothing of others",
             f"add seeds to {asked.result.study} (seeds = [1, 2, …, 10]) and run again: finished runs are kept; where "
             "values by test question were kept: --unit question",
+            (name,),
             voids=True,
         )
 
@@ -278,7 +281,7 @@ def _interactions(asked: FactorQuestion, part: _Part) -> Iterator[Interaction]:
     aliases = aliased(weights) if asked.design.resolution else {}
     for a, b in pairs:
         name = _crossed(a, b)
-        reason = voided(tuple(_against(asked, part, weights[name], a[0])))
+        reason = voided(tuple(_against(asked, part, weights[name])))
         tested = part.units.tested(weights[name])
         yield Interaction(
             (a[0], b[0]),
@@ -392,4 +395,4 @@ def _notes(asked: FactorQuestion, effects: Sequence[FactorEffect]) -> Iterator[s
         yield "Identical runs ended with different weights by themselves: changed weights may be no factor's doing."
     dropped = int((~np.isfinite(asked.table.numbers(asked.metric.name))).sum())
     if dropped:
-        yield f"{some(dropped, 'value')} of {asked.metric.name} that are not finite were left out."
+        yield f"Left out, because not finite: {some(dropped, 'value')} of {asked.metric.name}."

@@ -15,6 +15,8 @@ from typing import Any, Final
 from isorun.analysis.evidence import Condition, first_of, some
 from isorun.analysis.evidence.provenance import effective
 from isorun.analysis.evidence.run_units import FINAL_WEIGHTS
+from isorun.analysis.factors.contrasts import UnitDifference
+from isorun.analysis.studies.group_result import GroupKey
 from isorun.study.factors import StudyFactor
 from isorun.study.records import RunRecord
 
@@ -50,7 +52,7 @@ class SeedChanges:
 
 @dataclass(frozen=True, slots=True)
 class ValueDigests:
-    """How many different final weights came out at a value of a factor, and at most for one seed."""
+    """How many different final weights came out at a value of a factor, and at most from identical runs of one seed."""
 
     factor: str
     value: str
@@ -106,18 +108,17 @@ def value_digests(records: ByPoint, points: Sequence[str], factor: str, value: s
     runs = [record for point in points for record in records.get(point, ()) if record.digests.get(FINAL_WEIGHTS)]
     if not runs:
         return None
-    by_seed: defaultdict[tuple[str, int | None], set[str]] = defaultdict(set)
+    identical: defaultdict[tuple[GroupKey, int], set[str]] = defaultdict(set)
     for record in runs:
-        by_seed[record.cell.approach, record.cell.seed].add(record.digests[FINAL_WEIGHTS])
+        if record.cell.seed is not None:
+            identical[GroupKey.of(record), record.cell.seed].add(record.digests[FINAL_WEIGHTS])
     return ValueDigests(
         factor,
         value,
         runs=len(runs),
         seeds=len({record.cell.seed for record in runs if record.cell.seed is not None}),
         distinct=len({record.digests[FINAL_WEIGHTS] for record in runs}),
-        most_of_one_seed=max(len(found) for (_, seed), found in by_seed.items() if seed is not None or not found)
-        if any(seed is not None for _, seed in by_seed)
-        else 0,
+        most_of_one_seed=max(map(len, identical.values()), default=0),
     )
 
 
@@ -163,14 +164,17 @@ def _versions(records: Iterable[RunRecord]) -> dict[str, set[str]]:
     return found
 
 
-def missing_cells(lacking: Mapping[str, Sequence[str]], units: Mapping[str, int], study: str) -> Iterator[Condition]:
-    """Effects that rest on fewer seeds than there are. lacking: effect to the seeds without a partner."""
-    for name, seeds in lacking.items():
-        if seeds:
-            told = first_of([str(seed) for seed in seeds], _TOLD, ", ")
-            rests = f"it rests on {some(units[name], 'seed')}" if units[name] else "nothing is known of it"
-            yield Condition(
-                "cells-missing",
-                f"{name}: not both sides have a finished run of seed {told}; {rests}",
-                f"isorun run {study} makes what is missing; isorun report {study} says what failed",
-            )
+def missing_cells(name: str, held: str, tested: UnitDifference, absent: Sequence[str]) -> Iterator[Condition]:
+    """Seeds that not all sides of an effect have. held: what the runs have in common; absent: points without runs."""
+    if absent:
+        told = first_of([f"({point})" for point in absent], _TOLD, ", ")
+        message = f"{held}: no finished run in {some(len(absent), 'environment')}: {told}; what needs them is not known"
+    elif tested.unmatched:
+        told = first_of(tested.unmatched, _TOLD, ", ")
+        rests = f"it rests on {some(tested.units, 'seed')}" if tested.units else "nothing is known of it"
+        message = f"{name} ({held}): not both sides have a finished run of seed {told}; {rests}"
+    else:
+        return
+    yield Condition(
+        "cells-missing", message, "isorun run STUDY makes what is missing; isorun report STUDY says what failed"
+    )

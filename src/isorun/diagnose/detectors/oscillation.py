@@ -1,7 +1,8 @@
 """Oscillation: the training throws away what it learned, again and again.
 
 AUTOTRAINER's rule: the accuracy swings by 0.03 or more in a fifth of the epochs. Only swings down count, for going up
-is what a training is for. Without an accuracy: a loss that rises by a fifth.
+is what a training is for. Without an accuracy: a loss that rises by a fifth; of its whole range where it can be
+negative. What is a thousandth of the way it came down is noise: a loss at 1e-7 may double.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from isorun.diagnose import NOT_TOLD, AbstractDetector, Curve, Problem, Trace
 
 SWING: Final = 0.03
 LOSS_SWING: Final = 0.2
+NOISE: Final = 1e-3
 SHARE_OF_EPOCHS: Final = 0.2
 LEAST_EPOCHS: Final = 6
 
@@ -41,10 +43,17 @@ class Oscillation(AbstractDetector):
             return self._told(judged, falls, f"the accuracy fell by {SWING:g} or more", trace.points)
         loss = trace.loss
         pairs = zip(loss.values, loss.changes, strict=False)
-        rises = [place for place, (value, change) in enumerate(pairs) if change >= LOSS_SWING * abs(value)]
-        return self._told(loss, rises, "the loss rose by a fifth or more", trace.points)
+        rises = [place for place, (value, change) in enumerate(pairs) if change >= _least_rise(loss, value)]
+        of = " of its range" if loss.is_signed else ""
+        return self._told(loss, rises, f"the loss rose by a fifth{of} or more", trace.points)
 
     def _told(self, curve: Curve, places: list[int], what: str, points: str) -> Problem | None:
         if len(places) < SHARE_OF_EPOCHS * len(curve.changes):
             return None
         return self.found(curve.epochs[places[0] + 1], f"{what} in {len(places)} of {len(curve.changes)} {points}")
+
+
+def _least_rise(loss: Curve, value: float) -> float:
+    """By how much a loss has to rise from a value."""
+    whole = max(loss.finite) - min(loss.finite) if loss.is_signed else abs(value)
+    return max(LOSS_SWING * whole, NOISE * loss.fall)

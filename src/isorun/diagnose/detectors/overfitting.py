@@ -1,7 +1,8 @@
 """Overfitting: what the training still gains, held-out data loses.
 
 The loss on held-out data is 1.3 times its best, at least three epochs later, while the training's own loss went on
-falling; or the training's own examples are known (accuracy 0.9) and others are not (0.2 less).
+falling; where losses can be negative, it has lost 0.3 of what it had gained, and what is a thousandth of that is
+noise anywhere; or the training's own examples are known (accuracy 0.9) and others are not (0.2 less).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import ClassVar, Final
 from isorun.diagnose import AbstractDetector, Curve, Problem, Trace
 
 GROWTH: Final = 1.3
+NOISE: Final = 1e-3
 LEAST_EPOCHS_AFTER: Final = 3
 KNOWN: Final = 0.9
 GAP: Final = 0.2
@@ -46,7 +48,7 @@ class Overfitting(AbstractDetector):
         best = other.values.index(min(other.finite))
         then = own.values[min(best, len(own.values) - 1)]
         is_late = len(other.values) - 1 - best >= LEAST_EPOCHS_AFTER
-        is_worse = other.values[-1] >= GROWTH * other.values[best] and own.values[-1] < then
+        is_worse = other.values[-1] - other.values[best] >= _least_rise(own, other) and own.values[-1] < then
         if not is_late or not is_worse or gap < SMALL_GAP:
             return None
         told = f"the validation loss rose from {other.values[best]:.3g} to {other.values[-1]:.3g}"
@@ -57,6 +59,13 @@ class Overfitting(AbstractDetector):
         if not (own >= KNOWN and gap >= GAP):
             return None
         return self.found(trace.accuracy.epochs[-1], f"the accuracy is {own:.3g}, on held-out data {other:.3g}")
+
+
+def _least_rise(own: Curve, other: Curve) -> float:
+    """By how much a loss on held-out data has to rise."""
+    best, fall = min(other.finite), max(own.fall, other.fall)
+    share = fall if own.is_signed or other.is_signed else best
+    return max((GROWTH - 1.0) * share, NOISE * fall)
 
 
 def _last(curve: Curve) -> float:

@@ -1,8 +1,9 @@
 """Slow convergence: the training does not get anywhere.
 
-DREAM's and AUTOTRAINER's rule: an accuracy under 0.6 that never rises by 0.01 from one epoch to the next. An accuracy
-at the level of chance moves by luck, so the second half of the epochs is compared with the first in the same way, and
-a loss that has not come down counts as well.
+DREAM's and AUTOTRAINER's rule: an accuracy under 0.6 that never rises by 0.01 from one epoch to the next; one that all
+the same has risen by 0.2 in many small steps gets somewhere. An accuracy at the level of chance moves by luck, so one
+that is not 0.01 better in the second half of the epochs than in the first is slow as well, and so is a loss that has
+not come down.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class SlowConvergence(AbstractDetector):
         if not trace.best_accuracy < LOW_ACCURACY:
             return None
         largest = max(judged.changes)
-        if largest < LEAST_RISE:
+        if largest < LEAST_RISE and not trace.learns:
             rise = f"the accuracy never rose by {LEAST_RISE:g} from one of the {trace.points} to the next"
             return self.found(_since(judged), f"{rise} and is at most {trace.best_accuracy:.3g}")
         if (gained := _rise(judged)) < LEAST_RISE:

@@ -1,7 +1,8 @@
 """Engines: where their searches are kept, how they are read, and how they go on. A file an engine, public APIs only.
 
 An engine is known by its name, which begins its addresses (`keras-tuner:FOLDER`). Optuna's are those of its storages.
-Other distributions bring more (entry-point group `isorun.engines`). Here is also what a user of each does next.
+Other distributions bring more (entry-point group `isorun.engines`). What a user does next is said by each in its own
+words; here are those that fit any.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from isorun import plugins
 from isorun.errors import InputError, MissingExtra, PluginError, UsageError, foreign_errors, known_names
 from isorun.repair.bugs import Limits
-from isorun.repair.searches import Parameter, Search, Value
+from isorun.repair.searches import Parameter, Search, Value, with_noise
 
 if TYPE_CHECKING:
     from isorun.repair.policy import RepairPolicy
@@ -26,20 +27,23 @@ if TYPE_CHECKING:
 __all__ = [
     "AbstractEngine",
     "NextSteps",
+    "Strategy",
     "address_of",
     "chosen",
+    "command",
     "needing",
     "next_steps",
     "open_engine",
-    "proposed_by",
     "read_search",
     "steps_of_study",
+    "strategy_of",
     "without_password",
 ]
 
 _NEEDS: Final = {"optuna": {"optuna"}, "keras-tuner": {"keras_tuner", "keras", "six"}, "autokeras": {"autokeras"}}
 """Modules without which an engine cannot be imported, by its extra; `six` is one that KerasTuner does not declare."""
-_MORE: Final = 15
+MORE: Final = ("--continue", "15")
+"""How far a search goes on that is told to."""
 _FOLDERS: Final = "keras-tuner"
 _DATABASES: Final = ("sqlite", "journal", "mysql", "mariadb", "postgresql", "oracle", "mssql")
 """What begins the address of a storage of Optuna; behind it a driver may stand (mysql+pymysql://)."""
@@ -66,7 +70,10 @@ class AbstractEngine(abc.ABC):
     - The same place gives the same search. Trials are in the order of their numbers, which never change; one that
       finished has its score, and the space holds the values that the engine itself may choose.
     - What is not there, half-written or held by others is an error of isorun (`InputError`) that says what to do.
-    - `go_on` makes so many trials more and loses none. A trial that raises is a failed one that says why.
+    - `go_on` makes so many trials more and loses none, each as the policy plans it, where it has a plan. A trial that
+      raises is a failed one that says why.
+    - A trial of `go_on` is written down before it begins: running, with when it began and its process. One whose
+      process is gone stays so until it is given up (`give_up`) or tried again (`again`): isorun attends that process.
     - `propose` gives the same values for the same trials and seed, one for each parameter, within its range.
     """
 
@@ -80,6 +87,8 @@ class AbstractEngine(abc.ABC):
     """Whether a place is one search, which has no name, and whose running trials are tried again by themselves."""
     strategies: ClassVar[tuple[str, ...]] = ()
     """What a study may ask `propose` for: `engine = "NAME:STRATEGY"`."""
+    by_chance: ClassVar[tuple[str, ...]] = ()
+    """Those of them that learn nothing from trials: isorun leaves no trial to chance that it can propose itself."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -89,8 +98,8 @@ class AbstractEngine(abc.ABC):
         """The searches that are there."""
 
     @abc.abstractmethod
-    def read(self, name: str, noise: float = 0.0) -> Search:
-        """The search of this name. noise: of a score between seeds, where the search does not show it itself."""
+    def read(self, name: str) -> Search:
+        """The search of this name. Its noise is found by isorun, unless the engine knows it and says from where."""
 
     def go_on(self, name: str, function: Callable[..., Any], trials: int, policy: RepairPolicy, *, again: bool) -> None:
         """Make more trials, proposed by the policy. again: first those whose process is gone."""
@@ -104,7 +113,9 @@ class AbstractEngine(abc.ABC):
 
     def steps(self, search: Search, limits: Limits) -> NextSteps:
         """What whoever runs such a search does next."""
-        return next_steps(search, limits, self.where)
+        if type(self).go_on is AbstractEngine.go_on:
+            return _steps_by_engine(search)
+        return next_steps(search, limits, self.where, self.function_option, is_named=not self.is_one_search)
 
     @classmethod
     def propose(cls, strategy: str, search: Search, space: Sequence[Parameter], seed: int) -> Mapping[str, Value]:
@@ -128,26 +139,44 @@ def open_engine(where: str) -> AbstractEngine:
     return OptunaStorage(where)
 
 
-def proposed_by(strategy: str, search: Search, space: Sequence[Parameter], seed: int) -> Mapping[str, Value]:
-    """What the engine of a study (`NAME:STRATEGY`) tries next."""
-    name, _, wanted = strategy.partition(":")
-    if name == "optuna":
-        from isorun.repair.engines.optuna import OptunaStorage  # noqa: PLC0415 - an extra
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """What proposes the trials of a study by an engine: one of the engine's strategies."""
 
-        return OptunaStorage.propose(wanted, search, space, seed)
-    engine = _brought(name)
+    engine: type[AbstractEngine]
+    name: str
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether it learns nothing from trials."""
+        return self.name in self.engine.by_chance
+
+    def propose(self, search: Search, space: Sequence[Parameter], seed: int) -> Mapping[str, Value]:
+        """What it tries next."""
+        whose = self.engine.name
+        with foreign_errors(lambda said: PluginError(f"the engine {whose!r} cannot propose a trial", found=said)):
+            return self.engine.propose(self.name, search, space, seed)
+
+
+def strategy_of(text: str) -> Strategy:
+    """The strategy that a study names (`NAME:STRATEGY`), or what is wrong with the name."""
+    name, _, wanted = text.partition(":")
+    if name == "optuna":
+        with needing("optuna", 'a search by Optuna (engine = "random" needs no extra)'):
+            from isorun.repair.engines.optuna import OptunaStorage  # noqa: PLC0415 - an extra
+        engine: type[AbstractEngine] = OptunaStorage
+    else:
+        engine = _brought(name)
     if wanted not in engine.strategies:
-        raise InputError(
-            f"the engine {name!r} has no strategy {wanted!r}", allowed=known_names(wanted, engine.strategies)
-        )
-    with foreign_errors(lambda said: PluginError(f"the engine {name!r} cannot propose a trial", found=said)):
-        return engine.propose(wanted, search, space, seed)
+        what = f"the engine {name!r} has no strategy {wanted!r}"
+        raise InputError(what, allowed=known_names(wanted, engine.strategies) if engine.strategies else "none")
+    return Strategy(engine, wanted)
 
 
 def read_search(engine: AbstractEngine, name: str | None, noise: float = 0.0) -> Search:
-    """The search of this name, or the only one."""
+    """The search of this name, or the only one. noise: of a score between seeds, where the search does not show it."""
     with foreign_errors(lambda said: InputError(f"{without_password(engine.where)} cannot be read", found=said)):
-        return engine.read(chosen(engine, name), noise)
+        return with_noise(engine.read(chosen(engine, name)), noise)
 
 
 def chosen(engine: AbstractEngine, name: str | None) -> str:
@@ -242,31 +271,35 @@ class NextSteps:
     is_repaired: bool = True
 
 
-def next_steps(search: Search, limits: Limits, where: str) -> NextSteps:
-    """What a user of this engine does next. where: what `isorun repair` finds the search by."""
-    if search.engine == _FOLDERS:
-        go_on = _command(where, "", limits, "--continue", str(_MORE), "--tuner", "train.py:tuner")
-        return NextSteps(
-            go_on=go_on,
-            again=go_on,  # this engine tries again what was running, whoever goes on
-            end="isorun.repair.keras_tuner(tuner) ends such a trial by itself, between two batches",
-            widen=f"give the function that builds the model more to choose (hp.Choice, hp.Float, …); then {go_on}",
-            watch="isorun.repair.keras_tuner(tuner) watches every model that the tuner trains",
-            repeat="try the best configuration three times with seeds of their own",
-            time="isorun.repair.keras_tuner(tuner) keeps the times of its trials",
-            look="trial.json in its folder has all that is kept of a trial",
-        )
-    more = ("--continue", str(_MORE), "--objective", "train.py:objective")
-    go_on = _command(where, search.name, limits, *more)
+def next_steps(
+    search: Search, limits: Limits, where: str, option: str = "--objective", *, is_named: bool = True
+) -> NextSteps:
+    """What is done next, in words that fit any engine.
+
+    where: what `isorun repair` finds the search by. option: what names the user's function. is_named: whether the
+    search has a name there, and its running trials have to be asked for.
+    """
+    name, more = search.name if is_named else "", (*MORE, option, "train.py:FUNCTION")
+    again = command(where, name, limits, *more, *["--requeue"] * is_named)
+    return _any_steps(search, command(where, name, limits, *more), again)
+
+
+def _steps_by_engine(search: Search) -> NextSteps:
+    """What is done next where isorun examines such searches, and does not go on with them."""
+    go_on = f"try the first actions by {search.engine} itself"
+    return _any_steps(search, go_on, go_on)
+
+
+def _any_steps(search: Search, go_on: str, again: str) -> NextSteps:
     return NextSteps(
         go_on=go_on,
-        again=_command(where, search.name, limits, *more, "--requeue"),
-        end="raise optuna.TrialPruned() in the objective when a trial has taken ten times as long as the median",
-        widen=f"isorun.repair.expand(trial, model, optimizer) in the objective offers more to change; then {go_on}",
-        watch="watcher = isorun.watch(model) before the training, isorun.repair.note(trial, watcher) after it",
+        again=again,
+        end="end a trial in your function when it has taken ten times as long as the median",
+        widen=f"give the search more to choose from; then {go_on}",
+        watch=f"have {search.engine} keep with a trial what isorun.watch(model) sees in its training",
         repeat="try the best configuration three times with seeds of their own",
-        time="run trials with study.optimize, or end them with study.tell at once",
-        look="study.trials[NUMBER] in Python has all that is kept of a trial",
+        time=f"have {search.engine} keep when a trial began and how long it took",
+        look=f"{search.engine} itself has all that is kept of a trial",
     )
 
 
@@ -290,8 +323,9 @@ def steps_of_study(where: str, store: str, *, has_all: bool, is_repaired: bool =
     )
 
 
-def _command(where: str, name: str, limits: Limits, *more: str) -> str:
+def command(where: str, name: str, limits: Limits, *more: str) -> str:
+    """`isorun repair` of a search. name: empty where the place is the search."""
     given = [("--target", limits.target), ("--time-limit", limits.time_limit), ("--patience", limits.patience)]
     asked = [word for option, value in given if value is not None for word in (option, f"{value:.12g}")]
     named = ["--study", name] if name else []
-    return f"isorun repair {shlex.join([where]) if where else 'STORAGE'} {shlex.join([*named, *asked, *more])}"
+    return f"isorun repair {shlex.quote(without_password(where) or 'STORAGE')} {shlex.join([*named, *asked, *more])}"

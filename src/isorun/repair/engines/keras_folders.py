@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from isorun.diagnose import Symptoms, Trace, symptoms_of
 from isorun.errors import InputError
-from isorun.repair.engines import AbstractEngine, needing
+from isorun.repair.bugs import Limits
+from isorun.repair.engines import MORE, AbstractEngine, NextSteps, command, needing
 from isorun.repair.searches import (
     UNKNOWN_SYMPTOMS,
     Parameter,
@@ -26,9 +27,7 @@ from isorun.repair.searches import (
     State,
     Trial,
     is_offered,
-    known_noise,
     not_offered,
-    repeated_noise,
     with_kept,
 )
 
@@ -61,6 +60,8 @@ _STATES: Final[Mapping[str, State]] = {
     "RUNNING": "running",
 }
 _MOST_VALUES: Final = 64
+_PLAIN: Final = (str, int, float, type(None))
+"""What values can be: KerasTuner has no others."""
 
 
 class KerasTunerFolder(AbstractEngine):
@@ -83,9 +84,9 @@ class KerasTunerFolder(AbstractEngine):
             raise no_project(self.folder)
         return (self.folder.name,)
 
-    def read(self, name: str, noise: float = 0.0) -> Search:  # noqa: ARG002 - a folder is one search
+    def read(self, name: str) -> Search:  # noqa: ARG002 - a folder is one search
         """The project as it stands."""
-        return read_project(self.folder, noise)
+        return read_project(self.folder)
 
     def go_on(self, name: str, function: Callable[..., Any], trials: int, policy: RepairPolicy, *, again: bool) -> None:  # noqa: ARG002 - as above; KerasTuner itself tries again what was running
         """More trials of the tuner that the user's function gives."""
@@ -100,8 +101,22 @@ class KerasTunerFolder(AbstractEngine):
 
         return end_trial(self.folder, number, why)
 
+    def steps(self, search: Search, limits: Limits) -> NextSteps:  # noqa: ARG002 - as above
+        """By a tuner of the user's."""
+        go_on = command(self.where, "", limits, *MORE, "--tuner", "train.py:tuner")
+        return NextSteps(
+            go_on=go_on,
+            again=go_on,  # this engine tries again what was running, whoever goes on
+            end="isorun.repair.keras_tuner(tuner) ends such a trial by itself, between two batches",
+            widen=f"give the function that builds the model more to choose (hp.Choice, hp.Float, …); then {go_on}",
+            watch="isorun.repair.keras_tuner(tuner) watches every model that the tuner trains",
+            repeat="try the best configuration three times with seeds of their own",
+            time="isorun.repair.keras_tuner(tuner) keeps the times of its trials",
+            look="trial.json in its folder has all that is kept of a trial",
+        )
 
-def read_project(folder: Path, noise: float = 0.0) -> Search:
+
+def read_project(folder: Path) -> Search:
     """The search that a project folder holds, as it stands: running, finished, killed, or with half-written files."""
     if not is_project(folder):
         raise no_project(folder)
@@ -112,7 +127,7 @@ def read_project(folder: Path, noise: float = 0.0) -> Search:
         notes[name] = read_json(path.with_name(NOTE)) or {}
         states[name] = read_json(path) or unreadable_trial(name, oracle, notes[name])
     ends = {name: (folder / f"trial_{name}" / "trial.json").stat().st_mtime for name in states}
-    return ProjectState(folder.name, oracle, states, notes, ends).search(noise)
+    return ProjectState(folder.name, oracle, states, notes, ends).search()
 
 
 def is_project(folder: Path) -> bool:
@@ -133,10 +148,10 @@ def no_project(folder: Path) -> InputError:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """What a file holds; None where it is missing or half-written."""
+    """What a file holds; None where it is missing, half-written, nested too deep, or no file that ends (a pipe)."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
@@ -145,8 +160,7 @@ def unreadable_trial(name: str, oracle: Mapping[str, Any], note: Mapping[str, An
     """The state of a trial whose file cannot be read: as isorun kept it, else what the oracle knows of it."""
     kept = note.get(STATE)
     if isinstance(kept, Mapping) and kept.get("trial_id") == name:
-        score = kept.get("score")
-        is_void = kept.get("status") == "COMPLETED" and (not isinstance(score, (int, float)) or math.isnan(score))
+        is_void = kept.get("status") == "COMPLETED" and _number(kept.get("score")) is None
         return {**kept, "status": "FAILED", "message": "the score is not a number"} if is_void else dict(kept)
     ongoing = oracle.get("ongoing_trials")
     runs = isinstance(ongoing, Mapping) and name in ongoing.values()
@@ -173,23 +187,20 @@ class ProjectState:
         """The numbers of trials by their names, in order: the names themselves are numbers, where KerasTuner chose."""
         if all(name.isdecimal() for name in self.trials):
             return {name: int(name) for name in sorted(self.trials, key=int)}
-        order = [one for one in _list(self.oracle.get("start_order")) if one in self.trials]
+        order = [one for one in _list(self.oracle.get("start_order")) if isinstance(one, str) and one in self.trials]
         return {name: number for number, name in enumerate([*order, *sorted(set(self.trials) - set(order))])}
 
-    def search(self, noise: float = 0.0) -> Search:
+    def search(self) -> Search:
         """As all searches look."""
         trials = [self._trial(number, name) for name, number in self.numbers.items()]
         space = (*_space(self.oracle, self.trials.values()), *_rungs(trials), *_offered(self.notes.values()))
-        kept = with_kept(trials, space)
-        noise, noise_from = known_noise(repeated_noise(kept), noise)
+        kept = with_kept([replace(one, parameters=_fitting(one.parameters, space)) for one in trials], space)
         return Search(
             engine="keras-tuner",
             name=self.name,
             direction="higher" if (self.direction or _direction(self.trials.values())) == "max" else "lower",
             space=space,
             trials=kept,
-            noise=noise,
-            noise_from=noise_from,
             left_out=not_offered((self.notes.get(name, {}).get("left_out") for name in self.numbers), space),
         )
 
@@ -204,7 +215,7 @@ class ProjectState:
         return Trial(
             number=number,
             state=found,
-            score=float(state["score"]) if found == "finished" else None,
+            score=_number(state["score"]) if found == "finished" else None,
             parameters=parameters,
             seconds=seconds if over else None,
             started=started,
@@ -212,18 +223,19 @@ class ProjectState:
             why_failed=why,
             proposed_by="isorun" if proposal else "",
             origin=self.numbers.get(str(proposal.get("trial"))),
-            chance=proposal.get("chance"),
-            process=note.get("process"),
+            chance=_number(proposal.get("chance")),
+            process=note["process"] if isinstance(note.get("process"), int) else None,
+            as_built=_mapping(note.get("as_built")),
         )
 
     def _times(self, name: str) -> tuple[float | None, float | None]:
         """When it began and how long it took: as isorun saw it, else by what KerasTuner displayed and wrote."""
         note = self.notes.get(name, {})
         starts = _mapping(_mapping(self.oracle.get("display")).get("trial_start"))
-        started = note.get("started") or _timestamp(starts.get(name))
+        started = _number(note.get("started")) or _timestamp(starts.get(name))
         ended = self.ends.get(name)
         guessed = max(ended - started, 0.0) if ended is not None and started is not None else None
-        return started, note.get("seconds") or guessed
+        return started, max(_number(note.get("seconds")) or 0.0, 0.0) or guessed
 
 
 def _ended(state: Mapping[str, Any]) -> tuple[State, str]:
@@ -232,7 +244,7 @@ def _ended(state: Mapping[str, Any]) -> tuple[State, str]:
     score, why = state.get("score"), str(state.get("message") or "")
     if found == "finished" and not isinstance(score, (int, float)):
         return "failed", why or "there is no score"
-    if found != "running" and isinstance(score, float) and not math.isfinite(score):
+    if found != "running" and isinstance(score, (int, float)) and _number(score) is None:
         return "failed", why or "the score is not a finite number"
     return found, why if found == "failed" else ""
 
@@ -245,10 +257,26 @@ def _mapping(found: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def _number(found: Any) -> float | None:
+    """A finite number; None for whatever else stands there."""
+    try:
+        known = float(found) if isinstance(found, (int, float)) else math.nan
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
+    return known if math.isfinite(known) else None
+
+
+def _fitting(values: Mapping[str, Any], space: Iterable[Parameter]) -> dict[str, Any]:
+    """The values that KerasTuner could have written: a file may hold anything in their place."""
+    numeric = {parameter.name for parameter in space if parameter.is_numeric}
+    plain = {name: one for name, one in values.items() if isinstance(one, _PLAIN)}
+    return {name: one for name, one in plain.items() if name not in numeric or _number(one) is not None}
+
+
 def _timestamp(text: Any) -> float | None:
     try:
         return datetime.fromisoformat(text).timestamp()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, OSError):
         return None
 
 
@@ -264,14 +292,14 @@ def _direction(states: Iterable[Mapping[str, Any]]) -> str:
     fits: dict[str, str] = {}
     wrong: set[str] = set()
     for state in states:
-        score = state.get("score")
-        if not isinstance(score, (int, float)) or not math.isfinite(score):
+        score = _number(state.get("score"))
+        if score is None:
             continue
         for name, metric in _mapping(_mapping(state.get("metrics")).get("metrics")).items():
             observed = map(_mapping, _list(_mapping(metric).get("observations")))
             told = [value for one in observed for value in _list(one.get("value"))]
             fits[name] = str(_mapping(metric).get("direction"))
-            if not any(isinstance(value, (int, float)) and math.isclose(value, score) for value in told):
+            if not any(math.isclose(value, score) for value in map(_number, told) if value is not None):
                 wrong.add(name)
     left = sorted(set(fits) - wrong, key=lambda name: (not name.startswith("val_"), name))
     return fits[left[0]] if left else "min"
@@ -303,16 +331,20 @@ def _parameter(kind: str, name: str, config: Mapping[str, Any]) -> Parameter:
     if kind == "Boolean":
         return Parameter(name, "category", choices=(False, True))
     if kind == "Choice":
-        return Parameter(name, "category", choices=tuple(config.get("values", ())) or _NOT_UNDERSTOOD)
+        choices = tuple(config.get("values", ()))
+        known = bool(choices) and all(isinstance(one, _PLAIN) for one in choices)
+        return Parameter(name, "category", choices=choices if known else _NOT_UNDERSTOOD)
     if kind not in ("Int", "Float"):
         return Parameter(name, "category", choices=_NOT_UNDERSTOOD)
     low, high, step = config["min_value"], config["max_value"], config.get("step")
+    if any(_number(one) is None for one in (low, high, *([] if step is None else [step]))):
+        raise TypeError(name)
     log = config.get("sampling") == "log"
     if step is not None and config.get("sampling") in ("log", "reverse_log"):
         powers = range(min(int(math.log(high / low, step) + 1e-8) + 1, _MOST_VALUES))
         steps = [low * step**power for power in powers]
-        choices = steps if log else [high + low - one for one in steps]
-        return Parameter(name, "category", choices=tuple(int(one) if kind == "Int" else one for one in choices))
+        stepped = steps if log else [high + low - one for one in steps]
+        return Parameter(name, "category", choices=tuple(int(one) if kind == "Int" else one for one in stepped))
     whole: Literal["int", "float"] = "int" if kind == "Int" else "float"
     return Parameter(name, whole, low=low, high=high, log=log, step=None if log else step)
 
@@ -336,5 +368,6 @@ def _offered(notes: Iterable[Mapping[str, Any]]) -> tuple[Parameter, ...]:
     found: dict[str, Parameter] = {}
     for note in notes:
         for name, choices in _mapping(note.get("offered")).items():
-            found[name] = Parameter(name, "category", choices=tuple(_list(choices)))
+            known = tuple(one for one in _list(choices) if isinstance(one, _PLAIN))
+            found[name] = Parameter(name, "category", choices=known)
     return tuple(found.values())

@@ -55,6 +55,7 @@ class _Attachment:
         self.offered: dict[str, list[str]] = {}
         self.answers: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
+        self.as_built: dict[str, str] = {}
         self.pretrained = pretrained
         self.longest: float | None = None
         self._notes: dict[str, dict[str, Any]] = {}
@@ -69,7 +70,7 @@ class _Attachment:
         direction = getattr(oracle.objective, "direction", "min")
         state = ProjectState(self.folder.name, about, states, self._notes, direction=direction)
         self.names = {number: name for name, number in state.numbers.items()}
-        return state.search(self.policy.noise)
+        return state.search()
 
     def note(self, trial_id: str, **told: Any) -> dict[str, Any]:
         """Remember more of a trial."""
@@ -108,7 +109,7 @@ class _Attachment:
             trace = Trace.of_rows(watcher.rows, parameters=trial.hyperparameters.values)
             told["symptoms"] = symptoms_of(trace)._asdict()
         if self.offered:
-            told.update(offered=self.offered, answers=self.answers, left_out=self.left_out)
+            told.update(offered=self.offered, answers=self.answers, left_out=self.left_out, as_built=self.as_built)
         self.note(trial.trial_id, **told)
 
     def built(self, hp: Any, model: Any) -> Any:
@@ -137,6 +138,7 @@ class _Attachment:
         own = [one.name for one in hp.space if not is_offered(one.name)]
         expanded = expand_model(model, ask, own, self.pretrained)
         self.left_out = dict(expanded.left_out)
+        self.as_built = dict(expanded.as_built)
         return expanded.model
 
 

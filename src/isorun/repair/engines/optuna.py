@@ -29,8 +29,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from isorun.diagnose import Symptoms, Trace, symptoms_of
 from isorun.errors import InputError
-from isorun.repair.engines import AbstractEngine, address_of, chosen, without_password
-from isorun.repair.expansion import LEFT_OUT
+from isorun.repair.bugs import Limits
+from isorun.repair.engines import MORE, AbstractEngine, NextSteps, address_of, chosen, command, without_password
+from isorun.repair.expansion import AS_BUILT, LEFT_OUT
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Proposal
 from isorun.repair.searches import (
@@ -42,9 +43,7 @@ from isorun.repair.searches import (
     Trial,
     Value,
     is_offered,
-    known_noise,
     not_offered,
-    repeated_noise,
     with_kept,
 )
 
@@ -55,6 +54,7 @@ _WHY: Final = "isorun:why"
 _PROCESS: Final = "isorun:process"
 _SYMPTOMS: Final = "isorun:symptoms"
 _AGAIN: Final = "isorun:tried-before-as"
+_GONE: Final = "its process was gone before it ended"
 _GRID: Final = "grid_id"
 """What Optuna's own GridSampler notes with each trial; no other sampler says what it is."""
 _ATTEMPTS: Final = 5
@@ -75,7 +75,6 @@ _OVER: Final = ("finished", "pruned", "failed")
 def search_of(
     study: optuna.Study,
     read: dict[int, Trial] | None = None,
-    noise: float = 0.0,
     made: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> Search:
     """The study as it stands. read: trials that were over when they were last read; it is filled.
@@ -93,21 +92,19 @@ def search_of(
     reasons = _attributes(study)
     proposals = {**(made or {}), **_proposed(reasons)}
     frozen = study.get_trials(deepcopy=False)
+    left = {one.user_attrs.get(_AGAIN) for one in frozen}
     for one in frozen:
         if one.number not in known or not known[one.number].is_over:
-            why = str(reasons.get(f"{_WHY}:{one.number}", ""))
+            why = str(reasons.get(f"{_WHY}:{one.number}", _GONE if one.number in left else ""))
             known[one.number] = _trial(one, proposals.get(one.number, {}), why, higher=higher)
     space = tuple(_parameter(name, one) for name, one in _space(frozen).items())
     trials = with_kept((known[one.number] for one in frozen), space)
-    noise, noise_from = known_noise(repeated_noise(trials), noise)
     return Search(
         engine="optuna",
         name=study.study_name,
         direction="higher" if higher else "lower",
         space=space,
         trials=trials,
-        noise=noise,
-        noise_from=noise_from,
         left_out=not_offered((one.user_attrs.get(LEFT_OUT) for one in frozen[-_RECENT:]), space),
         is_grid=bool(frozen) and all(_GRID in one.system_attrs for one in frozen),
     )
@@ -159,7 +156,7 @@ def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], why: str, *, higher
         state=state,
         score=values[0] if state == "finished" else None,
         parameters=dict(frozen.params),
-        seconds=duration.total_seconds() if duration is not None else None,
+        seconds=duration.total_seconds() if duration is not None and why != _GONE else None,  # until it was found gone
         started=started.timestamp() if started is not None else None,
         symptoms=_symptoms(frozen, higher=higher) if state in _OVER else UNKNOWN_SYMPTOMS,
         why_failed=why or str(frozen.user_attrs.get(_WHY, "infeasible: it breaks a constraint" if infeasible else "")),
@@ -167,6 +164,7 @@ def _trial(frozen: FrozenTrial, proposal: Mapping[str, Any], why: str, *, higher
         origin=proposal.get("origin"),
         chance=proposal.get("chance"),
         process=frozen.user_attrs.get(_PROCESS),
+        as_built=frozen.user_attrs.get(AS_BUILT, {}),
     )
 
 
@@ -198,7 +196,7 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
         self._sampler = sampler
         self._policy = policy
         self._read: dict[int, Trial] = {}
-        self._plans: dict[int, Proposal | None] = {}
+        self._plans: dict[int, tuple[Proposal | None, Search]] = {}
         self._made: dict[int, Mapping[str, Any]] = {}
         self._lock = threading.RLock()
 
@@ -222,7 +220,7 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Nothing for a trial that isorun proposes: its values are given one by one, as the objective asks for them."""
-        if self._plan(study, trial) is not None:
+        if self._plan(study, trial)[0] is not None:
             return {}
         space: dict[str, BaseDistribution] = self._sampler.infer_relative_search_space(_as_its_own(study), trial)
         return {name: one for name, one in space.items() if not is_offered(name)}
@@ -231,7 +229,7 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """As the user's sampler does, for its own trials."""
-        if self._plan(study, trial) is not None:
+        if self._plan(study, trial)[0] is not None:
             return {}
         values: dict[str, Any] = self._sampler.sample_relative(_as_its_own(study), trial, search_space)
         return {name: value for name, value in values.items() if not is_offered(name)}
@@ -240,8 +238,8 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """The planned value; where the plan has none that fits, as the user's sampler does."""
-        plan = self._plan(study, trial)
-        for value in values_for(self._search, plan, _parameter(param_name, param_distribution)):
+        plan, search = self._plan(study, trial)
+        for value in values_for(search, plan, _parameter(param_name, param_distribution)):
             return value
         return self._sampler.sample_independent(_as_its_own(study), trial, param_name, param_distribution)
 
@@ -253,23 +251,22 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
             self._plans.pop(trial.number, None)
         self._sampler.after_trial(_as_its_own(study), trial, state, values)
 
-    def _plan(self, study: optuna.Study, trial: FrozenTrial) -> Proposal | None:
-        """What isorun proposes for a trial; none where the user's sampler does. Decided once a trial."""
+    def _plan(self, study: optuna.Study, trial: FrozenTrial) -> tuple[Proposal | None, Search]:
+        """What isorun proposes for a trial, and for which search; none where the user's sampler does. Decided once."""
         with self._lock:
             if trial.number not in self._plans:
                 self._plans[trial.number] = self._decide(study, trial.number)
             return self._plans[trial.number]
 
-    def _decide(self, study: optuna.Study, number: int) -> Proposal | None:
-        plan = None
+    def _decide(self, study: optuna.Study, number: int) -> tuple[Proposal | None, Search]:
         for _ in range(_ATTEMPTS):
-            self._search = search_of(study, self._read, self._policy.noise, made=self._made)
+            search = search_of(study, self._read, made=self._made)
             others = {place: one for place, one in _proposals(study).items() if place != number}
             taken = [_claimed(one) for place, one in others.items() if self._is_open(place)]
-            plan = self._policy.plan(self._search, number, taken)
+            plan = self._policy.plan(search, number, taken)
             if plan is None or self._claim(study, number, plan):
-                return plan
-        return plan
+                break
+        return plan, search
 
     def _is_open(self, number: int) -> bool:
         return number not in self._read or not self._read[number].is_over
@@ -333,6 +330,7 @@ class OptunaStorage(AbstractEngine):
     name = "optuna"
     location = "sqlite:///FILE"
     strategies = ("tpe", "random")
+    by_chance = ("random",)
 
     @cached_property
     def _storage(self) -> Any:
@@ -343,10 +341,10 @@ class OptunaStorage(AbstractEngine):
         found: list[str] = _answered(self.where, lambda: optuna.get_all_study_names(self._storage))
         return found
 
-    def read(self, name: str, noise: float = 0.0) -> Search:
+    def read(self, name: str) -> Search:
         """The study as it stands."""
         study = self.study(name)
-        found: Search = _answered(self.where, lambda: search_of(study, noise=noise))
+        found: Search = _answered(self.where, lambda: search_of(study))
         return found
 
     def study(self, name: str, sampler: BaseSampler | None = None) -> optuna.Study:
@@ -369,6 +367,21 @@ class OptunaStorage(AbstractEngine):
         study.set_user_attr(f"{_WHY}:{number}", why)
         study.tell(number, state=TrialState.FAIL)
         return True
+
+    def steps(self, search: Search, limits: Limits) -> NextSteps:
+        """By study.optimize, in an objective of the user's."""
+        more = (*MORE, "--objective", "train.py:objective")
+        go_on = command(self.where, search.name, limits, *more)
+        return NextSteps(
+            go_on=go_on,
+            again=command(self.where, search.name, limits, *more, "--requeue"),
+            end="raise optuna.TrialPruned() in the objective when a trial has taken ten times as long as the median",
+            widen=f"isorun.repair.expand(trial, model, optimizer) in the objective offers more to change; then {go_on}",
+            watch="watcher = isorun.watch(model) before the training, isorun.repair.note(trial, watcher) after it",
+            repeat="try the best configuration three times with seeds of their own",
+            time="run trials with study.optimize, or end them with study.tell at once",
+            look="study.trials[NUMBER] in Python has all that is kept of a trial",
+        )
 
     @classmethod
     def propose(cls, strategy: str, search: Search, space: Sequence[Parameter], seed: int) -> Mapping[str, Value]:
@@ -504,6 +517,7 @@ def requeue(study: optuna.Study) -> list[int]:
     """Put trials back that are marked running and whose process is gone: each is tried again with its parameters."""
     left = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
     for one in left:
+        study.set_user_attr(f"{_WHY}:{one.number}", _GONE)
         study.tell(one.number, state=TrialState.FAIL)
         if one.params:
             study.enqueue_trial(dict(one.params), user_attrs={_AGAIN: one.number})

@@ -22,7 +22,17 @@ from isorun.errors import InputError, MissingExtra
 from isorun.repair.actions import meaning
 from isorun.repair.searches import KEEP, OFFERED, is_offered
 
-__all__ = ["OFFERS", "Offering", "Subject", "TrainingCourse", "expand", "hypermodel", "lightning"]
+__all__ = [
+    "AS_BUILT",
+    "OFFERS",
+    "Offering",
+    "Subject",
+    "TrainingCourse",
+    "choice_of",
+    "expand",
+    "hypermodel",
+    "lightning",
+]
 
 OFFERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -46,6 +56,8 @@ OFFERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """What may be offered, in the order in which it is asked for and applied, and the choices besides "keep"."""
 LEFT_OUT: Final = "isorun:left_out"
 """The attribute of an Optuna trial that says what was not offered in it, and why."""
+AS_BUILT: Final = "isorun:as_built"
+"""The attribute of an Optuna trial that says which choices are what the user built, so that they change nothing."""
 STEPS: Final = MappingProxyType({"step_ratio": "0.2", "second_learning_rate": "1e-1", "freeze": "all"})
 """What belongs to fine-tuning alone, and what "keep" means there."""
 
@@ -56,15 +68,29 @@ class Subject(Protocol):
     def lacks(self, name: str, chosen: Mapping[str, str]) -> str:
         """Why this cannot be changed, given what was chosen before it; empty where it can."""
 
+    def has(self, name: str, chosen: Mapping[str, str]) -> str:
+        """The choice that is what the user built, given what was chosen before it; empty where none is."""
+
+
+def choice_of(name: str, number: float | None) -> str:
+    """The choice of an offered parameter that is this number; empty where none is. Keras has rates as float32."""
+    if number is None:
+        return ""
+    return next((one for one in OFFERS[name] if math.isclose(float(one), number, rel_tol=1e-6)), "")
+
 
 @dataclass(slots=True)
 class Offering:
-    """What is offered in one trial. offered: what was asked for, and the answer. left_out: what was not, and why."""
+    """What is offered in one trial. offered: what was asked for, and the answer. left_out: what was not, and why.
+
+    as_built: of what was offered, the choice that is no other than "keep".
+    """
 
     ask: Callable[[str, tuple[str, ...]], str]
     own: Iterable[str] = ()
     offered: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    as_built: dict[str, str] = field(default_factory=dict)
 
     def choose(self, subject: Subject) -> dict[str, str]:
         """Ask for everything that applies; the answers that are not "keep", by short name."""
@@ -78,6 +104,9 @@ class Offering:
             if why:
                 self.left_out[OFFERED + name] = why
                 continue
+            has = subject.has(name, chosen)
+            if has:
+                self.as_built[OFFERED + name] = has
             answer = self.ask(OFFERED + name, (KEEP, *choices))
             self.offered[OFFERED + name] = answer
             if answer != KEEP:
@@ -155,6 +184,8 @@ def expand(
     expanded = _expanded(trial, model, optimizer, lengths, pretrained)
     if expanded.left_out and hasattr(trial, "set_user_attr"):
         trial.set_user_attr(LEFT_OUT, dict(expanded.left_out))
+    if expanded.as_built and hasattr(trial, "set_user_attr"):
+        trial.set_user_attr(AS_BUILT, dict(expanded.as_built))
     return expanded
 
 

@@ -20,7 +20,7 @@ import keras
 from keras import layers
 
 from isorun.errors import InputError
-from isorun.repair.expansion import STEPS, Offering, TrainingCourse
+from isorun.repair.expansion import OFFERS, STEPS, Offering, TrainingCourse, choice_of
 from isorun.repair.searches import OFFERED, is_offered
 
 try:
@@ -112,6 +112,21 @@ def _activation(layer: Any) -> str:
     return ""
 
 
+def _is_plain(layer: Any) -> bool:
+    """Whether a layer that is an activation has no settings of its own."""
+    if not isinstance(layer, _RECTIFYING):
+        return True
+    return type(layer) is layers.ReLU and layer.max_value is None and not (layer.negative_slope or layer.threshold)
+
+
+def _initialiser(layer: Any) -> str:
+    """The choice that a layer was drawn with, where its bias begins with zeros, as it would be drawn anew."""
+    bias = getattr(layer, "bias_initializer", None)
+    if layer.use_bias and not isinstance(bias, keras.initializers.Zeros):
+        return ""
+    return next((word for word, kind in _INITIALISERS.items() if type(layer.kernel_initializer) is kind), "")
+
+
 class KerasSubject:
     """A model as the user's function built it, and what of it can be changed."""
 
@@ -149,6 +164,21 @@ class KerasSubject:
             return self._why_not_compiled
         own = getattr(self, f"_{name}_lacks", None)
         return own(chosen) if own is not None else ""
+
+    def has(self, name: str, chosen: Mapping[str, str]) -> str:
+        """The choice that is what the user built. Another optimizer may come with other settings."""
+        if name == "initialiser":  # those that are drawn anew are drawn as they were
+            words = {_initialiser(layer) for layer in _drawable(self.leaves)}
+            return words.pop() if len(words) == 1 else ""
+        if name == "activation":
+            words = {_activation(one) if _is_plain(one) else "" for one in self.hidden}
+            return words.pop() if len(words) == 1 and words <= set(OFFERS[name]) else ""
+        if name == "optimizer":
+            word = type(self.optimizer).__name__.casefold()
+            return word if word in _OPTIMIZERS else ""
+        if name == "learning_rate" or (name in ("momentum", "weight_decay") and "optimizer" not in chosen):
+            return choice_of(name, float(self.optimizer.get_config().get(name) or 0.0))
+        return ""
 
     def _pretrained_lacks(self, _: Mapping[str, str]) -> str:
         if self._pretrained is None:
@@ -337,12 +367,14 @@ def _compile(model: Any, as_was: Any, optimizer: Any) -> None:
 class ExpandedModel:
     """A model as a trial has it: the one that was given, or a clone of it where layers were added or replaced.
 
-    offered: what was asked for, with the answers. left_out: what was not, and why.
+    offered: what was asked for, with the answers. left_out: what was not, and why. as_built: which of the choices are
+    what the user built.
     """
 
     model: Any
     offered: Mapping[str, str]
     left_out: Mapping[str, str]
+    as_built: Mapping[str, str]
 
 
 def expand_model(model: Any, ask: Callable[[str, tuple[str, ...]], str], own: Iterable[str], pretrained: Any) -> Any:
@@ -358,7 +390,7 @@ def expand_model(model: Any, ask: Callable[[str, tuple[str, ...]], str], own: It
         course = TrainingCourse.chosen(chosen)
         if course is not None:
             model.fit = SteppedFit(model, course)
-    return ExpandedModel(model, offering.offered, offering.left_out)
+    return ExpandedModel(model, offering.offered, offering.left_out, offering.as_built)
 
 
 def expand_built(hp: Any, model: Any, pretrained: Any = None) -> ExpandedModel:

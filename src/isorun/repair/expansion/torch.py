@@ -19,7 +19,7 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 from torch.nn.utils import parametrize
 
 from isorun.errors import InputError, MissingExtra
-from isorun.repair.expansion import Offering
+from isorun.repair.expansion import Offering, choice_of
 from isorun.repair.expansion.torch_steps import NORMS, Expanded, trained_modules
 
 __all__ = ["TorchSubject", "expand_module", "lightning_callback"]
@@ -102,6 +102,20 @@ class TorchSubject:
             return why
         own = getattr(self, f"_{name}_lacks", None)
         return own(chosen) if own is not None else ""
+
+    def has(self, name: str, chosen: Mapping[str, str]) -> str:
+        """The choice that is what the user built. Another optimizer may come with other settings."""
+        if name == "optimizer":
+            return next((word for word, kind in _OPTIMIZERS.items() if type(self.optimizer) is kind), "")
+        if name == "activation":
+            words = {_word(place.module) for place in self.activations}
+            return words.pop() if len(words) == 1 else ""
+        if name == "learning_rate":
+            return choice_of(name, max(float(group["lr"]) for group in self.optimizer.param_groups))
+        if name in ("momentum", "weight_decay") and "optimizer" not in chosen:
+            found = {float(group[name]) for group in self.optimizer.param_groups if name in group}
+            return choice_of(name, found.pop()) if len(found) == 1 else ""
+        return ""
 
     def _why_not_steps(self, name: str) -> str:
         if self.optimizer is None:
@@ -198,6 +212,14 @@ def _why_closed(model: Any, inner: Any) -> str:
     if isinstance(model, DistributedDataParallel) or any(hasattr(one, "device_mesh") for one in inner.parameters()):
         return "the model is distributed over processes: expand it before that"
     return "a scripted model cannot be changed" if isinstance(inner, torch.jit.ScriptModule) else ""
+
+
+def _word(activation: Any) -> str:
+    """The choice that an activation is, with its settings as they are made here; empty where it is none."""
+    made = ((word, kind()) for word, kind in _MADE.items() if type(activation) is kind)
+    settings = ("negative_slope", "alpha")
+    alike = (word for word, one in made if all(getattr(one, k, 0) == getattr(activation, k, 0) for k in settings))
+    return next(alike, "")
 
 
 def _is_lazy(module: Any) -> bool:

@@ -45,6 +45,7 @@ class Expanded:
         self.optimizer = optimizer
         self.offered = offering.offered
         self.left_out = offering.left_out
+        self.as_built = offering.as_built
         self._unwrapped = model
         self._course: TrainingCourse | None = None
         self._clip = 0.0

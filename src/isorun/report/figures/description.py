@@ -22,6 +22,9 @@ class Shape(enum.StrEnum):
     DIAMOND = "diamond"
     TRIANGLE = "triangle"
     CROSS = "cross"
+    DOWN = "down"
+    """Beyond the lower edge; UP: beyond the upper one."""
+    UP = "up"
 
 
 @dataclass(frozen=True, slots=True)

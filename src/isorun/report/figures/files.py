@@ -19,7 +19,15 @@ ENDINGS: Final = (".svg", ".pdf", ".png")
 
 FORMATS: Final = ("pdf", "png", "svg", "eps")
 _COLOURS: Final = ("#0b62a4", "#b4530a", "#0a7a55", "#7a3e9d", "#8a6d00", "#5b6472")
-_MARKERS: Final = {Shape.CIRCLE: "o", Shape.SQUARE: "s", Shape.DIAMOND: "D", Shape.TRIANGLE: "^", Shape.CROSS: "x"}
+_MARKERS: Final = {
+    Shape.CIRCLE: "o",
+    Shape.SQUARE: "s",
+    Shape.DIAMOND: "D",
+    Shape.TRIANGLE: "^",
+    Shape.CROSS: "x",
+    Shape.UP: "$\\uparrow$",
+    Shape.DOWN: "$\\downarrow$",
+}
 _WIDTH_INCHES: Final = 6.5
 _CURVE_INCHES: Final = 2.6
 _LINE_INCHES: Final = 0.16

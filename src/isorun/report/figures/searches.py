@@ -39,7 +39,7 @@ _GATHERED: Final = 20
 _MOST_ACTIONS: Final = 24
 _LONGEST_NAME: Final = 60
 _FAR: Final = 3.0
-"""Scores so many times as far from the best as the middle one is are drawn on the edge: they would flatten the rest."""
+"""Scores so many times as far from the best as the middle one are arrows at the edge: they would flatten the rest."""
 _PALE: Final = 0.3
 _WORDS: Final = {"without": "no number as score", "waiting": "not started"}
 _SHAPES_WITHOUT: Final = {"pruned": Shape.SQUARE, "running": Shape.TRIANGLE}
@@ -168,13 +168,16 @@ def _progress(
     name, title = heading
     steps = _improving(story)
     y, edge = _score_axis(story, below=len(steps) < len(story.marks))
+    inside = [one for one in steps if not _is_beyond(story, one, edge)]
     curve = BestCurve(
         "best so far",
-        tuple((places[one.number], _inside(story, one, edge), f"trial {one.number}") for one in steps),
+        tuple((places[one.number], one.score or 0.0, f"trial {one.number}") for one in inside),
         max(places.values()),
     )
     drawn = list(_dots(story, places, y, edge))
-    lines = [Line(curve.corners, _BEST)]
+    # Where the best was beyond the edge the line is outside the frame, and comes in with the trial that is not.
+    entry = ((places[inside[0].number], edge),) if len(inside) < len(steps) else ()
+    lines = [Line((*entry, *curve.corners), _BEST)]
     if story.target is not None:
         lines.append(Line(((x.low, story.target), (x.high, story.target)), _TARGET, dashed=True))
     upright = [(min(max(at, x.low), x.high), label) for at, label in moments]
@@ -218,6 +221,7 @@ def _score_axis(story: SearchStory, *, below: bool) -> tuple[Axis, float]:
     gains = [story.gain(mark) for mark in story.scored]
     best, middle = max(gains), statistics.median(gains)
     edge = max(min(gains), best - _FAR * (best - middle)) if best > middle else min(gains)
+    edge = min(edge, *(story.gain(one) for one in _in_order(story))) if story.bests else edge
     sign = 1.0 if story.direction == "higher" else -1.0
     shown = [sign * best, sign * edge, *([story.target] if story.target is not None else [])]
     wanted = (max(shown) - min(shown) or abs(best) or 1.0) * 0.06 if below else 0.0
@@ -235,8 +239,12 @@ def _dots(story: SearchStory, places: Mapping[int, float], y: Axis, edge: float)
         by = "proposed by isorun" if mark.proposed else "the engine's own"
         words = f"trial {mark.number}: {significant(mark.score, 5)}, {by}"
         shape, series = (Shape.DIAMOND, _ISORUN) if mark.proposed else (Shape.CIRCLE, _ENGINE)
-        at, tiny = _inside(story, mark, edge), small and mark.number not in steps
-        yield Dot(places[mark.number], at, shape, series, words, small=tiny)
+        tiny = small and mark.number not in steps
+        if _is_beyond(story, mark, edge):
+            arrow = Shape.DOWN if story.direction == "higher" else Shape.UP
+            yield Dot(places[mark.number], edge, arrow, series, f"{words}, beyond the edge")
+        else:
+            yield Dot(places[mark.number], mark.score or 0.0, shape, series, words, small=tiny)
     without = [mark for mark in story.marks if mark.score is None and mark.state != "waiting"]
     for mark in _thinned(without, _MOST_BELOW):
         shape = _SHAPES_WITHOUT.get(mark.state, Shape.CROSS)
@@ -244,10 +252,9 @@ def _dots(story: SearchStory, places: Mapping[int, float], y: Axis, edge: float)
         yield Dot(places[mark.number], y.low + 0.02 * (y.high - y.low), shape, _WITHOUT, words)
 
 
-def _inside(story: SearchStory, mark: TrialMark, edge: float) -> float:
-    """Where a score is drawn: one that is worse than the edge lies on it."""
-    better = max if story.direction == "higher" else min
-    return better(mark.score or 0.0, edge)
+def _is_beyond(story: SearchStory, mark: TrialMark, edge: float) -> bool:
+    """Whether a score is worse than the worst that is drawn where it is."""
+    return mark.score is not None and (mark.score < edge if story.direction == "higher" else mark.score > edge)
 
 
 def _thinned(marks: Sequence[TrialMark], most: int) -> list[TrialMark]:
@@ -262,9 +269,10 @@ def _sentence(story: SearchStory, steps: Sequence[TrialMark], edge: float, drawn
     if story.bests:
         said = f"The score of the best trial so far, as repeats say; it is {significant(best.score, 5)} since trial "
         said += f"{best.number}."
-    beyond = sum((mark.score or 0.0) < edge if story.direction == "higher" else (mark.score or 0.0) > edge
-                 for mark in story.scored)  # fmt: skip
-    said += f" {count(beyond, 'score')} beyond the edge {'is' if beyond == 1 else 'are'} drawn on it." if beyond else ""
+    beyond = sum(_is_beyond(story, mark, edge) for mark in story.scored)
+    if beyond:
+        worse = "below" if story.direction == "higher" else "above"
+        said += f" {count(beyond, 'score')} {worse} {significant(edge, 3)}: arrows, not drawn where they are."
     without = sum(mark.score is None and mark.state != "waiting" for mark in story.marks)
     said += f" Trials without a score ({without:,}) lie at the bottom." if without else ""
     whole = len(story.scored) + without
@@ -277,6 +285,10 @@ def _progress_legend(story: SearchStory, moments: Sequence[tuple[float, str]]) -
         yield Legend("a trial of the engine's own", Shape.CIRCLE, _ENGINE)
     if any(mark.proposed for mark in story.scored):
         yield Legend("proposed by isorun", Shape.DIAMOND, _ISORUN)
+    edge = _score_axis(story, below=False)[1]
+    if any(_is_beyond(story, mark, edge) for mark in story.scored):
+        arrow = Shape.DOWN if story.direction == "higher" else Shape.UP
+        yield Legend(f"beyond {significant(edge, 3)}", arrow, _ENGINE)
     shapes: dict[Shape, list[str]] = {}
     for state in dict.fromkeys(mark.state for mark in story.marks if mark.score is None and mark.state != "waiting"):
         shapes.setdefault(_SHAPES_WITHOUT.get(state, Shape.CROSS), []).append(_WORDS.get(state, state))

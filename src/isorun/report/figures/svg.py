@@ -264,10 +264,20 @@ def _triangle(x: float, y: float) -> str:
     return f"M{number(x)} {number(y - 6)}l6 10.5h-12z"
 
 
+def _up(x: float, y: float) -> str:
+    return f"M{number(x)} {number(y - 5)}l4.5 8h-3v4h-3v-4h-3z"
+
+
+def _down(x: float, y: float) -> str:
+    return f"M{number(x)} {number(y + 5)}l4.5-8h-3v-4h-3v4h-3z"
+
+
 _OUTLINES: Final[dict[Shape, Callable[[float, float], str]]] = {
     Shape.SQUARE: _square,
     Shape.DIAMOND: _diamond,
     Shape.TRIANGLE: _triangle,
+    Shape.UP: _up,
+    Shape.DOWN: _down,
 }
 
 

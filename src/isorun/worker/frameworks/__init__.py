@@ -35,7 +35,26 @@ _LINES = (
 )
 WATCHED = {module: name for name, _, watched, _ in _LINES for module in watched}
 PACKAGES = {package: name for name, _, _, packages in _LINES for package in packages}
+# Frameworks whose distribution is called otherwise.
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+# A part of the name of a library's file, and what people call the library; the first that fits.
+LIBRARIES = (
+    ("openblas", "OpenBLAS"),
+    ("mkl", "MKL"),
+    ("dnnl", "oneDNN"),
+    ("cudnn", "cuDNN"),
+    ("cublas", "cuBLAS"),
+    ("cuda", "CUDA"),
+    ("gomp", "GNU OpenMP"),
+    ("iomp", "Intel OpenMP"),
+    ("libomp", "LLVM OpenMP"),
+)
 _FILES = {name: file for name, file, _, _ in _LINES}
+
+
+def names() -> tuple[str, ...]:
+    """The frameworks that are installed as packages, as they are imported."""
+    return tuple(name for name, _, _, packages in _LINES if packages)
 
 
 def of_module(watched: str) -> Framework:

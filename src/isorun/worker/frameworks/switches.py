@@ -14,6 +14,16 @@ from . import every, imported
 NATIVE = "native"
 
 
+_TOLD = {
+    "onednn": "oneDNN",
+    "cpu": "instructions up to",
+    "mkl": "MKL's conditional reproducibility",
+    "device": "computed on",
+    "tf32": "TF32",
+    "cudnn": "cuDNN",
+}
+
+
 class Switch(NamedTuple):
     """One row. values: the words it takes; other words are `other`, a pattern with what is said of it.
 
@@ -25,6 +35,11 @@ class Switch(NamedTuple):
     meaning: str
     variables: Mapping[str, Mapping[str, str]] = {}
     other: tuple[str, str] = ("", "")
+
+    @property
+    def told(self) -> str:
+        """What its value stands behind in a sentence."""
+        return _TOLD.get(self.name, self.name)
 
     @property
     def allowed(self) -> str:

@@ -1,7 +1,7 @@
 """Enter the worker, in any interpreter that is given a run's environment.
 
 `enter.py call file.py:name` runs a training that is a function; `enter.py serve DESCRIPTOR` is a fork server that
-listens on an inherited socket.
+listens on an inherited socket; `enter.py tell frameworks` prints how this interpreter computes, and trains nothing.
 """
 
 import importlib
@@ -22,5 +22,7 @@ if __name__ == "__main__":
     what, target = sys.argv[1], sys.argv[2]
     if what == "serve":
         sys.exit(_worker("forkserver").main(int(target)))
+    if what == "tell":
+        sys.exit(_worker("fingerprint").tell())
     sys.argv = [target.rpartition(":")[0], *sys.argv[3:]]
     _worker("programs").call(target)

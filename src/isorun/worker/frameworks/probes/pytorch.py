@@ -1,8 +1,9 @@
 """Looking into a torch model: gradients, weights, activations, and which loss the gradient of its output is that of.
 
-The one hook that stays is on the optimizers' step. For a step that is sampled, hooks are put on the model and a mode
-that sees activation functions is on during its forward pass; both are gone when it ends. They only read: the training
-computes the same bits. Nothing is kept alive: a model that is dropped takes its watcher with it.
+The one hook that stays is on the optimizers' step. For a step that is sampled, torch is asked to tell of every call of
+a module, and a mode that sees activation functions is on during the model's forward pass; both are gone when it ends.
+They only read: the training computes the same bits. Nothing of this is part of the model, so it can be copied, saved,
+scripted and traced at any moment. Nothing is kept alive: a model that is dropped takes its watcher with it.
 
 Nor do they wait for a device: all numbers of a sample are copied from where they were computed in one transfer, which
 is asked for when the sample is taken and read at a later step, when it is there. On a CPU it is there at once.
@@ -15,6 +16,7 @@ import importlib
 import itertools
 import math
 import time
+import warnings
 import weakref
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
@@ -38,6 +40,8 @@ _LOOKS = {
     "SigmoidBackward0": "sigmoid",
     "ReluBackward0": "rectified",
 }
+# What the hooks of one call of a module take, measured; most calls are not those of the model itself.
+_SECONDS_A_CALL = 2e-6
 _VIEWS = ("View", "Reshape", "Squeeze", "Unsqueeze", "ToCopy", "Alias", "Permute", "Transpose", "UnsafeView")
 
 
@@ -69,7 +73,6 @@ class TorchProbe:
         self._known: dict[int, bool] = {}
         self._latest = 0
         self._wake = 1
-        self._hooks: list[Any] = []
         self._forward: Forward | None = None
         self._asked: list[tuple[DeviceReading, Callable[[Any], None]]] = []
         self._updating: tuple[Sample, list[Any]] | None = None
@@ -86,10 +89,12 @@ class TorchProbe:
         watcher.guarded("looking into the model", self._arm)
 
     def halt(self) -> None:
-        """See nothing more. The hook stays until later: torch may be going through its hooks at this moment."""
+        """See nothing more. The hooks stay until later: torch may be going through them at this moment."""
         self._is_halted = True
         self._updating = None
-        self._disarm()
+        if self._forward is not None:
+            self._forward.halt()
+            _halted.append(self._forward)
         self._watcher.guarded("reading a sample", self.read, True)
         _halted.append(self._step_hook)
 
@@ -155,27 +160,18 @@ class TorchProbe:
             return
         began = time.thread_time()
         roots = [model] if self._forward_missed < 2 else list(model.children())
-        self._forward = Forward(self._torch, self._watcher, wants_inputs=not self._knows_inputs)
-        for root in roots:
-            self._hooks.append(root.register_forward_pre_hook(self._forward.begins, with_kwargs=True))
-            self._hooks.append(root.register_forward_hook(self._forward.ended, always_call=True))
+        self._forward = Forward(self._torch, self._watcher, roots, wants_inputs=not self._knows_inputs)
         self._spent = time.thread_time() - began
-
-    def _disarm(self) -> None:
-        for hook in self._hooks:
-            hook.remove()
-        self._hooks = []
-        if self._forward is not None:
-            self._forward.leave()
 
     def _sample(self) -> None:
         """Look at gradients and weights before the step; the weights are kept to see what it changes."""
         began = time.thread_time()
-        self._disarm()
+        forward, self._forward = self._forward, None
+        if forward is not None:
+            forward.remove()
         model = self._model()
         if model is None:
             return
-        forward, self._forward = self._forward, None
         with self._torch.no_grad():
             taken = Sample(self._torch, list(_layers(model, self._torch.nn)), self._watcher.step)
             if forward is not None:
@@ -326,9 +322,13 @@ class Sample:
 
 
 class Forward:
-    """What one forward pass shows: inputs, activations, and the output with its gradient. spent: in seconds."""
+    """What one forward pass shows: inputs, activations, and the output with its gradient. spent: in seconds.
 
-    def __init__(self, torch: ModuleType, watcher: Watcher, wants_inputs: bool) -> None:
+    The hooks are torch's for all modules: one of a module's own would be copied, pickled and compiled with it. roots:
+    the modules whose calls are looked at.
+    """
+
+    def __init__(self, torch: ModuleType, watcher: Watcher, roots: list[Any], wants_inputs: bool) -> None:
         self.seen = False
         self.spent = 0.0
         self.inputs: list[Any] = []
@@ -339,37 +339,59 @@ class Forward:
         self._watcher = watcher
         self._wants_inputs = wants_inputs
         self._mode: Any = None
+        self._is_halted = False
         self.found: list[tuple[str, str, int, Any]] = []
+        self._roots = {id(root) for root in roots}
+        self._within = 0
+        self._hooks = _for_all_modules(torch)
+        self._hooks.tell(self)
 
-    def begins(self, module: Any, args: Any, kwargs: Any) -> None:
-        """The model is called."""
-        if self._mode is not None or self.seen or not module.training:
+    def remove(self) -> None:
+        """Take the hooks down; not to be called where torch may be going through them."""
+        self.leave()
+        self._hooks.tell_no_more(self)
+
+    def halt(self) -> None:
+        """See nothing more, at whatever moment; the hooks go when a module is called next."""
+        self._is_halted = True
+        self.leave()
+
+    def begins(self, module: Any, args: Any) -> None:
+        """A module is called; torch goes through a copy of these hooks."""
+        self.spent += _SECONDS_A_CALL
+        if self._is_halted:
+            self.remove()
+        if id(module) not in self._roots or self._mode is not None or self.seen or not module.training:
             return
-        if not self._torch.compiler.is_compiling() and not _is_recording(self._torch):
-            self._watcher.guarded("looking at a forward pass", self._begin, args, kwargs)
+        if not self._torch.jit.is_tracing() and not _is_recording(self._torch):
+            self._watcher.guarded("looking at a forward pass", self._begin, module, args)
 
-    def _begin(self, args: Any, kwargs: Any) -> None:
+    def _begin(self, module: Any, args: Any) -> None:
         if not self._torch.is_grad_enabled():
             return
         began = time.thread_time()
-        if self._wants_inputs:
-            given = next(_floating((args, kwargs)), None)
-            if given is not None:
-                part = given.detach()[:256].float()
-                self.inputs = [part.mean(), part.std(unbiased=False), part.min(), part.max()]
+        self._within = id(module)
+        self._look_at_inputs(args)
         self._mode = _activation_mode(self._torch)(self)
         self._mode.__enter__()
         self.spent += time.thread_time() - began
 
-    def ended(self, _module: Any, _args: Any, output: Any) -> None:
-        """The call is over, also where it raised."""
-        if self._mode is not None:
-            self._watcher.guarded("looking at an output", self._end, output)
+    def _look_at_inputs(self, given: Any) -> None:
+        first = next(_floating(given), None) if self._wants_inputs and not self.inputs else None
+        if first is not None:
+            part = first.detach()[:256].float()
+            self.inputs = [part.mean(), part.std(unbiased=False), part.min(), part.max()]
 
-    def _end(self, output: Any) -> None:
+    def ended(self, module: Any, kwargs: Any, output: Any) -> None:
+        """The call of a module is over, also where it raised."""
+        if self._mode is not None and id(module) == self._within:
+            self._watcher.guarded("looking at an output", self._end, kwargs, output)
+
+    def _end(self, kwargs: Any, output: Any) -> None:
         began = time.thread_time()
         self.leave()
         self.seen = True
+        self._look_at_inputs(kwargs)  # torch tells them only now
         found = next(_floating(output), None)
         if found is not None and found.requires_grad:
             self.output = found.detach()
@@ -412,6 +434,59 @@ class Forward:
             share = count / size if kind == "saturated" else 1 - count / size
             shares[kind]["%s %d" % (name.rstrip("_"), place + 1)] = round(share, 4)
         return {kind: values for kind, values in shares.items() if values}
+
+
+class ModuleHooks:
+    """The hooks for all modules, up while anybody is told.
+
+    They are the same two functions each time: code that was compiled while they were up goes by that.
+    """
+
+    def __init__(self, torch: ModuleType) -> None:
+        self._module = importlib.import_module("torch.nn.modules.module")
+        self._told: list[Forward] = []
+        self._handles: list[Any] = []
+        told, is_compiling = self._told, torch.compiler.is_compiling
+
+        def begins(module: Any, args: Any) -> None:
+            if not is_compiling():
+                for forward in tuple(told):
+                    forward.begins(module, args)
+
+        def ended(module: Any, _args: Any, *kwargs_and_output: Any) -> None:
+            # Where the call raised, torch leaves the keyword arguments out.
+            if not is_compiling():
+                for forward in tuple(told):
+                    forward.ended(module, kwargs_and_output[:-1], kwargs_and_output[-1])
+
+        self._begins, self._ended = begins, ended
+        # Who calls a compiled model is warned of hooks that see each call twice; these look at one call once. Asked
+        # for once: after each new filter, warnings that were told come again.
+        warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global hooks", UserWarning)
+
+    def tell(self, forward: Forward) -> None:
+        """Tell of every call of a module."""
+        self._told.append(forward)
+        if not self._handles:
+            self._handles = [
+                self._module.register_module_forward_pre_hook(self._begins),
+                self._module.register_module_forward_hook(self._ended, with_kwargs=True, always_call=True),
+            ]
+
+    def tell_no_more(self, forward: Forward) -> None:
+        """Without anybody to tell, the hooks are taken down."""
+        if forward in self._told:
+            self._told.remove(forward)
+        if not self._told:
+            for handle in self._handles:
+                handle.remove()
+                self._module._global_forward_hooks_with_kwargs.pop(handle.id, None)  # noqa: SLF001  torch leaves it
+            self._handles = []
+
+
+@functools.lru_cache(maxsize=None)
+def _for_all_modules(torch: ModuleType) -> ModuleHooks:
+    return ModuleHooks(torch)
 
 
 def _examples(output: Any) -> int:
@@ -579,17 +654,24 @@ def _tell_epochs(model: Any, watcher: Watcher) -> Any:
     if not (hasattr(model, "on_train_epoch_end") and hasattr(model, "training_step")):
         return lambda _: None
     watcher.is_told_epochs = True
-    reference = weakref.ref(model)
-    own = type(model).on_train_epoch_end
-
-    def on_train_epoch_end(*args: Any) -> None:
-        here = reference()
-        if here is not None:
-            own(here, *args)
-            trainer = getattr(here, "trainer", None)
-            watcher.end_epoch(
-                getattr(here, "current_epoch", None), dict(getattr(trainer, "callback_metrics", ()) or ())
-            )
-
-    model.on_train_epoch_end = on_train_epoch_end
+    model.on_train_epoch_end = _EpochEnd(model, watcher)
     return lambda here: here.__dict__.pop("on_train_epoch_end", None)
+
+
+class _EpochEnd:
+    """Stands for a module's own hook. A copy of it, or what is saved, is the hook of the copied module's class."""
+
+    def __init__(self, model: Any, watcher: Watcher) -> None:
+        self._model = weakref.ref(model)
+        self._watcher = watcher
+
+    def __call__(self, *args: Any) -> None:
+        model = self._model()
+        if model is not None:
+            type(model).on_train_epoch_end(model, *args)
+            trainer = getattr(model, "trainer", None)
+            metrics = dict(getattr(trainer, "callback_metrics", ()) or ())
+            self._watcher.end_epoch(getattr(model, "current_epoch", None), metrics)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self._model(), "on_train_epoch_end")
