@@ -1,6 +1,8 @@
 """Going on in attended processes: only their word is success, and what ended or refused is told."""
 
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -122,3 +124,9 @@ def test_python_goes_on_attended_and_with_a_function(tmp_path, monkeypatch, capf
     assert "isorun: trial 4 has failed: its process ended with exit code 3" in capfd.readouterr().err
     told = isorun.repair.go_on("sqlite:///s.db", 2, lambda trial: trial.suggest_float("x", 0, 1), "s")
     assert len(told.search.scored) == 7
+
+
+def test_a_process_whose_attendant_went_before_it_could_look_makes_no_trial():
+    code = "from isorun.repair.attending import _end_with; _end_with(0); print('a trial')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, "")
