@@ -293,7 +293,8 @@ def single_edits(
         if parameter is None or name in idle or not parameter.holds(value):
             continue
         for target in _targets(parameter, value, rng, anywhere=anywhere):
-            if name in origin.as_built and {value, target} == {KEEP, origin.as_built[name]}:
+            built = origin.as_built.get(name)
+            if built is not None and (target == built or (value == built and target == KEEP)):
                 continue  # what the user built, by another name
             one = edit(parameter, value, target)
             made = untried(search, origin, Action((one,), led_to(search, origin, (one,))), known, rng)
