@@ -187,13 +187,18 @@ def _repeats(table: TrainingTable, rng: np.random.Generator) -> Iterator[Case]:
     yield "duplicates", True, "duplicates" in _raised(replace(search, trials=tuple(again)))
 
 
+def _word(number: int) -> str:
+    """A word for each number: messages that differ in numbers alone are one failure."""
+    return "error " + "".join("abcdefghij"[int(digit)] for digit in str(number))
+
+
 def _failures(table: TrainingTable, rng: np.random.Generator) -> Iterator[Case]:
     """Failures at random with words of their own or none, and failures of one value, with the same words or none."""
     search = _drawn(table, rng)
     for share in (0.05, 0.15):
         for own in (False, True):
             chance = [(trial, rng.random() < share) for trial in search.trials]
-            failed = [_failed(trial, f"error {trial.number}" if own else "") if hit else trial for trial, hit in chance]
+            failed = [_failed(trial, _word(trial.number) if own else "") if hit else trial for trial, hit in chance]
             told = "each its own words" if own else "no words"
             name = f"repeated-failure ({100 * share:.0f} % fail at random, {told})"
             yield name, False, "repeated-failure" in _raised(replace(search, trials=tuple(failed)))

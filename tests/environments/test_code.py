@@ -52,7 +52,8 @@ def values(outcome):
     return {record.cell.environment: record.series["acc"].values[-1] for record in outcome.records if record.series}
 
 
-def test_each_version_runs_as_it_was_and_the_working_copy_as_it_is(repository):
+def test_each_version_runs_as_it_was_and_the_working_copy_as_it_is(repository, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # bytecode is the training's own, and no trace of isorun's
     (repository / "part.py").write_text("value = 300\n")
     before = git(repository, "status", "--porcelain")
     links = {"links": ["data"]}
