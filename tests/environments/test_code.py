@@ -27,7 +27,7 @@ def repository(tmp_path, monkeypatch):
     """Two commits of a training in a subfolder, the first tagged, and data that are in none of them."""
     monkeypatch.setenv("ISORUN_CACHE", str(tmp_path / "cache"))
     top = tmp_path / "top"
-    work = top / "deep" / "work"
+    work = top / "deep" / "trained"
     work.mkdir(parents=True)
     git(top, "init")
     (top / ".gitignore").write_text("data/\n.isorun/\n")
@@ -80,7 +80,7 @@ def test_a_version_is_checked_out_once_and_killed_half_way_is_made_again(reposit
     assert isorun.run(wanted, store=tmp_path / "first").count(RunState.FINISHED) == 1
     (made,) = (tmp_path / "cache" / "environments").glob("code-*.made")
     tree = made.with_suffix("") / "tree"
-    (tree / "deep" / "work" / "part.py").unlink()  # as when its process was killed in the middle
+    (tree / "deep" / "trained" / "part.py").unlink()  # as when its process was killed in the middle
     made.unlink()
     assert values(isorun.run(wanted, store=tmp_path / "second")) == {"old": 12}
     assert len(git(repository, "worktree", "list").splitlines()) == 2
@@ -171,7 +171,7 @@ def test_a_study_file_in_a_subfolder_from_the_command_line(repository):
     (repository / "study.toml").write_text(
         '[approaches.a]\ncommand="python t.py"\n[environments.e]\ncode="v1.0"\nlinks=["data"]\n'
     )
-    command = [sys.executable, "-m", "isorun", "run", "deep/work/study.toml"]
+    command = [sys.executable, "-m", "isorun", "run", "deep/trained/study.toml"]
     done = subprocess.run(command, cwd=repository.parents[1], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert "checking out v1.0" in done.stderr

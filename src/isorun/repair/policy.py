@@ -89,9 +89,11 @@ class RepairPolicy:
         if isinstance(self.begin, int):
             return number >= self.begin
         own = [trial for trial in search.trials if trial.proposed_by == "isorun"]
-        bugs = (bug for bug in find_bugs(search, self.limits) if bug.kind not in _HANDS_BACK)
-        has_begun = bool(own) or is_silent(search, self.limits) or any(bugs)
+        has_begun = bool(own) or is_silent(search, self.limits) or self._has_bug(search)
         return has_begun and not self._is_reached(search) and self._is_its_turn(search, number, own)
+
+    def _has_bug(self, search: Search) -> bool:
+        return any(bug.kind not in _HANDS_BACK for bug in find_bugs(search, self.limits))
 
     def _is_reached(self, search: Search) -> bool:
         return self.limits.target is not None and search.short_of(self.limits.target) <= 0

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from isorun.errors import StudyError
 from isorun.study.parsing import as_mapping, as_table, as_text, as_texts
-from isorun.worker.usercode import code_version
+from isorun.worker.usercode import GIT, code_version
 
 __all__ = ["WORKING_COPY", "code_settings", "git", "repository_of", "told_version"]
 
@@ -27,7 +27,7 @@ _REFS_SHOWN: Final = 8
 def git(folder: Path, *words: str, seconds: float | None = _SECONDS) -> subprocess.CompletedProcess[str]:
     """Ask git in a folder, whatever repository the caller is at work in; nothing that a repository names is run."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *words]
+    command = [*GIT, *words]
     try:
         return subprocess.run(
             command,

@@ -185,11 +185,14 @@ def _untracked_line(root: str, name: str) -> bytes:
     return f"{name}\0{content}\n".encode(errors="surrogateescape")
 
 
+# A repository may name programs to run in its settings: none of them is needed here.
+GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+
+
 def _git(folder: str | os.PathLike[str], *arguments: str) -> bytes | None:
     import subprocess  # only executors ask for the version, and every child Python starts a worker
 
-    # A repository may name programs to run in its settings: none of them is needed here.
-    command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", *arguments]
+    command = [*GIT, *arguments]
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     try:
         done = subprocess.run(
