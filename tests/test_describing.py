@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import isorun
-from isorun import describing
+from isorun import describing, session
 from isorun.errors import ExecutionError, NothingRecorded
 from isorun.study.records import RunState
 from isorun.testing.memory_store import MemoryStore
@@ -28,30 +28,30 @@ ID = AGAIN.cell.id
 
 def test_a_run_is_found_by_its_id_its_cell_and_the_start_of_either():
     store = store_of(FAILED, AGAIN, OTHER)
-    assert describing.run_named(f"{ID}-1", store).state is RunState.FAILED
+    assert session.run_named(f"{ID}-1", store).state is RunState.FAILED
     for name in (f"{ID}-2", ID, ID[:9], f"{ID}-"):
-        assert describing.run_named(name, store).run_id == AGAIN.run_id
-    assert describing.run_named(OTHER, store) is OTHER
+        assert session.run_named(name, store).run_id == AGAIN.run_id
+    assert session.run_named(OTHER, store) is OTHER
 
 
 def test_an_id_that_is_not_there_lists_close_ones():
     with pytest.raises(NothingRecorded) as seen:
-        describing.run_named(f"{ID[:-1]}x", store_of(AGAIN, OTHER))
+        session.run_named(f"{ID[:-1]}x", store_of(AGAIN, OTHER))
     assert seen.value.allowed.startswith(f"close ones: {AGAIN.run_id}")
     with pytest.raises(NothingRecorded, match="there is no run"):
-        describing.run_named("zz", MemoryStore())
+        session.run_named("zz", MemoryStore())
 
 
 def test_a_start_of_several_ids_lists_them():
     cells = [make_record(make_cell(repeat=number)) for number in range(40)]
     with pytest.raises(NothingRecorded, match="several runs begin with") as seen:
-        describing.run_named(
+        session.run_named(
             next(first for first in "0123456789abcdef" if sum(one.run_id[0] == first for one in cells) > 1),
             store_of(*cells),
         )
     assert "write more of the id" in seen.value.hint
     with pytest.raises(NothingRecorded):
-        describing.run_named("", store_of(*cells))
+        session.run_named("", store_of(*cells))
 
 
 def test_runs_of_two_stores_are_compared():

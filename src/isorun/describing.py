@@ -7,7 +7,6 @@ env_diff("3f0c9a1b", "77aa")    what differs, the most suspicious first
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import shutil
@@ -19,19 +18,16 @@ from typing import Any, Final
 from isorun.analysis.descriptions import EnvironmentDescription, description_of_machine, description_of_run
 from isorun.analysis.environments import EnvironmentDiff, difference_of
 from isorun.environments.interpreter import Interpreters
-from isorun.errors import ExecutionError, NothingRecorded
-from isorun.session import Store, place_of, recorded
-from isorun.store import AbstractStore
+from isorun.errors import ExecutionError
+from isorun.session import Store, run_named
 from isorun.study.records import RunRecord
 from isorun.worker.levels import OWN_VARIABLES, site_folder
 from isorun.worker.usercode import code_version
 
-__all__ = ["env_describe", "env_diff", "run_named"]
+__all__ = ["env_describe", "env_diff"]
 
 _ASK_SECONDS: Final = 120.0
 _DEVICE_SECONDS: Final = 10.0
-_CLOSE: Final = 5
-_FIRST_SHOWN: Final = 10
 
 
 def env_describe(
@@ -60,37 +56,6 @@ def env_diff(
     first, second: ids or the starts of them, or records. second_store: where the second run is kept, if elsewhere.
     """
     return difference_of(run_named(first, store), run_named(second, store if second_store is None else second_store))
-
-
-def run_named(run: str | RunRecord, store: Store = None) -> RunRecord:
-    """The run of this id, or of the only cell whose id begins so; of several attempts the newest."""
-    if isinstance(run, RunRecord):
-        return run
-    with recorded(place_of(None, store), None) as kept:
-        known = sorted(kept.run_ids())
-        fitting = [name for name in known if name == run] or [name for name in known if run and name.startswith(run)]
-        cells = {name.partition("-")[0] for name in fitting}
-        if len(cells) != 1:
-            raise _not_one(run, fitting, known, kept)
-        newest = max(int(name.partition("-")[2]) for name in fitting)
-        return next(record for record in kept.records(cells) if record.attempt == newest)
-
-
-def _not_one(run: str, fitting: list[str], known: list[str], kept: AbstractStore) -> NothingRecorded:
-    if fitting:
-        shown = ", ".join(fitting[:_FIRST_SHOWN]) + (
-            f" and {len(fitting) - _FIRST_SHOWN} more" if len(fitting) > _FIRST_SHOWN else ""
-        )
-        return NothingRecorded(f"several runs begin with {run!r}", found=shown, hint="write more of the id")
-    close = difflib.get_close_matches(run, known, n=_CLOSE, cutoff=0.3)
-    place = str(getattr(kept, "folder", "") or "this store")
-    return NothingRecorded(
-        f"there is no run {run!r} in {place}",
-        allowed=f"close ones: {', '.join(close)}"
-        if close
-        else f"{', '.join(known[:_FIRST_SHOWN])}" or "none: it is empty",
-        hint="isorun run --json lists the runs of a study; --store names a store that lies elsewhere",
-    )
 
 
 def _asked(python: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What people name, opened once: a study by its file or name; a session's store and executor by name or URL.
+"""What people name, opened once: a study by its file or name, a run by its id, a store and executor by name or URL.
 
     with open_session("runs", "local", ExecutorOptions(Path("runs/runs"), jobs=4)) as session: …
 
@@ -29,6 +29,7 @@ from isorun.errors import (
 )
 from isorun.store import STUDIES, AbstractStore
 from isorun.study.design import Study, kept_study, load_study
+from isorun.study.records import RunRecord
 
 if TYPE_CHECKING:
     from isorun.execution import AbstractExecutor
@@ -49,6 +50,7 @@ __all__ = [
     "place_of",
     "recalled",
     "recorded",
+    "run_named",
     "runs_folder",
     "store_if_there",
     "store_place",
@@ -57,6 +59,8 @@ __all__ = [
 Store = str | Path | AbstractStore | None
 
 STORE_NAME: Final = ".isorun"
+_CLOSE: Final = 5
+_FIRST_SHOWN: Final = 10
 _FOLDER: Final = "folder"
 _LOCAL: Final = "local"
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
@@ -318,3 +322,36 @@ def recorded(store: Store, study: Study | None) -> Iterator[AbstractStore]:
                 hint="isorun run makes the runs; --store names a store that lies elsewhere",
             )
         yield found
+
+
+def run_named(run: str | RunRecord, store: Store = None) -> RunRecord:
+    """The run of this id, or of the only cell whose id begins so; of several attempts the newest."""
+    if isinstance(run, RunRecord):
+        return run
+    with recorded(place_of(None, store), None) as kept:
+        known = sorted(kept.run_ids())
+        fitting = [name for name in known if name == run] or [name for name in known if run and name.startswith(run)]
+        cells = {name.partition("-")[0] for name in fitting}
+        if len(cells) != 1:
+            raise _not_one(run, fitting, known, kept)
+        newest = max(int(name.partition("-")[2]) for name in fitting)
+        return next(record for record in kept.records(cells) if record.attempt == newest)
+
+
+def _not_one(run: str, fitting: list[str], known: list[str], kept: AbstractStore) -> NothingRecorded:
+    if fitting:
+        shown = ", ".join(fitting[:_FIRST_SHOWN]) + (
+            f" and {len(fitting) - _FIRST_SHOWN} more" if len(fitting) > _FIRST_SHOWN else ""
+        )
+        return NothingRecorded(f"several runs begin with {run!r}", found=shown, hint="write more of the id")
+    import difflib
+
+    close = difflib.get_close_matches(run, known, n=_CLOSE, cutoff=0.3)
+    place = str(getattr(kept, "folder", "") or "this store")
+    return NothingRecorded(
+        f"there is no run {run!r} in {place}",
+        allowed=f"close ones: {', '.join(close)}"
+        if close
+        else f"{', '.join(known[:_FIRST_SHOWN])}" or "none: it is empty",
+        hint="isorun run --json lists the runs of a study; --store names a store that lies elsewhere",
+    )

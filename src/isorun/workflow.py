@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from isorun.errors import IsorunError, NothingRecorded, known_names
+from isorun.errors import IsorunError, NothingRecorded
 from isorun.scheduling import AbstractAgenda, CellList, Observer, Outcome, carry_out
 from isorun.session import (
     ExecutorOptions,
@@ -31,6 +31,7 @@ from isorun.session import (
     opened,
     place_of,
     recorded,
+    run_named,
     runs_folder,
     store_if_there,
 )
@@ -422,14 +423,7 @@ def _run_of(what: Study | str | Path, store: Store) -> list[RunRecord]:
     cell, _, attempt = str(what).partition("-")
     if isinstance(what, Study) or not _CELL_ID.fullmatch(cell) or not (attempt.isdigit() or not attempt):
         return []
-    with recorded(place_of(None, store), None) as kept:
-        found = _latest_attempts(record for record in kept.records([cell]) if attempt in {"", str(record.attempt)})
-        if not found:
-            known = known_names(str(what), kept.run_ids())
-            raise NothingRecorded(
-                f"there is no run {what}", allowed=known, hint="isorun run --json lists the runs of a study"
-            )
-    return found
+    return [run_named(str(what), store)]
 
 
 def _latest_attempts(found: Iterable[RunRecord]) -> list[RunRecord]:
