@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import isorun
+from isorun import workflow
 from isorun.errors import ExecutionError, StudyError
 from isorun.execution.resources import Devices
 from isorun.study.cells import cells_of
@@ -128,6 +129,13 @@ def test_a_device_that_is_not_there_is_one_message():
         here.check_device("cuda:2")
     with pytest.raises(ExecutionError, match=r"asks for the device cuda[\s\S]*no device"):
         Devices("none").check_device("cuda")
+
+
+def test_a_device_that_is_not_there_is_refused_before_the_first_run(tmp_path):
+    declared = study(tmp_path, here={}, there={"device": "cuda:7"})
+    with pytest.raises(ExecutionError, match=r"asks for the device cuda:7"):
+        workflow.run(declared, store=tmp_path / "runs", devices="none")
+    assert len(workflow.records(declared, store=tmp_path / "runs")) == 0
 
 
 def made_torch(*, started):

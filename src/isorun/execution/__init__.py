@@ -294,6 +294,12 @@ class AbstractExecutor(abc.ABC):
 
     capacity: int
 
+    def check(self, environment: Environment) -> None:  # noqa: B027 - who knows no limits refuses nothing
+        """Raise ExecutionError where no run of this environment can ever be carried out: a device that is not there.
+
+        Asked for each environment of a study before its first run, so that nothing is refused after hours of others.
+        """
+
     @abc.abstractmethod
     def submit(self, job: Job, tell: Tell) -> None:
         """Take the job and return at once. `tell` is called from any thread, never after `close` returned."""
