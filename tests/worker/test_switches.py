@@ -105,6 +105,8 @@ def test_the_worker_hears_them():
         ({"device": "cuda:1"}, {"torch": {"device": "cuda"}}, {}),
         ({"threads": "3"}, {"torch": {"threads": "2"}, "numpy": {"threads": "3"}}, {"threads": {"torch": "2"}}),
         ({"threads": "3"}, {}, {}),
+        ({"device": "cpu", "tf32": "off", "cudnn": "on"}, {"torch": {"device": "cpu"}}, {}),
+        ({"device": "cuda", "tf32": "off"}, {"torch": {"device": "cuda", "tf32": "on"}}, {"tf32": {"torch": "on"}}),
     ],
 )
 def test_a_request_without_effect_is_one_that_is_answered_otherwise_or_by_nobody(asked, answered, missed):

@@ -208,8 +208,13 @@ def _against(asked: FactorQuestion, part: _Part, weights: Weights) -> Iterator[C
 
 
 def _is_without_effect(condition: Condition, asked: FactorQuestion, part: _Part, factor: str, value: str) -> bool:
-    """Whether it says that this very value did not come about: it is about all points that have it, and no others."""
-    if condition.code != "factor-without-effect":
+    """Whether it says that this very value did not come about: it is about all points that have it, and no others.
+
+    Another request can fail at just these points, since the value leaves it nothing to act on; that is not about the
+    value. What a variable asks for has another name than the factor.
+    """
+    is_variable = asked.design.factors[factor].kind == "variable"
+    if condition.code != "factor-without-effect" or not (is_variable or condition.message.startswith(f"{factor} = ")):
         return False
     points = [point for point, values in asked.design.points.items() if values[factor] == value]
     labels = {part.groups[point].key.label for point in points if point in part.groups}

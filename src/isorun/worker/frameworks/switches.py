@@ -96,6 +96,9 @@ _COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM
 _NAMED_AFTER = {"ATEN_CPU_CAPABILITY": {"default": "baseline"}, "TF_ENABLE_ONEDNN_OPTS": {"0": "off", "1": "on"}}
 _ASKED_BY = {"ATEN_CPU_CAPABILITY": "cpu", "TF_ENABLE_ONEDNN_OPTS": "onednn"}
 
+# What only a GPU does: on the CPU it is neither on nor off, and asking for it there asks for nothing.
+_OF_A_GPU = frozenset(("tf32", "cudnn"))
+
 # A variable that a library obeys only on processors of its own maker, by a word of the processor's name.
 ONLY_ON = {"MKL_ENABLE_INSTRUCTIONS": "Intel"}
 
@@ -153,7 +156,7 @@ def without_effect(asked: Mapping[str, str], answered: Mapping[str, Mapping[str,
     """The requests that did not come about, each with what those have that answer; nothing where nobody answers."""
     missed: dict[str, dict[str, str]] = {}
     for name, value in asked.items():
-        if value == NATIVE:
+        if value == NATIVE or (name in _OF_A_GPU and asked.get("device") == "cpu"):
             continue
         heard = {who: str(items[name]) for who, items in answered.items() if name in items}
         other = {who: has for who, has in heard.items() if has != value.partition(":")[0]}
