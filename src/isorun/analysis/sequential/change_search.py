@@ -14,7 +14,7 @@ that goes one way is taken for granted. A version that differs from both ends sh
 Error rate. Looks follow a schedule of runs a side, and use the first so many runs of each version: how many runs an end
 got for another comparison does not matter. In a row whose ends do not differ the only place to err is the comparison of
 the ends, which has the whole error rate. Otherwise only probes can err, and those that a row of n versions is planned
-to take, log2 n, share 80 % of it; whatever comes beyond them has 20 % times 1/2, 1/4, … of it. So however long it takes,
+to take, log2 n, share 80 % of it; whatever comes beyond them has 20 % times 1/2, 1/4, … of it. So however long that is,
 no more than the error rate is spent (Bonferroni). Which versions are probed depends on earlier verdicts, which share
 runs with later ones; while all verdicts are right it does not depend on chance unless a probe stays undecided, and for
 those histories the rate was simulated (`docs/bisect.md`).
@@ -195,9 +195,9 @@ class AbstractChangeSearch(abc.ABC):
 class ScoreSearch(AbstractChangeSearch):
     """Scores: a draw is a number, NaN where the run failed.
 
-    shares: the error rate. paired: the i-th draws of all places belong together. margin: ends that differ by less do not
-    differ. at_once: how many more draws are wanted at a time; looks are after each one all the same. inner: whether the
-    row is a part of a larger one, whose ends share its error rate.
+    shares: the error rate. paired: the i-th draws of all places belong together. margin: ends that differ by less count
+    as equal. at_once: how many more draws are wanted at a time; looks are after each one all the same. inner: whether
+    the row is a part of a larger one, whose ends share its error rate.
     """
 
     shares: ErrorShares
