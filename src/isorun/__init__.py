@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.sequential import Decision, Verdict
     from isorun.analysis.spreads import GroupSummary, Summaries
+    from isorun.analysis.studies.bisection import Bisection
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
+    from isorun.bisecting import bisect
     from isorun.claiming import claim
     from isorun.deciding import StudyDecision, decide
     from isorun.describing import env_describe, env_diff
@@ -47,6 +49,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "AgreementTable",
     "Audit",
+    "Bisection",
     "Comparison",
     "Condition",
     "Decision",
@@ -75,6 +78,7 @@ __all__ = [
     "agree",
     "analyse",
     "audit",
+    "bisect",
     "cells",
     "claim",
     "compare",
@@ -102,6 +106,7 @@ __all__ = [
 _LAZY = {
     "AgreementTable": "isorun.analysis.agreements.shared_runs",
     "Audit": "isorun.diagnose.audit",
+    "Bisection": "isorun.analysis.studies.bisection",
     "Comparison": "isorun.analysis.comparison",
     "Condition": "isorun.analysis.evidence",
     "Decision": "isorun.analysis.sequential",
@@ -130,6 +135,7 @@ _LAZY = {
     "agree": "isorun.questions",
     "analyse": "isorun.workflow",
     "audit": "isorun.workflow",
+    "bisect": "isorun.bisecting",
     "cells": "isorun.workflow",
     "claim": "isorun.claiming",
     "compare": "isorun.questions",

@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "claim": "is a claimed gain above the known noise of single runs?",
     "rank": "which of many approaches is best, over one task or many",
     "factors": "what exactly changed the result? the effect of each factor of a study",
+    "bisect": "which commit of a range changed the result?",
     "agree": "do devices, environments or metrics put the same runs in the same order?",
     "repair": "what is wrong with an AutoML search, what to try next, and going on with it",
     "reproduce": "run a paper's own design, and show its tables with our numbers beside theirs",
