@@ -156,13 +156,14 @@ def made_torch(*, started):
         backends=backends,
         _C=inner,
         get_num_threads=lambda: 2,
+        are_deterministic_algorithms_enabled=lambda: False,
         cuda=types.SimpleNamespace(is_initialized=lambda: started),
     )
 
 
 def test_settings_of_devices_are_answered_only_where_one_was_started():
     cpu = Torch().answers(made_torch(started=False))
-    assert cpu == {"threads": "2", "onednn": "on", "cpu": "baseline", "device": "cpu"}
+    assert cpu == {"threads": "2", "onednn": "on", "cpu": "baseline", "device": "cpu", "kernels": "free"}
     torch = made_torch(started=True)
     assert Torch().answers(torch)["tf32"] == "in part", "as torch is by itself: products are not rounded, layers are"
     for asked in ("on", "off"):

@@ -19,6 +19,7 @@ from .usercode import main_script, started_in, users_sources
 if TYPE_CHECKING:
     from ast import Module
 
+    from .auditing import Work
     from .levels import Settings
     from .seeding import SeedTaker
     from .seedsource import SourceSeed
@@ -49,6 +50,10 @@ def _start(warm: bool) -> None:
     _die_of_interrupt_at_exit()
     closer = Closer(recorder, asked)
     atexit.register(guarded(asked.folder, "end of the worker", closer.close))
+    if asked.steps is not None and recorder.is_main_process:
+        from . import auditing  # most runs are not timed
+
+        closer.work = auditing.Work(recorder, asked.steps, closer.close)
     if levels.reaches_generators(os.environ):
         guarded(asked.folder, "reaching generators", _reach_generators)(asked, recorder, closer)
     _watch_frameworks(asked, recorder, closer)
@@ -95,6 +100,8 @@ def _prepare(name: str, asked: Settings, recorder: Recorder, closer: Closer, mod
     watch = framework.prepare(name, module, asked, recorder)
     if watch is not None:
         closer.watches.append(watch)
+    if closer.work is not None and name == framework.name:
+        framework.follow_steps(module, closer.work.stepped)
 
 
 def _reach_and_prepare(name: str, asked: Settings, recorder: Recorder, closer: Closer, module: ModuleType) -> None:
@@ -144,6 +151,7 @@ class Closer:
     def __init__(self, recorder: Recorder, asked: Settings) -> None:
         self.watches: list[Watch] = []
         self.taker: SeedTaker | None = None
+        self.work: Work | None = None
         self._recorder = recorder
         self._asked = asked
         # Asked now: Python takes `__file__` from the main module before exit handlers run.
@@ -155,6 +163,8 @@ class Closer:
         """Record what can only be known at the end. `closing` says how long this took: it is not the training's."""
         if self._recorder.is_forked_child:
             return
+        if self.work is not None:
+            self.work.end()
         ended = self._recorder.seconds
         for watch in self.watches:
             self._attempt("digest of the final weights", watch.finish)
@@ -231,6 +241,8 @@ class Closer:
             from . import auditing
 
             effective["audit"] = auditing.told()
+        if self.work is not None:
+            effective["work"] = self.work.told()
         self._recorder.write({"kind": "environment", "t": self._recorder.seconds, "effective": effective})
 
     def _left_open(self) -> list[str]:

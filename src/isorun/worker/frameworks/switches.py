@@ -21,6 +21,7 @@ _TOLD = {
     "device": "computed on",
     "tf32": "TF32",
     "cudnn": "cuDNN",
+    "kernels": "kernels",
 }
 
 
@@ -88,6 +89,7 @@ SWITCHES: Mapping[str, Switch] = {
             {"off": {"NVIDIA_TF32_OVERRIDE": "0"}},
         ),
         Switch("cudnn", ("on", "off", "benchmark"), "whether cuDNN is used, and chooses its kernels by time"),
+        Switch("kernels", ("free", "deterministic"), "whether kernels are asked for that give the same bits again"),
     )
 }
 
