@@ -242,7 +242,7 @@ class RepairedOracle(_InPlaceOf):
             chosen.merge([one])
             if chosen.is_active(one):
                 parameter = search.parameters.get(one.name)
-                found = values_for(search, plan, parameter) if parameter is not None else ()
+                found = values_for(plan, parameter) if parameter is not None else ()
                 given = plan.action.parameters.get(one.name, one.default)
                 chosen.values[one.name] = found[0] if found else given
         offered = {name: value for name, value in plan.action.parameters.items() if is_offered(name)}
