@@ -397,12 +397,15 @@ class _InContainer(Prepared):
         """Engines add 128 to the number of a signal, and have three codes for what they could not begin."""
         if exit_code in _SIGNALS:
             return exit_code - 128, ""
-        said = next((line for line in reversed(output.splitlines()) if line.strip()), "")
-        docker = [line for line in output.splitlines() if line.startswith("docker: ")]
-        if exit_code not in {_NOT_BEGUN, _NOT_EXECUTABLE, _NOT_FOUND} or not (docker or said.startswith("Error: ")):
+        lines = [line for line in output.splitlines() if line.strip()]
+        docker = [line for line in lines if line.startswith("docker: ")]
+        begun = exit_code not in {_NOT_BEGUN, _NOT_EXECUTABLE, _NOT_FOUND}
+        if begun or not (docker or (lines and lines[-1].startswith("Error: "))):
             return 0, ""
-        why = (docker[-1] if docker else said).removeprefix("docker: ").removeprefix("Error: ")
-        return 0, f"{self.engine.name} did not start the command (exit code {exit_code}): {why[:_SHOWN]}"
+        # Where output is passed through, the runtime below says why by itself, and podman misses its words.
+        why = docker[-1] if docker else lines[-2] if "no logs from conmon" in lines[-1] and lines[1:] else lines[-1]
+        why = why.removeprefix("docker: ").removeprefix("Error: ")[:_SHOWN]
+        return 0, f"{self.engine.name} did not start the command (exit code {exit_code}): {why}"
 
 
 def _caller() -> dict[str, str]:
