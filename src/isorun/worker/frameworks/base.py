@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..auditing import Sight
     from ..levels import Settings
     from ..recorder import Recorder
+    from ..streams import Streams
     from ..watching import Watcher
 
 Hash = Callable[[bytes], None]
@@ -96,6 +97,9 @@ class Framework:
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:
         """Set what the level says, right after a watched module was imported."""
+
+    def part_streams(self, name: str, module: ModuleType, streams: Streams) -> None:
+        """Let every draw from a generator of the process come from one of its stream, after `prepare`."""
 
     def look(self, name: str, module: ModuleType, sight: Sight) -> None:
         """Let an audit see what the training draws and which operations it calls, and change nothing."""
