@@ -154,21 +154,25 @@ class Streams:
 
     def count(self, stream: str, call: str) -> None:
         """A draw was made."""
-        number = PARTED.index(stream)
-        self._counted[number] += 1
-        if stream == OTHER:
-            self._count_place(call)
+        if stream == OTHER and not self._count_place(call):
+            return
+        self._counted[PARTED.index(stream)] += 1
         if self._slot:
             _COUNTS.pack_into(self._shared, self._slot * _SLOT_BYTES, *self._counted)
 
-    def _count_place(self, call: str) -> None:
-        place = f"{call} at {seeding.calling().where}"
+    def _count_place(self, call: str) -> bool:
+        """Whether it counts: what a library draws while it is imported is no part of the training."""
+        caller = seeding.calling()
+        if caller.importing:
+            return False
+        place = f"{call} at {caller.where}"
         if place in self._places or len(self._places) < _MOST_PLACES:
             self._places[place] = self._places.get(place, 0) + 1
         if self._slot and self._places.get(place, 0) & (self._places.get(place, 0) - 1) == 0:  # at 1, 2, 4, 8, …
             text = f"{self._places.get(place, 0)} {place}".encode("utf-8", "replace")[:_TEXT]
             start = self._slot * _SLOT_BYTES + _COUNTS.size
             self._shared[start : start + _TEXT] = text.ljust(_TEXT, b"\0")
+        return True
 
     def drawn(self) -> Drawn:
         """What this process and its children drew, as far as it was seen."""
