@@ -141,7 +141,8 @@ class Settings(NamedTuple):
 
 def reaches_generators(environ: Mapping[str, str]) -> bool:
     """Whether generators that the training makes are reached: their constants are taken over, or a level seeds them."""
-    return bool(environ.get(TAKE_SEEDS)) or bool(environ.get(AUDIT)) or environ.get(LEVEL, DEFAULT) != DEFAULT
+    asked = environ.get(TAKE_SEEDS) or environ.get(AUDIT) or "streams=" in environ.get(SWITCHES, "")
+    return bool(asked) or environ.get(LEVEL, DEFAULT) != DEFAULT
 
 
 def read_settings(environ: Mapping[str, str], warm: bool) -> Settings:
@@ -155,6 +156,7 @@ def read_settings(environ: Mapping[str, str], warm: bool) -> Settings:
     takes_seeds = run_seed is not None and bool(environ.get(TAKE_SEEDS))
     counts = {name: environ[name] for name in _THREAD_COUNTS if name in environ}
     asked = dict(item.split("=", 1) for item in environ.get(SWITCHES, "").split(",") if "=" in item)
+    takes_seeds = takes_seeds or "streams" in asked  # a seed of the training's own starts streams that are parted
     folder = Path(environ["ISORUN_RUN_DIR"])
     steps = int(environ[STEPS]) if environ.get(STEPS) else None
     return Settings(folder, level, seed, threads, warm, run_seed, takes_seeds, counts, asked, steps)

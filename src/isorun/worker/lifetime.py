@@ -72,7 +72,15 @@ def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> No
         auditing.begin(os.environ[levels.AUDIT], recorder, closer.close)
         return
     run_seed = asked.run_seed if asked.run_seed is not None else asked.seed
-    if run_seed is not None:
+    if "streams" in asked.switches and run_seed is not None:
+        from . import streams
+        from .frameworks.switches import stream_request
+
+        request = stream_request(asked.switches)
+        if request is not None:
+            closer.taker = streams.begin(request, asked.switches["streams"], run_seed, recorder)
+            seeding.activate(closer.taker)
+    elif run_seed is not None:
         fixes_seed = asked.seed is not None
         taker = seeding.SeedTaker(run_seed, recorder, takes_constants=asked.takes_seeds, answers_fresh=fixes_seed)
         closer.taker = taker
@@ -110,12 +118,23 @@ def _reach_and_prepare(name: str, asked: Settings, recorder: Recorder, closer: C
     reach(name, module)
     with seeding.suspended():  # the level's own seeds are not the training's
         _prepare(name, asked, recorder, closer, module)
+        _part_streams(name, asked, module)
     if os.environ.get(levels.AUDIT):
         from . import auditing
 
         looking = auditing.sight()
         if looking is not None:
             frameworks.of_module(name).look(name, module, looking)
+
+
+def _part_streams(name: str, asked: Settings, module: ModuleType) -> None:
+    if "streams" in asked.switches:
+        from . import streams
+
+        parted = streams.active()
+        if parted is not None:
+            doing = f"parting the streams of {name}"
+            guarded(asked.folder, doing, frameworks.of_module(name).part_streams)(name, module, parted)
 
 
 _reached: set[str] = set()
@@ -243,6 +262,11 @@ class Closer:
             effective["audit"] = auditing.told()
         if self.work is not None:
             effective["work"] = self.work.told()
+        if "streams" in self._asked.switches:
+            from . import streams
+
+            parted = streams.active()
+            effective["streams"] = None if parted is None else parted.told()
         self._recorder.write({"kind": "environment", "t": self._recorder.seconds, "effective": effective})
 
     def _left_open(self) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..auditing import Sight
     from ..levels import Settings
     from ..recorder import Recorder
+    from ..streams import Streams
     from ..watching import Watcher
 
 Hash = Callable[[bytes], None]
@@ -102,6 +103,9 @@ class Framework:
 
     def settle(self, module: ModuleType) -> None:
         """Wait until its devices have done what they were given; a clock that is read before is early."""
+
+    def part_streams(self, name: str, module: ModuleType, streams: Streams) -> None:
+        """Let every draw from a generator of the process come from one of its stream, after `prepare`."""
 
     def look(self, name: str, module: ModuleType, sight: Sight) -> None:
         """Let an audit see what the training draws and which operations it calls, and change nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping
@@ -15,6 +16,7 @@ from .base import NVIDIA, Framework, Hash, Watch, framed
 
 if TYPE_CHECKING:
     from ..auditing import Sight
+    from ..streams import Streams
     from ..watching import Watcher
 
 MAX_DIGEST_BYTES = 2 * 2**30
@@ -113,6 +115,9 @@ class Torch(Framework):
             "mkl": _mkl_branch(module),
             "kernels": "deterministic" if module.are_deterministic_algorithms_enabled() else "free",
         }
+        parted = sys.modules.get(f"{__package__.rpartition('.')[0]}.streams")
+        if parted is not None and parted.active() is not None:
+            found["streams"] = parted.active().answer()
         if started:
             rounds = {backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32}
             found["tf32"] = "in part" if len(rounds) > 1 else "on" if rounds == {True} else "off"
@@ -156,6 +161,13 @@ class Torch(Framework):
         if recorder.rank == 0:
             watch.follow_optimizers()
         return watch
+
+    def part_streams(self, name: str, module: ModuleType, streams: Streams) -> None:  # noqa: ARG002
+        """Part the generators of all devices, and those that a training makes."""
+        from .probes.torch_draws import TorchDraws  # only trainings whose streams are parted need it
+
+        module.manual_seed(streams.request.kept_seed)
+        TorchDraws(module, streams).install()
 
     def effective(self, module: ModuleType) -> dict[str, Any]:
         """Threads, CPU path, and the settings that levels fix."""

@@ -7,11 +7,16 @@ words of these rows (`Framework.answers`): those go into the record, beside what
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple
+from typing import Any, FrozenSet, Mapping, NamedTuple
 
 from . import every, imported
 
 NATIVE = "native"
+
+# The random streams of a training (`worker/streams.py`), the last for draws that could be told to none of the others;
+# the seed that a stream keeps where nobody says another.
+STREAM_NAMES = ("weights", "order", "dropout", "augmentation", "other")
+_BASELINE_SEED = 1
 
 
 _TOLD = {
@@ -22,6 +27,7 @@ _TOLD = {
     "tf32": "TF32",
     "cudnn": "cuDNN",
     "kernels": "kernels",
+    "streams": "random streams that follow the seed",
 }
 
 
@@ -52,6 +58,7 @@ def _widest(openmp: str, mkl: str, openblas: str) -> dict[str, str]:
     return {"ONEDNN_MAX_CPU_ISA": openmp, "MKL_ENABLE_INSTRUCTIONS": mkl, "OPENBLAS_CORETYPE": openblas}
 
 
+_NAME = f"({'|'.join(STREAM_NAMES)})"
 _NO_DEVICE = {"CUDA_VISIBLE_DEVICES": "-1", "HIP_VISIBLE_DEVICES": "-1"}
 _BRANCHES = ("auto", "compatible", "avx2", "avx2-strict", "avx512", "avx512-strict")
 
@@ -90,6 +97,15 @@ SWITCHES: Mapping[str, Switch] = {
         ),
         Switch("cudnn", ("on", "off", "benchmark"), "whether cuDNN is used, and chooses its kernels by time"),
         Switch("kernels", ("free", "deterministic"), "whether kernels are asked for that give the same bits again"),
+        Switch(
+            "streams",
+            ("all", "none", *STREAM_NAMES),
+            "which random streams follow the run's seed; the others keep the baseline's",
+            other=(
+                rf"(all|none|{_NAME}(\+{_NAME})*)(@\d{{1,18}})?",
+                "several joined by + (weights+order), each with @SEED for the seed that the others keep",
+            ),
+        ),
     )
 }
 
@@ -115,6 +131,32 @@ def variables(asked: Mapping[str, str]) -> dict[str, str]:
     for framework in every():
         wanted.update(framework.switch_variables(asked))
     return wanted
+
+
+class StreamRequest(NamedTuple):
+    """Which random streams follow the run's seed, and the seed that the others keep."""
+
+    follow: FrozenSet[str]
+    kept_seed: int
+
+
+def stream_request(asked: Mapping[str, str]) -> StreamRequest | None:
+    """What the switch `streams` asks for; None where it is not asked for."""
+    if "streams" not in asked:
+        return None
+    words, _, seed = asked["streams"].partition("@")
+    follow = {"all": STREAM_NAMES, "none": ()}.get(words, tuple(words.split("+")))
+    return StreamRequest(frozenset(follow), int(seed) if seed else _BASELINE_SEED)
+
+
+def told_seed(asked: Mapping[str, str], seed: int) -> int:
+    """The seed that a training is told: where its streams are parted the kept one in every run.
+
+    Whatever it computes from that is then the same in every run, and what follows the run's seed does so where numbers
+    are drawn.
+    """
+    request = stream_request(asked)
+    return seed if request is None else request.kept_seed
 
 
 def asked_by(environment: Mapping[str, str]) -> dict[str, str]:
