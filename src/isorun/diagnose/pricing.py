@@ -262,16 +262,17 @@ class PricedRuns:
 def wanted_runs(runs: PricedRuns, taken: Names, most: int, seconds: float) -> tuple[PlannedRun, ...]:
     """Which runs are next, in the order they are to be made; none when all is known, or the seconds are spent.
 
-    The ladder first, block by block. Then, in rounds, each set that has one step less than the cheapest known set with
-    identical runs, as long as its own runs are the same.
+    The ladder first, block by block. Then, in rounds, the sets beside the cheapest known one with identical runs
+    (`_search`), each as long as its own runs are the same.
     """
     if PlannedRun(AS_IT_IS, 0) not in runs.made:
         return (PlannedRun(AS_IT_IS, 0),)
     ladder = [names for names in rungs(taken) if names not in runs.failed]
     if missing := _missing(runs, ladder, 0, most, seconds):
         return missing
-    for number, candidates in enumerate(_rounds(runs, taken), start=1):
-        open_ones = [names for names in candidates if names not in runs.failed and runs.identical(names) is not False]
+    for number, one in enumerate(_search(runs, taken), start=1):
+        fresh = [names for names in one.others if names not in ladder and names not in runs.failed]
+        open_ones = [names for names in fresh if runs.identical(names) is not False]
         if open_ones and (missing := _missing(runs, [AS_IT_IS, *open_ones], number * _ROUND, most, seconds)):
             return missing
     return ()
@@ -299,17 +300,33 @@ def _missing(runs: PricedRuns, sets: Sequence[Names], begins: int, most: int, se
     return ()
 
 
-def _rounds(runs: PricedRuns, taken: Names) -> Iterator[tuple[Names, ...]]:
-    """The candidates of each round; the next round begins from the best of those before."""
+class _Round(NamedTuple):
+    """A set with identical runs, and those that may do as well: without one step, or with another for the last one."""
+
+    current: Names
+    fewer: tuple[Names, ...]
+    instead: tuple[Names, ...] = ()
+
+    @property
+    def others(self) -> tuple[Names, ...]:
+        return (*self.fewer, *self.instead)
+
+
+def _search(runs: PricedRuns, taken: Names) -> Iterator[_Round]:
+    """From the ladder's best set to ever cheaper ones, as far as runs are known.
+
+    A step that clearly costs time may have been taken before one that would have done alone, so each later step is
+    tried in its place.
+    """
     current = _first_set(runs, taken)
+    instead: tuple[Names, ...] = ()
+    if current and current in rungs(taken) and _clearly_faster(runs, current[:-1], current):
+        instead = tuple((*current[:-1], later) for later in taken[len(current) :])
     while current:
-        candidates = tuple(tuple(name for name in current if name != left_out) for left_out in current)
-        ladder = rungs(taken)
-        yield tuple(names for names in candidates if names not in ladder)
-        lesser = _lesser(runs, current, candidates)
-        if lesser is None:
-            return
-        current = lesser
+        one = _Round(current, tuple(tuple(name for name in current if name != out) for out in current), instead)
+        yield one
+        instead = ()
+        current = _cheaper(runs, one)
 
 
 def _first_set(runs: PricedRuns, taken: Names) -> Names | None:
@@ -321,24 +338,21 @@ def _first_set(runs: PricedRuns, taken: Names) -> Names | None:
     return min(faster, key=lambda names: _ratio(runs, names)) if faster else same[0]
 
 
-def _lesser(runs: PricedRuns, current: Names, candidates: Sequence[Names]) -> Names | None:
-    """The fastest set without one step that has identical runs all the same, and does not cost more for it."""
-    same = [names for names in candidates if names and runs.identical(names)]
-    fitting = [names for names in same if not _clearly_faster(runs, current, names)]
+def _cheaper(runs: PricedRuns, one: _Round) -> Names | None:
+    """The fastest of the others with identical runs: one with fewer steps unless it costs more, one that is cheaper."""
+    fewer = [names for names in one.fewer if names and runs.identical(names)]
+    fitting = [names for names in fewer if not _clearly_faster(runs, one.current, names)]
+    same = [names for names in one.instead if runs.identical(names)]
+    fitting += [names for names in same if _clearly_faster(runs, names, one.current)]
     return min(fitting, key=lambda names: _ratio(runs, names)) if fitting else None
 
 
 def recommended(runs: PricedRuns, taken: Names) -> tuple[Names | None, bool]:
-    """The cheapest set with identical runs, and whether every set with one step less was looked at."""
-    current = _first_set(runs, taken)
-    whole = True
-    while current:
-        candidates = [tuple(name for name in current if name != left_out) for left_out in current]
-        whole = all(names in runs.failed or runs.identical(names) is not None for names in candidates)
-        lesser = _lesser(runs, current, candidates)
-        if lesser is None:
-            break
-        current = lesser
+    """The cheapest set with identical runs, and whether all that might be cheaper were looked at."""
+    current, whole = _first_set(runs, taken), True
+    for one in _search(runs, taken):
+        current = one.current
+        whole = whole and all(names in runs.failed or runs.identical(names) is not None for names in one.others)
     return current, whole
 
 
