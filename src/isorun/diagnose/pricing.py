@@ -196,7 +196,8 @@ def _value(record: RunRecord, metric: str) -> float | None:
 def _told(record: RunRecord, metric: str) -> str:
     """In place of a digest: all values of the metric as they were told. Other numbers may be times."""
     series = record.series.get(metric)
-    values = [*(series.values if series is not None else ()), *([record.results[metric]] * (metric in record.results))]
+    values = [*(series.values if series is not None else ())]
+    values += [record.results[metric]] if metric in record.results else []
     return f"told:{','.join(value.hex() for value in map(float, values))}" if values else ""
 
 
