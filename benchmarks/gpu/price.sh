@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # What each step towards determinism costs on one GPU machine: LeNet5 and ResNet38 of the zoo, whole trainings on made images.
 #
-#   benchmarks/gpu/price.sh FOLDER [SECONDS]
+#   benchmarks/gpu/price.sh FOLDER [SECONDS [NETWORK]]
 #
-# FOLDER gets price-lenet5.json and price-resnet38.json (a few kB each), the texts, the logs, and code.txt: one hash over src/. All
-# of it takes about SECONDS (default 540). The same command again on the same machine uses what was measured and, with more
-# SECONDS, goes on. Packages that the machine lacks may lie in $ISORUN_DATA/packages. PYTHON, DEVICE, RUNS, LENET and RESNET
-# (further words for the trainings) are for trying it out elsewhere.
+# FOLDER gets price-lenet5.json and price-resnet38.json (some 10 kB each), the same as text, the logs, and code.txt: one hash over
+# src/. All of it takes about SECONDS (default 540), two fifths of it for lenet5; NETWORK: lenet5 or resnet38 alone. SECONDS
+# count all that was measured: the same command again on the same machine uses it, and with more SECONDS it goes on (540 first,
+# then 1080: the sets with one step less). `step_ratio` in the JSON leaves out what prepares a training, such as making
+# images. Packages that the machine lacks may lie in $ISORUN_DATA/packages. PYTHON, DEVICE, RUNS, LENET and RESNET (further words
+# for the trainings) are for trying it out elsewhere.
 set -u -o pipefail
 
 out=${1:?a folder for the results}
@@ -34,10 +36,17 @@ price() { # network, data, seconds, further words
     [ -s "$out/price-$name.json" ] && "$python" -m isorun price "${words[@]}" -- "${command[@]}" > "$out/price-$name.txt" 2> /dev/null
 }
 
+lenet=${LENET:---train-images 20000 --test-images 2000 --epochs 60}
+resnet=${RESNET:---train-images 6400 --test-images 1000 --epochs 8}
 # shellcheck disable=SC2086
-price lenet5 mnist $(( seconds * 2 / 5 )) ${LENET:---train-images 20000 --test-images 2000 --epochs 60}
-# shellcheck disable=SC2086
-price resnet38 cifar10 $(( seconds * 3 / 5 )) ${RESNET:---train-images 6400 --test-images 1000 --epochs 8}
+case ${3:-both} in
+    lenet5) price lenet5 mnist "$seconds" $lenet ;;
+    resnet38) price resnet38 cifar10 "$seconds" $resnet ;;
+    *)
+        price lenet5 mnist $(( seconds * 2 / 5 )) $lenet
+        price resnet38 cifar10 $(( seconds * 3 / 5 )) $resnet
+        ;;
+esac
 ls -l "$out"
 cat "$out"/price-*.txt
 tail -n 3 "$out"/price-*.log

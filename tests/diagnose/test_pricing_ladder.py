@@ -237,7 +237,7 @@ def test_what_a_record_says_of_a_run():
     assert (cut.seconds, cut.cpu_seconds, cut.wall_seconds, cut.seed) == (3.0, 6.0, 8.0, 2)
     assert (cut.digest, cut.value) == ("b", None)
     whole = made_run(record(work={**work, "cut": False}), "acc")
-    assert (whole.seconds, whole.cpu_seconds, whole.digest) == (5.0, 9.0, "")
+    assert (whole.seconds, whole.cpu_seconds, whole.digest, whole.step_seconds) == (5.0, 9.0, "", 3.0)
     told = made_run(record(series={"acc": Series((1, 2), (1, 2), (0.5, 0.75))}, results={"time": 3.2}), "acc")
     assert (told.seconds, told.cpu_seconds, told.value) == (7.0, None, 0.75)
     again = made_run(record(series={"acc": Series((1, 2), (1, 2), (0.5, 0.75))}, results={"time": 3.3}), "acc")

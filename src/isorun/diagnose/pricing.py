@@ -147,7 +147,7 @@ class PlannedRun(NamedTuple):
 class MadeRun:
     """What is known of one run. seconds, cpu_seconds: of the training's own work; wall_seconds: of all of it.
 
-    seed: None where none was fixed. digest: what it ended with, bit for bit, "" where that is not known.
+    step_seconds: of the work behind its first optimizer step, None where no step was seen. seed: None where none was fixed. digest: what it ended with, bit for bit, "" where that is not known.
     value: of the metric, None where there is none.
     """
 
@@ -157,6 +157,7 @@ class MadeRun:
     seed: int | None = None
     digest: str = ""
     value: float | None = None
+    step_seconds: float | None = None
 
 
 FINAL_WEIGHTS: Final = "weights.final"
@@ -172,8 +173,9 @@ def made_run(record: RunRecord, metric: str) -> MadeRun:
     final = {name: value for name, value in sorted(record.digests.items()) if name != _INITIAL}
     digest = final.get(FINAL_WEIGHTS) or "".join(f"{name}={value};" for name, value in final.items())
     seed = record.cell.seed if record.cell.level.fixes_seed else None
-    value = _value(record, metric)
-    return MadeRun(seconds, cpu, record.wall_seconds, seed, digest or _told(record, metric), value)
+    value, first = _value(record, metric), work.get("first_step")
+    steps = max(float(work["seconds"]) - float(first["seconds"]), 1e-6) if first else None
+    return MadeRun(seconds, cpu, record.wall_seconds, seed, digest or _told(record, metric), value, steps)
 
 
 def _worked(work: Mapping[str, Any]) -> tuple[float | None, float | None]:
@@ -391,6 +393,7 @@ def _interval(logs: np.ndarray[Any, Any]) -> tuple[float, float] | None:
 class PricedSet:
     """A set of steps, measured. time_ratio: how many times as long as the training as it is, over `units` pairs.
 
+    step_ratio: the same behind the first optimizer step, without what prepares a training: of a longer one, so to say.
     sd: what is left of the metric's spread between runs that should be the same, pooled over seeds. distinct: different
     ends among those of one seed. pairs: independent pairs of such runs; differing_at_most: the largest share of pairs
     that could differ without any having been seen to (95 %), None where some did or nothing is known. seeds: how many
@@ -405,6 +408,8 @@ class PricedSet:
     interval95: tuple[float, float] | None
     cpu_ratio: float | None
     cpu_interval95: tuple[float, float] | None
+    step_ratio: float | None
+    step_interval95: tuple[float, float] | None
     sd: float | None
     sd_interval95: tuple[float, float] | None
     variance_removed: float | None
@@ -426,6 +431,8 @@ class PricedSet:
             "interval95": _listed(self.interval95),
             "cpu_ratio": self.cpu_ratio,
             "cpu_interval95": _listed(self.cpu_interval95),
+            "step_ratio": self.step_ratio,
+            "step_interval95": _listed(self.step_interval95),
             "seconds": self.seconds,
             "sd": self.sd,
             "sd_interval95": _listed(self.sd_interval95),
@@ -534,6 +541,7 @@ def _priced(runs: PricedRuns, names: Names, sd_as_it_is: float | None) -> Priced
     own = list(runs.of(names).values())
     logs = runs.log_ratios(names, AS_IT_IS, lambda made: made.seconds)
     computed = runs.log_ratios(names, AS_IT_IS, lambda made: made.cpu_seconds)
+    stepped = runs.log_ratios(names, AS_IT_IS, lambda made: made.step_seconds)
     sd, interval = _spread(runs.by_seed(names))
     known = sd is not None and bool(sd_as_it_is)
     is_base = names == AS_IT_IS
@@ -546,6 +554,8 @@ def _priced(runs: PricedRuns, names: Names, sd_as_it_is: float | None) -> Priced
         interval95=None if is_base else _interval(logs),
         cpu_ratio=_mean(computed),
         cpu_interval95=None if is_base else _interval(computed),
+        step_ratio=_mean(stepped),
+        step_interval95=None if is_base else _interval(stepped),
         sd=sd,
         sd_interval95=interval,
         variance_removed=1 - (sd or 0.0) ** 2 / (sd_as_it_is or 1.0) ** 2 if known and not is_base else None,
