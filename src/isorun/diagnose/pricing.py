@@ -147,7 +147,7 @@ class PlannedRun(NamedTuple):
 class MadeRun:
     """What is known of one run. seconds, cpu_seconds: of the training's own work; wall_seconds: of all of it.
 
-    seed: None where none was fixed. digest: what it ended with, bit for bit, "" where that is not known.
+    step_seconds: of the work behind its first optimizer step, None where no step was seen. seed: None where none was fixed. digest: what it ended with, bit for bit, "" where that is not known.
     value: of the metric, None where there is none.
     """
 
@@ -157,6 +157,7 @@ class MadeRun:
     seed: int | None = None
     digest: str = ""
     value: float | None = None
+    step_seconds: float | None = None
 
 
 FINAL_WEIGHTS: Final = "weights.final"
@@ -172,8 +173,9 @@ def made_run(record: RunRecord, metric: str) -> MadeRun:
     final = {name: value for name, value in sorted(record.digests.items()) if name != _INITIAL}
     digest = final.get(FINAL_WEIGHTS) or "".join(f"{name}={value};" for name, value in final.items())
     seed = record.cell.seed if record.cell.level.fixes_seed else None
-    value = _value(record, metric)
-    return MadeRun(seconds, cpu, record.wall_seconds, seed, digest or _told(record, metric), value)
+    value, first = _value(record, metric), work.get("first_step")
+    steps = max(float(work["seconds"]) - float(first["seconds"]), 1e-6) if first else None
+    return MadeRun(seconds, cpu, record.wall_seconds, seed, digest or _told(record, metric), value, steps)
 
 
 def _worked(work: Mapping[str, Any]) -> tuple[float | None, float | None]:
@@ -196,7 +198,8 @@ def _value(record: RunRecord, metric: str) -> float | None:
 def _told(record: RunRecord, metric: str) -> str:
     """In place of a digest: all values of the metric as they were told. Other numbers may be times."""
     series = record.series.get(metric)
-    values = [*(series.values if series is not None else ()), *([record.results[metric]] * (metric in record.results))]
+    values = [*(series.values if series is not None else ())]
+    values += [record.results[metric]] if metric in record.results else []
     return f"told:{','.join(value.hex() for value in map(float, values))}" if values else ""
 
 
@@ -262,16 +265,17 @@ class PricedRuns:
 def wanted_runs(runs: PricedRuns, taken: Names, most: int, seconds: float) -> tuple[PlannedRun, ...]:
     """Which runs are next, in the order they are to be made; none when all is known, or the seconds are spent.
 
-    The ladder first, block by block. Then, in rounds, each set that has one step less than the cheapest known set with
-    identical runs, as long as its own runs are the same.
+    The ladder first, block by block. Then, in rounds, the sets beside the cheapest known one with identical runs
+    (`_search`), each as long as its own runs are the same.
     """
     if PlannedRun(AS_IT_IS, 0) not in runs.made:
         return (PlannedRun(AS_IT_IS, 0),)
     ladder = [names for names in rungs(taken) if names not in runs.failed]
     if missing := _missing(runs, ladder, 0, most, seconds):
         return missing
-    for number, candidates in enumerate(_rounds(runs, taken), start=1):
-        open_ones = [names for names in candidates if names not in runs.failed and runs.identical(names) is not False]
+    for number, one in enumerate(_search(runs, taken), start=1):
+        fresh = [names for names in one.others if names not in ladder and names not in runs.failed]
+        open_ones = [names for names in fresh if runs.identical(names) is not False]
         if open_ones and (missing := _missing(runs, [AS_IT_IS, *open_ones], number * _ROUND, most, seconds)):
             return missing
     return ()
@@ -299,17 +303,33 @@ def _missing(runs: PricedRuns, sets: Sequence[Names], begins: int, most: int, se
     return ()
 
 
-def _rounds(runs: PricedRuns, taken: Names) -> Iterator[tuple[Names, ...]]:
-    """The candidates of each round; the next round begins from the best of those before."""
+class _Round(NamedTuple):
+    """A set with identical runs, and those that may do as well: without one step, or with another for the last one."""
+
+    current: Names
+    fewer: tuple[Names, ...]
+    instead: tuple[Names, ...] = ()
+
+    @property
+    def others(self) -> tuple[Names, ...]:
+        return (*self.fewer, *self.instead)
+
+
+def _search(runs: PricedRuns, taken: Names) -> Iterator[_Round]:
+    """From the ladder's best set to ever cheaper ones, as far as runs are known.
+
+    A step that clearly costs time may have been taken before one that would have done alone, so each later step is
+    tried in its place.
+    """
     current = _first_set(runs, taken)
+    instead: tuple[Names, ...] = ()
+    if current and current in rungs(taken) and _clearly_faster(runs, current[:-1], current):
+        instead = tuple((*current[:-1], later) for later in taken[len(current) :])
     while current:
-        candidates = tuple(tuple(name for name in current if name != left_out) for left_out in current)
-        ladder = rungs(taken)
-        yield tuple(names for names in candidates if names not in ladder)
-        lesser = _lesser(runs, current, candidates)
-        if lesser is None:
-            return
-        current = lesser
+        one = _Round(current, tuple(tuple(name for name in current if name != out) for out in current), instead)
+        yield one
+        instead = ()
+        current = _cheaper(runs, one)
 
 
 def _first_set(runs: PricedRuns, taken: Names) -> Names | None:
@@ -321,24 +341,21 @@ def _first_set(runs: PricedRuns, taken: Names) -> Names | None:
     return min(faster, key=lambda names: _ratio(runs, names)) if faster else same[0]
 
 
-def _lesser(runs: PricedRuns, current: Names, candidates: Sequence[Names]) -> Names | None:
-    """The fastest set without one step that has identical runs all the same, and does not cost more for it."""
-    same = [names for names in candidates if names and runs.identical(names)]
-    fitting = [names for names in same if not _clearly_faster(runs, current, names)]
+def _cheaper(runs: PricedRuns, one: _Round) -> Names | None:
+    """The fastest of the others with identical runs: one with fewer steps unless it costs more, one that is cheaper."""
+    fewer = [names for names in one.fewer if names and runs.identical(names)]
+    fitting = [names for names in fewer if not _clearly_faster(runs, one.current, names)]
+    same = [names for names in one.instead if runs.identical(names)]
+    fitting += [names for names in same if _clearly_faster(runs, names, one.current)]
     return min(fitting, key=lambda names: _ratio(runs, names)) if fitting else None
 
 
 def recommended(runs: PricedRuns, taken: Names) -> tuple[Names | None, bool]:
-    """The cheapest set with identical runs, and whether every set with one step less was looked at."""
-    current = _first_set(runs, taken)
-    whole = True
-    while current:
-        candidates = [tuple(name for name in current if name != left_out) for left_out in current]
-        whole = all(names in runs.failed or runs.identical(names) is not None for names in candidates)
-        lesser = _lesser(runs, current, candidates)
-        if lesser is None:
-            break
-        current = lesser
+    """The cheapest set with identical runs, and whether all that might be cheaper were looked at."""
+    current, whole = _first_set(runs, taken), True
+    for one in _search(runs, taken):
+        current = one.current
+        whole = whole and all(names in runs.failed or runs.identical(names) is not None for names in one.others)
     return current, whole
 
 
@@ -376,6 +393,7 @@ def _interval(logs: np.ndarray[Any, Any]) -> tuple[float, float] | None:
 class PricedSet:
     """A set of steps, measured. time_ratio: how many times as long as the training as it is, over `units` pairs.
 
+    step_ratio: the same behind the first optimizer step, without what prepares a training: of a longer one, so to say.
     sd: what is left of the metric's spread between runs that should be the same, pooled over seeds. distinct: different
     ends among those of one seed. pairs: independent pairs of such runs; differing_at_most: the largest share of pairs
     that could differ without any having been seen to (95 %), None where some did or nothing is known. seeds: how many
@@ -390,6 +408,8 @@ class PricedSet:
     interval95: tuple[float, float] | None
     cpu_ratio: float | None
     cpu_interval95: tuple[float, float] | None
+    step_ratio: float | None
+    step_interval95: tuple[float, float] | None
     sd: float | None
     sd_interval95: tuple[float, float] | None
     variance_removed: float | None
@@ -411,6 +431,8 @@ class PricedSet:
             "interval95": _listed(self.interval95),
             "cpu_ratio": self.cpu_ratio,
             "cpu_interval95": _listed(self.cpu_interval95),
+            "step_ratio": self.step_ratio,
+            "step_interval95": _listed(self.step_interval95),
             "seconds": self.seconds,
             "sd": self.sd,
             "sd_interval95": _listed(self.sd_interval95),
@@ -519,6 +541,7 @@ def _priced(runs: PricedRuns, names: Names, sd_as_it_is: float | None) -> Priced
     own = list(runs.of(names).values())
     logs = runs.log_ratios(names, AS_IT_IS, lambda made: made.seconds)
     computed = runs.log_ratios(names, AS_IT_IS, lambda made: made.cpu_seconds)
+    stepped = runs.log_ratios(names, AS_IT_IS, lambda made: made.step_seconds)
     sd, interval = _spread(runs.by_seed(names))
     known = sd is not None and bool(sd_as_it_is)
     is_base = names == AS_IT_IS
@@ -531,6 +554,8 @@ def _priced(runs: PricedRuns, names: Names, sd_as_it_is: float | None) -> Priced
         interval95=None if is_base else _interval(logs),
         cpu_ratio=_mean(computed),
         cpu_interval95=None if is_base else _interval(computed),
+        step_ratio=_mean(stepped),
+        step_interval95=None if is_base else _interval(stepped),
         sd=sd,
         sd_interval95=interval,
         variance_removed=1 - (sd or 0.0) ** 2 / (sd_as_it_is or 1.0) ** 2 if known and not is_base else None,
