@@ -278,13 +278,14 @@ class ScoreSearch(AbstractChangeSearch):
         return abs(here - low) >= abs(high - here)
 
     def _compare_rest(self) -> Steps:
-        """Hold the ends against what was found to be like them, with as many runs as those have."""
+        """Hold the ends against what was found to be like them, with as many runs as those have, or a claim takes."""
         for first, last in ((0, self.low), (self.high, self.count)):
             if first == last or any(first <= begin and end <= last for begin, end in self.others):
                 continue
             rule = self.rule(self.shares.next())
-            most = min(self.max_runs, max(self._runs(self.low), self._runs(self.high)))
-            for size in (size for size in self._sizes(rule) if size <= most):
+            sizes = self._sizes(rule)
+            most = max(sizes[0], self._runs(self.low), self._runs(self.high))
+            for size in (size for size in sizes if size <= most):
                 if (yield from self._gather((first, last), size)) is not None:
                     break
                 if self._differ(rule, first, last):
@@ -293,11 +294,14 @@ class ScoreSearch(AbstractChangeSearch):
 
     def difference(self, first: int, second: int) -> tuple[float, Interval | None] | None:
         """How much higher the second place is, with a 95 % interval; None before there are runs of both."""
-        sides = self._sides(first, second)
-        looks = looks_within(self.rule(self.shares.alpha).schedule, len(sides[0]), len(sides[1]))
-        if first == second or not looks:
+        rule = self.rule(self.shares.level(0))
+        traced = self._traced(rule, second, first)
+        if first == second or traced is None:
             return None
-        found = estimate_under(self.rule(self.shares.level(0)), sides[1], sides[0], looks - 1)
+        # At the look that made a claim, where one did: the interval allows for having stopped there.
+        claims = traced.favours[:, 0] != 0
+        at = int(claims.argmax()) if claims.any() else len(claims) - 1
+        found = estimate_under(rule, *self._sides(second, first), at)
         return found.difference, found.ci95
 
     def _sizes(self, rule: Rule) -> list[int]:
