@@ -1,4 +1,4 @@
-"""Random streams: told by where a draw is made, each from a generator of its own, in scripts that know nothing of it."""
+"""Random streams: told by where a draw is made, each from a generator of its own, in scripts that know none of it."""
 
 from __future__ import annotations
 
