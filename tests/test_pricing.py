@@ -40,7 +40,8 @@ class Trainings(InstantExecutor):
         return Computed(results=results, digests=digests, wall_seconds=wall)
 
     def _record(self, job, computed):
-        inside = {"switches": self.left["answers"], "packages": self.left["packages"]}
+        answers, packages = self.left["answers"], self.left["packages"]
+        inside = {"switches": answers, "packages": packages, "frameworks": list(answers)}
         return replace(super()._record(job, computed), environment={"requested": {}, "effective": inside})
 
 
@@ -61,7 +62,7 @@ def test_a_training_of_known_structure(tmp_path):
     )
     assert [item.name for item in found.not_applicable] == ["no autotune", "no TF32"]
     assert found.study_lines == ('levels = ["fixed-seed"]', "[environments.default]", 'kernels = "deterministic"')
-    assert found.variables["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+    assert found.variables == {"PYTHONHASHSEED": "0", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
     told = found.to_json()
     assert told["recommended"] == ["seed", "deterministic kernels"]
     assert all({"name", "time_ratio", "interval95", "sd", "distinct"} <= set(step) for step in told["steps"])

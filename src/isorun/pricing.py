@@ -49,6 +49,7 @@ from isorun.session import Session
 from isorun.study.cells import Cell, Level, cells_of
 from isorun.study.design import Environment, Study, adhoc_study, changed, with_key
 from isorun.study.records import RunRecord, RunState
+from isorun.worker import frameworks
 from isorun.worker.levels import this_cpu_flags
 
 __all__ = ["price"]
@@ -325,7 +326,7 @@ class _Answer:
             recommended=chosen,
             steps_cut=self._steps,
             study_lines=() if chosen is None or place is None else tuple(_study_lines(chosen, place)),
-            variables={} if chosen is None or place is None else self._outside(chosen, place),
+            variables={} if chosen is None or place is None else self._outside(chosen),
             conditions=(*self._conditions(sets, chosen, whole=whole), *told),
             stopped=self._outcome.stopped,
         )
@@ -350,10 +351,20 @@ class _Answer:
             if names in rungs(self._ladder.taken):
                 yield NotApplicable(names[-1], f"its run {why}")
 
-    def _outside(self, chosen: Names, place: Environment) -> dict[str, str]:
+    def _outside(self, chosen: Names) -> dict[str, str]:
+        """The variables that ask the libraries of this training, beside those that several stand on."""
         switches, variables = _requested(chosen, self._path)
-        asked = replace(place, switches=switches, env=variables).variables
-        return {**({"PYTHONHASHSEED": "0"} if SEED in chosen else {}), **asked}
+        asked = Environment("", switches=switches, env=variables).variables
+        first = self._ladder.first
+        used = set(effective(first).get("frameworks") or ()) if first is not None else set()
+        theirs = {
+            name
+            for framework in frameworks.every()
+            if framework.name not in used
+            for name in (*framework.switch_variables(switches), *framework.thread_variables)
+        }
+        hashes = {"PYTHONHASHSEED": "0"} if SEED in chosen else {}
+        return {**hashes, **{name: value for name, value in asked.items() if name not in theirs}}
 
     def _conditions(self, sets: Sequence[PricedSet], chosen: Names | None, *, whole: bool) -> Iterator[Condition]:
         yield from self._about_digests(sets)
@@ -362,7 +373,9 @@ class _Answer:
         yield from self._about_times(sets)
         if chosen is not None and not whole:
             message = "there was no time left to try every set with one step less: a cheaper one may do"
-            yield Condition("not-all-tried", message, f"isorun price --seconds N {self._typed}, with a larger N")
+            yield Condition(
+                "not-all-tried", message, "the same command with more --seconds: what was measured is used again"
+            )
         if chosen is None and any(item.identical is False for item in sets):
             yield self._about_open_ends()
         found = told_at_once(self._study, self._records)
@@ -406,9 +419,7 @@ class _Answer:
             load, cpus = os.getloadavg()[0], os.cpu_count() or 1
             names = first_of([_place_of(item.names) if item.names != (SEED,) else SEED for item in wide], 3, ", ")
             message = f"times vary: the interval of {names} is wider than ± 10 % (load {load:.1f} on {cpus} CPUs now)"
-            more = (
-                f"isorun price --runs 12 {self._typed}, or when nothing else runs here; what was measured is used again"
-            )
+            more = "the same command with --runs 12, or when nothing else runs here: what was measured is used again"
             yield Condition("wide-interval", message, more)
         short = [item for item in sets if item.seconds is not None and item.seconds < _WIDE]
         if short:

@@ -147,7 +147,8 @@ class PlannedRun(NamedTuple):
 class MadeRun:
     """What is known of one run. seconds, cpu_seconds: of the training's own work; wall_seconds: of all of it.
 
-    step_seconds: of the work behind its first optimizer step, None where no step was seen. seed: None where none was fixed. digest: what it ended with, bit for bit, "" where that is not known.
+    step_seconds: of the work behind its first optimizer step, None where no step was seen. seed: None where none was
+    fixed. digest: what it ended with, bit for bit, "" where that is not known.
     value: of the metric, None where there is none.
     """
 

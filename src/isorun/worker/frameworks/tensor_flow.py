@@ -28,6 +28,7 @@ class TensorFlow(Framework):
     seeding_names: ClassVar[Mapping[str, str]] = {"from_seed": "tensorflow.random.Generator.from_seed"}
     libraries = f"libtensorflow|{NVIDIA}"
     generated_files = ("__autograph_generated_file",)
+    thread_variables = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 
     def variables(self, cpu_flags: FrozenSet[str]) -> dict[str, str]:  # noqa: ARG002
         """What TensorFlow reads before it can be told."""
