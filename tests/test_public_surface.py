@@ -14,10 +14,12 @@ import pytest
 import isorun
 from isorun import showing, stats
 from isorun.analysis import Told
+from isorun.analysis.studies.bisection import Probed
 from isorun.errors import InputError, IsorunError
 from isorun.repair.diagnosis import diagnose
 from isorun.repair.searches import Parameter, Search, Trial
 from isorun.report import Column, Table
+from isorun.study.code import Commit
 from isorun.study.records import Series
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
@@ -50,6 +52,7 @@ def answers():
     yield stats.decide(TABLE["acc"][:8], TABLE["acc"][8:], direction="higher")
     yield from of_a_study()
     yield of_factors()
+    yield of_a_range()
     yield of_a_search()
     yield of_a_paper()
     corpus = Path(__file__).parent / "diagnose" / "audit_corpus"
@@ -63,6 +66,14 @@ def of_factors():
     executor = InstantExecutor(lambda job: Computed({"acc": 0.9 + job.cell.seed**2 / 100 * len(job.cell.environment)}))
     isorun.run(study, store=store, executor=executor)
     return isorun.factors(study, store=store)
+
+
+def of_a_range():
+    ends = [Commit(digit * 40, digit * 40, (), "2026-01-01T00:00:00+00:00", "T", f"step {digit}") for digit in "012"]
+    probes = (Probed(ends[0], "good end", 6), Probed(ends[1], "like bad", 6, -0.1, (-0.2, -0.05)))
+    return isorun.Bisection(
+        *ends[::2], "score", "found", ends[1], (ends[1],), 0.05, probes, 12, 12, "acc", difference=-0.1, commits=2
+    )
 
 
 def of_a_study():

@@ -25,15 +25,19 @@ if TYPE_CHECKING:
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.sequential import Decision, Verdict
     from isorun.analysis.spreads import GroupSummary, Summaries
+    from isorun.analysis.studies.bisection import Bisection
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
+    from isorun.bisecting import bisect
     from isorun.claiming import claim
     from isorun.deciding import StudyDecision, decide
     from isorun.describing import env_describe, env_diff
     from isorun.diagnose import Diagnosis
     from isorun.diagnose.audit import Audit
+    from isorun.diagnose.pricing import Price
     from isorun.errors import IsorunError
     from isorun.in_progress import Status, status
+    from isorun.pricing import price
     from isorun.questions import agree, compare, factors, mixed_model, power, rank, summarize
     from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.racing import Race
@@ -47,6 +51,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "AgreementTable",
     "Audit",
+    "Bisection",
     "Comparison",
     "Condition",
     "Decision",
@@ -61,6 +66,7 @@ __all__ = [
     "MixedResult",
     "Outcome",
     "PowerResult",
+    "Price",
     "Race",
     "Records",
     "Reproduction",
@@ -75,6 +81,7 @@ __all__ = [
     "agree",
     "analyse",
     "audit",
+    "bisect",
     "cells",
     "claim",
     "compare",
@@ -87,6 +94,7 @@ __all__ = [
     "log",
     "mixed_model",
     "power",
+    "price",
     "rank",
     "records",
     "repair",
@@ -102,6 +110,7 @@ __all__ = [
 _LAZY = {
     "AgreementTable": "isorun.analysis.agreements.shared_runs",
     "Audit": "isorun.diagnose.audit",
+    "Bisection": "isorun.analysis.studies.bisection",
     "Comparison": "isorun.analysis.comparison",
     "Condition": "isorun.analysis.evidence",
     "Decision": "isorun.analysis.sequential",
@@ -116,6 +125,7 @@ _LAZY = {
     "MixedResult": "isorun.analysis.mixed.result",
     "Outcome": "isorun.scheduling",
     "PowerResult": "isorun.analysis.planning.power",
+    "Price": "isorun.diagnose.pricing",
     "Race": "isorun.repair.racing",
     "Records": "isorun.analysis.studies.record_table",
     "Reproduction": "isorun.reproducing",
@@ -130,6 +140,7 @@ _LAZY = {
     "agree": "isorun.questions",
     "analyse": "isorun.workflow",
     "audit": "isorun.workflow",
+    "bisect": "isorun.bisecting",
     "cells": "isorun.workflow",
     "claim": "isorun.claiming",
     "compare": "isorun.questions",
@@ -140,6 +151,7 @@ _LAZY = {
     "factors": "isorun.questions",
     "mixed_model": "isorun.questions",
     "power": "isorun.questions",
+    "price": "isorun.pricing",
     "rank": "isorun.questions",
     "records": "isorun.workflow",
     "reproduce": "isorun.reproducing",

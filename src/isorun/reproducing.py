@@ -119,6 +119,7 @@ def reproduce(
     with ExitStack() as stack:
         stopped, told = "", list[Condition]()
         if run and studies:
+            paper(name).prepare(request)
             stopped, store = _carry_out(
                 studies, store, watch, stack, told, executor=executor, jobs=jobs, launch=launch, devices=devices
             )

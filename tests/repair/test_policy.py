@@ -97,22 +97,21 @@ def test_trials_that_were_never_offered_anything_have_it_kept_and_can_be_changed
 
 
 def test_in_the_engines_turn_what_is_offered_is_kept_and_the_rest_is_the_engines():
-    assert values_for(STUCK, None, OFFER) == (KEEP,)
-    assert values_for(STUCK, None, LR) == ()
+    assert values_for(None, OFFER) == (KEEP,)
+    assert values_for(None, LR) == ()
 
 
-def test_in_a_plan_values_are_its_own_or_those_of_the_best_trial_that_had_them():
+def test_in_a_plan_values_are_its_own_and_what_it_does_not_say_is_the_engines():
     plan = RepairPolicy(0, seed=0).plan(STUCK, 15)
     for parameter in SPACE:
-        assert values_for(STUCK, plan, parameter) == (plan.action.parameters[parameter.name],)
-    assert values_for(STUCK, plan, OFFER) == (KEEP,)
+        assert values_for(plan, parameter) == (plan.action.parameters[parameter.name],)
+    assert values_for(plan, OFFER) == (KEEP,)
     branch = Parameter("momentum", "float", low=0.0, high=1.0)
-    assert values_for(STUCK, plan, branch) == ()
-    having = [replace(trial, parameters={**trial.parameters, "momentum": trial.score}) for trial in STUCK.trials[1:]]
-    opened = search([STUCK.trials[0], replace(having[0], score=0.4), *having[1:]])
-    assert values_for(opened, plan, branch) == (having[0].parameters["momentum"],)
+    assert values_for(plan, branch) == ()
+    opened = replace(plan, action=replace(plan.action, parameters={**plan.action.parameters, "momentum": 0.4}))
+    assert values_for(opened, branch) == (0.4,)
     narrower = Parameter("momentum", "float", low=0.9, high=1.0)
-    assert values_for(opened, plan, narrower) == ()
+    assert values_for(opened, narrower) == ()
 
 
 def test_a_trial_that_was_offered_something_is_not_changed_where_that_does_not_apply():

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import isorun
+from isorun import workflow
 from isorun.errors import ExecutionError, StudyError
 from isorun.execution.resources import Devices
 from isorun.study.cells import cells_of
@@ -104,6 +105,8 @@ def test_the_worker_hears_them():
         ({"device": "cuda:1"}, {"torch": {"device": "cuda"}}, {}),
         ({"threads": "3"}, {"torch": {"threads": "2"}, "numpy": {"threads": "3"}}, {"threads": {"torch": "2"}}),
         ({"threads": "3"}, {}, {}),
+        ({"device": "cpu", "tf32": "off", "cudnn": "on"}, {"torch": {"device": "cpu"}}, {}),
+        ({"device": "cuda", "tf32": "off"}, {"torch": {"device": "cuda", "tf32": "on"}}, {"tf32": {"torch": "on"}}),
     ],
 )
 def test_a_request_without_effect_is_one_that_is_answered_otherwise_or_by_nobody(asked, answered, missed):
@@ -130,6 +133,13 @@ def test_a_device_that_is_not_there_is_one_message():
         Devices("none").check_device("cuda")
 
 
+def test_a_device_that_is_not_there_is_refused_before_the_first_run(tmp_path):
+    declared = study(tmp_path, here={}, there={"device": "cuda:7"})
+    with pytest.raises(ExecutionError, match=r"asks for the device cuda:7"):
+        workflow.run(declared, store=tmp_path / "runs", devices="none")
+    assert len(workflow.records(declared, store=tmp_path / "runs")) == 0
+
+
 def made_torch(*, started):
     """What torch looks like to its switches, on a machine with a device."""
     matmul, cudnn = types.SimpleNamespace(allow_tf32=False), types.SimpleNamespace(allow_tf32=True)
@@ -146,13 +156,14 @@ def made_torch(*, started):
         backends=backends,
         _C=inner,
         get_num_threads=lambda: 2,
+        are_deterministic_algorithms_enabled=lambda: False,
         cuda=types.SimpleNamespace(is_initialized=lambda: started),
     )
 
 
 def test_settings_of_devices_are_answered_only_where_one_was_started():
     cpu = Torch().answers(made_torch(started=False))
-    assert cpu == {"threads": "2", "onednn": "on", "cpu": "baseline", "device": "cpu"}
+    assert cpu == {"threads": "2", "onednn": "on", "cpu": "baseline", "device": "cpu", "kernels": "free"}
     torch = made_torch(started=True)
     assert Torch().answers(torch)["tf32"] == "in part", "as torch is by itself: products are not rounded, layers are"
     for asked in ("on", "off"):

@@ -18,6 +18,7 @@ from isorun.study import FUNCTION
 from isorun.study.records import Note
 from isorun.worker.levels import (
     OWN_VARIABLES,
+    STEPS,
     SWITCHES,
     hooked_python_path,
     level_environment,
@@ -120,9 +121,10 @@ def _switched(job: Job) -> dict[str, str]:
 
 
 def _level_variables(job: Job, threads: int, base: Mapping[str, str]) -> dict[str, str]:
-    seed = job.seed if job.cell.level.fixes_seed else None
+    seed = job.told_seed if job.cell.level.fixes_seed else None
     seeds = seed_environment(job.seed, take_seeds=job.cell.take_seeds)
-    return {**level_environment(str(job.cell.level), seed, threads, base), **seeds}
+    steps = {} if job.environment.steps is None else {STEPS: str(job.environment.steps)}
+    return {**level_environment(str(job.cell.level), seed, threads, base), **seeds, **steps}
 
 
 def _python_program(job: Job) -> Program | None:

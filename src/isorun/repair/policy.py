@@ -24,7 +24,6 @@ from isorun.repair.searches import (
     Search,
     Trial,
     Value,
-    configuration_of,
     is_offered,
     with_noise,
 )
@@ -109,29 +108,14 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def values_for(search: Search, plan: Proposal | None, parameter: Parameter) -> tuple[Value, ...]:
+def values_for(plan: Proposal | None, parameter: Parameter) -> tuple[Value, ...]:
     """What a parameter is in a trial; empty where the engine is to say.
 
-    In a plan: what it says; else, for a branch that the change opens, what it was in the best trial that had it, unless
-    that trial would only be made again. What isorun offers is kept as the user built it where no plan says otherwise.
+    In a plan: what it says, which has all of a branch that it opens as far as trials tell (`actions.led_to`). What
+    isorun offers is kept as the user built it where no plan says otherwise.
     """
-    found: list[Value] = []
-    if plan is not None:
-        if parameter.name in plan.action.parameters:
-            found.append(plan.action.parameters[parameter.name])
-        elif not is_offered(parameter.name):
-            having = [trial for trial in search.scored if parameter.name in trial.parameters]
-            best = max(having, key=search.gain, default=None)
-            if best is not None and not _would_repeat(search, plan, best):
-                found.append(best.parameters[parameter.name])
+    planned = {} if plan is None else plan.action.parameters
+    found = [planned[parameter.name]] if parameter.name in planned else []
     if is_offered(parameter.name):
         found += [KEEP, *parameter.choices[:1]]
     return tuple(value for value in found if parameter.holds(value))[:1]
-
-
-def _would_repeat(search: Search, plan: Proposal, branch: Trial) -> bool:
-    """Whether the plan with the rest of a trial of the branch that it opens is a trial that was made already."""
-    changed = plan.action.parameters
-    whole = {name: changed.get(name, value) for name, value in branch.parameters.items()}
-    made = configuration_of(whole)
-    return any(trial.configuration == made for trial in search.trials)

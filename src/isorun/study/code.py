@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -17,7 +18,17 @@ from isorun.errors import StudyError
 from isorun.study.parsing import as_mapping, as_table, as_text, as_texts
 from isorun.worker.usercode import GIT, code_version
 
-__all__ = ["WORKING_COPY", "code_settings", "git", "repository_of", "told_version"]
+__all__ = [
+    "WORKING_COPY",
+    "Commit",
+    "code_settings",
+    "commit_named",
+    "commits_between",
+    "git",
+    "refuse_unrelated",
+    "repository_of",
+    "told_version",
+]
 
 WORKING_COPY: Final = "."
 _SECONDS: Final = 60.0
@@ -110,11 +121,93 @@ def _no_ref(ref: str, where: str, folder: Path) -> StudyError:
     return StudyError(
         f"{where}: there is no branch, tag or commit {ref!r}",
         found=f"{what}{', '.join(shown)}" if shown else "no branch and no tag",
-        hint="git fetch --tags brings those of others" if not close else f"write {close[0]!r} if that is meant",
+        hint=_where_refs_are(folder) if not close else f"write {close[0]!r} if that is meant",
     )
+
+
+def _where_refs_are(folder: Path) -> str:
+    """A shallow clone has few commits, and no tag brings more."""
+    shallow = git(folder, "rev-parse", "--is-shallow-repository").stdout.strip() == "true"
+    return f"git fetch --{'unshallow' if shallow else 'tags'} brings those of others"
 
 
 def told_version(code: Mapping[str, Any]) -> str:
     """A version for people: the ref, and where it led."""
     changed = " with changes" if code.get("diff") else ""
     return f"{code['ref']} ({code['commit'][:10]}{changed})"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit. tree: what all its files are known by: commits with the same one hold the very same files.
+
+    date: when its author wrote it. ref: what it was called by whoever asked for it.
+    """
+
+    id: str
+    tree: str
+    parents: tuple[str, ...]
+    date: str
+    author: str
+    subject: str
+    ref: str = ""
+
+    @property
+    def short(self) -> str:
+        """Its id as people write it."""
+        return self.id[:12]
+
+    def to_json(self) -> dict[str, str]:
+        """Plain JSON."""
+        told = {"commit": self.id, "subject": self.subject, "author": self.author, "date": self.date}
+        return {**({"ref": self.ref} if self.ref else {}), **told}
+
+
+_FIELDS: Final = "%H%x00%T%x00%P%x00%aI%x00%an%x00%s"
+
+
+def commit_named(ref: str, where: str, folder: Path) -> Commit:
+    """The commit that a ref leads to; StudyError where there is none."""
+    if ref == WORKING_COPY:
+        what = f"{where}: the working copy is no commit, and so lies in no range of them"
+        raise StudyError(what, hint="git commit, and name HEAD")
+    found = _resolved(ref, where, folder)["commit"]
+    (commit,) = _log(folder, "--no-walk", found)
+    return Commit(commit.id, commit.tree, commit.parents, commit.date, commit.author, commit.subject, ref)
+
+
+def commits_between(
+    folder: Path, good: str, bad: str, *, first_parent: bool = False, paths: Sequence[str] = ()
+) -> list[Commit]:
+    """The commits that the one leads to and the other does not, oldest first.
+
+    first_parent: only those that the branch itself went through, a merge in place of what it brought in. paths: only
+    those that changed one of these files or folders.
+    """
+    words = ("--first-parent",) if first_parent else ()
+    return _log(folder, "--reverse", "--topo-order", *words, f"{good}..{bad}", "--", *paths)
+
+
+def refuse_unrelated(good: Commit, bad: Commit, folder: Path) -> None:
+    """An error where the one does not lead to the other: nothing between them could be searched."""
+    if git(folder, "merge-base", "--is-ancestor", good.id, bad.id).returncode == 0:
+        return
+    what = f"{good.ref or good.short} is no ancestor of {bad.ref or bad.short}"
+    if git(folder, "merge-base", "--is-ancestor", bad.id, good.id).returncode == 0:
+        raise StudyError(what, found="it is the other way round", hint=f"{bad.ref}..{good.ref}")
+    base = git(folder, "merge-base", good.id, bad.id).stdout.strip()
+    shallow = git(folder, "rev-parse", "--is-shallow-repository").stdout.strip() == "true"
+    if shallow:
+        raise StudyError(what, found="a shallow clone, whose history ends early", hint="git fetch --unshallow")
+    hint = f"{base[:12]}..{bad.ref}: {base[:12]} is where they part" if base else "two refs of one history"
+    raise StudyError(what, found="two branches" if base else "histories that share no commit", hint=hint)
+
+
+def _log(folder: Path, *words: str) -> list[Commit]:
+    # A repository's own settings may ask for signatures, which takes a program that they name.
+    asked = git(folder, "log", "--no-show-signature", "-z", f"--format={_FIELDS}", *words)
+    if asked.returncode != 0:
+        raise StudyError("the history cannot be read", found=asked.stderr.strip()[-300:], hint="git log says more")
+    parts = asked.stdout.removesuffix("\0").split("\0") if asked.stdout else []
+    rows = [parts[start : start + 6] for start in range(0, len(parts), 6)]
+    return [Commit(row[0], row[1], tuple(row[2].split()), *row[3:6]) for row in rows if len(row) == 6]

@@ -255,6 +255,8 @@ def _label(value: Any, kind: str) -> str:
         return {True: "on", False: "off"}[value] if kind == "switch" else str(value).lower()
     if isinstance(value, (str, int, float)):
         return str(value)
+    if kind == "switch" and isinstance(value, (list, tuple)) and value and all(isinstance(one, str) for one in value):
+        return "+".join(value)  # several random streams; other switches refuse the value
     raise StudyError("factors: a value is a text or a number, or has a name in a table", found=shown(value))
 
 

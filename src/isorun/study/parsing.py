@@ -482,6 +482,7 @@ def _environment(name: str, value: Any, folder: Path) -> Environment:
         settings=_settings(table.get("settings", {}), kind, f"{where}.settings", folder),
         code=_code(table, where, folder),
         switches=table.get("switches", {}),
+        steps=None if (steps := table.get("steps")) is None else as_whole(steps, f"{where}.steps", 0, 10**9),
     )
 
 
@@ -506,6 +507,7 @@ _ENVIRONMENT_KEYS: Final = (
     "memory",
     "code",
     "links",
+    "steps",
 )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from isorun.errors import StudyError
 from isorun.study.parsing import CONTAINER, PACKAGES, as_mapping, as_one_of, as_table, as_text, as_texts, shown
-from isorun.worker.frameworks.switches import SWITCHES
+from isorun.worker.frameworks.switches import STREAM_NAMES, SWITCHES
 
 __all__ = ["ENGINES", "image_settings", "package_settings", "switch_value", "with_parts_apart"]
 
@@ -52,9 +52,11 @@ def with_parts_apart(table: Mapping[str, Any], where: str, keys: tuple[str, ...]
 def switch_value(name: str, value: Any, where: str) -> str:
     """A value that a switch takes."""
     row = SWITCHES[name]
+    if name == "streams" and isinstance(value, (list, tuple)):
+        value = "+".join(as_texts(value, where)) or "none"
     text = {True: "on", False: "off"}[value] if isinstance(value, bool) else as_text(value, where)
     if text in row.values or (row.other[0] and re.fullmatch(row.other[0], text)):
-        return text
+        return _in_order(text) if name == "streams" else text
     raise StudyError(f"{where}: {text!r} is not a value of this switch", allowed=row.allowed)
 
 
@@ -70,6 +72,14 @@ def _written_out(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         rest = {key: item for key, item in table.items() if key not in keys}
         table = {**rest, "kind": kind, "settings": {**table.get("settings", {}), **short}}
     return table
+
+
+def _in_order(text: str) -> str:
+    """Random streams in one order, each once, so that one request is one environment."""
+    words, at, seed = text.partition("@")
+    named = words.split("+")
+    ordered = [name for name in STREAM_NAMES if name in named]
+    return f"{'+'.join(ordered) or words}{at}{seed}"
 
 
 def package_settings(value: Any, where: str, folder: Path | None) -> dict[str, Any]:

@@ -262,7 +262,6 @@ def test_a_fractional_design_names_what_it_does_not_tell_apart(no_shares, monkey
     assert alike[0] == alike[1] == pytest.approx(min(1.0, alike[0]))
 
 
-@pytest.mark.slow
 def test_shares_of_the_variance_come_with_intervals():
     study = study_of()
     found = isorun.factors(study, store=trained(study, lambda cell: moved(cell, 0.05)))

@@ -488,7 +488,7 @@ def test_the_time_in_which_nobody_was_there_is_no_part_of_a_trial_that_is_tried_
     assert search_of(study).trials[12].why_failed == "its process was gone before it ended"
 
 
-def test_the_values_of_a_plan_come_from_the_search_that_it_was_made_for(monkeypatch):
+def test_the_values_of_a_trial_come_from_one_plan_whatever_was_found_since(monkeypatch):
     from isorun.repair.engines import optuna as engine
 
     def objective(trial):
@@ -496,12 +496,29 @@ def test_the_values_of_a_plan_come_from_the_search_that_it_was_made_for(monkeypa
 
     study, heard = repaired(objective, 4, begin=4), []
     own = engine.values_for
-    monkeypatch.setattr(engine, "values_for", lambda search, *rest: heard.append(search) or own(search, *rest))
+    monkeypatch.setattr(engine, "values_for", lambda plan, *rest: heard.append(plan) or own(plan, *rest))
     first = study.ask()
     first.suggest_float("x", 0, 1)
     study.optimize(objective, n_trials=2)  # as another thread may
     first.suggest_float("y", 0, 1)
-    assert [len(search.trials) for search in heard] == [5, 6, 6, 7, 7, 5]
+    assert [heard.index(plan) for plan in heard] == [0, 1, 1, 3, 3, 0]
+    assert study.trials[4].params == heard[0].action.parameters
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_trial_has_what_was_proposed_and_what_was_not_foreseen_is_the_samplers(seed):
+    def objective(trial):
+        layers = trial.suggest_int("layers", 1, 5)
+        return -abs(layers - 3) - sum(abs(trial.suggest_float(f"size_{at}", 0, 1) - 0.6) for at in range(layers))
+
+    study = repaired(objective, 40, begin=6, seed=seed)
+    whole = 0
+    claims = {key: dict(one["configuration"]) for key, one in study.user_attrs.items() if "proposal" in key}
+    for key, planned in claims.items():
+        made = {name: repr(value) for name, value in study.trials[int(key.rpartition(":")[2])].params.items()}
+        assert all(made[name] == value for name, value in planned.items() if name in made)
+        whole += made == planned
+    assert whole >= 0.9 * len(claims) > 20
 
 
 def test_without_optuna_what_keeps_symptoms_names_the_extra(monkeypatch):

@@ -26,12 +26,14 @@ from isorun.analysis.factors.contrasts import (
     interaction_weights,
     main_weights,
     neighbours,
+    variance_ratio,
 )
 from isorun.analysis.factors.items import question_values
 from isorun.analysis.factors.rankings import Flips, factor_flips, ranking_agreements
 from isorun.analysis.measurements import Group, Measurements
 from isorun.analysis.mixed.hypotheses import variance_shares
 from isorun.analysis.mixed.model import mixed_model
+from isorun.analysis.mixed.result import VarianceShare
 from isorun.analysis.samples import adjusted
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import StudyResult, StudySides
@@ -43,6 +45,7 @@ from isorun.study.records import RunRecord
 __all__ = ["QUESTION", "FactorQuestion", "attributed"]
 
 QUESTION: Final = "question"
+STREAMS: Final = "streams"
 _BETWEEN: Final = frozenset({"sides-differ-in-code"})
 
 
@@ -208,8 +211,13 @@ def _against(asked: FactorQuestion, part: _Part, weights: Weights) -> Iterator[C
 
 
 def _is_without_effect(condition: Condition, asked: FactorQuestion, part: _Part, factor: str, value: str) -> bool:
-    """Whether it says that this very value did not come about: it is about all points that have it, and no others."""
-    if condition.code != "factor-without-effect":
+    """Whether it says that this very value did not come about: it is about all points that have it, and no others.
+
+    Another request can fail at just these points, since the value leaves it nothing to act on; that is not about the
+    value. What a variable asks for has another name than the factor.
+    """
+    is_variable = asked.design.factors[factor].kind == "variable"
+    if condition.code != "factor-without-effect" or not (is_variable or condition.message.startswith(f"{factor} = ")):
         return False
     points = [point for point, values in asked.design.points.items() if values[factor] == value]
     labels = {part.groups[point].key.label for point in points if point in part.groups}
@@ -299,6 +307,8 @@ def _crossed(a: tuple[str, str, str], b: tuple[str, str, str]) -> str:
 
 def _shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
     """Shares of the variance, from one value a seed and environment: every factor and the seeds are random effects."""
+    if STREAMS in asked.design.factors:
+        return _stream_shares(asked, part)
     rows = [(point, seed, value) for point, by_seed in part.values.items() for seed, value in by_seed.items()]
     seeds = [seed for _, seed, _ in rows]
     columns = {f"f{place}": name for place, name in enumerate(asked.design.factors)}
@@ -318,6 +328,27 @@ def _shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
     except InputError as error:
         return VarianceSources(part.held, (), str(error).splitlines()[0])
     return VarianceSources(part.held, tuple(replace(row, group=columns.get(row.group, "rest")) for row in found))
+
+
+def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
+    """The variance over seeds that each random stream makes alone, as a share of what all make together.
+
+    A factor of the other kind has one effect on all seeds; a stream decides which seeds differ at all.
+    """
+    others = {name: value for name, value in asked.design.baseline.items() if name != STREAMS}
+    held = {point: values for point, values in asked.design.points.items() if others.items() <= values.items()}
+    found = {values[STREAMS]: part.values[point] for point, values in held.items() if point in part.values}
+    by_words = {value.partition("@")[0]: by_seed for value, by_seed in found.items()}
+    whole = by_words.pop("all", {})
+    if not whole:
+        return VarianceSources(part.held, (), 'shares are of the variance at streams = "all", which is not there')
+    shares = []
+    for words, by_seed in by_words.items():
+        seeds = sorted(whole.keys() & by_seed.keys())
+        some, every = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (by_seed, whole))
+        if words != "none" and len(seeds) > 2 and every.std() > 0:
+            shares.append(VarianceShare(f"{STREAMS}={words}", *variance_ratio(some, every)))
+    return VarianceSources(part.held, tuple(shares), "" if shares else "it takes three seeds that differ")
 
 
 def _flips(asked: FactorQuestion, parts: Sequence[_Part]) -> Iterator[Flips]:

@@ -1,0 +1,633 @@
+"""Bisecting: which commit of a range changed the result, with enough runs of each to decide.
+
+bisect("v1.0..main", ["python", "train.py"])
+
+The commits of a range are a row of versions, which `analysis.sequential.change_search` searches by halves. A merge that
+is found is gone into: what it brought in is a row again. Runs are ordinary ones, of cells that are known by the commit,
+so that a search that was ended goes on with what was made. Commits that hold the very same files share their runs; no
+others do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from isorun import workflow
+from isorun.analysis.evidence import Condition, voided
+from isorun.analysis.evidence.run_units import run_units
+from isorun.analysis.sequential.change_search import (
+    AbstractChangeSearch,
+    BitSearch,
+    ErrorShares,
+    ScoreSearch,
+    Wanted,
+)
+from isorun.analysis.studies.bisection import (
+    EQUIVALENT,
+    FOUND,
+    NO_DIFFERENCE,
+    PLANNED,
+    RANGE,
+    STOPPED,
+    Bisection,
+    Probed,
+)
+from isorun.analysis.studies.study_result import run_table
+from isorun.errors import InputError, IsorunError, NothingRecorded, StudyError, known_names
+from isorun.execution import AbstractExecutor
+from isorun.questions import study_results
+from isorun.scheduling import AbstractAgenda, Observer
+from isorun.showing import VIEWS
+from isorun.store import PLANS, AbstractStore
+from isorun.study.cells import Cell, Level, cells_of
+from isorun.study.code import Commit, commit_named, commits_between, refuse_unrelated
+from isorun.study.design import Study, adhoc_study, changed, extended, with_key
+from isorun.study.records import RunRecord, RunState
+
+if TYPE_CHECKING:
+    from isorun.report import View
+
+__all__ = ["CommitRange", "bisect"]
+
+BITS: Final = "bits"
+SCORE: Final = "score"
+_DEFAULT_MAX_RUNS: Final = 30
+_WHERE: Final = "the range"
+_DRY_RUN: Final = "dry run"
+_OF_REPORTS: Final = frozenset({"runs-missing", "few-runs", "no-identical-runs"})
+"""Conditions of a report's tables, which say nothing about where a result changed."""
+
+
+def bisect(
+    commits: str,
+    command: Sequence[str] | str | Study,
+    *,
+    what: str = SCORE,
+    metric: str | None = None,
+    level: str | None = None,
+    alpha: float = 0.05,
+    margin: float | None = None,
+    max_runs: int = _DEFAULT_MAX_RUNS,
+    pair: bool = False,
+    first_parent: bool = False,
+    paths: Sequence[str] = (),
+    links: Sequence[str] = (),
+    selection: str | None = None,
+    folder: str | Path = ".",
+    store: workflow.Store = None,
+    executor: str | AbstractExecutor = "local",
+    jobs: int = 1,
+    launch: str = "auto",
+    devices: str = "auto",
+    observer: Observer | None = None,
+    dry_run: bool = False,
+) -> Bisection:
+    """Which commit of GOOD..BAD changed the result of a training?
+
+    command: what trains, in words, or a study with one approach, config and environment. what: "score" (a metric, by as
+    many runs as it takes) or "bits" (whether the same seed still gives the very same weights). alpha: the error rate
+    over all comparisons together. margin: ends that differ by less do not differ. max_runs: of one commit. pair: give
+    all commits the same seeds, and judge the differences. first_parent: do not go into merges. paths: only commits that
+    change these files may be meant. links: data that are not in the repository. dry_run: say what would be done.
+    """
+    study = _declared(command, what, metric, level, folder, pair=pair)
+    row = CommitRange.of(commits, Path(study.folder), first_parent=first_parent, paths=paths)
+    question = _Question(what, metric, selection, alpha, margin, max_runs, pair, max(jobs, 1))
+    versions = _versions(study, row, links)
+    search = question.search(row.row, len(row.everything))
+    if dry_run or row.good.tree == row.bad.tree:
+        return _result(row, question, [_Stretch(row.row, search)], stopped=_DRY_RUN if dry_run else "")
+    everywhere = _together(versions.values())
+    options = workflow.session_of(everywhere, store=store, executor=executor, jobs=jobs, launch=launch, devices=devices)
+    with options as session:
+        keyed = {tree: with_key(version, session.store.key) for tree, version in versions.items()}
+        agenda = _Halving(keyed, row, question, search, session.store)
+        _keep_plan(session.store, agenda, row, question)
+        outcome = workflow.carry_out_agenda(agenda, session, everywhere, observer)
+        agenda.end()
+    told = tuple(condition for condition in outcome.conditions if condition.code not in _OF_REPORTS)
+    return _result(
+        row,
+        question,
+        agenda.stretches,
+        runs=agenda.runs,
+        made=len(outcome.records),
+        stopped=outcome.stopped,
+        metric=agenda.metric,
+        reasons=agenda.reasons,
+        conditions=(*agenda.conditions, *told),
+    )
+
+
+def _declared(
+    command: Sequence[str] | str | Study,
+    what: str,
+    metric: str | None,
+    level: str | None,
+    folder: str | Path,
+    *,
+    pair: bool,
+) -> Study:
+    """The study of the command: one group of runs, at the level that the question needs."""
+    if what not in {SCORE, BITS}:
+        raise InputError(f"{what!r} cannot be bisected", allowed=known_names(what, (SCORE, BITS)))
+    default = {SCORE: Level.FIXED_SEED if pair else Level.DEFAULT, BITS: Level.DETERMINISTIC}[what]
+    if not isinstance(command, Study):
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+        metrics: Mapping[str, Any] = {metric: {}} if metric else {}
+        study = adhoc_study([words], levels=[level or default], metrics=metrics, folder=Path(folder))
+    else:
+        study = command if level is None else changed(command, levels=[level])
+    several = (study.approaches, study.configs, study.environments, study.levels)
+    if study.searches or any(len(part) > 1 for part in several) or any(c.draws > 1 for c in study.configs.values()):
+        raise StudyError("one training is bisected: one approach, config, environment and level", found=study.name)
+    if (pair or what == BITS) and not study.levels[0].fixes_seed:
+        hint = "level fixed-seed or deterministic (--level)"
+        raise InputError("at level default every run draws its own seed, so that no two runs share one", hint=hint)
+    if what == BITS:
+        return changed(study, seeds=list(study.seeds[:1]), repeats=1)
+    return changed(study, repeats=1) if study.levels[0].fixes_seed else study
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRange:
+    """The commits of a range. row: the good end, and those that may be meant, the bad end last.
+
+    everything: all that the range holds, those that merges brought in as well. alike: how many were left out of the row
+    because they hold the same files as the one before. known: by id, all commits that may come to be run. into_merges:
+    whether what a merge brought in may be meant. changing: those that change the files that were named, if some were.
+    """
+
+    folder: Path
+    good: Commit
+    bad: Commit
+    row: tuple[Commit, ...]
+    everything: tuple[Commit, ...]
+    alike: int
+    known: Mapping[str, Commit]
+    into_merges: bool
+    changing: frozenset[str] | None
+
+    @classmethod
+    def of(cls, text: str, folder: Path, *, first_parent: bool, paths: Sequence[str]) -> CommitRange:
+        """The range that GOOD..BAD names."""
+        first, dots, last = text.partition("..")
+        if not dots or not first or last.startswith("."):
+            raise InputError(
+                "a range of commits is needed", found=repr(text), allowed="GOOD..BAD, or GOOD.. up to HEAD"
+            )
+        good, bad = commit_named(first, _WHERE, folder), commit_named(last or "HEAD", _WHERE, folder)
+        if good.id == bad.id:
+            raise InputError("both ends of the range are one commit", found=good.short, hint="name an earlier GOOD")
+        refuse_unrelated(good, bad, folder)
+        everything = commits_between(folder, good.id, bad.id)
+        chain = commits_between(folder, good.id, bad.id, first_parent=True, paths=paths)
+        if not chain:
+            raise InputError("no commit of the range changes these files", found=", ".join(paths))
+        changing = frozenset(commit.id for commit in chain) if paths else None
+        if chain[-1].id != bad.id:  # what follows the last change of the files is compared, too
+            chain.append(bad)
+        chain[-1] = replace(chain[-1], ref=bad.ref)
+        row = [good]
+        row += [commit for before, commit in pairwise((good, *chain)) if commit.tree != before.tree]
+        row = row if len(row) > 1 else [good, bad]
+        alike = len(chain) + 1 - len(row)
+        known = _known(folder, good, everything)
+        return cls(folder, good, bad, tuple(row), tuple(everything), alike, known, not first_parent, changing)
+
+    def brought_in(self, merge: Commit) -> Iterator[tuple[Commit, ...]]:
+        """Of each branch that a merge brought in, the commit it began at and its own commits."""
+        main = merge.parents[0] if merge.parents else ""
+        for tip in merge.parents[1:]:
+            own = [commit for commit in commits_between(self.folder, main, tip, first_parent=True) if commit.parents]
+            if own and own[0].parents[0] in self.known:
+                yield (self.known[own[0].parents[0]], *own)
+
+    def meant(self, row: Sequence[Commit], low: int, high: int) -> tuple[Commit, ...]:
+        """All commits that may be meant where the result changed between two places of a row.
+
+        One that holds the same files as the one before it changed nothing.
+        """
+        first, last = row[low], row[high]
+        if self.changing is not None and last.id in self.changing:
+            return tuple(row[low + 1 : high + 1])
+        if not self.into_merges:
+            return tuple(row[low + 1 : high + 1])
+        own = {commit.id for commit in commits_between(self.folder, first.id, last.id)}
+        trees = {commit.id: commit.tree for commit in self.known.values()}
+        return tuple(
+            commit
+            for commit in self.everything
+            if commit.id in own and commit.tree != trees.get(commit.parents[0] if commit.parents else "")
+        )
+
+
+def _known(folder: Path, good: Commit, everything: Sequence[Commit]) -> dict[str, Commit]:
+    """All commits of the range, its good end, and where its branches began."""
+    known = {commit.id: commit for commit in (good, *everything)}
+    outside = {parent for commit in everything for parent in commit.parents[:1]} - set(known)
+    return known | {parent: commit_named(parent, _WHERE, folder) for parent in sorted(outside)}
+
+
+def _versions(study: Study, row: CommitRange, links: Sequence[str]) -> dict[str, Study]:
+    """By tree, the study in a checkout of a commit with these files: the first one that has them."""
+    for name in links:
+        if not (Path(study.folder) / name).exists():
+            raise StudyError(f"there is nothing to link: {name}", found=f"looked in {Path(study.folder).resolve()}")
+    (environment,) = study.environments.values()
+    linked = {"links": list(links)} if links else {}
+    found: dict[str, Study] = {}
+    for commit in row.known.values():
+        if commit.tree not in found:
+            code = {"ref": commit.short, "commit": commit.id, **linked}
+            found[commit.tree] = changed(study, environments={commit.short: {**environment.to_json(), "code": code}})
+    return found
+
+
+def _together(versions: Iterable[Study]) -> Study:
+    """One study of all versions."""
+    first, *others = versions
+    environments = {name: item.to_json() for one in (first, *others) for name, item in one.environments.items()}
+    return changed(first, environments=environments)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked of the runs."""
+
+    what: str
+    metric: str | None
+    selection: str | None
+    alpha: float
+    margin: float | None
+    max_runs: int
+    pair: bool
+    at_once: int
+
+    def search(self, row: Sequence[Commit], versions: int, shares: ErrorShares | None = None) -> AbstractChangeSearch:
+        """A search in a row of commits. shares: the error rate, where an earlier search has used some of it."""
+        if self.what == BITS:
+            return BitSearch(count=len(row) - 1)
+        search = ScoreSearch(
+            count=len(row) - 1,
+            shares=shares or ErrorShares(self.alpha, versions),
+            max_runs=self.max_runs,
+            paired=self.pair,
+            margin=self.margin,
+            at_once=self.at_once,
+            inner=shares is not None,
+        )
+        search.check()
+        return search
+
+    def to_json(self) -> dict[str, Any]:
+        """What must not change once runs were looked at."""
+        names = ("what", "metric", "selection", "alpha", "margin", "max_runs", "pair")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """A row of commits, and the search in it."""
+
+    row: Sequence[Commit]
+    search: AbstractChangeSearch
+
+
+def _keep_plan(store: AbstractStore, agenda: _Halving, row: CommitRange, question: _Question) -> None:
+    """Keep what is declared before the first look; refuse another plan later, which would not hold its error rate."""
+    ends = [agenda.cells(commit, 1)[0].id for commit in (row.good, row.bad)]
+    name = f"bisect-{hashlib.sha256(json.dumps(ends).encode()).hexdigest()[:16]}"
+    kept, asked = store.documents(PLANS), question.to_json()
+    try:
+        before = (kept.read(name) or {}).get("bisect")
+    except IsorunError as error:
+        raise InputError(
+            f"the plan kept in {kept.place(name)} cannot be read: {error}", hint="use a new --store"
+        ) from None
+    differing = [key for key, value in asked.items() if isinstance(before, dict) and before.get(key) != value]
+    if differing and question.what == SCORE and isinstance(before, dict) and before.get("what") == SCORE:
+        raise InputError(
+            "the plan was declared before the first look, and one that changes with the results does not hold its "
+            "error rate",
+            found=", ".join(f"{key} {asked[key]!r}, declared {before.get(key)!r}" for key in differing),
+            hint="go on with the declared plan, or begin anew with runs of your own (--store)",
+        )
+    if question.what == SCORE:
+        kept.write(name, {"cells": ends, "bisect": asked})
+
+
+class _Halving(AbstractAgenda):
+    """The agenda of a bisection: it proposes what the search wants, and goes on when all of that has ended."""
+
+    def __init__(
+        self,
+        versions: Mapping[str, Study],
+        row: CommitRange,
+        question: _Question,
+        search: AbstractChangeSearch,
+        store: AbstractStore,
+    ) -> None:
+        self.stretches = [_Stretch(row.row, search)]
+        self.reasons: dict[str, str] = {}
+        self.conditions: tuple[Condition, ...] = ()
+        self.metric = question.metric or ""
+        self._versions = versions
+        self._range = row
+        self._question = question
+        self._store = store
+        self._steps = search.steps()
+        self._wanted: Wanted | None = next(self._steps)
+        self._branches: list[tuple[Commit, ...]] | None = None
+        self._open: set[str] = set()
+        self._ended: set[str] = set()
+        self._read: set[str] = set()
+        self._records: dict[str, RunRecord] = {}
+
+    @property
+    def runs(self) -> int:
+        """How many finished runs of the range's commits were looked at."""
+        return sum(record.state is RunState.FINISHED for record in self._records.values())
+
+    def propose(self, room: Callable[[], int]) -> Sequence[Cell]:  # noqa: ARG002 - a look waits for all its runs
+        """What is missing of what is wanted; nothing where that has not ended, or the search is over."""
+        while not self._open and self._wanted is not None:
+            row = self.stretches[-1].row
+            asked = {cell.id: cell for place, draws in self._wanted.items() for cell in self.cells(row[place], draws)}
+            self._read_records(asked)
+            missing = [cell for key, cell in asked.items() if key not in self._ended]
+            if missing:
+                self._open = {cell.id for cell in missing}
+                return sorted(missing, key=lambda cell: (cell.repeat, cell.seed or 0))
+            self._go_on()
+        return ()
+
+    def hear(self, record: RunRecord, *, final: bool) -> None:
+        """A run more, or one that failed."""
+        self._records[record.cell.id] = record
+        if final:
+            self._open.discard(record.cell.id)
+            self._ended.add(record.cell.id)
+
+    def end(self) -> None:
+        """Nothing more is made."""
+        self._steps.close()
+
+    def cells(self, commit: Commit, draws: int) -> tuple[Cell, ...]:
+        """The first so many draws of a commit, in the order in which they are looked at."""
+        study = self._versions[commit.tree]
+        found = cells_of(extended(study, study.levels[0], draws, of_one_seed=self._question.what == BITS))
+        return tuple(sorted(found, key=lambda cell: (cell.seed or 0, cell.repeat))[:draws])
+
+    def _read_records(self, asked: Mapping[str, Cell]) -> None:
+        """What the store has of them; a failed run may have failed for a reason that is gone, and is tried again."""
+        new = set(asked) - self._read
+        self._read |= new
+        for record in self._store.records(new) if new else ():
+            if record.state is RunState.FINISHED:
+                self._records[record.cell.id] = record
+                self._ended.add(record.cell.id)
+
+    def _go_on(self) -> None:
+        """Tell the search what its runs gave, and hear what it wants next."""
+        assert self._wanted is not None
+        row = self.stretches[-1].row
+        values = self._values({row[place]: draws for place, draws in self._wanted.items()})
+        try:
+            self._wanted = self._steps.send({place: values[row[place].id] for place in self._wanted})
+        except StopIteration:
+            self._refuse_broken(self.stretches[-1])
+            self._go_into_merge()
+
+    def _values(self, wanted: Mapping[Commit, int]) -> dict[str, list[Any]]:
+        cells = {commit.id: self.cells(commit, draws) for commit, draws in wanted.items()}
+        self._note_failures(wanted, cells)
+        if self._question.what == BITS:
+            return {name: [bits_of(self._finished(cell)) for cell in draws] for name, draws in cells.items()}
+        known = self._scores(cells)
+        return {name: [known.get(cell.id, math.nan) for cell in draws] for name, draws in cells.items()}
+
+    def _finished(self, cell: Cell) -> RunRecord | None:
+        record = self._records.get(cell.id)
+        return record if record is not None and record.state is RunState.FINISHED else None
+
+    def _note_failures(self, wanted: Mapping[Commit, int], cells: Mapping[str, Sequence[Cell]]) -> None:
+        for commit in wanted:
+            records = [self._records[cell.id] for cell in cells[commit.id] if cell.id in self._records]
+            failed = next((record for record in records if record.state is not RunState.FINISHED), None)
+            finished = [record for record in records if record.state is RunState.FINISHED]
+            if failed is not None:
+                self.reasons[commit.id] = failed.reason or str(failed.state)
+            elif len(finished) > 1 and self._question.what == SCORE:
+                merged = run_units(finished)
+                if merged.count == 1:
+                    self.reasons[commit.id] = f"its runs are one draw: they {merged.merges[0]}"
+
+    def _scores(self, cells: Mapping[str, Sequence[Cell]]) -> dict[str, float]:
+        """By cell, the metric of a run that is a unit of its own; copies of others count for nothing."""
+        asked = {cell.id for draws in cells.values() for cell in draws}
+        records = [record for key, record in self._records.items() if key in asked]
+        if not any(record.state is RunState.FINISHED for record in records):
+            return {}
+        names = {cell.environment for draws in cells.values() for cell in draws}
+        versions = (study for study in self._versions.values() if names & set(study.environments))
+        analysed = workflow.analyse_records(_together(versions), records)
+        if self._question.selection is None and not analysed.metrics:
+            raise _nothing_logged(self._question.metric, analysed.logged)
+        found = study_results(analysed, self._question.selection)
+        self.metric = found.value(self._question.metric)
+        if self.metric not in analysed.logged:
+            raise _nothing_logged(self.metric, analysed.logged)
+        sides = found.sides("environment", [], None)
+        known = found.conditions(None, sides)
+        self.conditions = tuple(condition for condition in known if condition.code not in _OF_REPORTS)
+        table = run_table(analysed, self._question.selection)
+        owners: dict[tuple[str, str], str] = {}
+        for run, environment, unit in zip(table["run"], table["environment"], table["unit"], strict=True):
+            owners.setdefault((environment, unit), run)
+        first = set(owners.values())
+        rows = zip(table["run"], table[self.metric], strict=True)
+        return {run.rpartition("-")[0]: float(value) for run, value in rows if run in first}
+
+    def _refuse_broken(self, stretch: _Stretch) -> None:
+        """An end that does not run, or that gives other bits each time, leaves nothing to hold others against."""
+        search = stretch.search
+        if len(self.stretches) == 1 and search.broken is not None:
+            commit = stretch.row[search.broken]
+            end = "good" if search.broken == 0 else "bad"
+            raise _broken_end(commit, end, self.reasons.get(commit.id, ""))
+        if isinstance(search, BitSearch) and search.unsteady in {0, search.count}:
+            commit = stretch.row[search.unsteady]
+            raise InputError(
+                f"two runs of {commit.ref or commit.short} with the same seed do not end with the same bits",
+                found=f"level {next(iter(self._versions.values())).levels[0]}",
+                hint="isorun audit says what is left open; --what score needs no equal bits",
+            )
+
+    def _go_into_merge(self) -> None:
+        """Search what the merge that was found brought in, a branch after the other; else it is over."""
+        self._wanted = None
+        stretch = self.stretches[-1]
+        search = stretch.search
+        if (
+            search.differs
+            and search.high - search.low == 1
+            and self._range.into_merges
+            and self._range.changing is None
+        ):
+            self._branches = list(self._range.brought_in(stretch.row[search.high]))
+        elif search.differs or self._branches is None:
+            return
+        while self._branches:
+            branch = self._branches.pop(0)
+            if branch[0].tree == branch[-1].tree:
+                continue
+            shares = getattr(search, "shares", None)
+            inner = self._question.search(branch, len(branch), shares)
+            self.stretches.append(_Stretch(branch, inner))
+            self._steps = inner.steps()
+            self._wanted = next(self._steps)
+            return
+
+
+def bits_of(record: RunRecord | None) -> tuple[str, Any] | None:
+    """What tells one result from another to the last bit: digests, else all numbers that the run left."""
+    if record is None:
+        return None
+    digests = {name: value for name, value in record.digests.items() if not name.endswith("initial")}
+    if digests:
+        return "digests", tuple(sorted(digests.items()))
+    series = {name: tuple(map(repr, map(float, item.values))) for name, item in record.series.items()}
+    numbers = {name: repr(value) for name, value in record.results.items()}
+    return "numbers", tuple(sorted({**series, **numbers}.items(), key=lambda item: item[0]))
+
+
+def _nothing_logged(metric: str | None, logged: Sequence[str]) -> InputError:
+    allowed = known_names(metric or "", logged) or "none was found in their output"
+    what = f"no run left the metric {metric!r}" if metric else "no run left a metric"
+    return InputError(what, allowed=allowed, hint="isorun scan shows what is read from output")
+
+
+def _broken_end(commit: Commit, end: str, reason: str) -> NothingRecorded:
+    copies = "one draw" in reason
+    what = f"the {end} end {commit.ref or commit.short} {'cannot be judged' if copies else 'does not run'}"
+    hint = (
+        "--take-seeds lets constants follow the run's seed; --what bits asks for equal bits"
+        if copies
+        else "name another end, or see that it runs: --link for data that are not in the repository"
+    )
+    return NothingRecorded(what, found=reason, hint=hint)
+
+
+def _result(
+    row: CommitRange,
+    question: _Question,
+    stretches: Sequence[_Stretch],
+    *,
+    runs: int = 0,
+    made: int = 0,
+    stopped: str = "",
+    metric: str = "",
+    reasons: Mapping[str, str] | None = None,
+    conditions: tuple[Condition, ...] = (),
+) -> Bisection:
+    """What the searches came to, the one of a merge after that of the row it lies in."""
+    outer = stretches[0]
+    last = next((one for one in reversed(stretches) if one.search.differs), outer)
+    verdict, ended = _verdict(row, outer, stopped)
+    void = voided(conditions) if question.what == SCORE else None
+    if void is not None and verdict == FOUND:
+        verdict, ended = STOPPED, f"{void.message}; next: {void.next_step}"
+    candidates = row.meant(last.row, last.search.low, last.search.high) if verdict == FOUND else ()
+    first_bad = candidates[0] if len(candidates) == 1 else None
+    others = [(one.row[first], one.row[second]) for one in stretches for first, second in one.search.others]
+    return Bisection(
+        good=row.good,
+        bad=row.bad,
+        what=question.what,
+        verdict=RANGE if verdict == FOUND and first_bad is None else verdict,
+        first_bad=first_bad,
+        candidates=candidates,
+        error_rate=question.alpha if question.what == SCORE else 0.0,
+        probes=tuple(_probed(stretches, reasons or {})),
+        runs=runs,
+        made=made,
+        metric=metric,
+        **_differences(outer, last),
+        others=tuple(others),
+        ended=ended,
+        stopped=stopped,
+        commits=len(row.everything),
+        alike=row.alike,
+        **_expected(row, question),
+        margin=question.margin,
+        max_runs=question.max_runs,
+        conditions=conditions,
+    )
+
+
+def _verdict(row: CommitRange, outer: _Stretch, stopped: str) -> tuple[str, str]:
+    if row.good.tree == row.bad.tree:
+        return NO_DIFFERENCE, "same files"
+    search = outer.search
+    ended = search.ended if isinstance(search, ScoreSearch) else ""
+    if search.differs is None:
+        return (PLANNED, "") if stopped == _DRY_RUN else (STOPPED, stopped)
+    if not search.differs:
+        return (EQUIVALENT if ended == EQUIVALENT else NO_DIFFERENCE), ended
+    return FOUND, ended
+
+
+def _probed(stretches: Sequence[_Stretch], reasons: Mapping[str, str]) -> Iterator[Probed]:
+    """The commits that were looked at: the ends of each row, then its probes in their order."""
+    for stretch in stretches:
+        search = stretch.search
+        ends = {0: "good end", search.count: "bad end"} if stretch is stretches[0] else {0: "fork", search.count: "tip"}
+        verdicts = ends | {probe.place: str(probe.likeness) for probe in search.probes}
+        for place, verdict in verdicts.items():
+            runs = len(search.drawn.get(place, ()))
+            if not runs:
+                continue
+            commit = stretch.row[place]
+            found = search.difference(0, place) if isinstance(search, ScoreSearch) and place else None
+            difference, interval = found or (None, None)
+            yield Probed(commit, verdict, runs, difference, interval, reasons.get(commit.id, ""))
+
+
+def _differences(outer: _Stretch, last: _Stretch) -> dict[str, Any]:
+    """What the ends differ by, and what the step that was found brought."""
+    if not isinstance(outer.search, ScoreSearch) or not isinstance(last.search, ScoreSearch):
+        return {}
+    total = outer.search.difference(0, outer.search.count) or (None, None)
+    step = last.search.difference(last.search.low, last.search.high) if last.search.differs else None
+    names = ("total", "total_interval95", "difference", "interval95")
+    return dict(zip(names, (*total, *(step or (None, None))), strict=True))
+
+
+def _expected(row: CommitRange, question: _Question) -> dict[str, Any]:
+    """How many probes and runs halving takes, at best and where every probe takes its whole budget."""
+    probes = math.ceil(math.log2(max(len(row.row) - 1, 1)))
+    if question.what == BITS:
+        return {"planned": probes, "fewest": 4 + probes, "most": 4 + 2 * probes}
+    search = question.search(row.row, len(row.everything))
+    assert isinstance(search, ScoreSearch)
+    rule = search.rule(search.shares.level(0))
+    first = next(look.n_a for look, value in zip(rule.schedule, rule.critical, strict=True) if math.isfinite(value))
+    return {"planned": probes, "fewest": first * (probes + 2), "most": question.max_runs * (probes + 2)}
+
+
+def _view(result: Bisection) -> View:
+    from isorun.report.bisections import bisection_view  # noqa: PLC0415 - loads when one is shown
+
+    return bisection_view(result)
+
+
+VIEWS["bisection"] = _view

@@ -1,0 +1,319 @@
+"""Bisecting real histories without processes: which commit is named, and what that takes."""
+
+import random
+
+import pytest
+
+import isorun.showing
+from git_history import git, history
+from isorun.analysis.sequential import boundaries
+from isorun.bisecting import CommitRange, bisect
+from isorun.errors import InputError, NothingRecorded, StudyError
+from isorun.study.code import commit_named
+from isorun.study.design import adhoc_study
+from isorun.testing.instant_executor import Computed, InstantExecutor
+from isorun.testing.memory_store import MemoryStore
+
+isorun.showing.install()
+
+
+@pytest.fixture(autouse=True)
+def _quick_boundaries(monkeypatch):
+    monkeypatch.setitem(boundaries._PATHS, "mann-whitney", 10_000)
+    boundaries.boundaries.cache_clear()
+    yield
+    boundaries.boundaries.cache_clear()
+
+
+def levels(values):
+    """What `conf.py` holds where the result has these levels; each commit changes a comment as well."""
+    return [f"base = {value}  # {number}\n" for number, value in enumerate(values)]
+
+
+def trained(folder, *, spread=0.01, digests=False, copies=()):
+    """A training that scores what its commit's `conf.py` says, and noise; one that says None fails."""
+    known = {}
+
+    def compute(job):
+        commit = job.environment.code["commit"]
+        if commit not in known:
+            known[commit] = git(folder, "show", f"{commit}:conf.py")
+        base = known[commit].partition("=")[2].partition("#")[0].strip()
+        if base == "None":
+            raise RuntimeError("this commit does not run")
+        repeat = 0 if commit in copies else job.cell.repeat
+        noise = random.Random(f"{commit} {job.cell.seed} {repeat}").gauss(0, spread)
+        if digests:
+            return Computed({"acc": 0.5}, digests={"weights.final": f"{base}"})
+        return Computed({"acc": float(base) + noise})
+
+    return compute
+
+
+def bisected(folder, commits="c1..main", compute=None, store=None, **options):
+    executor = InstantExecutor(compute or trained(folder), options.pop("capacity", 1))
+    try:
+        given = {"folder": folder, "store": store or MemoryStore(), "executor": executor, **options}
+        return bisect(commits, ["python", "train.py"], **given)
+    finally:
+        executor.close()
+
+
+def test_the_commit_that_changed_the_result_is_named_and_typed_again_nothing_is_run(tmp_path):
+    folder, store = history(tmp_path, levels([0.9] * 19 + [0.8] * 13)), MemoryStore()
+    result = bisected(folder, store=store)
+    assert (result.verdict, result.first_bad.subject) == ("found", "step 20")
+    assert result.first_bad.id == git(folder, "rev-parse", "c20")
+    assert -0.13 < result.interval95[0] < -0.1 < result.interval95[1] < -0.07
+    assert result.runs == result.made <= 7 * 7 + 4
+    assert {probe.verdict for probe in result.probes} == {"good end", "bad end", "like good", "like bad"}
+    again = bisected(folder, store=store)
+    assert (again.made, again.first_bad, again.runs) == (0, result.first_bad, result.runs)
+    text = str(result)
+    assert "changed acc by -0.0" in text.splitlines()[0]
+    assert "at most 5 %" in " ".join(text.split())
+
+
+def test_json_has_what_machines_need(tmp_path):
+    result = bisected(history(tmp_path, levels([0.9] * 3 + [0.8]))).to_json()
+    assert result["good"]["ref"] == "c1"
+    assert result["first_bad"]["subject"] == "step 4"
+    assert result["first_bad"]["date"].startswith("2023-11-14T")
+    assert [commit["commit"] for commit in result["candidates"]] == [result["first_bad"]["commit"]]
+    assert (result["error_rate"], result["verdict"], result["metric"]) == (0.05, "found", "acc")
+    assert {"commit", "verdict", "runs", "difference", "interval95"} <= set(result["probes"][-1])
+
+
+def test_a_range_without_a_difference_says_so_and_probes_nothing(tmp_path):
+    result = bisected(history(tmp_path, levels([0.9] * 8)))
+    assert (result.verdict, result.found, result.first_bad, result.candidates) == ("no difference", False, None, ())
+    assert len(result.probes) == 2
+    near = bisected(history(tmp_path / "near", levels([0.9] * 7 + [0.901])), margin=0.2)
+    assert (near.verdict, near.found) == ("equivalent", False)
+    assert "less than 0.2" in str(near)
+
+
+def test_commits_that_do_not_run_leave_a_range_and_why_is_told(tmp_path):
+    result = bisected(history(tmp_path, levels([0.9] * 5 + [None] * 3 + [0.8] * 4)))
+    assert (result.verdict, result.first_bad) == ("range", None)
+    assert [commit.subject for commit in result.candidates] == ["step 6", "step 7", "step 8", "step 9"]
+    skipped = [probe for probe in result.probes if probe.verdict == "does not run"]
+    assert len(skipped) == 3
+    assert all(probe.reason for probe in skipped)
+    assert "One of 4 commits changed acc" in str(result)
+
+
+@pytest.mark.parametrize(("values", "end"), [([None, 0.9, 0.8], "good"), ([0.9, 0.9, None], "bad")])
+def test_an_end_that_does_not_run_is_an_error_that_names_it(tmp_path, values, end):
+    with pytest.raises(NothingRecorded, match=f"the {end} end .* does not run"):
+        bisected(history(tmp_path, levels(values)))
+
+
+def test_runs_that_copy_one_another_judge_nothing(tmp_path):
+    folder = history(tmp_path, levels([0.9, 0.9, 0.8]))
+    good = git(folder, "rev-parse", "c1")
+    with pytest.raises(NothingRecorded, match="cannot be judged") as refused:
+        bisected(folder, compute=trained(folder, copies={good}))
+    assert "--take-seeds" in refused.value.hint
+
+
+def test_a_second_change_is_told_with_where_to_look(tmp_path):
+    result = bisected(history(tmp_path, levels([0.9] * 4 + [0.7] * 7 + [0.1] * 6)))
+    assert result.first_bad.subject == "step 12"
+    ((after, until),) = result.others
+    assert int(after.subject.split()[1]) < 5 <= int(until.subject.split()[1])
+    assert "That is not all" in str(result)
+
+
+def merged(folder, changing):
+    """c1..c3 on main, a branch of three commits from c2 whose commit number `changing` changes the result, a merge."""
+    history(folder, levels([0.9] * 3))
+    git(folder, "checkout", "-b", "side", "c2")
+    for number in (1, 2, 3):
+        (folder / "side.txt").write_text(f"{number}\n")
+        if number == changing:
+            (folder / "level.txt").write_text("0.5\n")
+        git(folder, "add", ".")
+        git(folder, "commit", "-m", f"side {number}")
+    git(folder, "checkout", "main")
+    git(folder, "merge", "--no-ff", "-m", "merge side", "side")
+    (folder / "later.txt").write_text("later\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-m", "later")
+    return folder
+
+
+def by_level(folder):
+    def compute(job):
+        commit = job.environment.code["commit"]
+        held = git(folder, "show", f"{commit}:level.txt", check=False)
+        return Computed({"acc": float(held or 0.9) + random.Random(f"{commit}{job.cell.repeat}").gauss(0, 0.01)})
+
+    return compute
+
+
+@pytest.mark.parametrize("changing", [1, 2, 3])
+def test_a_merge_that_is_found_is_gone_into(tmp_path, changing):
+    folder = merged(tmp_path, changing)
+    result = bisected(folder, compute=by_level(folder))
+    assert (result.verdict, result.first_bad.subject) == ("found", f"side {changing}")
+    main = bisected(folder, compute=by_level(folder), first_parent=True)
+    assert main.first_bad.subject == "merge side"
+
+
+def test_a_merge_whose_branch_did_not_change_it_alone_is_one_of_several(tmp_path):
+    """The branch alone is as good as the rest: only both together change the result."""
+    folder = merged(tmp_path, changing=None)
+    merge = git(folder, "rev-parse", "HEAD~1")
+    own = {merge, git(folder, "rev-parse", "HEAD")}
+
+    def compute(job):
+        commit = job.environment.code["commit"]
+        level = 0.5 if commit in own else 0.9
+        return Computed({"acc": level + random.Random(f"{commit}{job.cell.repeat}").gauss(0, 0.01)})
+
+    result = bisected(folder, compute=compute)
+    assert result.verdict == "range"
+    assert {commit.subject for commit in result.candidates} == {"merge side", "side 1", "side 2", "side 3"}
+    assert "merge" in str(result)
+
+
+def test_commits_with_the_same_files_share_their_runs_and_only_those(tmp_path):
+    folder = history(tmp_path, levels([0.9] * 2 + [0.8] * 2))
+    git(folder, "commit", "--allow-empty", "-m", "nothing")
+    git(folder, "checkout", "c1", "--", "conf.py")
+    git(folder, "commit", "-m", "back")
+    seen = set()
+
+    def compute(job):
+        seen.add(job.environment.code["commit"])
+        return trained(folder)(job)
+
+    back = bisected(folder, compute=compute)
+    assert (back.verdict, back.ended, back.runs, seen) == ("no difference", "same files", 0, set())
+    result = bisected(folder, commits="c1..HEAD~1", compute=compute)
+    assert result.first_bad.subject == "step 3"
+    assert git(folder, "rev-parse", "HEAD~1") not in seen, "it holds the files of c4"
+    assert result.alike == 1
+
+
+def test_paths_limit_which_commits_may_be_meant(tmp_path):
+    folder = history(tmp_path, levels([0.9] * 3))
+    for number, level in enumerate((0.9, 0.6, 0.6, 0.6)):
+        (folder / ("a.txt" if number % 2 else "b.txt")).write_text(f"{number}")
+        (folder / "level.txt").write_text(f"{level}\n")
+        git(folder, "add", ".")
+        git(folder, "commit", "-m", f"more {number}")
+    row = CommitRange.of("c3..main", folder, first_parent=False, paths=["a.txt"])
+    assert [commit.subject for commit in row.row] == ["step 3", "more 1", "more 3"]
+    result = bisected(folder, "c3..main", compute=by_level(folder), paths=["a.txt"])
+    assert (result.first_bad.subject, result.verdict) == ("more 1", "found")
+    with pytest.raises(InputError, match="no commit of the range changes"):
+        bisected(folder, "c3..main", paths=["nowhere"])
+
+
+def test_bits_are_told_by_digests_with_one_run_a_commit(tmp_path):
+    folder = history(tmp_path, levels([0.9] * 9 + [0.8] * 7))
+    result = bisected(folder, compute=trained(folder, digests=True), what="bits")
+    assert (result.first_bad.subject, result.runs, result.error_rate) == ("step 10", 4 + 4, 0.0)
+    assert "bits" in str(result)
+    noisy = trained(folder)
+    with pytest.raises(InputError, match="do not end with the same bits"):
+        bisected(folder, compute=noisy, what="bits")
+
+
+def test_pairs_share_their_seeds(tmp_path):
+    folder = history(tmp_path, levels([0.9] * 5 + [0.88] * 4))
+
+    def compute(job):
+        base = float(trained(folder, spread=0.0)(job).results["acc"])
+        noise = random.Random(f"{job.environment.code['commit']} {job.cell.seed}").gauss(0, 0.001)
+        return Computed({"acc": base + random.Random(job.cell.seed).gauss(0, 0.2) + noise})
+
+    assert bisected(folder, compute=compute, pair=True).first_bad.subject == "step 6"
+    with pytest.raises(InputError, match="draws its own seed"):
+        bisected(folder, pair=True, level="default")
+
+
+def test_a_plan_that_changes_with_the_results_is_refused(tmp_path):
+    folder, store = history(tmp_path, levels([0.9] * 4 + [0.899] * 4)), MemoryStore()
+    bisected(folder, store=store, max_runs=10)
+    with pytest.raises(InputError, match="declared before the first look"):
+        bisected(folder, store=store, max_runs=30)
+    assert bisected(folder, store=store, max_runs=10).made == 0
+
+
+def test_several_runs_at_a_time_lead_to_the_same_commit(tmp_path):
+    folder = history(tmp_path, levels([0.9] * 6 + [0.7] * 6))
+    assert bisected(folder, jobs=4, capacity=4).first_bad.subject == "step 7"
+
+
+def test_a_dry_run_says_what_it_would_take_and_runs_nothing(tmp_path):
+    result = bisected(history(tmp_path, levels([0.9] * 33)), dry_run=True)
+    assert (result.verdict, result.commits, result.planned, result.runs) == ("planned", 32, 5, 0)
+    assert 0 < result.fewest < result.most == 30 * 7
+    assert "32 commits between c1 and main" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("commits", "said", "hint"),
+    [
+        ("c1", "a range of commits is needed", ""),
+        ("..c1", "a range of commits is needed", ""),
+        ("c1...c2", "a range of commits is needed", ""),
+        ("c1..c1", "one commit", "GOOD"),
+        ("c3..c1", "no ancestor", "c1..c3"),
+        ("c1..nowhere", "no branch, tag or commit 'nowhere'", ""),
+        ("c1..mian", "no branch, tag or commit 'mian'", "main"),
+        ("c1...", "working copy|range of commits", ""),
+        ("other..main", "no ancestor", "two refs"),
+        ("--all..main", "no branch, tag or commit", ""),
+    ],
+)
+def test_a_range_that_is_none_is_refused_with_the_next_step(tmp_path, commits, said, hint):
+    folder = history(tmp_path, levels([0.9] * 3))
+    git(folder, "checkout", "--orphan", "other")
+    git(folder, "commit", "-m", "apart")
+    with pytest.raises((InputError, StudyError), match=said) as refused:
+        bisected(folder, commits)
+    assert hint in refused.value.hint
+
+
+def test_a_shallow_clone_says_how_to_get_the_rest(tmp_path):
+    origin = history(tmp_path / "origin", levels([0.9] * 6))
+    git(tmp_path, "clone", "--depth", "2", f"file://{origin}", "shallow")
+    with pytest.raises(StudyError) as refused:
+        bisected(tmp_path / "shallow", f"{git(origin, 'rev-parse', 'c2')}..main")
+    assert "--unshallow" in refused.value.hint
+
+
+def test_no_repository_and_no_study_of_one_training_are_refused(tmp_path):
+    with pytest.raises(StudyError, match="git ref"):
+        bisected(tmp_path)
+    folder = history(tmp_path / "r", levels([0.9] * 3))
+    two = adhoc_study([["a"], ["b"]], folder=folder)
+    with pytest.raises(StudyError, match="one training"):
+        bisect("c1..main", two)
+    with pytest.raises(InputError, match="cannot be bisected"):
+        bisect("c1..main", ["a"], what="time", folder=folder)
+    with pytest.raises(StudyError, match="nothing to link"):
+        bisected(folder, links=["data"])
+
+
+def test_subjects_of_any_kind_are_told_as_they_are(tmp_path):
+    folder = history(tmp_path, levels([0.9]))
+    git(folder, "commit", "--allow-empty", "--allow-empty-message", "-m", "")
+    git(folder, "commit", "--allow-empty", "-m", "tab\tand ünicode")
+    assert commit_named("HEAD~1", "x", folder).subject == ""
+    assert commit_named("HEAD", "x", folder).subject == "tab\tand ünicode"
+
+
+def test_a_repository_cannot_have_a_program_run_by_its_settings(tmp_path):
+    folder = history(tmp_path, levels([0.9] * 2))
+    program = tmp_path / "evil"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    program.chmod(0o755)
+    for name, value in (("gpg.program", program), ("log.showSignature", "true"), ("core.pager", program)):
+        git(folder, "config", name, str(value))
+    bisected(folder, dry_run=True)
+    assert not (tmp_path / "ran").exists()
