@@ -76,9 +76,9 @@ def _fill(root, tag, python):
         return
     root_of_python(python, root)
     place = next(root.rglob("os.py")).parent / "site-packages"
-    info = place / "tinylib-1.0.dist-info"
-    info.mkdir(parents=True)
     version = {"old": "1.0", "new": "2.0"}[tag]
+    info = place / f"tinylib-{version}.dist-info"
+    info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: tinylib\nVersion: {version}\n")
     (info / "top_level.txt").write_text("tinylib\n")
     (place / "tinylib.py").write_text(f"value = {float(version) / 4}\n")

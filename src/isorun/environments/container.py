@@ -62,15 +62,18 @@ _GLOBAL_OPTIONS: Final = {
 """Options that stand before the engine's command, and so with every command."""
 
 _WARDEN: Final = """
-import json, signal, subprocess, sys, time
+import signal, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 said = sys.stdin.buffer.read()
-for pause in {b"ended": (), b"remove": (0,)}.get(said, (0, 1, 3)):
-    time.sleep(pause)
-    subprocess.call(json.loads(sys.argv[1]), stdin=-3, stdout=-3, stderr=-3)
+if said != b"ended":
+    import subprocess, time
+    for pause in (0,) if said == b"remove" else (0, 1, 3):
+        time.sleep(pause)
+        subprocess.call(sys.argv[1:], stdin=-3, stdout=-3, stderr=-3)
 """
 """Removes a container when it is told to, or when isorun has gone: then again later, since one may still be on its way
-to being made. It is a process of its own, in a session of its own: whatever kills isorun leaves it there."""
+to being made. It is a process of its own, in a session of its own: whatever kills isorun leaves it there. One starts
+beside every run, so it loads no more than it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +122,8 @@ class _Engine:
     def guard(self, name: str) -> Iterator[Callable[[], None]]:
         """While it is open, a container of that name may be there; afterwards, and without isorun, none is."""
         now = ("--ignore", "--time=0") if self.name == "podman" else ()
-        remove = json.dumps(self.command("rm", "--force", *now, name))
         warden = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _WARDEN, remove],
+            [sys.executable, "-I", "-S", "-c", _WARDEN, *self.command("rm", "--force", *now, name)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

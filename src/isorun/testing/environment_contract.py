@@ -43,7 +43,6 @@ _NOT_NEEDED: Final = (
     "dist-packages",
     "test",
     "tests",
-    "__pycache__",
     "idlelib",
     "ensurepip",
     "tkinter",

@@ -140,7 +140,9 @@ def packages_beside(
             "packages-beside-factor",
             f"with {factor.name}={value} other packages changed as well ({first_of(changed, _TOLD, ', ')}), so that a "
             "difference may be theirs",
-            f"name the same versions of them in every value of factors.{factor.name}, and run again",
+            "make images that differ in one of them alone, to say which it was"
+            if factor.kind == "image"
+            else f"name the same versions of them in every value of factors.{factor.name}, and run again",
         )
 
 
