@@ -1,4 +1,4 @@
-"""Random streams: told by where a draw is made, each from a generator of its own, in scripts that know none of it."""
+"""Random streams: each draw is told by where it is made and comes from a generator of its stream, in plain scripts."""
 
 from __future__ import annotations
 

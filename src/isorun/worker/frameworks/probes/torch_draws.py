@@ -98,6 +98,15 @@ def _attends_with_dropout(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
     return bool(kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0))
 
 
+def _know_to_compiler(original: Callable[..., Any], draw: Callable[..., Any]) -> None:
+    """TorchScript knows operations by the very functions: what stands for one is compiled as the one."""
+    builtins: Any = importlib.import_module("torch.jit._builtins")
+    if hasattr(builtins, "_find_builtin") and hasattr(builtins, "_register_builtin"):
+        operation = builtins._find_builtin(original)  # noqa: SLF001
+        if operation is not None:
+            builtins._register_builtin(draw, operation)  # noqa: SLF001
+
+
 def _always(_args: tuple[Any, ...], _kwargs: dict[str, Any]) -> bool:
     return True
 
@@ -162,6 +171,7 @@ class TorchDraws:
             self._streams.count(stream, call)
             return self._drawn(generator, stream, original, args, kwargs)
 
+        _know_to_compiler(original, draw)
         setattr(owner, name, draw)
 
     def _stream(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType) -> str:
