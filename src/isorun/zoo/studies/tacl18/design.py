@@ -335,6 +335,8 @@ def _less_training(amount: Amount, parts: Sequence[str]) -> Iterator[str]:
     if "seeds" in parts:
         for workload, number in amount.seed_epochs.items():
             yield f"{_epochs(number)} for the seeds on {workload} {_UNTIL}"
+    if "versions" in parts and amount.version_epochs:
+        yield f"{_epochs(amount.version_epochs)} for the versions {_UNTIL}"
     if amount.trecqa_train == "train":
         yield _SMALL
     if not amount.options or "versions" in parts:

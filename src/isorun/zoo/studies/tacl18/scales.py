@@ -113,7 +113,7 @@ class Amount:
     epochs: the most of every training, None for as many as the development score takes; seed_epochs: of the seeds on a
     data set, where they are fewer.
     paths: CPU paths by name, None for all that the machine has. data: the data sets of the tables;
-    version_data: of Table 5.
+    version_data, version_epochs: of Table 5.
     options: further words for the training command.
     """
 
@@ -131,10 +131,13 @@ class Amount:
     paths: tuple[str, ...] | None = None
     data: tuple[str, ...] = ("TrecQA", "WikiQA")
     version_data: tuple[str, ...] = ("TrecQA", "WikiQA")
+    version_epochs: int | None = None
     options: tuple[str, ...] = ()
 
     def most_epochs(self, part: str, workload: str) -> int | None:
         """The most epochs of a training of that part."""
+        if part == "versions" and self.version_epochs:
+            return self.version_epochs
         return self.seed_epochs.get(workload, self.epochs) if part == "seeds" else self.epochs
 
 
@@ -159,11 +162,12 @@ AMOUNTS: Final[Mapping[str, Amount]] = {
         seeds=8,
         data_seeds=2,
         mask_seeds=8,
-        version_seeds=6,
+        version_seeds=5,
         path_repeats=1,
         questions={"wikiqa": 300},
         seed_epochs={"WikiQA": 5},
         version_data=("TrecQA",),
+        version_epochs=10,
     ),
     "gpu": Amount("train", seeds=100, data_seeds=5, mask_seeds=50, version_seeds=20),
     "paper": Amount(
