@@ -135,8 +135,10 @@ def _machine(inside: Mapping[str, Any]) -> Iterator[str]:
         yield "on a machine of which nothing is recorded"
         return
     logical, used = cpu.get("logical"), cpu.get("affinity")
-    of = f"{used} of {logical} CPUs used" if used != logical else f"{logical} CPUs"
-    yield f"on {_one(cpu.get('model') or platform.get('machine') or 'an unnamed processor')} ({of}){_gpu(inside)}"
+    of = f" ({logical} CPUs)" if logical else ""
+    if logical and used and used != logical:
+        of = f" ({used} of {logical} CPUs used)"
+    yield f"on {_one(cpu.get('model') or platform.get('machine') or 'an unnamed processor')}{of}{_gpu(inside)}"
     system = ", ".join(str(platform[name]) for name in ("kernel", "libc") if platform.get(name))
     if platform.get("os"):
         yield f"{platform['os']} ({system})" if system else str(platform["os"])

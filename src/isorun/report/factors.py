@@ -176,7 +176,8 @@ def _facts(result: FactorEffects) -> Iterator[str]:
     if missed:
         yield f"Not come about as asked, so that its numbers are about something else: {_listed(missed)}."
     if len({effect.held for effect in result.effects}) > 1 and any(effect.tested.p for effect in result.effects):
-        yield "What happened to single seeds is in the columns moved and weights."
+        if any(effect.changes.pairs for effect in result.effects):
+            yield "What happened to single seeds is in the columns moved and weights."
         return
     told: dict[str, list[str]] = {}
     for effect in result.effects:
