@@ -368,15 +368,10 @@ def _share_rows(part: _Part) -> Iterator[tuple[str, str, float]]:
 
 
 def _shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
-<<<<<<< HEAD
-    """Shares of the variance, from one value a seed and environment: every factor and the seeds are random effects."""
+    """Shares of the variance, from one value a unit and environment: every factor and the seeds are random effects."""
     if STREAMS in asked.design.factors:
         return _stream_shares(asked, part)
-    rows = [(point, seed, value) for point, by_seed in part.values.items() for seed, value in by_seed.items()]
-=======
-    """Shares of the variance, from one value a unit and environment: every factor and the seeds are random effects."""
     rows = list(_share_rows(part))
->>>>>>> polish
     seeds = [seed for _, seed, _ in rows]
     columns = {f"f{place}": name for place, name in enumerate(asked.design.factors)}
     table = {
