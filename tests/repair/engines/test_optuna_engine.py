@@ -1,6 +1,7 @@
 """The sampler around Optuna's: as users run it, in every storage, in parallel, killed, and with spaces of any kind."""
 
 import datetime as dt
+import math
 import os
 import signal
 import sqlite3
@@ -308,6 +309,21 @@ def test_a_trial_that_fails_leaves_its_last_words(tmp_path):
     continue_study(open_study(url, "s"), failing, 3)
     search = search_of(open_study(url, "s"))
     assert [trial.why_failed for trial in search.trials[3:]] == ["ValueError: no such layer"] * 3
+
+
+def test_an_objective_that_returns_no_score_says_so():
+    """Optuna tells it in its log alone, and ends the search at a number that is a text."""
+    study, given = optuna.create_study(), iter([None, "0.5", (0.1, 0.2), {}, math.nan, (0.1,), 1, np.float32(2.0)])
+    continue_study(study, lambda _: next(given), 8)
+    trials = search_of(study).trials
+    assert [trial.state for trial in trials] == ["failed"] * 5 + ["finished"] * 3
+    assert [trial.why_failed for trial in trials[:5]] == [
+        "the objective returned no number (NoneType)",
+        "the objective returned a text ('0.5')",
+        "the objective returned 2 values, where the study has one",
+        "the objective returned no number (dict)",
+        "the score is not a number (NaN)",
+    ]
 
 
 CHILD = """

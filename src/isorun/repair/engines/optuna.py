@@ -505,11 +505,25 @@ def continue_study(study: optuna.Study, objective: Callable[[optuna.Trial], Any]
         except Exception as error:
             trial.set_user_attr(_WHY, f"{type(error).__name__}: {error}"[:500])
             raise
-        if isinstance(score, float) and math.isnan(score):
-            trial.set_user_attr(_WHY, "the score is not a number (NaN)")
-        return score
+        if why := _why_no_score(score):
+            trial.set_user_attr(_WHY, why)
+        return None if why else score  # of a number that is written as text Optuna itself ends
 
     study.optimize(attempted, n_trials=trials, catch=(Exception,))
+
+
+def _why_no_score(score: object) -> str:
+    """Why Optuna fails a trial that returned this, which it tells in its log alone."""
+    found = list(score) if isinstance(score, Sequence) and not isinstance(score, str) else [score]
+    if len(found) != 1:
+        return f"the objective returned {len(found)} values, where the study has one"
+    if isinstance(found[0], str):
+        return f"the objective returned a text ({found[0][:40]!r})"
+    try:
+        number = float(found[0])  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return f"the objective returned no number ({type(found[0]).__name__})"
+    return "the score is not a number (NaN)" if math.isnan(number) else ""
 
 
 def requeue(study: optuna.Study) -> list[int]:
