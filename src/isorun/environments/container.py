@@ -43,6 +43,7 @@ _SHOWN: Final = 600
 _IMAGES_SHOWN: Final = 6
 _NOT_BEGUN, _NOT_EXECUTABLE, _NOT_FOUND = 125, 126, 127
 _SIGNALS: Final = range(129, 160)
+_REMOVED_SECONDS: Final = 60.0
 _PASSED_THROUGH: Final = (4, 0)
 """From this podman on a container gets the run's own files as its input and output, and nothing copies them."""
 
@@ -134,8 +135,9 @@ class _Engine:
         try:
             yield lambda: words.append(b"ended")
         finally:
-            with suppress(BrokenPipeError):  # it was killed: nobody removes it
-                warden.communicate(words[-1])
+            # It may have been killed, and an engine may hang: the run has ended all the same.
+            with suppress(BrokenPipeError, subprocess.TimeoutExpired):
+                warden.communicate(words[-1], timeout=_REMOVED_SECONDS)
 
 
 _REMEDY: Final = {
@@ -325,7 +327,7 @@ class ContainerEnvironment(AbstractEnvironment):
         for names, word in (
             (("--network", "--net"), "--network=host"),
             (("--pid",), "--pid=host"),  # the first process of a space of its own is deaf to most signals
-            (("--ipc", "--shm-size"), "--ipc=host"),  # loaders hand batches over in shared memory
+            (("--ipc", "--shm-size"), _shared_memory(kept)),  # loaders hand batches over in it
             (("--user", "-u"), f"--user={_user(kept, podman=podman)}"),
         ):
             if not self._says(*names):
@@ -441,6 +443,13 @@ def _id_of(image: Mapping[str, Any]) -> str:
 def _user(kept: Mapping[str, Any], *, podman: bool) -> str:
     """Such that what it writes is the caller's: root inside is the caller where the engine runs as the caller."""
     return "0:0" if podman or kept["rootless"] else f"{os.getuid()}:{os.getgid()}"
+
+
+def _shared_memory(kept: Mapping[str, Any]) -> str:
+    """The machine's own; without root an engine has that only where there are queues of messages, too."""
+    if not kept["rootless"] or Path("/dev/mqueue").exists():
+        return "--ipc=host"
+    return f"--shm-size={os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') // 2}"
 
 
 def _own_limits() -> list[str]:
