@@ -88,6 +88,8 @@ def test_docker_is_told_in_its_own_words(opened):
     environment = opened("docker", {**KEPT, "version": "28.2"}, settings={"gpus": [0, 1]})
     words = wrapped(environment)
     assert Path(words[0]).name == "docker"
+    assert not environment.prepare(["python"], Path("/work")).is_counted
+    assert opened().prepare(["python"], Path("/work")).is_counted
     user = f"--user={os.getuid()}:{os.getgid()}"
     assert {'--gpus="device=0,1"', "--log-driver=none", user} <= {*words}
     assert ("--env=HOME=/tmp" in words) == (user != "--user=0:0")

@@ -67,14 +67,17 @@ import signal, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 said = sys.stdin.buffer.read()
 if said != b"ended":
-    import subprocess, time
-    for pause in (0,) if said == b"remove" else (0, 1, 3):
+    import os, subprocess, time
+    engine, *remove = sys.argv[1:]
+    for pause in (0, 1, 3, 10) if engine == "docker" or not said else (0,):
+        if pause == 1 and os.fork():
+            os._exit(0)
         time.sleep(pause)
-        subprocess.call(sys.argv[1:], stdin=-3, stdout=-3, stderr=-3)
+        subprocess.call(remove, stdin=-3, stdout=-3, stderr=-3)
 """
-"""Removes a container when it is told to, or when isorun has gone: then again later, since one may still be on its way
-to being made. It is a process of its own, in a session of its own: whatever kills isorun leaves it there. One starts
-beside every run, so it loads no more than it needs."""
+"""Removes a container when it is told to, or when isorun has gone. A daemon may still be making one whose client was
+killed: so it is removed again later, by a process that nobody waits for. It has a session of its own: whatever kills
+isorun leaves it there. One starts beside every run, so it loads no more than it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ class _Engine:
         """While it is open, a container of that name may be there; afterwards, and without isorun, none is."""
         now = ("--ignore", "--time=0") if self.name == "podman" else ()
         warden = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _WARDEN, *self.command("rm", "--force", *now, name)],
+            [sys.executable, "-I", "-S", "-c", _WARDEN, self.name, *self.command("rm", "--force", *now, name)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -361,6 +364,11 @@ class _InContainer(Prepared):
     links: tuple[str, ...]
     pins: bool
     own: frozenset[str]
+
+    @property
+    def is_counted(self) -> bool:
+        """What podman starts is a descendant of it; docker's daemon starts it elsewhere."""
+        return self.engine.name == "podman"
 
     def wrap(self, argv: Sequence[str], variables: Mapping[str, str], folders: Folders) -> tuple[str, ...]:
         """The engine, told to run it: nothing that may be secret is among these words."""
