@@ -88,6 +88,8 @@ def test_docker_is_told_in_its_own_words(opened):
     environment = opened("docker", {**KEPT, "version": "28.2"}, settings={"gpus": [0, 1]})
     words = wrapped(environment)
     assert Path(words[0]).name == "docker"
+    assert not environment.prepare(["python"], Path("/work")).is_counted
+    assert opened().prepare(["python"], Path("/work")).is_counted
     user = f"--user={os.getuid()}:{os.getgid()}"
     assert {'--gpus="device=0,1"', "--log-driver=none", user} <= {*words}
     assert ("--env=HOME=/tmp" in words) == (user != "--user=0:0")
@@ -95,6 +97,14 @@ def test_docker_is_told_in_its_own_words(opened):
     rootless = opened("docker", {**KEPT, "rootless": True, "pins": False}, settings={"engine": "docker"})
     assert "--user=0:0" in wrapped(rootless)
     assert not [word for word in wrapped(rootless) if word.startswith("--cpuset-cpus")]
+
+
+def test_without_root_and_queues_of_messages_there_is_a_shared_memory_of_its_own(opened, monkeypatch):
+    monkeypatch.setattr(Path, "exists", lambda _path: False)
+    rootless = wrapped(opened(kept={**KEPT, "rootless": True}))
+    assert [word for word in rootless if word.startswith("--shm-size=")]
+    assert "--ipc=host" not in rootless
+    assert "--ipc=host" in wrapped(opened())
 
 
 @pytest.mark.parametrize(
@@ -258,6 +268,13 @@ def test_images_are_a_factor_beside_others():
         Study("s", approaches={"a": "true"}, factors={"image": ["a", "b"], "lib": {"x": ["n==1"], "y": ["n==2"]}})
     with pytest.raises(StudyError, match="that is no image"):
         Study("s", approaches={"a": "true"}, factors={"image": ["a", "b c"]})
+
+
+def test_the_example_names_two_images():
+    study = Study.load(Path(__file__).parents[2] / "examples" / "versions" / "images.toml")
+    images = {name: one.settings["image"] for name, one in study.environments.items()}
+    assert images["baseline"] == "localhost/trains:numpy1"
+    assert images["image=numpy2, threads=2"] == "localhost/trains:numpy2"
 
 
 def test_where_there_is_no_engine_the_runs_of_that_environment_fail_and_others_go_on(tmp_path, monkeypatch):

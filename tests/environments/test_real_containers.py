@@ -52,7 +52,7 @@ def images(tmp_path_factory):
         made = podman("import", file.name, f"{NAME}:{tag}")
         assert made.returncode == 0, made.stderr
         shutil.rmtree(root)
-    yield
+    yield root.parent
     podman("rmi", "--force", *(f"{NAME}:{tag}" for tag in ("old", "new", "bare")))
 
 
@@ -375,3 +375,57 @@ def cli(folder, *words, codes=(0,)):
     )
     assert done.returncode in codes, done.stdout + done.stderr
     return done.stdout if "--json" in words else done.stdout + done.stderr
+
+
+@pytest.fixture
+def docker_image(images):
+    """The same image, where docker has a daemon."""
+    if not shutil.which("docker") or subprocess.run(["docker", "info"], capture_output=True, check=False).returncode:
+        pytest.skip("no docker daemon: start one (systemctl start docker)")
+    subprocess.run(["docker", "import", images / "new.tar", f"{NAME}:docker"], check=True, capture_output=True)
+    yield f"{NAME}:docker"
+    is_clean = gone(docker_containers)
+    subprocess.run(["docker", "rmi", "--force", f"{NAME}:docker"], capture_output=True, check=False)
+    assert is_clean, "a container was left"
+
+
+def docker_containers():
+    words = ["docker", "ps", "-aq", "--filter", "label=isorun"]
+    return subprocess.run(words, capture_output=True, check=True).stdout
+
+
+def test_docker_runs_the_same_and_leaves_nothing(tmp_path, docker_image):
+    ends = {
+        SEES: (RunState.FINISHED, ""),
+        "import os; os.kill(os.getpid(), 11)": (RunState.FAILED, "killed by SIGSEGV"),
+        HANGS: (RunState.TIMED_OUT, "still running after the time limit of 8 s"),
+    }
+    for number, (script, end) in enumerate(ends.items()):
+        (tmp_path / str(number)).mkdir()
+        declared = replace(boxed(env={"API_TOKEN": ""}), settings={"image": docker_image, "engine": "docker"})
+        record = run(tmp_path / str(number), script, declared, time_limit_seconds=8.0 if script == HANGS else None)
+        assert (record.state, record.reason) == end, record.log_tail
+        assert "usage-not-counted" in {note.code for note in record.notes}
+        assert {path.lstat().st_uid for path in (tmp_path / str(number)).rglob("*")} == {os.getuid()}
+    assert sleeping() == []
+
+
+def test_a_killed_isorun_leaves_nothing_with_docker(tmp_path, docker_image):
+    (tmp_path / "hangs.py").write_text(HANGS)
+    (tmp_path / "study.toml").write_text(STUDY.format(image=docker_image) + 'engine = "docker"\n')
+    isorun_itself = subprocess.Popen([sys.executable, "-m", "isorun", "run", "study.toml"], cwd=tmp_path)
+    assert gone(lambda: not sleeping(), 60.0)
+    isorun_itself.kill()
+    isorun_itself.wait(timeout=30)
+    assert gone(sleeping), "the training goes on"
+    assert gone(docker_containers)
+
+
+def test_a_container_that_a_daemon_makes_after_its_client_was_killed_is_removed(tmp_path, docker_image):
+    declared = replace(boxed(), settings={"image": docker_image, "engine": "docker"})
+    for number, seconds in enumerate((0.1, 0.3, 0.6, 1.0)):
+        (tmp_path / str(number)).mkdir()
+        record = run(tmp_path / str(number), HANGS, declared, time_limit_seconds=seconds)
+        assert record.state is RunState.TIMED_OUT
+    time.sleep(2)
+    assert gone(docker_containers)

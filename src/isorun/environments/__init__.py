@@ -65,6 +65,11 @@ class Prepared:
     variables: Mapping[str, str]
     identity: Mapping[str, Any]
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether all of the run is among the processes started here, so that its CPU time and memory are counted."""
+        return True
+
     def wrap(self, argv: Sequence[str], variables: Mapping[str, str], folders: Folders) -> tuple[str, ...]:
         """What is executed here, so that argv runs inside; argv itself where nothing is around it.
 

@@ -43,6 +43,7 @@ _SHOWN: Final = 600
 _IMAGES_SHOWN: Final = 6
 _NOT_BEGUN, _NOT_EXECUTABLE, _NOT_FOUND = 125, 126, 127
 _SIGNALS: Final = range(129, 160)
+_REMOVED_SECONDS: Final = 60.0
 _PASSED_THROUGH: Final = (4, 0)
 """From this podman on a container gets the run's own files as its input and output, and nothing copies them."""
 
@@ -66,14 +67,17 @@ import signal, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 said = sys.stdin.buffer.read()
 if said != b"ended":
-    import subprocess, time
-    for pause in (0,) if said == b"remove" else (0, 1, 3):
+    import os, subprocess, time
+    engine, *remove = sys.argv[1:]
+    for pause in (0, 1, 3, 10) if engine == "docker" or not said else (0,):
+        if pause == 1 and os.fork():
+            os._exit(0)
         time.sleep(pause)
-        subprocess.call(sys.argv[1:], stdin=-3, stdout=-3, stderr=-3)
+        subprocess.call(remove, stdin=-3, stdout=-3, stderr=-3)
 """
-"""Removes a container when it is told to, or when isorun has gone: then again later, since one may still be on its way
-to being made. It is a process of its own, in a session of its own: whatever kills isorun leaves it there. One starts
-beside every run, so it loads no more than it needs."""
+"""Removes a container when it is told to, or when isorun has gone. A daemon may still be making one whose client was
+killed: so it is removed again later, by a process that nobody waits for. It has a session of its own: whatever kills
+isorun leaves it there. One starts beside every run, so it loads no more than it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,7 @@ class _Engine:
         """While it is open, a container of that name may be there; afterwards, and without isorun, none is."""
         now = ("--ignore", "--time=0") if self.name == "podman" else ()
         warden = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _WARDEN, *self.command("rm", "--force", *now, name)],
+            [sys.executable, "-I", "-S", "-c", _WARDEN, self.name, *self.command("rm", "--force", *now, name)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -134,8 +138,9 @@ class _Engine:
         try:
             yield lambda: words.append(b"ended")
         finally:
-            with suppress(BrokenPipeError):  # it was killed: nobody removes it
-                warden.communicate(words[-1])
+            # It may have been killed, and an engine may hang: the run has ended all the same.
+            with suppress(BrokenPipeError, subprocess.TimeoutExpired):
+                warden.communicate(words[-1], timeout=_REMOVED_SECONDS)
 
 
 _REMEDY: Final = {
@@ -325,7 +330,7 @@ class ContainerEnvironment(AbstractEnvironment):
         for names, word in (
             (("--network", "--net"), "--network=host"),
             (("--pid",), "--pid=host"),  # the first process of a space of its own is deaf to most signals
-            (("--ipc", "--shm-size"), "--ipc=host"),  # loaders hand batches over in shared memory
+            (("--ipc", "--shm-size"), _shared_memory(kept)),  # loaders hand batches over in it
             (("--user", "-u"), f"--user={_user(kept, podman=podman)}"),
         ):
             if not self._says(*names):
@@ -359,6 +364,11 @@ class _InContainer(Prepared):
     links: tuple[str, ...]
     pins: bool
     own: frozenset[str]
+
+    @property
+    def is_counted(self) -> bool:
+        """What podman starts is a descendant of it; docker's daemon starts it elsewhere."""
+        return self.engine.name == "podman"
 
     def wrap(self, argv: Sequence[str], variables: Mapping[str, str], folders: Folders) -> tuple[str, ...]:
         """The engine, told to run it: nothing that may be secret is among these words."""
@@ -441,6 +451,13 @@ def _id_of(image: Mapping[str, Any]) -> str:
 def _user(kept: Mapping[str, Any], *, podman: bool) -> str:
     """Such that what it writes is the caller's: root inside is the caller where the engine runs as the caller."""
     return "0:0" if podman or kept["rootless"] else f"{os.getuid()}:{os.getgid()}"
+
+
+def _shared_memory(kept: Mapping[str, Any]) -> str:
+    """The machine's own; without root an engine has that only where there are queues of messages, too."""
+    if not kept["rootless"] or Path("/dev/mqueue").exists():
+        return "--ipc=host"
+    return f"--shm-size={os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') // 2}"
 
 
 def _own_limits() -> list[str]:

@@ -353,7 +353,7 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -
         log_tail=tail,
         requested={**ready.requested(), **stdin},
         where=_where(ready),
-        notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready)),
+        notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready), *_usage_notes(ready)),
         secrets=secrets,
         not_begun=not_begun,
     )
@@ -421,6 +421,14 @@ def _device_notes(ready: ReadyRun) -> list[Note]:
         return []
     shared = ", ".join(ready.devices.recorded)
     return [Note("shared-device", f"other runs used {shared} at the same time")]
+
+
+def _usage_notes(ready: ReadyRun) -> list[Note]:
+    if ready.prepared.is_counted:
+        return []
+    around = Path(ready.argv[0]).name
+    message = f"CPU time and memory are those of {around} alone: what it started is not among the processes of this run"
+    return [Note("usage-not-counted", message)]
 
 
 @dataclass(frozen=True, slots=True)
