@@ -35,8 +35,9 @@ SEEDS = "seeds"
 PARTED = (*STREAM_NAMES, SEEDS)
 
 # What a place may say beside a stream. A forward pass is dropout's unless an item of a data set is made there; an
-# iteration over a stream of data is the order's where it permutes or picks.
-FORWARD, ITERATION = "forward", "iteration"
+# iteration over a stream of data is the order's where it permutes or picks. Where a module is made weights are drawn,
+# and where a data set is made the generator of its items is.
+FORWARD, ITERATION, MODULE, DATASET = "forward", "iteration", "module", "dataset"
 
 # Calls that put something into an order; elsewhere than in a place that says another stream they are the data's.
 _PERMUTING = frozenset(("randperm", "shuffle", "permutation", "permuted", "sample"))
@@ -63,7 +64,7 @@ _SLOT_BYTES = _COUNTS.size + _TEXT
 Place = Callable[[FrameType], str]
 
 
-class Drawn(NamedTuple):
+class DrawCounts(NamedTuple):
     """How often streams were drawn from, and where the draws were made that are told to none."""
 
     counts: dict[str, int]
@@ -130,7 +131,10 @@ class Streams:
             forget()
 
     def stream_at(self, call: str, frame: FrameType | None) -> str:
-        """The stream of a draw that is made in this frame, which is told by the innermost place that says one."""
+        """The stream of a draw that is made in this frame, which is told by the innermost place that says one.
+
+        call: the function that draws; empty where a generator is made that will draw later.
+        """
         found = ""
         while frame is not None:
             place = self._known.get(frame.f_code)
@@ -140,6 +144,9 @@ class Streams:
                 found = DROPOUT
             elif place == ITERATION:
                 return ORDER if call in _PICKING else AUGMENTATION
+            elif place in (MODULE, DATASET):
+                if (place == MODULE) == bool(call) and not found:
+                    return WEIGHTS if call else AUGMENTATION
             elif place and (not found or place == AUGMENTATION):
                 return place
             frame = frame.f_back
@@ -174,7 +181,7 @@ class Streams:
             self._shared[start : start + _TEXT] = text.ljust(_TEXT, b"\0")
         return True
 
-    def drawn(self) -> Drawn:
+    def drawn(self) -> DrawCounts:
         """What this process and its children drew, as far as it was seen."""
         counts, places = list(self._counted), dict(self._places)
         for slot in range(1, _SLOTS):
@@ -184,7 +191,7 @@ class Streams:
             number, _, place = text.partition(" ")
             if place:
                 places[place] = places.get(place, 0) + int(number)
-        return Drawn(dict(zip(PARTED, counts)), places)
+        return DrawCounts(dict(zip(PARTED, counts)), places)
 
     def answer(self) -> str:
         """What came about, in the words of the switch: of the streams that were named those that drew anything."""

@@ -19,7 +19,20 @@ from typing import Any, Callable
 from weakref import WeakKeyDictionary
 
 from ... import seeding
-from ...streams import AUGMENTATION, DROPOUT, FORWARD, ITERATION, ORDER, OTHER, PARTED, SEEDS, WEIGHTS, Streams
+from ...streams import (
+    AUGMENTATION,
+    DATASET,
+    DROPOUT,
+    FORWARD,
+    ITERATION,
+    MODULE,
+    ORDER,
+    OTHER,
+    PARTED,
+    SEEDS,
+    WEIGHTS,
+    Streams,
+)
 
 _FUNCTIONS = (
     *("rand", "randn", "randint", "randperm", "normal", "bernoulli", "binomial", "multinomial", "poisson"),
@@ -73,11 +86,13 @@ def _place_of_owner(owner: Any, name: str) -> str:
     torch: Any = sys.modules.get("torch")
     data = getattr(torch.utils, "data", None)
     if isinstance(owner, torch.nn.Module):
-        return FORWARD if name == "forward" else "" if name in ("__iter__", "__next__") else WEIGHTS
-    if data is None or name not in ("__iter__", "__next__"):
+        return FORWARD if name == "forward" else "" if name in ("__iter__", "__next__") else MODULE
+    if data is None or name not in ("__init__", "__iter__", "__next__"):
         return ""
     if isinstance(owner, data.Sampler):
         return ORDER
+    if name == "__init__":
+        return DATASET if isinstance(owner, data.Dataset) else ""
     return ITERATION if isinstance(owner, data.IterableDataset) else ""
 
 
