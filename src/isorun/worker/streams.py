@@ -87,7 +87,8 @@ class Streams:
         self.parted_at_draws: set[str] = set()
         self.out_of_sight: list[Callable[[], str]] = []
         self._run_seed = run_seed
-        self._known: dict[CodeType, str] = {}
+        # By identity, with the code itself so that no other gets its number: to hash a code takes as long as a draw.
+        self._known: dict[int, tuple[CodeType, str]] = {}
         self._restarts: dict[str, list[Callable[[], None]]] = {}
         self._values: dict[str, Any] = {}
         self._places: dict[str, int] = {}
@@ -137,9 +138,11 @@ class Streams:
         """
         found = ""
         while frame is not None:
-            place = self._known.get(frame.f_code)
-            if place is None:
-                place = self._known[frame.f_code] = self._place(frame)
+            code = frame.f_code
+            known = self._known.get(id(code))
+            if known is None:
+                known = self._known[id(code)] = (code, self._place(frame))
+            place = known[1]
             if place == FORWARD:
                 found = DROPOUT
             elif place == ITERATION:
