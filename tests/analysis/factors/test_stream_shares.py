@@ -76,6 +76,20 @@ def test_runs_that_are_copies_because_nothing_follows_are_no_surprise():
     assert [one.groups for one in surprised] == [("net streams=dropout at level fixed-seed",)]
 
 
+def test_a_difference_of_means_is_not_claimed_because_what_is_kept_is_one_draw():
+    study = streams_study()
+
+    def far(cell):
+        return result(cell) + (0.0 if follows(cell, "order") else 0.5)
+
+    found = isorun.factors(study, store=trained(study, far, weights=far, environment=recorded))
+    moved = next(item for item in found.effects if item.value == "weights")
+    assert moved.p_corrected is not None
+    assert moved.p_corrected < 0.001
+    assert "about that draw" in moved.why_not
+    assert not found.difference_told
+
+
 def test_draws_of_no_stream_and_out_of_sight_are_told_with_numbers_and_lines():
     study = streams_study()
     store = trained(study, result, weights=result, environment=lambda cell: recorded(cell, other=7))
