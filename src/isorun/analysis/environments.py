@@ -66,6 +66,7 @@ _PATIENCE: Final = (
 RULES: Final = (
     FactRule(r"effective", NUMERICS, "of one run nobody knows how it computed"),
     FactRule(r"(requested\.)?level", NUMERICS, "the level decides which seeds and kernels are fixed"),
+    FactRule(r"(requested\.|switches\.).*streams|streams(\..*)?", NUMERICS, "other random streams follow the seed"),
     FactRule(r"requested\.take_seeds", NUMERICS, "constants that the training seeds with follow the run's seed or not"),
     FactRule(r"code\.(sources|script)", NUMERICS, "the training itself is another"),
     FactRule(r"file .*", NUMERICS, "a file that the run was made of has another content"),

@@ -35,8 +35,9 @@ SEEDS = "seeds"
 PARTED = (*STREAM_NAMES, SEEDS)
 
 # What a place may say beside a stream. A forward pass is dropout's unless an item of a data set is made there; an
-# iteration over a stream of data is the order's where it permutes or picks.
-FORWARD, ITERATION = "forward", "iteration"
+# iteration over a stream of data is the order's where it permutes or picks. Where a module is made weights are drawn,
+# and where a data set is made the generator of its items is.
+FORWARD, ITERATION, MODULE, DATASET = "forward", "iteration", "module", "dataset"
 
 # Calls that put something into an order; elsewhere than in a place that says another stream they are the data's.
 _PERMUTING = frozenset(("randperm", "shuffle", "permutation", "permuted", "sample"))
@@ -63,7 +64,7 @@ _SLOT_BYTES = _COUNTS.size + _TEXT
 Place = Callable[[FrameType], str]
 
 
-class Drawn(NamedTuple):
+class DrawCounts(NamedTuple):
     """How often streams were drawn from, and where the draws were made that are told to none."""
 
     counts: dict[str, int]
@@ -86,7 +87,8 @@ class Streams:
         self.parted_at_draws: set[str] = set()
         self.out_of_sight: list[Callable[[], str]] = []
         self._run_seed = run_seed
-        self._known: dict[CodeType, str] = {}
+        # By identity, with the code itself so that no other gets its number: to hash a code takes as long as a draw.
+        self._known: dict[int, tuple[CodeType, str]] = {}
         self._restarts: dict[str, list[Callable[[], None]]] = {}
         self._values: dict[str, Any] = {}
         self._places: dict[str, int] = {}
@@ -130,16 +132,24 @@ class Streams:
             forget()
 
     def stream_at(self, call: str, frame: FrameType | None) -> str:
-        """The stream of a draw that is made in this frame, which is told by the innermost place that says one."""
+        """The stream of a draw that is made in this frame, which is told by the innermost place that says one.
+
+        call: the function that draws; empty where a generator is made that will draw later.
+        """
         found = ""
         while frame is not None:
-            place = self._known.get(frame.f_code)
-            if place is None:
-                place = self._known[frame.f_code] = self._place(frame)
+            code = frame.f_code
+            known = self._known.get(id(code))
+            if known is None:
+                known = self._known[id(code)] = (code, self._place(frame))
+            place = known[1]
             if place == FORWARD:
                 found = DROPOUT
             elif place == ITERATION:
                 return ORDER if call in _PICKING else AUGMENTATION
+            elif place in (MODULE, DATASET):
+                if (place == MODULE) == bool(call) and not found:
+                    return WEIGHTS if call else AUGMENTATION
             elif place and (not found or place == AUGMENTATION):
                 return place
             frame = frame.f_back
@@ -174,7 +184,7 @@ class Streams:
             self._shared[start : start + _TEXT] = text.ljust(_TEXT, b"\0")
         return True
 
-    def drawn(self) -> Drawn:
+    def drawn(self) -> DrawCounts:
         """What this process and its children drew, as far as it was seen."""
         counts, places = list(self._counted), dict(self._places)
         for slot in range(1, _SLOTS):
@@ -184,7 +194,7 @@ class Streams:
             number, _, place = text.partition(" ")
             if place:
                 places[place] = places.get(place, 0) + int(number)
-        return Drawn(dict(zip(PARTED, counts)), places)
+        return DrawCounts(dict(zip(PARTED, counts)), places)
 
     def answer(self) -> str:
         """What came about, in the words of the switch: of the streams that were named those that drew anything."""

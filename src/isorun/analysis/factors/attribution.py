@@ -231,6 +231,7 @@ def _effect(
         *packages_beside(part.records, between, asked.design.factors[factor], value),
         *_too_few(part.units.noun, name, tested, asked),
         *_skewed(name, tested),
+        *(_one_kept_draw() if factor == STREAMS and tested.p is not None else ()),
         *_against(asked, part, weights),
     )
     reason = voided(known)
@@ -282,6 +283,17 @@ def _too_few(noun: str, name: str, tested: UnitDifference, asked: FactorQuestion
             (name,),
             voids=True,
         )
+
+
+def _one_kept_draw() -> Iterator[Condition]:
+    """Random streams are about spread: a mean over runs that share one draw of a stream is about that draw."""
+    yield Condition(
+        "one-kept-draw",
+        "random streams that do not follow the seed have one draw in all runs, so that a difference of means is about "
+        "that draw, and not about streams",
+        'look at the shares of the variance; other draws are kept by other seeds (streams = "weights@7")',
+        voids=True,
+    )
 
 
 def _skewed(name: str, tested: UnitDifference) -> Iterator[Condition]:

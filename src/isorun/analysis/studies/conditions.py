@@ -297,7 +297,7 @@ def _streams_unclassified(_key: GroupKey, records: Sequence[RunRecord], _units: 
             "streams-out-of-sight",
             f"numbers were drawn where no draw is seen, such as in compiled code, and follow no seed of the run's: "
             f"{', '.join(unseen)}",
-            "run without torch.compile or CUDA graphs, and give libraries a random_state",
+            "run without compiled code and captured graphs, and give libraries a random_state",
         )
 
 

@@ -19,7 +19,20 @@ from typing import Any, Callable
 from weakref import WeakKeyDictionary
 
 from ... import seeding
-from ...streams import AUGMENTATION, DROPOUT, FORWARD, ITERATION, ORDER, OTHER, PARTED, SEEDS, WEIGHTS, Streams
+from ...streams import (
+    AUGMENTATION,
+    DATASET,
+    DROPOUT,
+    FORWARD,
+    ITERATION,
+    MODULE,
+    ORDER,
+    OTHER,
+    PARTED,
+    SEEDS,
+    WEIGHTS,
+    Streams,
+)
 
 _FUNCTIONS = (
     *("rand", "randn", "randint", "randperm", "normal", "bernoulli", "binomial", "multinomial", "poisson"),
@@ -73,11 +86,13 @@ def _place_of_owner(owner: Any, name: str) -> str:
     torch: Any = sys.modules.get("torch")
     data = getattr(torch.utils, "data", None)
     if isinstance(owner, torch.nn.Module):
-        return FORWARD if name == "forward" else "" if name in ("__iter__", "__next__") else WEIGHTS
-    if data is None or name not in ("__iter__", "__next__"):
+        return FORWARD if name == "forward" else "" if name in ("__iter__", "__next__") else MODULE
+    if data is None or name not in ("__init__", "__iter__", "__next__"):
         return ""
     if isinstance(owner, data.Sampler):
         return ORDER
+    if name == "__init__":
+        return DATASET if isinstance(owner, data.Dataset) else ""
     return ITERATION if isinstance(owner, data.IterableDataset) else ""
 
 
@@ -127,6 +142,7 @@ class TorchDraws:
             getattr(torch, "compiler", None), "is_compiling", lambda: False
         )
         self._unseen: dict[str, int] = {}
+        self._cpu: Any = torch.device("cpu")
 
     def install(self) -> None:
         """Reach functions of the module and of its tensors, dropout wherever it is called from, and states."""
@@ -215,8 +231,9 @@ class TorchDraws:
         if device is None:
             device = next((item.device for item in args[:1] if isinstance(item, torch.Tensor)), None)
         if device is None:
-            device = torch.get_default_device() if hasattr(torch, "get_default_device") else "cpu"
-        device = torch.device(device)
+            device = self._default_device()
+        if not isinstance(device, torch.device):
+            device = torch.device(device)
         if device.type == "cpu":
             return torch.default_generator
         if device.type == "cuda":
@@ -224,6 +241,14 @@ class TorchDraws:
         if device.type != "meta":
             self._count_unseen(f"on the device {device.type}")
         return None
+
+    def _default_device(self) -> Any:
+        """A default other than the CPU is a function mode: without any of these there is nothing to ask."""
+        torch: Any = self._torch
+        modes = getattr(torch._C, "_len_torch_function_stack", None)  # noqa: SLF001
+        if not hasattr(torch, "get_default_device") or (modes is not None and not modes()):
+            return self._cpu
+        return torch.get_default_device()
 
     def _of_gpu(self, index: int | None) -> Any | None:
         cuda: Any = self._torch.cuda
