@@ -417,7 +417,7 @@ class _Answer:
         wide = [item for item in sets if item.interval95 and item.interval95[1] / item.interval95[0] > (1 + _WIDE) ** 2]
         if wide:
             load, cpus = os.getloadavg()[0], os.cpu_count() or 1
-            names = first_of([_place_of(item.names) if item.names != (SEED,) else SEED for item in wide], 3, ", ")
+            names = first_of([" + ".join(item.names) for item in wide], 3, ", ")
             message = f"times vary: the interval of {names} is wider than ± 10 % (load {load:.1f} on {cpus} CPUs now)"
             more = "the same command with --runs 12, or when nothing else runs here: what was measured is used again"
             yield Condition("wide-interval", message, more)

@@ -544,7 +544,7 @@ def _priced(runs: PricedRuns, names: Names, sd_as_it_is: float | None) -> Priced
     computed = runs.log_ratios(names, AS_IT_IS, lambda made: made.cpu_seconds)
     stepped = runs.log_ratios(names, AS_IT_IS, lambda made: made.step_seconds)
     sd, interval = _spread(runs.by_seed(names))
-    known = sd is not None and bool(sd_as_it_is)
+    known = sd is not None and bool(sd_as_it_is) and len(own) >= FEWEST_RUNS
     is_base = names == AS_IT_IS
     return PricedSet(
         names=names,
