@@ -227,7 +227,7 @@ for step in range(60):
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 def test_a_real_training_that_needs_deterministic_kernels(tmp_path):
     (tmp_path / "train.py").write_text(TORCH)
-    found = isorun.price([sys.executable, "train.py"], folder=tmp_path, runs=4, seconds=1, steps=40)
+    found = isorun.price([sys.executable, "train.py"], folder=tmp_path, runs=4, seconds=60, steps=40)
     assert found.recommended[:2] == ("seed", "deterministic kernels")
     assert found.by_weights
     assert found.steps[1].set.time_ratio == pytest.approx(2, rel=0.25)
