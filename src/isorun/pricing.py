@@ -263,6 +263,7 @@ class _Ladder(AbstractAgenda):
             self.first = record
             self.taken, self.left_out = applicable(record, self._path)
             self.metric = metric_of([record], self.metric)
+            self.runs.needed = () if record.seeded else (SEED,)  # what seeds itself may do without ours
         elif _versions_differ(record, self.first):
             self._generation += 1
             self.runs, self.records, self.first = PricedRuns(), {}, None
