@@ -345,7 +345,7 @@ class _Answer:
             raise InputError(
                 f"a run works for {each:.0f} s, and the least measurement for {ladder.too_long:.0f} s",
                 found=f"{len(rungs(ladder.taken))} sets of steps, {FEWEST_RUNS} runs each",
-                hint=f"the same command with {shorter}, or with --seconds {ladder.too_long * 1.5:.0f} (steps=…, seconds=…)",
+                hint=f"the same command with {shorter}, or with --seconds {ladder.too_long * 1.5:.0f}",
             )
 
     def _failed(self) -> Iterator[NotApplicable]:
