@@ -263,6 +263,7 @@ class _Ladder(AbstractAgenda):
             self.first = record
             self.taken, self.left_out = applicable(record, self._path)
             self.metric = metric_of([record], self.metric)
+            self.runs.needed = () if record.seeded else (SEED,)  # what seeds itself may do without ours
         elif _versions_differ(record, self.first):
             self._generation += 1
             self.runs, self.records, self.first = PricedRuns(), {}, None
@@ -339,11 +340,12 @@ class _Answer:
             raise ExecutionError("the training does not run as it is", found=ladder.failure, hint=hint)
         if ladder.too_long:
             each = ladder.runs.made[PlannedRun(AS_IT_IS, 0)].seconds
+            cut = "--steps 200, which ends each run after 200 optimizer steps (torch)"
+            shorter = f"fewer --steps than {self._steps}" if self._steps else cut
             raise InputError(
                 f"a run works for {each:.0f} s, and the least measurement for {ladder.too_long:.0f} s",
                 found=f"{len(rungs(ladder.taken))} sets of steps, {FEWEST_RUNS} runs each",
-                hint="the same command with --steps 200, which ends each run after 200 optimizer steps (torch), or "
-                f"with --seconds {ladder.too_long * 1.5:.0f} (steps=…, seconds=…)",
+                hint=f"the same command with {shorter}, or with --seconds {ladder.too_long * 1.5:.0f}",
             )
 
     def _failed(self) -> Iterator[NotApplicable]:
@@ -367,6 +369,8 @@ class _Answer:
         return {**hashes, **{name: value for name, value in asked.items() if name not in theirs}}
 
     def _conditions(self, sets: Sequence[PricedSet], chosen: Names | None, *, whole: bool) -> Iterator[Condition]:
+        if not sets[0].runs:
+            return
         yield from self._about_digests(sets)
         yield from self._about_metric(sets)
         yield from self._about_cuts()
@@ -399,9 +403,9 @@ class _Answer:
 
     def _about_metric(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
         if all(item.sd is None for item in sets):
-            why = "were ended before they told one" if self._steps else "told none"
-            name = self._ladder.metric or "metric"
-            message = f"no spread can be told: the runs have no {name}, or {why}"
+            what = f"told no {self._ladder.metric or 'metric'}"
+            ended = " before they were ended" if self._steps else ""
+            message = f"no spread can be told: the runs {what}{ended}"
             step = "more --steps, or whole trainings" if self._steps else "print it, or call isorun.log; --metric NAME"
             yield Condition("no-metric", message, step)
 
@@ -417,7 +421,7 @@ class _Answer:
         wide = [item for item in sets if item.interval95 and item.interval95[1] / item.interval95[0] > (1 + _WIDE) ** 2]
         if wide:
             load, cpus = os.getloadavg()[0], os.cpu_count() or 1
-            names = first_of([_place_of(item.names) if item.names != (SEED,) else SEED for item in wide], 3, ", ")
+            names = first_of([" + ".join(item.names) for item in wide], 3, ", ")
             message = f"times vary: the interval of {names} is wider than ± 10 % (load {load:.1f} on {cpus} CPUs now)"
             more = "the same command with --runs 12, or when nothing else runs here: what was measured is used again"
             yield Condition("wide-interval", message, more)

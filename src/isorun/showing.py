@@ -284,9 +284,16 @@ def _price(found: Price) -> View:
         Listing("not measured here", tuple(f"{item.name}: {item.why}" for item in found.not_applicable)),
         Listing("the recommended set in a study file", tuple(how)),
     ]
-    sentences = (_cheapest(found), *_how_sure(found), *_timed(found))
+    sentences = (*_broken_off(found), _cheapest(found), *_how_sure(found), *_timed(found))
     shown = tuple(item for item in listings if item.items)
-    return View(sentences, tuple(tables), found.conditions, listings=shown)
+    return View(sentences, tuple(tables) if found.as_it_is.runs else (), found.conditions, listings=shown)
+
+
+def _broken_off(found: Price) -> tuple[str, ...]:
+    if not found.stopped:
+        return ()
+    runs = sum(item.runs for item in (found.as_it_is, *(step.set for step in found.steps), *found.tried))
+    return (f"Not finished ({found.stopped}): {runs} runs were measured, and the same command goes on from there.",)
 
 
 def _joined(names: tuple[str, ...]) -> str:
@@ -344,9 +351,8 @@ def _cheapest(found: Price) -> str:
     chosen = found.recommended_set
     if chosen is None:
         if all(item.identical is None for item in (found.as_it_is, *(step.set for step in found.steps))):
-            return (
-                "Whether any set of steps gives bit-identical runs is not known: there is nothing to compare runs by."
-            )
+            why = "too few runs were made" if found.stopped else "there is nothing to compare runs by"
+            return f"Whether any set of steps gives bit-identical runs is not known: {why}."
         return "No set of steps that was measured gives bit-identical runs."
     what = "bit-identical runs" if found.by_weights else "runs with the same metric"
     if not chosen.names:

@@ -135,6 +135,12 @@ def test_a_set_whose_runs_differ_is_not_tried_further():
     assert all(number < 6 for number in tried.values()), "two different ends say enough"
 
 
+def test_no_set_is_tried_without_a_step_that_is_known_to_be_needed():
+    runs = priced(World({KERNELS: 1.3}, [{SEED, KERNELS}]), runs=PricedRuns(needed=(SEED,)))
+    assert recommended(runs, CPU) == ((SEED, KERNELS), True)
+    assert all(SEED in run.names for run in runs.made if run.names)
+
+
 def test_no_block_is_begun_for_which_there_is_no_time_but_the_least_is_measured():
     runs = priced(World({}, [{SEED, KERNELS}]), most=20, seconds=300)
     assert {len(runs.of(names)) for names in rungs(CPU)} == {5}

@@ -211,10 +211,14 @@ def metric_of(records: Iterable[RunRecord], asked: str = "") -> str:
 
 @dataclass(slots=True)
 class PricedRuns:
-    """The runs made so far, by set and block. failed: why a set could not be run."""
+    """The runs made so far, by set and block. failed: why a set could not be run.
+
+    needed: steps that no set with identical runs can do without, so that none is tried without them.
+    """
 
     made: dict[PlannedRun, MadeRun] = field(default_factory=dict)
     failed: dict[Names, str] = field(default_factory=dict)
+    needed: Names = ()
 
     def of(self, names: Names) -> dict[int, MadeRun]:
         """The measured runs of a set by block; block 0 is the first of all, which is not measured."""
@@ -327,7 +331,8 @@ def _search(runs: PricedRuns, taken: Names) -> Iterator[_Round]:
     if current and current in rungs(taken) and _clearly_faster(runs, current[:-1], current):
         instead = tuple((*current[:-1], later) for later in taken[len(current) :])
     while current:
-        one = _Round(current, tuple(tuple(name for name in current if name != out) for out in current), instead)
+        without = [out for out in current if out not in runs.needed]
+        one = _Round(current, tuple(tuple(name for name in current if name != out) for out in without), instead)
         yield one
         instead = ()
         current = _cheaper(runs, one)
@@ -544,7 +549,7 @@ def _priced(runs: PricedRuns, names: Names, sd_as_it_is: float | None) -> Priced
     computed = runs.log_ratios(names, AS_IT_IS, lambda made: made.cpu_seconds)
     stepped = runs.log_ratios(names, AS_IT_IS, lambda made: made.step_seconds)
     sd, interval = _spread(runs.by_seed(names))
-    known = sd is not None and bool(sd_as_it_is)
+    known = sd is not None and bool(sd_as_it_is) and len(own) >= FEWEST_RUNS
     is_base = names == AS_IT_IS
     return PricedSet(
         names=names,
