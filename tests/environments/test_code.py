@@ -222,7 +222,7 @@ def test_a_submodule_whose_commit_is_not_here_is_told_and_one_that_nobody_has_is
 
 @pytest.mark.parametrize("design", ["one-at-a-time", "full"])
 def test_versions_of_the_code_are_a_factor_beside_others(repository, design):
-    command = f"{sys.executable} -c 'import os, part; print(\"acc:\", part.value + int(os.environ[\"PLUS\"]))'"
+    command = f'{sys.executable} -c \'import os, part; print("acc:", part.value + int(os.environ["PLUS"]))\''
     (repository / "part.py").write_text("value = 300\n")
     factors = {
         "design": design,
