@@ -7,9 +7,9 @@ import pytest
 import isorun.showing
 from git_history import git, history
 from isorun.analysis.sequential import boundaries
-from isorun.bisecting import CommitRange, bisect
+from isorun.bisecting import bisect
 from isorun.errors import InputError, NothingRecorded, StudyError
-from isorun.study.code import commit_named
+from isorun.study.code import CommitRange, commit_named
 from isorun.study.design import adhoc_study
 from isorun.testing.instant_executor import Computed, InstantExecutor
 from isorun.testing.memory_store import MemoryStore
@@ -317,3 +317,38 @@ def test_a_repository_cannot_have_a_program_run_by_its_settings(tmp_path):
         git(folder, "config", name, str(value))
     bisected(folder, dry_run=True)
     assert not (tmp_path / "ran").exists()
+
+
+def test_runs_of_other_studies_with_the_same_commit_and_command_are_used_again(tmp_path):
+    folder, store = history(tmp_path, levels([0.9] * 3 + [0.7])), MemoryStore()
+    versions = {"first": {"code": "c1"}, "last": {"code": "main"}}
+    study = isorun.Study(
+        "earlier", approaches={"x": "python train.py"}, environments=versions, repeats=5, folder=folder
+    )
+    executor = InstantExecutor(trained(folder))
+    isorun.run(study, store=store, executor=executor)
+    executor.close()
+    result = bisected(folder, store=store)
+    assert result.first_bad.subject == "step 4"
+    assert result.runs - result.made == 10
+    other = bisect("c1..main", ["python", "train.py", "--more"], folder=folder, store=store, dry_run=True)
+    assert other.verdict == "planned"
+    again = InstantExecutor(trained(folder))
+    made = bisect("c1..main", ["python", "train.py", "--more"], folder=folder, store=store, executor=again)
+    again.close()
+    assert made.made == made.runs, "another command is another training"
+
+
+def test_a_commit_without_the_metric_of_the_ends_is_passed_over(tmp_path):
+    folder = history(tmp_path, levels([0.9] * 4 + [0.7] * 4))
+    without = git(folder, "rev-parse", "c4")
+
+    def compute(job):
+        found = trained(folder)(job)
+        return Computed({"other": 1.0}) if job.environment.code["commit"] == without else found
+
+    result = bisected(folder, compute=compute)
+    assert [commit.subject for commit in result.candidates] == ["step 4", "step 5"]
+    assert "left no finite acc" in next(probe.reason for probe in result.probes if probe.commit.id == without)
+    with pytest.raises(InputError, match="no run left the metric 'nonsense'"):
+        bisected(folder, metric="nonsense")

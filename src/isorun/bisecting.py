@@ -16,7 +16,6 @@ import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,7 +39,7 @@ from isorun.analysis.studies.bisection import (
     Bisection,
     Probed,
 )
-from isorun.analysis.studies.study_result import run_table
+from isorun.analysis.studies.study_result import StudyResult, run_table
 from isorun.errors import InputError, IsorunError, NothingRecorded, StudyError, known_names
 from isorun.execution import AbstractExecutor
 from isorun.questions import study_results
@@ -48,20 +47,22 @@ from isorun.scheduling import AbstractAgenda, Observer
 from isorun.showing import VIEWS
 from isorun.store import PLANS, AbstractStore
 from isorun.study.cells import Cell, Level, cells_of
-from isorun.study.code import Commit, commit_named, commits_between, refuse_unrelated
+from isorun.study.code import Commit, CommitRange
 from isorun.study.design import Study, adhoc_study, changed, extended, with_key
 from isorun.study.records import RunRecord, RunState
 
 if TYPE_CHECKING:
     from isorun.report import View
 
-__all__ = ["CommitRange", "bisect"]
+__all__ = ["bisect"]
 
 BITS: Final = "bits"
 SCORE: Final = "score"
 _DEFAULT_MAX_RUNS: Final = 30
-_WHERE: Final = "the range"
 _DRY_RUN: Final = "dry run"
+_NAMES: Final = frozenset({"approach", "config", "environment"})
+_MOST_READ: Final = 20_000
+"""Runs of a store that are looked through for those of other studies; of more, that takes longer than it saves."""
 _OF_REPORTS: Final = frozenset({"runs-missing", "few-runs", "no-identical-runs"})
 """Conditions of a report's tables, which say nothing about where a result changed."""
 
@@ -113,7 +114,8 @@ def bisect(
         _keep_plan(session.store, agenda, row, question)
         outcome = workflow.carry_out_agenda(agenda, session, everywhere, observer)
         agenda.end()
-    told = tuple(condition for condition in outcome.conditions if condition.code not in _OF_REPORTS)
+    known = {condition.code for condition in agenda.conditions} | _OF_REPORTS
+    told = tuple(condition for condition in outcome.conditions if condition.code not in known)
     return _result(
         row,
         question,
@@ -155,86 +157,6 @@ def _declared(
     if what == BITS:
         return changed(study, seeds=list(study.seeds[:1]), repeats=1)
     return changed(study, repeats=1) if study.levels[0].fixes_seed else study
-
-
-@dataclass(frozen=True, slots=True)
-class CommitRange:
-    """The commits of a range. row: the good end, and those that may be meant, the bad end last.
-
-    everything: all that the range holds, those that merges brought in as well. alike: how many were left out of the row
-    because they hold the same files as the one before. known: by id, all commits that may come to be run. into_merges:
-    whether what a merge brought in may be meant. changing: those that change the files that were named, if some were.
-    """
-
-    folder: Path
-    good: Commit
-    bad: Commit
-    row: tuple[Commit, ...]
-    everything: tuple[Commit, ...]
-    alike: int
-    known: Mapping[str, Commit]
-    into_merges: bool
-    changing: frozenset[str] | None
-
-    @classmethod
-    def of(cls, text: str, folder: Path, *, first_parent: bool, paths: Sequence[str]) -> CommitRange:
-        """The range that GOOD..BAD names."""
-        first, dots, last = text.partition("..")
-        if not dots or not first or last.startswith("."):
-            raise InputError(
-                "a range of commits is needed", found=repr(text), allowed="GOOD..BAD, or GOOD.. up to HEAD"
-            )
-        good, bad = commit_named(first, _WHERE, folder), commit_named(last or "HEAD", _WHERE, folder)
-        if good.id == bad.id:
-            raise InputError("both ends of the range are one commit", found=good.short, hint="name an earlier GOOD")
-        refuse_unrelated(good, bad, folder)
-        everything = commits_between(folder, good.id, bad.id)
-        chain = commits_between(folder, good.id, bad.id, first_parent=True, paths=paths)
-        if not chain:
-            raise InputError("no commit of the range changes these files", found=", ".join(paths))
-        changing = frozenset(commit.id for commit in chain) if paths else None
-        if chain[-1].id != bad.id:  # what follows the last change of the files is compared, too
-            chain.append(bad)
-        chain[-1] = replace(chain[-1], ref=bad.ref)
-        row = [good]
-        row += [commit for before, commit in pairwise((good, *chain)) if commit.tree != before.tree]
-        row = row if len(row) > 1 else [good, bad]
-        alike = len(chain) + 1 - len(row)
-        known = _known(folder, good, everything)
-        return cls(folder, good, bad, tuple(row), tuple(everything), alike, known, not first_parent, changing)
-
-    def brought_in(self, merge: Commit) -> Iterator[tuple[Commit, ...]]:
-        """Of each branch that a merge brought in, the commit it began at and its own commits."""
-        main = merge.parents[0] if merge.parents else ""
-        for tip in merge.parents[1:]:
-            own = [commit for commit in commits_between(self.folder, main, tip, first_parent=True) if commit.parents]
-            if own and own[0].parents[0] in self.known:
-                yield (self.known[own[0].parents[0]], *own)
-
-    def meant(self, row: Sequence[Commit], low: int, high: int) -> tuple[Commit, ...]:
-        """All commits that may be meant where the result changed between two places of a row.
-
-        One that holds the same files as the one before it changed nothing.
-        """
-        first, last = row[low], row[high]
-        if self.changing is not None and last.id in self.changing:
-            return tuple(row[low + 1 : high + 1])
-        if not self.into_merges:
-            return tuple(row[low + 1 : high + 1])
-        own = {commit.id for commit in commits_between(self.folder, first.id, last.id)}
-        trees = {commit.id: commit.tree for commit in self.known.values()}
-        return tuple(
-            commit
-            for commit in self.everything
-            if commit.id in own and commit.tree != trees.get(commit.parents[0] if commit.parents else "")
-        )
-
-
-def _known(folder: Path, good: Commit, everything: Sequence[Commit]) -> dict[str, Commit]:
-    """All commits of the range, its good end, and where its branches began."""
-    known = {commit.id: commit for commit in (good, *everything)}
-    outside = {parent for commit in everything for parent in commit.parents[:1]} - set(known)
-    return known | {parent: commit_named(parent, _WHERE, folder) for parent in sorted(outside)}
 
 
 def _versions(study: Study, row: CommitRange, links: Sequence[str]) -> dict[str, Study]:
@@ -339,7 +261,7 @@ class _Halving(AbstractAgenda):
         self.stretches = [_Stretch(row.row, search)]
         self.reasons: dict[str, str] = {}
         self.conditions: tuple[Condition, ...] = ()
-        self.metric = question.metric or ""
+        self.metric = ""
         self._versions = versions
         self._range = row
         self._question = question
@@ -351,6 +273,7 @@ class _Halving(AbstractAgenda):
         self._ended: set[str] = set()
         self._read: set[str] = set()
         self._records: dict[str, RunRecord] = {}
+        self._of_others: dict[str, RunRecord] | None = None
 
     @property
     def runs(self) -> int:
@@ -390,11 +313,28 @@ class _Halving(AbstractAgenda):
     def _read_records(self, asked: Mapping[str, Cell]) -> None:
         """What the store has of them; a failed run may have failed for a reason that is gone, and is tried again."""
         new = set(asked) - self._read
+        if not new:
+            return
         self._read |= new
-        for record in self._store.records(new) if new else ():
-            if record.state is RunState.FINISHED:
-                self._records[record.cell.id] = record
-                self._ended.add(record.cell.id)
+        found = {record.cell.id: record for record in self._store.records(new) if record.state is RunState.FINISHED}
+        for key in new - set(found):
+            if (same := self._made_by_others().get(_content(asked[key]))) is not None:
+                found[key] = replace(same, cell=asked[key])
+        self._records |= found
+        self._ended |= set(found)
+
+    def _made_by_others(self) -> dict[str, RunRecord]:
+        """Finished runs of other studies with these commits, by what they are but for the names that they go by."""
+        if self._of_others is None:
+            commits = {commit.id for commit in self._range.known.values()}
+            found = self._store.records() if len(self._store.run_ids()) <= _MOST_READ else ()
+            self._of_others = {
+                _content(record.cell): record
+                for record in found
+                if record.state is RunState.FINISHED
+                and record.cell.environment_content.get("code", {}).get("commit") in commits
+            }
+        return self._of_others
 
     def _go_on(self) -> None:
         """Tell the search what its runs gave, and hear what it wants next."""
@@ -440,22 +380,25 @@ class _Halving(AbstractAgenda):
         names = {cell.environment for draws in cells.values() for cell in draws}
         versions = (study for study in self._versions.values() if names & set(study.environments))
         analysed = workflow.analyse_records(_together(versions), records)
-        if self._question.selection is None and not analysed.metrics:
-            raise _nothing_logged(self._question.metric, analysed.logged)
+        if not self.metric:  # that of the ends is what all are judged by
+            self.metric = self._metric_of(analysed)
         found = study_results(analysed, self._question.selection)
-        self.metric = found.value(self._question.metric)
-        if self.metric not in analysed.logged:
-            raise _nothing_logged(self.metric, analysed.logged)
-        sides = found.sides("environment", [], None)
-        known = found.conditions(None, sides)
+        known = found.conditions(None, found.sides("environment", [], None))
         self.conditions = tuple(condition for condition in known if condition.code not in _OF_REPORTS)
-        table = run_table(analysed, self._question.selection)
-        owners: dict[tuple[str, str], str] = {}
-        for run, environment, unit in zip(table["run"], table["environment"], table["unit"], strict=True):
-            owners.setdefault((environment, unit), run)
-        first = set(owners.values())
-        rows = zip(table["run"], table[self.metric], strict=True)
-        return {run.rpartition("-")[0]: float(value) for run, value in rows if run in first}
+        values = _unit_values(run_table(analysed, self._question.selection), self.metric)
+        for name, draws in cells.items():
+            if not any(math.isfinite(values.get(cell.id, math.nan)) for cell in draws):
+                self.reasons.setdefault(name, f"its runs left no finite {self.metric}")
+        return values
+
+    def _metric_of(self, analysed: StudyResult) -> str:
+        """What runs are judged by: as asked, else what the study would choose; InputError where no run has it."""
+        chosen = self._question.metric or (analysed.primary.name if analysed.primary else "")
+        if chosen and chosen in analysed.logged:
+            return chosen
+        allowed = known_names(chosen, analysed.logged) or "none was found in their output"
+        what = f"no run left the metric {chosen!r}" if chosen else "no run left a metric"
+        raise InputError(what, allowed=allowed, hint="isorun scan shows what is read from output")
 
     def _refuse_broken(self, stretch: _Stretch) -> None:
         """An end that does not run, or that gives other bits each time, leaves nothing to hold others against."""
@@ -510,10 +453,20 @@ def bits_of(record: RunRecord | None) -> tuple[str, Any] | None:
     return "numbers", tuple(sorted({**series, **numbers}.items(), key=lambda item: item[0]))
 
 
-def _nothing_logged(metric: str | None, logged: Sequence[str]) -> InputError:
-    allowed = known_names(metric or "", logged) or "none was found in their output"
-    what = f"no run left the metric {metric!r}" if metric else "no run left a metric"
-    return InputError(what, allowed=allowed, hint="isorun scan shows what is read from output")
+def _unit_values(table: Mapping[str, Sequence[Any]], metric: str) -> dict[str, float]:
+    """By cell, the value of the first run of each unit."""
+    firsts: dict[tuple[str, str], str] = {}
+    for run, environment, unit in zip(table["run"], table["environment"], table["unit"], strict=True):
+        firsts.setdefault((environment, unit), run)
+    kept = set(firsts.values())
+    rows = zip(table["run"], table.get(metric, [math.nan] * len(table["run"])), strict=True)
+    return {run.rpartition("-")[0]: float(value) for run, value in rows if run in kept}
+
+
+def _content(cell: Cell) -> str:
+    """What a cell is, but for the names that its study gave approach, config and environment."""
+    content = json.loads(cell.canonical())
+    return json.dumps({name: value for name, value in content.items() if name not in _NAMES}, sort_keys=True)
 
 
 def _broken_end(commit: Commit, end: str, reason: str) -> NothingRecorded:

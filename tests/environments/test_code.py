@@ -176,3 +176,68 @@ def test_a_study_file_in_a_subfolder_from_the_command_line(repository):
     assert done.returncode == 0, done.stderr
     assert "checking out v1.0" in done.stderr
     assert Path(repository / ".isorun").is_dir()
+
+
+def with_submodule(repository, tmp_path):
+    """The repository with another one in it, which the first version has at an older commit than the second."""
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init")
+    for number in (5, 7):
+        (other / "lib.py").write_text(f"more = {number}\n")
+        git(other, "add", ".")
+        git(other, "commit", "-m", f"lib {number}")
+    top = Path(git(repository, "rev-parse", "--show-toplevel"))
+    git(top, "-c", "protocol.file.allow=always", "submodule", "add", str(other), "lib")
+    (repository / "t.py").write_text("import sys; sys.path.insert(0, '../../lib'); import lib; print('acc:', lib.more)")
+    for commit, name in (("HEAD~1", "s1"), ("main", "s2")):
+        git(top / "lib", "checkout", commit)
+        git(top, "add", ".")
+        git(top, "commit", "-m", name)
+        git(top, "tag", name)
+    return top
+
+
+def test_submodules_are_checked_out_at_their_commits_from_the_users_own_copies(repository, tmp_path):
+    top = with_submodule(repository, tmp_path)
+    versions = study(repository, old={"code": "s1"}, new={"code": "s2"})
+    outcome = isorun.run(versions)
+    assert values(outcome) == {"old": 5, "new": 7}, [one.log_tail for one in outcome.records]
+    assert git(top, "status", "--porcelain") == ""
+    assert not any(note.code == "checkout-changed" for record in outcome.records for note in record.notes)
+
+
+def test_a_submodule_whose_commit_is_not_here_is_told_and_one_that_nobody_has_is_left_empty(repository, tmp_path):
+    top = with_submodule(repository, tmp_path)
+    tree = "f" * 40
+    git(top, "update-index", "--cacheinfo", f"160000,{tree},lib")
+    git(top, "commit", "-m", "of nowhere")
+    failed = isorun.run(study(repository, e={"code": "HEAD"})).records[0]
+    assert f"its submodule lib at {tree[:10]}" in failed.reason
+    git(top, "clone", str(top), str(tmp_path / "clone"))
+    clone = tmp_path / "clone" / "deep" / "trained"
+    record = isorun.run(study(clone, "python -c 'print(\"acc: 3\")'", e={"code": "s1"})).records[0]
+    assert record.state is RunState.FINISHED, record.reason
+
+
+@pytest.mark.parametrize("design", ["one-at-a-time", "full"])
+def test_versions_of_the_code_are_a_factor_beside_others(repository, design):
+    command = f'{sys.executable} -c \'import os, part; print("acc:", part.value + int(os.environ["PLUS"]))\''
+    (repository / "part.py").write_text("value = 300\n")
+    factors = {
+        "design": design,
+        "code": ["v1.0", "main", "."],
+        "plus": {"variable": "PLUS", "values": ["0", "1"]},
+    }
+    varied = isorun.Study("varied", approaches={"a": command}, factors=factors, folder=repository)
+    assert len(varied.environments) == {"one-at-a-time": 4, "full": 6}[design]
+    found = values(isorun.run(varied))
+    assert found["baseline"] == 10
+    assert {name: value for name, value in found.items() if name.count("=") == 1} == {
+        "code=main": 20,
+        "code=.": 300,
+        "plus=1": 11,
+    }
+    told = isorun.factors(varied).to_json()["effects"]
+    assert {(one["factor"], one["value"]) for one in told} == {("code", "main"), ("code", "."), ("plus", "1")}
+    assert {one["difference"] for one in told} == {10, 290, 1}

@@ -2,7 +2,8 @@
 
 The checkout lies in isorun's cache, never in the user's own folder, and stands on the user's repository. The study's
 folder is the same folder within it, so that relative paths mean what they mean in the working copy. What is not in the
-repository (data) is linked in from the study's folder where the study says so.
+repository (data) is linked in from the study's folder where the study says so. Submodules are checked out as well, from
+the repositories that the user's own copy has of them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from isorun.study.code import git, repository_of, told_version
 __all__ = ["CheckoutEnvironment", "checkout_of"]
 
 _TREE: Final = "tree"
+_SUBMODULE: Final = "160000 "
+"""How git lists a commit of another repository among its files."""
 
 
 def checkout_of(declared: Environment, working_folder: Path) -> Environment:
@@ -62,13 +65,11 @@ class CheckoutEnvironment(InterpreterEnvironment):
         version = told_version(self._declared.code)
         tell(f"checking out {version}")
         repository, tree = Path(self._settings["repository"]), folder / _TREE
-        # Twice: the place may be known to git from a checkout that was killed half way, and locked by it.
-        words = ("worktree", "add", "--force", "--force", "--detach", str(tree), self._settings["commit"])
-        done = git(repository, *words, seconds=None)
-        if done.returncode != 0:
-            said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-            what = f"the code {version} of the environment {self._declared.name!r} cannot be checked out"
-            raise ExecutionError(what, found=said[-1], hint=f"git -C {repository} worktree prune, then run again")
+        what = f"the code {version} of the environment {self._declared.name!r} cannot be checked out"
+        _check_out(
+            repository, self._settings["commit"], tree, what, f"git -C {repository} worktree prune, then run again"
+        )
+        _check_out_submodules(repository, tree, what)
         self.folder = folder
         self._link(repository / self._settings["below"], version)
 
@@ -83,3 +84,23 @@ class CheckoutEnvironment(InterpreterEnvironment):
                 raise ExecutionError(what, hint=f"take {name} out of links")
             place.parent.mkdir(parents=True, exist_ok=True)
             place.symlink_to(study / name)
+
+
+def _check_out(repository: Path, commit: str, tree: Path, what: str, hint: str) -> None:
+    """A commit in a worktree of its own. what: the error, if that fails."""
+    # Twice: the place may be known to git from a checkout that was killed half way, and locked by it.
+    done = git(repository, "worktree", "add", "--force", "--force", "--detach", str(tree), commit, seconds=None)
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise ExecutionError(what, found=said[-1], hint=hint)
+
+
+def _check_out_submodules(own: Path, tree: Path, what: str) -> None:
+    """The submodules that the user's own copy has, each from there: nothing is fetched from where a repository says."""
+    for entry in git(tree, "ls-files", "--stage", "-z").stdout.split("\0"):
+        settings, _, name = entry.partition("\t")
+        if not settings.startswith(_SUBMODULE) or not (own / name / ".git").exists():
+            continue  # what is not there for the user is not there for the training either
+        commit, hint = settings.split()[1], f"git -C {own / name} fetch --all, then run again"
+        _check_out(own / name, commit, tree / name, f"{what}: its submodule {name} at {commit[:10]}", hint)
+        _check_out_submodules(own / name, tree / name, what)

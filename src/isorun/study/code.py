@@ -9,18 +9,20 @@ from __future__ import annotations
 import difflib
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from isorun.errors import StudyError
+from isorun.errors import InputError, StudyError
 from isorun.study.parsing import as_mapping, as_table, as_text, as_texts
 from isorun.worker.usercode import GIT, code_version
 
 __all__ = [
     "WORKING_COPY",
     "Commit",
+    "CommitRange",
     "code_settings",
     "commit_named",
     "commits_between",
@@ -33,6 +35,7 @@ __all__ = [
 WORKING_COPY: Final = "."
 _SECONDS: Final = 60.0
 _REFS_SHOWN: Final = 8
+_RANGE: Final = "the range"
 
 
 def git(folder: Path, *words: str, seconds: float | None = _SECONDS) -> subprocess.CompletedProcess[str]:
@@ -173,7 +176,7 @@ def commit_named(ref: str, where: str, folder: Path) -> Commit:
         raise StudyError(what, hint="git commit, and name HEAD")
     found = _resolved(ref, where, folder)["commit"]
     (commit,) = _log(folder, "--no-walk", found)
-    return Commit(commit.id, commit.tree, commit.parents, commit.date, commit.author, commit.subject, ref)
+    return replace(commit, ref=ref)
 
 
 def commits_between(
@@ -211,3 +214,83 @@ def _log(folder: Path, *words: str) -> list[Commit]:
     parts = asked.stdout.removesuffix("\0").split("\0") if asked.stdout else []
     rows = [parts[start : start + 6] for start in range(0, len(parts), 6)]
     return [Commit(row[0], row[1], tuple(row[2].split()), *row[3:6]) for row in rows if len(row) == 6]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRange:
+    """The commits of a range. row: the good end, and those that may be meant, the bad end last.
+
+    everything: all that the range holds, those that merges brought in as well. alike: how many were left out of the row
+    because they hold the same files as the one before. known: by id, all commits that may come to be run. into_merges:
+    whether what a merge brought in may be meant. changing: those that change the files that were named, if some were.
+    """
+
+    folder: Path
+    good: Commit
+    bad: Commit
+    row: tuple[Commit, ...]
+    everything: tuple[Commit, ...]
+    alike: int
+    known: Mapping[str, Commit]
+    into_merges: bool
+    changing: frozenset[str] | None
+
+    @classmethod
+    def of(cls, text: str, folder: Path, *, first_parent: bool, paths: Sequence[str]) -> CommitRange:
+        """The range that GOOD..BAD names."""
+        first, dots, last = text.partition("..")
+        if not dots or not first or last.startswith("."):
+            raise InputError(
+                "a range of commits is needed", found=repr(text), allowed="GOOD..BAD, or GOOD.. up to HEAD"
+            )
+        good, bad = commit_named(first, _RANGE, folder), commit_named(last or "HEAD", _RANGE, folder)
+        if good.id == bad.id:
+            raise InputError("both ends of the range are one commit", found=good.short, hint="name an earlier GOOD")
+        refuse_unrelated(good, bad, folder)
+        everything = commits_between(folder, good.id, bad.id)
+        chain = commits_between(folder, good.id, bad.id, first_parent=True, paths=paths)
+        if not chain:
+            raise InputError("no commit of the range changes these files", found=", ".join(paths))
+        changing = frozenset(commit.id for commit in chain) if paths else None
+        if chain[-1].id != bad.id:  # what follows the last change of the files is compared, too
+            chain.append(bad)
+        chain[-1] = replace(chain[-1], ref=bad.ref)
+        row = [good]
+        row += [commit for before, commit in pairwise((good, *chain)) if commit.tree != before.tree]
+        row = row if len(row) > 1 else [good, bad]
+        alike = len(chain) + 1 - len(row)
+        known = _known(folder, good, everything)
+        return cls(folder, good, bad, tuple(row), tuple(everything), alike, known, not first_parent, changing)
+
+    def brought_in(self, merge: Commit) -> Iterator[tuple[Commit, ...]]:
+        """Of each branch that a merge brought in, the commit it began at and its own commits."""
+        main = merge.parents[0] if merge.parents else ""
+        for tip in merge.parents[1:]:
+            own = [commit for commit in commits_between(self.folder, main, tip, first_parent=True) if commit.parents]
+            if own and own[0].parents[0] in self.known:
+                yield (self.known[own[0].parents[0]], *own)
+
+    def meant(self, row: Sequence[Commit], low: int, high: int) -> tuple[Commit, ...]:
+        """All commits that may be meant where the result changed between two places of a row.
+
+        One that holds the same files as the one before it changed nothing.
+        """
+        first, last = row[low], row[high]
+        if self.changing is not None and last.id in self.changing:
+            return tuple(row[low + 1 : high + 1])
+        if not self.into_merges:
+            return tuple(row[low + 1 : high + 1])
+        own = {commit.id for commit in commits_between(self.folder, first.id, last.id)}
+        trees = {commit.id: commit.tree for commit in self.known.values()}
+        return tuple(
+            commit
+            for commit in self.everything
+            if commit.id in own and commit.tree != trees.get(commit.parents[0] if commit.parents else "")
+        )
+
+
+def _known(folder: Path, good: Commit, everything: Sequence[Commit]) -> dict[str, Commit]:
+    """All commits of the range, its good end, and where its branches began."""
+    known = {commit.id: commit for commit in (good, *everything)}
+    outside = {parent for commit in everything for parent in commit.parents[:1]} - set(known)
+    return known | {parent: commit_named(parent, _RANGE, folder) for parent in sorted(outside)}

@@ -11,6 +11,14 @@ from isorun.analysis.sequential import boundaries
 from isorun.analysis.sequential.change_search import BitSearch, ErrorShares, Likeness, ScoreSearch
 from isorun.errors import InputError
 
+LAWS = {
+    "normal": (lambda rng, moved: rng.normal() + moved, 1.2),
+    "heavy tails": (lambda rng, moved: rng.standard_t(2) + moved, 1.8),
+    "skewed": (lambda rng, moved: rng.exponential() + moved, 1.0),
+    "discrete": (lambda rng, moved: rng.binomial(20, min(0.5 + moved, 1)) / 20, 0.15),
+    "coin": (lambda rng, moved: rng.random() < 0.1 + moved, 0.5),
+}
+
 
 @pytest.fixture(autouse=True)
 def _quick_boundaries(request, monkeypatch):
@@ -45,9 +53,9 @@ def scores(count, draw, alpha=0.05, **options):
 
 
 def stepped(rng, *culprits, size=50.0, law=None):
-    """Runs of a history in which each culprit moves the result by so much."""
-    draw = law or (lambda generator: generator.normal())
-    return lambda place, _: float(draw(rng)) + size * sum(place >= culprit for culprit in culprits)
+    """Runs of a history in which each culprit moves the result by so much. law: a draw, by how far it is moved."""
+    draw = law or LAWS["normal"][0]
+    return lambda place, _: float(draw(rng, size * sum(place >= culprit for culprit in culprits)))
 
 
 @pytest.mark.parametrize(("count", "culprit"), [(1, 1), (2, 1), (2, 2), (31, 1), (31, 16), (31, 31), (100, 37)])
@@ -68,7 +76,7 @@ def test_a_large_change_is_found_wherever_it_is_with_few_runs(count, culprit):
 def test_commits_that_do_not_run_widen_the_answer_and_never_make_it_wrong(count, culprit, broken, seed):
     culprit, broken = min(culprit, count), broken - {count}
     rng = np.random.default_rng(seed)
-    value = stepped(rng, culprit, law=lambda generator: generator.uniform())
+    value = stepped(rng, culprit, law=lambda generator, moved: generator.uniform() + moved)
     search, _ = scores(count, lambda place, number: math.nan if place in broken else value(place, number))
     assert search.low < culprit <= search.high
     between = set(range(search.low + 1, search.high))
@@ -222,13 +230,6 @@ def test_equal_bits_are_no_difference_and_commits_that_do_not_run_are_passed_ove
     assert (search.low, search.high) == (6, 9)
 
 
-LAWS = {
-    "normal": (lambda rng: rng.normal(), 1.2),
-    "heavy tails": (lambda rng: rng.standard_t(2), 1.8),
-    "skewed": (lambda rng: rng.exponential(), 1.0),
-    "discrete": (lambda rng: rng.binomial(20, 0.7) / 20, 0.15),
-    "coin": (lambda rng: float(rng.random() < 0.3), 0.5),
-}
 ALPHA = 0.05
 
 
