@@ -79,7 +79,7 @@ def _intro(paper: str, part: str, result: dict[str, Any]) -> str:
     return (
         f"`isorun reproduce {paper} --scale {result['scale']} --only {part}`: {runs['finished']} runs, "
         f"{spelled(runs['failed'])} failed{stopped}, in environments that isorun made ({first['cpu']}, Python {first['python']}, {', '.join(dict.fromkeys(versions))}). "
-        f"Scaled down: {' '.join(sentence.rstrip('.') + '.' for sentence in result['scaled_down'])}"
+        f"Scaled down: {'; '.join(sentence.rstrip('.') for sentence in result['scaled_down'])}."
     )
 
 
