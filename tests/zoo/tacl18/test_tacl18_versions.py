@@ -124,16 +124,35 @@ def test_versions_are_told_apart_over_seeds_and_over_questions(tmp_path, monkeyp
         if (item["approach"], item["value"]) == ("TrecQA, own masks", "0.4.30")
     ]
     assert asked["units"] == len(QUESTIONS)
-    assert any(line.startswith("As published") and "here 0.6.2 keep" in line for line in found.verdict)
+    [line] = [line for line in found.verdict if line.startswith("The paper saw")]
+    assert "here 0.6.2 keeps every score, 0.4.20 and 0.4.30 not" in line
+    assert line.endswith("a difference is told of 0.4.20 and 0.4.30.")
 
 
 def test_versions_that_change_nothing_are_not_the_papers_result(tmp_path, monkeypatch, made_data_folder):
     found = shown(tmp_path, monkeypatch, 0.0)
     assert any("the same weights as 0.5.3, bit for bit" in line for line in found.verdict)
-    assert any(line.startswith("Not as published") for line in found.verdict)
+    assert any("Not as published: here no version changes any score" in line for line in found.verdict)
 
 
 def test_without_values_by_question_seeds_are_asked_and_it_is_said(tmp_path, monkeypatch, made_data_folder):
     found = shown(tmp_path, monkeypatch, -0.02, by_question=False)
     assert found.numbers["versions"]["questions"] == {}
     assert "left no value of map for each test question" in found.numbers["versions"]["why_not"]
+
+
+def test_scores_that_move_either_way_are_no_difference_that_is_told(tmp_path, monkeypatch, made_data_folder):
+    monkeypatch.setattr(design, "stand_in_for", lambda _data, _scale: False)
+    request = Request("cpu", tmp_path, only=("versions",))
+    [study] = Tacl18().studies(request)
+    order = {seed: place for place, seed in enumerate(study.seeds)}
+
+    def record(cell):
+        moved = 0.01 * (-1) ** order[cell.seed] if "jax=0.4" in cell.environment else 0.0
+        return finished(cell, 0.7 + moved, 0.8, weights=f"{cell.approach} {cell.seed} {moved}")
+
+    found = Tacl18().present(request, {study.name: [record(cell) for cell in cells_of(study)]})
+    [line] = [line for line in found.verdict if line.startswith("The paper saw")]
+    assert "As published that versions may change scores" in line
+    assert "Not as published: no version is told to be better or worse" in line
+    assert not any("WikiQA" in sentence for sentence in found.scaled_down)

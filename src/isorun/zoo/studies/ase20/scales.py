@@ -183,7 +183,7 @@ LIBRARIES: Final = (
     Library("jax", "jax[cpu]==0.6.2", "jax[cuda12]==0.6.2"),
     Library("torch", "torch==2.13.0", "torch==2.13.0"),
 )
-"""JAX is not the newest: predictions of a training that JAX 0.7.2 made on CPUs were wrong (docs/papers/ase20.md)."""
+"""JAX is not the newest: what Keras predicts with JAX 0.7.2 on a CPU was seen to be wrong (docs/papers/ase20.md)."""
 KERAS_SCRIPT: Final = "keras_train.py"
 LIBRARY_SIZES: Final[Mapping[str, Mapping[str, Size]]] = {
     "smoke": {

@@ -330,8 +330,10 @@ def scaled_down(
 def _less_training(amount: Amount, parts: Sequence[str]) -> Iterator[str]:
     if amount.epochs:
         yield f"{_epochs(amount.epochs)} {_UNTIL}"
+    used = {_data_set(WORKLOADS[name]) for name in (amount.version_data if set(parts) == {"versions"} else WORKLOADS)}
     for data, number in amount.questions.items():
-        yield f"{number} {_QUESTIONS[data]} training questions"
+        if data in used:
+            yield f"{number} {_QUESTIONS[data]} training questions"
     if "seeds" in parts:
         for workload, number in amount.seed_epochs.items():
             yield f"{_epochs(number)} for the seeds on {workload} {_UNTIL}"

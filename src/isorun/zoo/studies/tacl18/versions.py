@@ -259,16 +259,17 @@ def framework_sentences(found: FrameworkVersions) -> Iterator[str]:
     for data in dict.fromkeys(effect.held.approach for effect, _ in effects):
         yield from _on_data(data, [pair for pair in effects if pair[0].held.approach == data])
     if effects:
-        yield _beside_the_paper([effect for effect, _ in effects])
+        yield _beside_the_paper(effects)
 
 
 def _on_data(data: str, effects: Sequence[tuple[FactorEffect, FactorEffect | None]]) -> Iterator[str]:
     same = [effect.value for effect, _ in effects if effect.changes.weights and not effect.changes.weights_changed]
     others = [(effect, asked) for effect, asked in effects if effect.value not in same]
     if same:
+        first, end = effects[0][0], "ends" if len(same) == 1 else "end"
         yield (
-            f"{data}: JAX {_joined(same)} end with the same weights as {effects[0][0].baseline}, bit for bit, for all "
-            f"{count(effects[0][0].changes.weights, 'seed')}."
+            f"{data}: JAX {_joined(same)} {end} with the same weights as {first.baseline}, bit for bit, for all "
+            f"{count(first.changes.weights, 'seed')}."
         )
     for effect, asked in others:
         over = "" if asked is None else f", {_p(asked.p_corrected)} over questions"
@@ -284,18 +285,28 @@ def _difference_size(effect: FactorEffect) -> str:
     return fixed(effect.changes.largest, _DECIMALS)
 
 
-def _beside_the_paper(effects: Sequence[FactorEffect]) -> str:
-    """The paper: neighbouring releases give the same numbers, and one release changed them."""
-    paper = "the paper saw four releases of PyTorch with the same scores and a fifth with others"
-    changed = {effect.value for effect in effects if effect.changes.values}
-    kept = {effect.value for effect in effects} - changed
-    if changed and kept:
-        return (
-            f"As published, {paper}: here {_joined(sorted(kept))} keep every score, {_joined(sorted(changed))} do not."
-        )
-    if changed:
-        return f"Only in part as published, {paper}: here every other version changes scores."
-    return f"Not as published, {paper}: here no version changes any score."
+def _beside_the_paper(effects: Sequence[tuple[FactorEffect, FactorEffect | None]]) -> str:
+    """The paper: neighbouring releases give the same numbers, and one release changed them, with p < 0.05."""
+    paper = "The paper saw four releases of PyTorch with the same scores, and a fifth with others"
+    changed = sorted({effect.value for effect, _ in effects if effect.changes.values})
+    kept = sorted({effect.value for effect, _ in effects} - set(changed))
+    told = sorted({effect.value for pair in effects for effect in pair if effect is not None and effect.told})
+    if not changed:
+        return f"{paper}. Not as published: here no version changes any score."
+    seen = f"here {_joined(kept)} {_keep(kept)}, {_joined(changed)} not" if kept else "here every version changes some"
+    seen = f"{'As published' if kept else 'In part as published'} that versions may change scores: {seen}"
+    size = max(effect.changes.largest for effect, _ in effects)
+    most = f"by up to {fixed(size, _DECIMALS)} AP for one seed"
+    if told:
+        return f"{paper}, at p < 0.05. {seen} ({most}); a difference is told of {_joined(told)}."
+    return (
+        f"{paper}, at p < 0.05. {seen} ({most}). Not as published: no version is told to be better or worse, neither "
+        "over seeds nor over questions."
+    )
+
+
+def _keep(versions: Sequence[str]) -> str:
+    return f"{'keeps' if len(versions) == 1 else 'keep'} every score"
 
 
 def _joined(words: Sequence[str]) -> str:
