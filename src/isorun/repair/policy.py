@@ -2,8 +2,8 @@
 
 The engine's own strategy proposes until a bug is found, or as long as was asked for, and again when the target is
 reached; where changing the best trial no longer helps, it has every other trial, and where a prior does not fit those
-for which it is let go. The same
-search, number and seed give the same proposal, so a search that was killed goes on from its trials alone.
+for which it is let go. The same search, number and seed give the same proposal, so a search that was killed goes on
+from its trials alone.
 """
 
 from __future__ import annotations
