@@ -63,7 +63,8 @@ import itertools, os, sys
 if sys.argv[1] == "pull":
     sys.exit()
 options = list(itertools.takewhile(lambda word: word.startswith("--"), sys.argv[2:]))
-told = dict(word.removeprefix("--env=").split("=", 1) for word in options if word.startswith("--env="))
+named = [word.removeprefix("--env=").partition("=") for word in options if word.startswith("--env=")]
+told = {{name: value if sign else os.environ[name] for name, sign, value in named if sign or name in os.environ}}
 os.chdir(next(word for word in options if word.startswith("--workdir=")).removeprefix("--workdir="))
 image, *argv = sys.argv[2 + len(options):]
 os.execvpe(argv[0], argv, {{"PATH": f"{Path(sys.executable).parent}:{os.defpath}", **told}})
