@@ -207,7 +207,6 @@ def test_real_trainings_of_known_structure(tmp_path, sleeps, races, recommended,
 TORCH = """
 import time
 import torch
-torch.set_num_threads(1)  # what is measured is how long it sleeps
 x, y = torch.randn(64, 16), torch.randint(0, 2, (64,))
 model = torch.nn.Linear(16, 2)
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -226,7 +225,9 @@ for step in range(60):
 @pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
-def test_a_real_training_that_needs_deterministic_kernels(tmp_path):
+def test_a_real_training_that_needs_deterministic_kernels(tmp_path, monkeypatch):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # what is measured is how long it sleeps
+        monkeypatch.setenv(name, "1")
     (tmp_path / "train.py").write_text(TORCH)
     found = isorun.price([sys.executable, "train.py"], folder=tmp_path, runs=4, seconds=1e5, steps=40)
     assert found.recommended == ("seed", "deterministic kernels")

@@ -290,10 +290,13 @@ def _price(found: Price) -> View:
 
 
 def _broken_off(found: Price) -> tuple[str, ...]:
+    from isorun.report import count
+
     if not found.stopped:
         return ()
     runs = sum(item.runs for item in (found.as_it_is, *(step.set for step in found.steps), *found.tried))
-    return (f"Not finished ({found.stopped}): {runs} runs were measured, and the same command goes on from there.",)
+    measured = f"{count(runs, 'run')} {'was' if runs == 1 else 'were'} measured"
+    return (f"Not finished ({found.stopped}): {measured}, and the same command goes on from there.",)
 
 
 def _joined(names: tuple[str, ...]) -> str:
