@@ -562,7 +562,11 @@ def _differences(outer: _Stretch, last: _Stretch) -> dict[str, Any]:
     total = outer.search.difference(0, outer.search.count) or (None, None)
     step = last.search.difference(last.search.low, last.search.high) if last.search.differs else None
     names = ("total", "total_interval95", "difference", "interval95")
-    return dict(zip(names, (*total, *(step or (None, None))), strict=True))
+    found: dict[str, Any] = dict(zip(names, (*total, *(step or (None, None))), strict=True))
+    search = outer.search
+    if not search.differs:
+        return found
+    return {**found, "before": search.difference(0, search.low), "after": search.difference(search.high, search.count)}
 
 
 def _expected(row: CommitRange, question: _Question) -> dict[str, Any]:

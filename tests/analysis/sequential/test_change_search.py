@@ -62,7 +62,7 @@ def stepped(rng, *culprits, size=50.0, law=None):
 def test_a_large_change_is_found_wherever_it_is_with_few_runs(count, culprit):
     search, runs = scores(count, stepped(np.random.default_rng(count), culprit))
     assert (search.differs, search.low, search.high) == (True, culprit - 1, culprit)
-    assert runs <= 7 * (2 + math.ceil(math.log2(count))) + 4
+    assert runs <= 7 * (2 + math.ceil(math.log2(count))) + 4 * 4
     assert search.others == []
 
 
