@@ -42,8 +42,8 @@ NAMES: Final = (
     "zoo_training",
     "zoo_pairs_and_episodes",
 )
-ELSEWHERE: Final = ("repair.autokeras_searches",)
-"""Need an environment that the others cannot share: run only where they are named."""
+ELSEWHERE: Final = ("containers", "repair.autokeras_searches")
+"""Need an environment that the others cannot share, or an engine: run only where they are named."""
 
 
 def main(names: list[str]) -> int:

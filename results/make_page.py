@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]  # a checkout without an installation
 
-from page import answers, levels, nested, others  # noqa: E402
+from page import answers, environments, levels, nested, others  # noqa: E402
 
 _HEAD = (
     "Every number here is computed by `python results/make_page.py` from what `isorun reproduce` left, which is in "
@@ -42,7 +42,9 @@ def page() -> str:
         levels.levels_section(),
         levels.cpu_paragraph(),
         levels.factors_section(),
+        environments.libraries_section(),
         answers.seeds_section(),
+        environments.versions_section(),
         others.fewshot_section(),
         others.searches_section(),
         others.dream_section(),

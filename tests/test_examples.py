@@ -57,3 +57,24 @@ def test_the_readme_shows_the_study_of_the_demo():
     in_readme = tomllib.loads(shown.group(1))
     for key in ("name", "levels", "repeats", "approaches", "configs"):
         assert in_readme[key] == declared[key]
+
+
+@pytest.mark.slow
+def test_the_streams_example_runs_in_short(tmp_path):
+    for name in ("streams.toml", "train.py"):
+        (tmp_path / name).write_bytes((ROOT / "examples" / "streams" / name).read_bytes())
+    study = tmp_path / "streams.toml"
+    shorter = study.read_text().replace(
+        '["all", "none", "weights", "order", "dropout", "augmentation"]', '["all", "order"]'
+    )
+    study.write_text(shorter.replace("4, 5, 6, 7, 8, 9, 10, 11, 12, 13]", "4]").replace("{seed}", "{seed} --epochs 1"))
+
+    def isorun(*words):
+        command = [sys.executable, "-m", "isorun", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+
+    ran = isorun("run", "streams.toml")
+    assert ran.returncode == 0, ran.stderr
+    told = isorun("factors", "streams.toml", "--value", "test_loss")
+    assert told.returncode == 0, told.stderr
+    assert "each alone makes: order" in " ".join(told.stdout.split())

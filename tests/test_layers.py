@@ -14,7 +14,7 @@ ROOT = Path(isorun.__file__).parent
 LAYERS = [
     {"__main__", "testing"},
     {"cli"},
-    {"deciding", "bisecting", "claiming", "reproducing", "share"},
+    {"deciding", "bisecting", "claiming", "pricing", "reproducing", "share"},
     {"questions", "in_progress", "describing", "stats"},
     {"workflow"},
     {"repair"},

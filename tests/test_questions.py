@@ -9,6 +9,9 @@ import polars as pl
 import pytest
 
 import isorun
+from isorun import workflow
+from isorun.errors import NothingRecorded
+from isorun.study.design import adhoc_study
 
 RNG = np.random.default_rng(8)
 ROWS = [
@@ -76,3 +79,10 @@ def test_pairs_for_power_are_found_by_their_label_and_not_by_the_order_of_rows()
 def test_what_is_no_table_is_refused_in_words(data):
     with pytest.raises(isorun.IsorunError):
         isorun.summarize(data, value="value")
+
+
+def test_a_study_of_which_no_run_finished_is_asked_nothing(tmp_path):
+    study = adhoc_study([["false"]], folder=tmp_path)
+    workflow.run(study, store=tmp_path / "runs")
+    with pytest.raises(NothingRecorded, match=r"no run of the study .* has finished[\s\S]*isorun report"):
+        isorun.compare(study, by="level", store=tmp_path / "runs")

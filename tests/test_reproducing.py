@@ -98,6 +98,15 @@ def test_failed_runs_are_counted_and_warned_of(tmp_path):
     assert done.stopped == "every run of tiny-fails failed"
 
 
+def test_an_environment_that_cannot_be_had_is_told_with_the_resolvers_words():
+    reason = "the packages of the environment 'torch' cannot be installed: no matching distribution found"
+    lost = _record("a", 1, RunState.FAILED)
+    lost.launch, lost.reason, lost.log_tail = "none", reason, "cannot be installed\n  found: no matching distribution"
+    [warning] = reproducing._with_failures(Presentation(()), [lost, lost], "tiny").warnings
+    assert reason in warning.message
+    assert "registry" in warning.next_step
+
+
 def test_a_run_that_failed_first_and_then_finished_is_no_failure():
     last = reproducing._last_records({"s": [_record("a", 1, RunState.FAILED), _record("a", 2, RunState.FINISHED)]})
     assert [record.state for record in last] == [RunState.FINISHED]

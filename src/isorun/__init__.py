@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from isorun.describing import env_describe, env_diff
     from isorun.diagnose import Diagnosis
     from isorun.diagnose.audit import Audit
+    from isorun.diagnose.pricing import Price
     from isorun.errors import IsorunError
     from isorun.in_progress import Status, status
+    from isorun.pricing import price
     from isorun.questions import agree, compare, factors, mixed_model, power, rank, summarize
     from isorun.repair.diagnosis import SearchDiagnosis
     from isorun.repair.racing import Race
@@ -64,6 +66,7 @@ __all__ = [
     "MixedResult",
     "Outcome",
     "PowerResult",
+    "Price",
     "Race",
     "Records",
     "Reproduction",
@@ -91,6 +94,7 @@ __all__ = [
     "log",
     "mixed_model",
     "power",
+    "price",
     "rank",
     "records",
     "repair",
@@ -121,6 +125,7 @@ _LAZY = {
     "MixedResult": "isorun.analysis.mixed.result",
     "Outcome": "isorun.scheduling",
     "PowerResult": "isorun.analysis.planning.power",
+    "Price": "isorun.diagnose.pricing",
     "Race": "isorun.repair.racing",
     "Records": "isorun.analysis.studies.record_table",
     "Reproduction": "isorun.reproducing",
@@ -146,6 +151,7 @@ _LAZY = {
     "factors": "isorun.questions",
     "mixed_model": "isorun.questions",
     "power": "isorun.questions",
+    "price": "isorun.pricing",
     "rank": "isorun.questions",
     "records": "isorun.workflow",
     "reproduce": "isorun.reproducing",

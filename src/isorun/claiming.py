@@ -6,15 +6,22 @@ claim(0.8, study="study.toml", model="new")         by runs of one's own
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from isorun.analysis.evidence import Condition
+from isorun.analysis.evidence.units import units_of
 from isorun.analysis.planning.claims import JudgedGain, RunNoise, judge_gain, noise_of, scale_of
+from isorun.analysis.spreads import GroupSummary, sd_interval
 from isorun.errors import InputError
-from isorun.questions import Asked, summarize
+from isorun.questions import Asked, Results, summarize
 from isorun.store import AbstractStore
+
+if TYPE_CHECKING:
+    from isorun.analysis.studies.study_result import StudySides
 
 __all__ = ["claim"]
 
@@ -76,6 +83,11 @@ def _noise_of_study(
             hint="model=… names the approach, level=… the level, where={…} anything else (--model, --level, --where)",
         )
     item, source = groups[0], str(found.table.source)
+    sides = found.sides("approach", [item.group["approach"]], labels) if found.study else None
+    interval = item.sd_ci90
+    if 1 < item.units < item.n:
+        sd = _sd_of_draws(found, sides, name, {**labels, **item.group})
+        interval = sd_interval(sd, item.units)
     noise = RunNoise(
         model=item.group.get("approach", model or "all runs"),
         data=data,
@@ -85,12 +97,35 @@ def _noise_of_study(
         runs=item.n,
         sd=sd,
         source=f"{source}: {item.n} runs, {item.units} of them independent",
-        sd_interval90=item.sd_ci90,
+        sd_interval90=interval,
         max_difference=item.max_diff,
     )
-    own = list(item.conditions)
+    own = [_of_draws(condition, item) for condition in item.conditions]
     if item.units == 1 and level is None:
         message = f"all {item.n} runs are one draw: others would move the result further"
         own.append(Condition("fixed-seed-noise", message, "runs with several seeds: isorun run -n 10 …"))
-    sides = found.sides("approach", [item.group["approach"]], labels) if found.study else None
     return noise, (*found.conditions(None, sides), *own)
+
+
+def _of_draws(condition: Condition, item: GroupSummary) -> Condition:
+    """A summary has no interval where runs repeat draws; here the sd is that of draws, and has one."""
+    if condition.code != "fewer-units" or item.units < 2:
+        return condition
+    message = f"{item.n} runs are {item.units} independent draws: the sd is that of runs that are each a new one"
+    return replace(condition, message=message)
+
+
+def _sd_of_draws(found: Results, sides: StudySides | None, metric: str, labels: Mapping[str, str]) -> float:
+    """The sd of runs that are each a draw of their own, where some of the known ones repeat a draw.
+
+    That of the runs at hand is less: repeats of a seed lie near each other. The parts between and within draws are
+    those of a one-way analysis of variance, with as many repeats a draw as there are on average.
+    """
+    table = found.table.where({name: label for name, label in labels.items() if name in found.table.columns})
+    (group,) = table.groups(metric, ())
+    units = units_of(table, group.values, found.counting(None, sides))
+    repeats = units.runs.size / units.count
+    between = float(units.values.var(ddof=1))
+    inside = float(units.runs.var()) * units.runs.size - repeats * between * (units.count - 1)
+    within = max(0.0, inside) / (units.runs.size - units.count)
+    return math.sqrt(between + within * (1.0 - 1.0 / repeats))

@@ -34,7 +34,7 @@ from isorun.analysis.evidence.units import (
     units_of,
 )
 from isorun.analysis.measurements import Group, Measurements, read_table
-from isorun.errors import InputError, known_names
+from isorun.errors import InputError, NothingRecorded, known_names
 
 if TYPE_CHECKING:
     from isorun.analysis.agreements.shared_runs import AgreementTable
@@ -172,7 +172,11 @@ def study_results(analysed: StudyResult, selection: str | None = None) -> Result
     """The runs of an analysed study as a table, one row a run."""
     from isorun.analysis.studies.study_result import run_table
 
-    found = Results(read_table(run_table(analysed, selection)), analysed)
+    rows = run_table(analysed, selection)
+    if not any(map(len, rows.values())):
+        what = f"no run of the study {analysed.study} has finished"
+        raise NothingRecorded(what, hint=f"isorun report {analysed.study} says what became of each")
+    found = Results(read_table(rows), analysed)
     table = replace(found.table, source=f"the study {analysed.study}", in_order=frozenset(found.factors))
     return replace(found, table=table)
 

@@ -119,6 +119,7 @@ def reproduce(
     with ExitStack() as stack:
         stopped, told = "", list[Condition]()
         if run and studies:
+            paper(name).prepare(request)
             stopped, store = _carry_out(
                 studies, store, watch, stack, told, executor=executor, jobs=jobs, launch=launch, devices=devices
             )
@@ -201,10 +202,15 @@ def _last_records(found: Mapping[str, Sequence[RunRecord]]) -> list[RunRecord]:
 
 
 def _cause(record: RunRecord) -> str:
-    """What a run said last; of one that was stopped, that it was: its last line says nothing about why."""
-    if record.state is RunState.INTERRUPTED:
+    """What a run said last; of one that was stopped, or never started, why: its last line says nothing about that."""
+    if record.state is RunState.INTERRUPTED or _never_started(record):
         return record.reason
     return last_words(record.log_tail) or record.reason
+
+
+def _never_started(record: RunRecord) -> bool:
+    """Whether its environment could not be had, so that nothing was launched."""
+    return record.launch == "none"
 
 
 def _with_failures(shown: Presentation, failed: Sequence[RunRecord], name: str) -> Presentation:
@@ -216,4 +222,6 @@ def _with_failures(shown: Presentation, failed: Sequence[RunRecord], name: str) 
     said_by = "" if times == number else f" ({times} of them)"
     message = f"{some(number, 'run')} did not finish and {'is' if number == 1 else 'are'} in no table: {cause}{said_by}"
     next_step = f"mend it, then isorun reproduce {name} again; isorun report STUDY shows what failed runs said"
+    if all(map(_never_started, failed)):
+        next_step = f"see that pip or uv reaches a registry that has these packages, then isorun reproduce {name} again"
     return replace(shown, warnings=(*shown.warnings, Condition("failed-runs", message, next_step)))

@@ -20,7 +20,7 @@ from isorun.study.design import Study, extends, with_key
 from isorun.study.records import RunRecord, RunState
 from isorun.worker.usercode import code_version
 
-__all__ = ["kept_before", "reuse_conditions"]
+__all__ = ["changes_since", "kept_before", "reuse_conditions"]
 
 _MOST_RECORDS: Final = 200
 """Enough to notice an edit; a study of ten thousand runs should not wait for all of them to be read."""
@@ -88,7 +88,7 @@ def _renamed(study: Study, store: AbstractStore) -> Iterator[Condition]:
 
 
 def _edited(study: Study, made: Sequence[RunRecord], finished: int, left: int) -> Iterator[Condition]:
-    changed = _changes(study, made)
+    changed = changes_since(study, made)
     if not changed:
         return
     mixed = f"; the {some(left, 'run')} still to make would mix both versions" if left else ""
@@ -100,7 +100,7 @@ def _edited(study: Study, made: Sequence[RunRecord], finished: int, left: int) -
     )
 
 
-def _changes(study: Study, made: Sequence[RunRecord]) -> list[str]:
+def changes_since(study: Study, made: Sequence[RunRecord]) -> list[str]:
     """What the runs were made of that is not as it was then, by name.
 
     Files that the training imported or was given, and variables it asks for. The repository around them counts only

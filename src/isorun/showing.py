@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.diagnose import Diagnosis
     from isorun.diagnose.audit import Audit
-    from isorun.report import View
+    from isorun.diagnose.pricing import Price, PricedSet
+    from isorun.report import Table, View
 
 __all__ = ["VIEWS", "as_json", "html", "install", "text", "view_of"]
 
@@ -271,6 +272,120 @@ def _after_audit(found: Audit) -> list[str]:
     return [*steps, f"isorun run -n 4 --level fixed-seed --level deterministic -- {command}", "isorun report"]
 
 
+def _price(found: Price) -> View:
+    """The cheapest set first and how sure that is, then what each step costs and buys, and how to get it."""
+    from isorun.report import Listing, View
+
+    ladder = [("as it is", found.as_it_is, None), *((f"+ {step.name}", step.set, step) for step in found.steps)]
+    rows = [(name, _times(step.added_ratio, step.added_interval95) if step else "1") for name, _, step in ladder]
+    tables = [_price_table("steps", "What each step costs and buys, taken one after the other", ladder, dict(rows))]
+    if found.tried:
+        tried = [(_joined(item.names), item, None) for item in found.tried]
+        tables.append(_price_table("tried", "Sets with fewer steps", tried, {}))
+    outside = " ".join(f"{name}={value}" for name, value in found.variables.items())
+    how = [
+        *found.study_lines,
+        *([f"outside of isorun, beside seeds and settings in the code: {outside}"] if outside else []),
+    ]
+    listings = [
+        Listing("not measured here", tuple(f"{item.name}: {item.why}" for item in found.not_applicable)),
+        Listing("the recommended set in a study file", tuple(how)),
+    ]
+    sentences = (*_broken_off(found), _cheapest(found), *_how_sure(found), *_timed(found))
+    shown = tuple(item for item in listings if item.items)
+    return View(sentences, tuple(tables) if found.as_it_is.runs else (), found.conditions, listings=shown)
+
+
+def _broken_off(found: Price) -> tuple[str, ...]:
+    if not found.stopped:
+        return ()
+    runs = sum(item.runs for item in (found.as_it_is, *(step.set for step in found.steps), *found.tried))
+    return (f"Not finished ({found.stopped}): {runs} runs were measured, and the same command goes on from there.",)
+
+
+def _joined(names: tuple[str, ...]) -> str:
+    return " + ".join(names) or "nothing"
+
+
+def _times(ratio: float | None, interval: tuple[float, float] | None) -> str:
+    from isorun.report import UNKNOWN
+
+    if ratio is None:
+        return UNKNOWN
+    return f"{ratio:.3g}" if interval is None else f"{ratio:.3g} ({interval[0]:.3g}–{interval[1]:.3g})"
+
+
+def _price_table(name: str, title: str, rows: list[tuple[str, PricedSet, Any]], added: dict[str, str]) -> Table:
+    from isorun.report import UNKNOWN, Column, Table, significant
+
+    def ends(item: PricedSet) -> str:
+        return (
+            UNKNOWN
+            if item.distinct is None
+            else f"{item.distinct} of {item.runs if not item.seeds else item.runs // item.seeds}"
+        )
+
+    def spread(item: PricedSet) -> str:
+        around = item.sd_interval95
+        inside = "" if around is None else f" ({significant(around[0], 2)}–{significant(around[1], 2)})"
+        return UNKNOWN if item.sd is None else f"{significant(item.sd, 2)}{inside}"
+
+    titles = ("time", *(("by itself",) if added else ()), "CPU time", "sd", "variance removed", "different ends")
+    return Table(
+        name=name,
+        title=title,
+        columns=(Column("step" if added else "set", key=True), *(Column(text) for text in titles)),
+        rows=tuple(
+            (
+                label,
+                "1" if not item.names else _times(item.time_ratio, item.interval95),
+                *((added[label],) if added else ()),
+                "1" if not item.names else _times(item.cpu_ratio, None),
+                spread(item),
+                UNKNOWN if item.variance_removed is None else f"{100 * item.variance_removed:.0f} %",
+                ends(item),
+            )
+            for label, item, _ in rows
+        ),
+        notes=(
+            "times: ratios to the training as it is, geometric mean of pairs (95 % interval)",
+            "sd: of the metric, between runs that should be the same (95 % interval)",
+        ),
+    )
+
+
+def _cheapest(found: Price) -> str:
+    chosen = found.recommended_set
+    if chosen is None:
+        if all(item.identical is None for item in (found.as_it_is, *(step.set for step in found.steps))):
+            why = "too few runs were made" if found.stopped else "there is nothing to compare runs by"
+            return f"Whether any set of steps gives bit-identical runs is not known: {why}."
+        return "No set of steps that was measured gives bit-identical runs."
+    what = "bit-identical runs" if found.by_weights else "runs with the same metric"
+    if not chosen.names:
+        return f"The training as it is gives {what} here: no step has to be taken."
+    costs = f"at {_times(chosen.time_ratio, chosen.interval95)} times the time"
+    return f"Cheapest set that gives {what} here: {_joined(chosen.names)}, {costs}."
+
+
+def _how_sure(found: Price) -> tuple[str, ...]:
+    chosen = found.recommended_set
+    if chosen is None or chosen.differing_at_most is None:
+        return ()
+    alike = f"All {chosen.runs} runs of it came to one end for each seed ({chosen.pairs:g} pairs of equal seeds)"
+    return (f"{alike}, so at most {100 * chosen.differing_at_most:.0f} % of pairs differ (95 %).",)
+
+
+def _timed(found: Price) -> tuple[str, ...]:
+    base = found.as_it_is
+    if base.seconds is None:
+        return ()
+    what = f"steps 2 to {found.steps_cut} of the training" if found.steps_cut else "the training"
+    return (
+        f"As it is, {what} took {base.seconds:.3g} s of its own (median of {base.runs} runs, start-up not counted).",
+    )
+
+
 VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "agreement": _agreement,
     "audit": _audit,
@@ -285,6 +400,7 @@ VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "leaderboard": _leaderboard,
     "mixed": _mixed,
     "power": _power,
+    "price": _price,
     "records": _records,
     "study": _study,
     "summaries": _summaries,

@@ -184,7 +184,18 @@ def run_missing(
 
         return carry_out_agenda(SearchAgenda(study, session.store), session, study, observer, keep_study=keep_study)
     cells = [cell for cell in missing(study, store=session.store) if only is None or only(cell)]
+    _check_environments(study, session, cells)
     return carry_out_agenda(CellList(cells), session, study, observer, keep_study=keep_study)
+
+
+def _check_environments(study: Study, session: Session, cells: Sequence[Cell]) -> None:
+    """What can never run is refused before the first run."""
+    if not cells:
+        return
+    executor = session.executor
+    with blaming("executor", executor):
+        for name in dict.fromkeys(cell.environment for cell in cells):
+            executor.check(study.environments[name])
 
 
 def carry_out_agenda(

@@ -64,6 +64,22 @@ def test_a_healthy_training_has_no_problem_and_normal_symptoms():
     assert symptoms_of(trace()) == ("unknown", "normal", "normal", "normal")
 
 
+@pytest.mark.parametrize(
+    ("accuracy", "loss", "convergence"),
+    [
+        ([0.1] * 8, [math.nan] * 8, "unknown"),  # as Keras tells it; by its accuracy alone it would be slow
+        ([0.1] * 8, [], "slow"),
+        ([0.1, 0.15, 0.2, 0.2, 0.2, 0.2], [2.3, 2.1, *[math.inf] * 4], "unknown"),
+        ([0.5, 0.8, 0.9, 0.9, 0.9, 0.9], [2.3, 0.5, 0.3, *[math.nan] * 3], "normal"),  # it had learned before
+        ([], [2.3, 2.2, math.nan, math.nan], "unknown"),
+    ],
+)
+def test_a_training_that_went_to_pieces_is_not_said_to_have_converged(accuracy, loss, convergence):
+    found = symptoms_of(Trace.of_rows([], curves={"accuracy": accuracy, "loss": loss}))
+    assert found.convergence == convergence
+    assert found.weight == ("exploding" if loss else "unknown")
+
+
 FAULTS = {
     "slow-convergence": trace(learns=False),
     "oscillation": trace(accuracy=[0.5, 0.8, 0.6, 0.8, 0.55, 0.82, 0.7, 0.85, 0.6, 0.9]),

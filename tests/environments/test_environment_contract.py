@@ -109,7 +109,7 @@ def test_an_environment_is_opened_once_for_all_its_runs(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        ("bax", r"no environment 'bax'[\s\S]*interpreter, packages, bad, box, odd \(did you mean 'box'"),
+        ("bax", r"no environment 'bax'[\s\S]*interpreter, packages, container, bad, box, odd \(did you mean 'box'"),
         ("bad", r"'bad' cannot be opened[\s\S]*TypeError"),
         ("odd", r"'odd' cannot be used[\s\S]*found: +str"),
     ],

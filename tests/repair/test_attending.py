@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from isorun.errors import InputError, UsageError
 from isorun.repair import attending
 from isorun.repair.attending import Continuation, attend
 from isorun.repair.engines import AbstractEngine
+from isorun.repair.searches import Search, Trial
 
 sys.path.append(str(Path(__file__).parents[1] / "plugin_distribution"))
 
@@ -39,14 +42,12 @@ class Here:
     def wait(self, timeout=None):
         del timeout
 
-    def kill(self):
-        pass
-
 
 @pytest.fixture
 def book(tmp_path, monkeypatch):
     """The address of a ledger with one trial, whose processes are none."""
-    monkeypatch.setattr(attending, "_end_with", lambda _: None)
+    monkeypatch.setattr(attending, "_end_with_attendant", lambda: None)
+    monkeypatch.setattr(attending, "_end", lambda _: None)
     monkeypatch.setattr(attending.subprocess, "Popen", Here)
     monkeypatch.setattr(attending, "open_engine", Ledger)
     made = Ledger(f"ledger:{tmp_path}/book")
@@ -127,6 +128,83 @@ def test_python_goes_on_attended_and_with_a_function(tmp_path, monkeypatch, capf
 
 
 def test_a_process_whose_attendant_went_before_it_could_look_makes_no_trial():
-    code = "from isorun.repair.attending import _end_with; _end_with(0); print('a trial')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    code = "from isorun.repair.attending import _end_with_attendant as end; end(); import time; time.sleep(60)"
+    words = [sys.executable, "-c", f"{code}; print('a trial')"]
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, start_new_session=True
+    )
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "")
+
+
+def attended_child(code):
+    """A process as attended ones are: its input is held, and it leads a group of its own."""
+    begin = "import os, subprocess, sys, time; from isorun.repair.attending import _end_with_attendant as end; end(); "
+    return subprocess.Popen(
+        [sys.executable, "-c", begin + code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def is_gone(pid):
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state in "ZX":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("end", [attending._end, lambda child: child.stdin.close()], ids=["ended", "attendant gone"])
+def test_what_a_trial_started_ends_with_its_process(end):
+    code = "child = subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL); print(child.pid, flush=True); "
+    child = attended_child(f"{code}time.sleep(60)")
+    started = int(child.stdout.readline())
+    end(child)
+    assert child.wait(10) == -signal.SIGKILL
+    assert is_gone(started)
+    child.stdout.close()
+
+
+def test_a_trial_that_asks_for_input_gets_none():
+    child = attended_child("print(repr(sys.stdin.read()), flush=True)")
+    assert child.stdout.readline() == "''\n"
+    attending._end(child)
+    child.stdout.close()
+
+
+class Lingering:
+    """A process that does not end."""
+
+    pid = 1
+
+    def wait(self, timeout=None):
+        raise subprocess.TimeoutExpired("python", timeout)
+
+
+def test_a_process_that_is_done_is_not_waited_for_whatever_thread_it_has(tmp_path, monkeypatch):
+    done = tmp_path / "done.json"
+    done.touch()
+    monkeypatch.setattr(attending, "_GRACE", -1.0)
+    assert attending._wait(Lingering(), Continuation("ledger:none", None, "train.py:objective", 2), done) == ""
+
+
+def test_the_first_trial_of_a_process_may_import_and_load(monkeypatch):
+    now, asked = time.time(), Continuation("ledger:none", "mine", "train.py:objective", 2)
+    ended = [Trial(number, "finished", 0.1, {"lr": 0.1}, seconds=0.1, process=78) for number in range(9)]
+    running = Trial(9, "running", None, {"lr": 0.2}, started=now - 30, process=77)
+    search = Search("ledger", "mine", "higher", (), (*ended, running))
+    monkeypatch.setattr(attending, "read_search", lambda *_: search)
+    monkeypatch.setattr(attending, "open_engine", Ledger)
+    assert attending._stalled(77, asked) == ""
+    monkeypatch.setattr(attending, "_FIRST_GRACE", 20.0)
+    assert attending._stalled(77, asked).startswith("stalled: it took longer than 1 s")
+    monkeypatch.setattr(attending, "_FIRST_GRACE", 60.0)
+    search = replace(search, trials=(*ended, replace(running, process=78)))
+    assert attending._stalled(78, asked).startswith("stalled: it took longer than 1 s")

@@ -10,7 +10,7 @@ from made_searches import LR, SPACE, of_scores, search
 from isorun.diagnose import Symptoms
 from isorun.errors import InputError
 from isorun.repair.actions import edit
-from isorun.repair.bugs import Limits
+from isorun.repair.bugs import Limits, patience_of
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Prior, PriorRow
 from isorun.repair.searches import KEEP, Parameter, Trial, with_kept
@@ -35,16 +35,43 @@ def test_a_reached_target_hands_back():
     assert RepairPolicy(limits=Limits(target=0.51), seed=0).plan(STUCK, 15) is not None
 
 
-def test_once_begun_it_stays_until_it_no_longer_helps_and_then_every_other_trial_is_the_engines():
-    def after(own):
-        trials = [*STUCK.trials]
-        for number in range(15, 15 + own):
-            trials.append(replace(trials[number - 14], number=number, proposed_by="isorun", score=0.1))
-        return search(trials)
+def after(own, before=STUCK.trials):
+    """A stuck search, and so many trials by isorun since that did not help."""
+    trials = [*before]
+    for number in range(len(before), len(before) + own):
+        trials.append(replace(trials[number - len(before) + 1], number=number, proposed_by="isorun", score=0.1))
+    return search(trials)
 
+
+def is_isoruns(policy, found):
+    return [policy.plan(found, number) is not None for number in (50, 51, 52, 53)]
+
+
+ALWAYS, EVERY_OTHER, NEVER = [True] * 4, [True, False] * 2, [False] * 4
+
+
+def test_once_begun_it_stays_until_it_no_longer_helps_and_then_every_other_trial_is_the_engines():
     policy = RepairPolicy(limits=Limits(patience=12), seed=0)
-    assert all(policy.plan(after(5), number) for number in (20, 21))
-    assert [policy.plan(after(12), number) is not None for number in (28, 29, 30, 31)] == [True, False, True, False]
+    assert is_isoruns(policy, after(5)) == ALWAYS
+    assert is_isoruns(policy, after(12)) == EVERY_OTHER
+
+
+def test_a_search_that_grew_slowly_is_shared_after_25_trials_that_did_not_help():
+    slow = [replace(one, number=at, score=0.1) for at, one in enumerate(STUCK.trials[1:] * 3)]
+    slow[40] = replace(slow[40], score=0.5)
+    assert patience_of(search(slow)) > 50
+    begun = [replace(one, proposed_by="isorun" if one.number == 30 else "") for one in slow]
+    assert is_isoruns(RepairPolicy(seed=0), after(24, begun)) == ALWAYS
+    assert is_isoruns(RepairPolicy(seed=0), after(25, begun)) == EVERY_OTHER
+
+
+def test_a_number_says_when_it_begins_and_the_engine_comes_back_as_it_does_after_a_bug():
+    assert is_isoruns(RepairPolicy(5, seed=0), after(24)) == ALWAYS
+    assert is_isoruns(RepairPolicy(5, seed=0), after(25)) == EVERY_OTHER
+    assert is_isoruns(RepairPolicy(5, limits=Limits(patience=12), seed=0), after(12)) == EVERY_OTHER
+    assert is_isoruns(RepairPolicy(5, limits=Limits(target=0.5), seed=0), STUCK) == NEVER
+    by_chance = RepairPolicy(5, limits=Limits(target=0.5), seed=0, hands_over=False)
+    assert is_isoruns(by_chance, after(40)) == ALWAYS
 
 
 def test_where_a_prior_is_let_go_the_engine_has_the_trial_unless_nothing_trains():
@@ -97,22 +124,21 @@ def test_trials_that_were_never_offered_anything_have_it_kept_and_can_be_changed
 
 
 def test_in_the_engines_turn_what_is_offered_is_kept_and_the_rest_is_the_engines():
-    assert values_for(STUCK, None, OFFER) == (KEEP,)
-    assert values_for(STUCK, None, LR) == ()
+    assert values_for(None, OFFER) == (KEEP,)
+    assert values_for(None, LR) == ()
 
 
-def test_in_a_plan_values_are_its_own_or_those_of_the_best_trial_that_had_them():
+def test_in_a_plan_values_are_its_own_and_what_it_does_not_say_is_the_engines():
     plan = RepairPolicy(0, seed=0).plan(STUCK, 15)
     for parameter in SPACE:
-        assert values_for(STUCK, plan, parameter) == (plan.action.parameters[parameter.name],)
-    assert values_for(STUCK, plan, OFFER) == (KEEP,)
+        assert values_for(plan, parameter) == (plan.action.parameters[parameter.name],)
+    assert values_for(plan, OFFER) == (KEEP,)
     branch = Parameter("momentum", "float", low=0.0, high=1.0)
-    assert values_for(STUCK, plan, branch) == ()
-    having = [replace(trial, parameters={**trial.parameters, "momentum": trial.score}) for trial in STUCK.trials[1:]]
-    opened = search([STUCK.trials[0], replace(having[0], score=0.4), *having[1:]])
-    assert values_for(opened, plan, branch) == (having[0].parameters["momentum"],)
+    assert values_for(plan, branch) == ()
+    opened = replace(plan, action=replace(plan.action, parameters={**plan.action.parameters, "momentum": 0.4}))
+    assert values_for(opened, branch) == (0.4,)
     narrower = Parameter("momentum", "float", low=0.9, high=1.0)
-    assert values_for(opened, plan, narrower) == ()
+    assert values_for(opened, narrower) == ()
 
 
 def test_a_trial_that_was_offered_something_is_not_changed_where_that_does_not_apply():

@@ -67,8 +67,36 @@ def test_the_best_holds_its_place_until_a_race_is_won():
 
 def test_repeats_that_fail_use_up_what_is_allowed():
     rule = RaceRule(3, candidates=5)
-    assert standing_of([runs(0, 0.5, None, None), runs(1, 0.6, 0.7)], rule).races == ((1, 0, "not better"),)
+    assert standing_of([runs(0, 0.5, 0.6), runs(1, 0.6, None, None)], rule).races == ((1, 0, "not better"),)
     assert standing_of([runs(0, 0.5, None), runs(1, 0.6, 0.7)], rule).wanted == ((0, 2),)
+
+
+def test_a_best_trial_whose_repeats_all_fail_does_not_keep_its_place_by_that():
+    """What failed is no evidence for it either: who is ahead leads, and is not called better."""
+    rule = RaceRule(3, candidates=5)
+    found = standing_of([runs(0, 0.5, None, None), runs(1, 0.6, 0.7)], rule)
+    assert (found.best, found.races) == (1, ((1, 0, "ahead"),))
+    behind = standing_of([runs(0, 0.5, None, None), runs(1, 0.6, 0.2)], rule)
+    assert (behind.best, behind.races) == (0, ((1, 0, "not better"),))
+    table = {"new": iter([0.8, 0.81, 0.82, 0.8]), "old": iter([0.5, *[math.nan] * 9])}
+    assert race(lambda config, _: next(table[config]), "new", "old", repeats=4).verdict == "ahead"
+    # Repeats that a later plan allows belong to later races.
+    longer = standing_of([runs(0, 0.5, None, None, 0.9, 0.9), runs(1, 0.6, 0.7)], rule)
+    assert longer.races == ((1, 0, "ahead"),)
+
+
+def test_two_draws_a_side_call_nothing_better():
+    """Two trainings that learned and two that did not agree closely, and may be equals."""
+    rule = RaceRule(5)
+    assert rule.judge([0.9, 0.9012], [0.1, 0.1011]) == "open"
+    assert rule.judge([0.9, 0.9012, 0.9003], [0.1, 0.1011, 0.1003]) == "better"
+    assert RaceRule(2).judge([0.9, 0.9012], [0.1, 0.1011]) == "ahead"
+
+
+def test_a_side_that_agrees_with_itself_does_not_halve_the_spread():
+    rule = RaceRule(3)
+    assert rule.judge([0.902, 0.902, 0.902], [0.9, 0.893, 0.896]) == "ahead"
+    assert rule.judge([1.0, 1.0, 1.0], [0.9, 0.893, 0.896]) == "better"  # all right: each by itself
 
 
 def test_without_repeats_the_best_score_is_the_best_and_without_scores_there_is_none():
@@ -251,6 +279,18 @@ def test_equals_are_called_better_at_most_at_the_stated_rate(repeats, spread):
 def test_equals_whose_scores_are_counted_are_called_better_at_most_at_the_stated_rate(repeats, step):
     wrong, *_ = simulated(400, 9, 25, repeats, step=step)
     assert wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("candidates", "repeats"), [(1, 5), (25, 5)])
+def test_equals_that_learn_half_of_the_time_are_called_better_at_most_at_the_stated_rate(candidates, repeats):
+    rng = np.random.default_rng(3)
+    searches = 300
+
+    def score(_):
+        return (0.9 if rng.random() < 0.5 else 0.1) + rng.normal(0, 0.002)
+
+    assert raced_equals(score, candidates, repeats, searches) <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / searches)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import isorun
+from isorun import workflow
 from isorun.errors import ExecutionError, StudyError
 from isorun.execution.resources import Devices
 from isorun.study.cells import cells_of
@@ -85,6 +86,10 @@ def test_the_variables_that_ask():
     on_cpu = switches.variables({"device": "cpu"})
     assert (on_cpu["CUDA_VISIBLE_DEVICES"], on_cpu["JAX_PLATFORMS"]) == ("-1", "cpu")
     assert switches.variables({"tf32": "off"})["NVIDIA_TF32_OVERRIDE"] == "0"
+    kernels = switches.variables({"kernels": "deterministic"})
+    assert (kernels["CUBLAS_WORKSPACE_CONFIG"], kernels["TF_DETERMINISTIC_OPS"]) == (":4096:8", "1")
+    assert "xla_gpu_deterministic_ops" in kernels["XLA_FLAGS"]
+    assert switches.variables({"kernels": "free"}) == {}
 
 
 def test_the_worker_hears_them():
@@ -104,6 +109,8 @@ def test_the_worker_hears_them():
         ({"device": "cuda:1"}, {"torch": {"device": "cuda"}}, {}),
         ({"threads": "3"}, {"torch": {"threads": "2"}, "numpy": {"threads": "3"}}, {"threads": {"torch": "2"}}),
         ({"threads": "3"}, {}, {}),
+        ({"device": "cpu", "tf32": "off", "cudnn": "on"}, {"torch": {"device": "cpu"}}, {}),
+        ({"device": "cuda", "tf32": "off"}, {"torch": {"device": "cuda", "tf32": "on"}}, {"tf32": {"torch": "on"}}),
     ],
 )
 def test_a_request_without_effect_is_one_that_is_answered_otherwise_or_by_nobody(asked, answered, missed):
@@ -130,6 +137,13 @@ def test_a_device_that_is_not_there_is_one_message():
         Devices("none").check_device("cuda")
 
 
+def test_a_device_that_is_not_there_is_refused_before_the_first_run(tmp_path):
+    declared = study(tmp_path, here={}, there={"device": "cuda:7"})
+    with pytest.raises(ExecutionError, match=r"asks for the device cuda:7"):
+        workflow.run(declared, store=tmp_path / "runs", devices="none")
+    assert len(workflow.records(declared, store=tmp_path / "runs")) == 0
+
+
 def made_torch(*, started):
     """What torch looks like to its switches, on a machine with a device."""
     matmul, cudnn = types.SimpleNamespace(allow_tf32=False), types.SimpleNamespace(allow_tf32=True)
@@ -146,13 +160,14 @@ def made_torch(*, started):
         backends=backends,
         _C=inner,
         get_num_threads=lambda: 2,
+        are_deterministic_algorithms_enabled=lambda: False,
         cuda=types.SimpleNamespace(is_initialized=lambda: started),
     )
 
 
 def test_settings_of_devices_are_answered_only_where_one_was_started():
     cpu = Torch().answers(made_torch(started=False))
-    assert cpu == {"threads": "2", "onednn": "on", "cpu": "baseline", "device": "cpu"}
+    assert cpu == {"threads": "2", "onednn": "on", "cpu": "baseline", "device": "cpu", "kernels": "free"}
     torch = made_torch(started=True)
     assert Torch().answers(torch)["tf32"] == "in part", "as torch is by itself: products are not rounded, layers are"
     for asked in ("on", "off"):
@@ -169,6 +184,48 @@ def test_nothing_answers_in_a_training_without_such_libraries_and_that_is_told(t
     (told,) = [condition for condition in outcome.conditions if condition.code == "factor-without-effect"]
     assert "onednn = off was asked for, and nothing that the training loaded answers to it" in told.message
     assert outcome.records[0].environment["requested"]["switches"] == {"onednn": "off"}
+
+
+def test_work_is_timed_where_an_environment_asks_for_it(tmp_path):
+    (tmp_path / "t.py").write_text("import time; time.sleep(0.2); print('acc: 0.5')")
+    timed, plain = isorun.run(study(tmp_path, e={"steps": 0}, f={})).records
+    work = timed.environment["effective"]["work"]
+    assert (work["steps"], work["cut"]) == (0, False)
+    assert 0.2 <= work["seconds"] < timed.wall_seconds
+    assert work["cpu_seconds"] < timed.wall_seconds
+    assert "work" not in plain.environment["effective"]
+    with pytest.raises(StudyError, match="steps"):
+        study(e={"steps": -1})
+
+
+SETTINGS = """
+import torch
+torch.use_deterministic_algorithms(False)
+torch.backends.cudnn.benchmark = True
+x, model = torch.randn(8, 4), torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(50):
+    model(x).sum().backward()
+    optimizer.step()
+open("saved", "w").close()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+def test_kernels_are_held_against_the_trainings_own_setting_and_a_cut_ends_it(tmp_path):
+    (tmp_path / "t.py").write_text(SETTINGS)
+    places = {"held": {"kernels": "deterministic", "cudnn": "on", "steps": 10}, "free": {"steps": 100}}
+    held, free = isorun.run(study(tmp_path, **places)).records
+    assert held.environment["effective"]["switches"]["torch"]["kernels"] == "deterministic"
+    assert held.environment["effective"]["torch"]["cudnn_benchmark"] is False
+    assert any(note.code == "setting-answered" for note in held.notes)
+    assert free.environment["effective"]["switches"]["torch"]["kernels"] == "free"
+    works = [record.environment["effective"]["work"] for record in (held, free)]
+    assert [(work["steps"], work["cut"]) for work in works] == [(10, True), (50, False)]
+    assert 0 < works[0]["first_step"]["seconds"] < works[0]["seconds"]
+    assert (held.exit_code, held.state) == (0, free.state)
+    assert held.digests["weights.final"] != free.digests["weights.final"], "40 steps less"
 
 
 @pytest.mark.slow

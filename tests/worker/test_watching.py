@@ -10,6 +10,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 import weakref
 
@@ -289,6 +290,52 @@ def test_another_model_s_optimizer_is_not_counted():
     assert watcher.step == 3
 
 
+def test_an_optimizer_in_the_place_of_one_that_is_gone_is_not_taken_for_it():
+    """A model is trained in turns with others, each time by a new optimizer: ids come again."""
+    model, other, (x, y) = small(), small(), data()
+    watcher = isorun.watch(model, every=1)
+    seen = []
+    for turn in range(20):
+        one = model if turn % 2 else other
+        optimizer = torch.optim.SGD(one.parameters(), lr=0.1)
+        nn.functional.cross_entropy(one(x), y).backward()
+        optimizer.step()
+        seen.append(id(optimizer))
+        del optimizer
+    watcher.stop()
+    assert len(set(seen)) < len(seen)
+    assert watcher.step == 10
+
+
+def test_trainings_in_many_threads_are_watched_without_harm():
+    """As Optuna runs trials with n_jobs: hooks that come and go in one thread end no step in another."""
+    found = []
+
+    def trial():
+        found.extend(train(small(), steps=6, every=1).step for _ in range(8))
+
+    threads = [threading.Thread(target=trial) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [6] * 32
+    train(small())  # the hook goes with the last watcher, where no other thread is left
+    assert not importlib.import_module("torch.optim.optimizer")._global_optimizer_pre_hooks
+
+
+def test_a_watcher_that_is_kept_with_a_model_is_copied_and_saved_with_it():
+    model, (x, y) = small(), data()
+    model.watcher = isorun.watch(model, every=1)
+    nn.functional.cross_entropy(model(x), y).backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+    for kept in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert kept.watcher.step == 1
+        kept.watcher.stop()  # it watches nothing
+    model.watcher.stop()
+    assert samples(model.watcher)
+
+
 def test_gradients_that_are_summed_over_batches_make_one_sample():
     model, (x, y) = small(), data()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -477,6 +524,22 @@ def test_code_that_is_compiled_while_a_model_is_watched_has_no_hooks_in_it():
         watcher.stop()
         compiled(x)
     assert counters["stats"]["unique_graphs"] <= before + 2  # one with the hooks up and one without
+
+
+@pytest.mark.slow
+def test_a_step_that_is_compiled_around_a_watched_model_is_not_compiled_for_each_sample():
+    counters = importlib.import_module("torch._dynamo.utils").counters
+    model, (x, y), before = small(), data(), counters["stats"]["unique_graphs"]
+    loss = nn.CrossEntropyLoss()
+    compiled = torch.compile(lambda: loss(model(x), y).backward(), backend="eager")
+    watcher, optimizer = isorun.watch(model, every=1), torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(24):
+        optimizer.zero_grad()
+        compiled()
+        optimizer.step()
+    watcher.stop()
+    assert samples(watcher)
+    assert counters["stats"]["unique_graphs"] <= before + 2 * 2  # with the hooks up and without, cut at the backward
 
 
 def test_a_copied_lightning_module_has_its_class_s_own_hook():

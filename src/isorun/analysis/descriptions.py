@@ -85,7 +85,7 @@ class EnvironmentDescription(Told):
 def description_of_run(record: RunRecord) -> EnvironmentDescription:
     """The environment that a run was made in."""
     inside, requested = effective(record), _mapping(record.environment.get("requested"))
-    parts = [*_machine(inside), *_software(inside), *_way_of_computing(inside, requested)]
+    parts = [*_machine(inside), *_image(requested), *_software(inside), *_way_of_computing(inside, requested)]
     level = record.cell.level
     parts.append(f"determinism level {level} ({level.meaning}), {_seeds(record)}")
     return EnvironmentDescription(
@@ -135,8 +135,10 @@ def _machine(inside: Mapping[str, Any]) -> Iterator[str]:
         yield "on a machine of which nothing is recorded"
         return
     logical, used = cpu.get("logical"), cpu.get("affinity")
-    of = f"{used} of {logical} CPUs used" if used != logical else f"{logical} CPUs"
-    yield f"on {_one(cpu.get('model') or platform.get('machine') or 'an unnamed processor')} ({of}){_gpu(inside)}"
+    of = f" ({logical} CPUs)" if logical else ""
+    if logical and used and used != logical:
+        of = f" ({used} of {logical} CPUs used)"
+    yield f"on {_one(cpu.get('model') or platform.get('machine') or 'an unnamed processor')}{of}{_gpu(inside)}"
     system = ", ".join(str(platform[name]) for name in ("kernel", "libc") if platform.get(name))
     if platform.get("os"):
         yield f"{platform['os']} ({system})" if system else str(platform["os"])
@@ -163,6 +165,12 @@ def _driver(inside: Mapping[str, Any]) -> str:
     said = str(_mapping(inside.get("gpu")).get("driver") or "")
     found = _DRIVER.search(said)
     return found[0] if found else said
+
+
+def _image(requested: Mapping[str, Any]) -> Iterator[str]:
+    digest = str(requested.get("digest") or "").removeprefix("sha256:")
+    if requested.get("image") and digest:
+        yield f"in the container image {requested['image']} (sha256 {digest[:_SHORT]})"
 
 
 def _software(inside: Mapping[str, Any]) -> Iterator[str]:
@@ -281,6 +289,9 @@ def _packages(inside: Mapping[str, Any], requested: Mapping[str, Any]) -> Checke
     made, imported = _mapping(requested.get("packages")), _mapping(inside.get("packages"))
     if made:
         return CheckedItem("packages", RECORDED, f"{some(len(made), 'package')} as they were installed for the study")
+    if requested.get("digest"):
+        detail = f"those of the image {requested.get('image')}, which is known by its digest"
+        return CheckedItem("packages", RECORDED, detail)
     if not imported:
         return CheckedItem(
             "packages", MISSING, "no package is known", "run with isorun's worker: start Python without -I or -S"

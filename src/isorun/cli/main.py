@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "report": "how much the runs of a study vary, and what made it so",
     "doctor": "what is wrong inside a training, and what to try",
     "audit": "which sources of nondeterminism a training leaves open, and how to close each",
+    "price": "what each step towards determinism costs in time and buys in variance, here",
     "env": "the environment of a run in one sentence for a paper, and what differs between two",
     "summarize": "how the runs of each group look, from any table of results",
     "compare": "is A better than B? every test, effect and interval, and a verdict",

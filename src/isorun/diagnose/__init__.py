@@ -428,9 +428,13 @@ def _symptoms(trace: Trace, problems: Sequence[Problem], unexamined: Mapping[str
         looked = any(kind not in unexamined for kind in names.values())
         return found or ("normal" if looked else "unknown")
 
+    convergence = first(slow="slow-convergence", oscillating="oscillation")
+    went_to_pieces = not all(map(math.isfinite, trace.loss.values or trace.val_loss.values))
+    if convergence == "normal" and went_to_pieces and not trace.learns:
+        convergence = "unknown"  # no detector judges a loss that is no number, so nobody says that it converged
     return Symptoms(
         architecture=_architecture(trace),
-        convergence=first(slow="slow-convergence", oscillating="oscillation"),
+        convergence=convergence,
         gradient=first(exploding="exploding-gradient", vanishing="vanishing-gradient", dying="dying-relu"),
         weight=first(exploding="exploding-weights"),
     )

@@ -2,8 +2,8 @@
 
 A study names its kind and settings (`kind = "box"`), which the kind checks before anything runs. What takes long is
 made once on each machine, under a lock. A step before the run yields how to launch in the environment and what it is.
-Which kinds there are is looked up here and nowhere else: `interpreter`, `packages`, or a name that some distribution
-brings (entry-point group `isorun.environments`).
+Which kinds there are is looked up here and nowhere else: `interpreter`, `packages`, `container`, or a name that some
+distribution brings (entry-point group `isorun.environments`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
 from isorun.errors import ExecutionError, IsorunError
 from isorun.study import Environment
-from isorun.study.parsing import INTERPRETER, PACKAGES
+from isorun.study.parsing import CONTAINER, INTERPRETER, PACKAGES
 
 __all__ = ["AbstractEnvironment", "Environments", "Folders", "Prepared", "opened_environment"]
 
@@ -40,12 +40,13 @@ class Folders:
     """Folders that a run must find under these very names: its variables and its command hold them.
 
     working: where it runs; it may write there. run: its own folder, which it writes to. worker: isorun's worker, which
-    it only reads.
+    it only reads. cpus: those that the run is pinned to, which what is started by another process must be told.
     """
 
     working: Path
     run: Path
     worker: Path
+    cpus: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,20 @@ class Prepared:
 
     program: what the first word of the command is there: the absolute path of a program, or a name that is looked for
     inside. interpreter: the same where it is a Python, empty when the command starts with something else. variables:
-    all variables of the process that is started here. identity: what was found, as plain JSON; it is recorded with the
-    run. What runs a command inside something else, as containers do, is a subclass with a `wrap` of its own.
+    all that the command finds there before those of the run are set. identity: what was found, as plain JSON; it is
+    recorded with the run. What runs a command inside something else, as containers do, is a subclass with a `wrap` of
+    its own, and with the other steps around a run where it needs them.
     """
 
     program: str
     interpreter: str
     variables: Mapping[str, str]
     identity: Mapping[str, Any]
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether all of the run is among the processes started here, so that its CPU time and memory are counted."""
+        return True
 
     def wrap(self, argv: Sequence[str], variables: Mapping[str, str], folders: Folders) -> tuple[str, ...]:
         """What is executed here, so that argv runs inside; argv itself where nothing is around it.
@@ -72,6 +79,26 @@ class Prepared:
         """
         del variables, folders
         return tuple(argv)
+
+    def outside(self, variables: Mapping[str, str]) -> Mapping[str, str]:
+        """The variables of what is executed here, where `variables` are all of the command inside: the same ones."""
+        return variables
+
+    def guard(self, folders: Folders) -> AbstractContextManager[Callable[[], None]]:
+        """Open while the run goes on: what of it is not among the processes started here ends when this closes.
+
+        It must end as well when isorun is killed. What is given is called when the run has ended by itself.
+        """
+        del folders
+        return nullcontext(lambda: None)
+
+    def told(self, exit_code: int, output: str) -> tuple[int, str]:
+        """The signal that ended the command inside, 0 for none; and why it never began, empty where it did.
+
+        exit_code: of what is around the command. output: the end of what was printed.
+        """
+        del exit_code, output
+        return 0, ""
 
 
 class AbstractEnvironment(abc.ABC):
@@ -206,6 +233,10 @@ def opened_environment(declared: Environment) -> AbstractEnvironment:
         from isorun.environments.packages import PackagesEnvironment  # noqa: PLC0415 - as above
 
         return PackagesEnvironment(declared)
+    if declared.kind == CONTAINER:
+        from isorun.environments.container import ContainerEnvironment  # noqa: PLC0415 - as above
+
+        return ContainerEnvironment(declared)
     if declared.kind == CODE:
         from isorun.environments.code import CheckoutEnvironment  # noqa: PLC0415 - as above
 
@@ -213,6 +244,6 @@ def opened_environment(declared: Environment) -> AbstractEnvironment:
     from isorun import plugins  # noqa: PLC0415  only where a study names a kind of another distribution
 
     made: AbstractEnvironment = plugins.make(
-        plugins.ENVIRONMENTS, declared.kind, AbstractEnvironment, declared, own=(INTERPRETER, PACKAGES)
+        plugins.ENVIRONMENTS, declared.kind, AbstractEnvironment, declared, own=(INTERPRETER, PACKAGES, CONTAINER)
     )
     return made

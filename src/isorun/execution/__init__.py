@@ -85,6 +85,15 @@ class Job:
     sources: Sources = field(default_factory=Sources)
 
     @property
+    def told_seed(self) -> int:
+        """What `{seed}` is filled with: the run's seed, or the one that is kept where random streams are parted."""
+        if "streams" not in self.environment.switches:
+            return self.seed
+        from isorun.worker.frameworks.switches import told_seed  # noqa: PLC0415  few environments ask for that
+
+        return told_seed(self.environment.switches, self.seed)
+
+    @property
     def run_id(self) -> str:
         """The id of this execution: the cell's id and the attempt."""
         return f"{self.cell.id}-{self.attempt}"
@@ -101,7 +110,7 @@ class Job:
     def filled(self, run_folder: Path) -> Job:
         """The same job with every placeholder replaced, in the command and in the names of files."""
         fixed = {
-            "seed": str(self.seed),
+            "seed": str(self.told_seed),
             "repeat": str(self.cell.repeat),
             "level": str(self.cell.level),
             "run_dir": str(run_folder.absolute()),
@@ -293,6 +302,12 @@ class AbstractExecutor(abc.ABC):
     """
 
     capacity: int
+
+    def check(self, environment: Environment) -> None:  # noqa: B027 - who knows no limits refuses nothing
+        """Raise ExecutionError where no run of this environment can ever be carried out: a device that is not there.
+
+        Asked for each environment of a study before its first run, so that nothing is refused after hours of others.
+        """
 
     @abc.abstractmethod
     def submit(self, job: Job, tell: Tell) -> None:

@@ -74,7 +74,8 @@ class Ended:
 
     began_unix: the wall clock at the launch. lines, files: metrics read from the output and from files.
     asked_to_stop: the executor was told to stop while the run was going on. secrets: what notes may not quote.
-    unreadable: why what it left could not be read, empty if it could.
+    unreadable: why what it left could not be read, empty if it could. not_begun: why what is around the command never
+    began it, empty if it did.
     """
 
     job: Job
@@ -93,6 +94,7 @@ class Ended:
     notes: tuple[Note, ...] = ()
     unreadable: str = ""
     secrets: Secrets = field(default_factory=Secrets)
+    not_begun: str = ""
 
 
 def assemble(ended: Ended) -> RunRecord:
@@ -206,6 +208,8 @@ def state_and_reason(ended: Ended) -> tuple[RunState, str]:
     if ended.exit.signal:
         guess = " (out of memory?)" if ended.exit.signal == "SIGKILL" else ""
         return RunState.FAILED, f"killed by {ended.exit.signal}{guess}"
+    if ended.not_begun:
+        return RunState.FAILED, ended.not_begun
     if ended.exit.exit_code != 0:
         return RunState.FAILED, f"exit code {ended.exit.exit_code}{_last_words(ended.log_tail)}{_remedy(ended)}"
     if ended.unreadable:

@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.environments import AbstractEnvironment, Environments
+from isorun.environments import AbstractEnvironment, Environments, Prepared
 from isorun.errors import ExecutionError, IsorunError, known_names
 from isorun.execution import (
     Event,
@@ -63,7 +63,7 @@ from isorun.execution.output import (
     read_run_folder,
     readable_tail,
 )
-from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays
+from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays, signal_name
 from isorun.execution.resources import STDIN, Devices, Lent, StandardInput, check_memory, lent_cpus, own_input
 from isorun.sources import Found, Reading
 from isorun.study.records import Note, RunRecord, RunState
@@ -113,16 +113,11 @@ class Workshop:
         # A signal handler calls `stop` in the thread that may hold it just then.
         self._lock = threading.RLock()
 
-    def ready(self, job: Job, folder: Path, bench: Workbench, environment: AbstractEnvironment) -> ReadyRun:
-        """The job, ready to be started in its environment, which is made.
-
-        ExecutionError when its interpreter or program does not exist.
-        """
-        filled = job.filled(folder)
-        prepared = environment.prepare(filled.command, job.working_folder)
+    def ready(self, job: Job, folder: Path, bench: Workbench, prepared: Prepared) -> ReadyRun:
+        """The job, whose placeholders are filled, ready to be started in its environment, which is prepared for it."""
         if prepared.interpreter:
-            refuse_missing_program(filled, self.standard_input)
-        return make_ready(filled, folder, bench.cpus, bench.devices, prepared)
+            refuse_missing_program(job, self.standard_input)
+        return make_ready(job, folder, bench.cpus, bench.devices, prepared)
 
     def placed(self, job: Job, tell: Tell) -> Job | None:
         """The job where its code is: in a checkout of the version that the study names, if it names one.
@@ -163,13 +158,14 @@ class Workshop:
     @contextmanager
     def started(self, ready: ReadyRun) -> Iterator[Launched]:
         """The run, started. While it is going on `stop` reaches it; afterwards nothing of it is left."""
-        launched = self.launcher.start(ready)
-        try:
-            with self.registered(ready.job.run_id, launched.running):
-                yield launched
-        finally:
-            if launched.stdin is not None:
-                launched.stdin.close()
+        with ready.prepared.guard(ready.folders) as ended:
+            launched = self.launcher.start(ready)
+            try:
+                with self.registered(ready.job.run_id, launched.running):
+                    yield replace(launched, ended=ended)
+            finally:
+                if launched.stdin is not None:
+                    launched.stdin.close()
 
     def input_read_by(self, launched: Launched) -> dict[str, Any]:
         """What the record says of standard input: which one it was where the run read it, else nothing."""
@@ -253,7 +249,14 @@ def carry_out(job: Job, folder: Path, bench: Workbench, tell: Tell) -> RunRecord
         record = lost_record(job, STOPPED, state=RunState.INTERRUPTED)
         keep_record(record, folder)
         return record
-    ended = _run(bench.workshop.ready(placed, folder, bench, environment), bench.workshop, tell)
+    filled = placed.filled(folder)
+    try:
+        prepared = environment.prepare(filled.command, placed.working_folder)
+    except ExecutionError as error:
+        if not job.environment.kind:  # what is not there on this machine is there for no run
+            raise
+        return _without_environment(job, folder, error)
+    ended = _run(bench.workshop.ready(filled, folder, bench, prepared), bench.workshop, tell)
     try:
         record = assemble(ended)
         keep_record(record, folder)
@@ -325,6 +328,8 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -
             watched = watch(launched.running, output, job.time_limit_seconds, tell_rows)
             asked_to_stop = workshop.is_stopped(job.run_id)
             whole = watched.ended_well and not asked_to_stop
+            if watched.ended_by_itself and not asked_to_stop:
+                launched.ended()
             output.close(watched.seconds, whole=whole)
             tell_rows()
             stdin = workshop.input_read_by(launched)
@@ -333,21 +338,24 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -
         workshop.standard_input.check()
     finally:
         log.close()
+    tail = readable_tail(log.end())
+    exit_inside, not_begun = _exit_inside(watched.exit, ready, tail)
     ended = Ended(
         job=job,
         launch=launched.mode,
         began_unix=began_unix,
-        exit=watched.exit,
+        exit=exit_inside,
         timed_out=watched.timed_out,
         asked_to_stop=asked_to_stop,
         events=EventLog(),
         lines=Found(),
         files=Found(),
-        log_tail=readable_tail(log.end()),
+        log_tail=tail,
         requested={**ready.requested(), **stdin},
         where=_where(ready),
-        notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready)),
+        notes=(*launched.notes, *_output_notes(log, lines), *_device_notes(ready), *_usage_notes(ready)),
         secrets=secrets,
+        not_begun=not_begun,
     )
     try:
         if reader.error is not None:
@@ -358,6 +366,14 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -
         return _with_events(ended, read_run_folder(ready.folder, held), code.result())
     except Exception as error:
         return failed_to_read(ended, error)
+
+
+def _exit_inside(ended: Exit, ready: ReadyRun, tail: str) -> tuple[Exit, str]:
+    """The end of the command itself, which something may have been around, and why it never began, if it did not."""
+    if not ended.exit_code:
+        return ended, ""
+    number, why = ready.prepared.told(ended.exit_code, tail)
+    return (replace(ended, exit_code=None, signal=signal_name(number)) if number else ended), why
 
 
 def _with_events(ended: Ended, events: EventLog, code: dict[str, Any]) -> Ended:
@@ -407,6 +423,14 @@ def _device_notes(ready: ReadyRun) -> list[Note]:
     return [Note("shared-device", f"other runs used {shared} at the same time")]
 
 
+def _usage_notes(ready: ReadyRun) -> list[Note]:
+    if ready.prepared.is_counted:
+        return []
+    around = Path(ready.argv[0]).name
+    message = f"CPU time and memory are those of {around} alone: what it started is not among the processes of this run"
+    return [Note("usage-not-counted", message)]
+
+
 @dataclass(frozen=True, slots=True)
 class Watched:
     """The end of a run, whether its time limit ended it, and how many seconds after its start that was."""
@@ -418,7 +442,13 @@ class Watched:
     @property
     def ended_well(self) -> bool:
         """Whether nothing of it was ended by force, so that its last lines are whole."""
-        return self.exit.kept and self.exit.exit_code == 0 and not self.exit.left_behind and not self.timed_out
+        return self.ended_by_itself and self.exit.exit_code == 0
+
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether it ended with some exit code, and nothing of it by force."""
+        has_code = self.exit.kept and self.exit.exit_code is not None
+        return has_code and not self.exit.left_behind and not self.timed_out
 
 
 def watch(running: Running, output: Output, limit: float | None, tell_rows: Callable[[], None]) -> Watched:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +18,7 @@ from isorun.study import FUNCTION
 from isorun.study.records import Note
 from isorun.worker.levels import (
     OWN_VARIABLES,
+    STEPS,
     SWITCHES,
     hooked_python_path,
     level_environment,
@@ -43,7 +44,8 @@ class ReadyRun:
     threads: as many as it is to use: all its CPUs, unless fewer were asked for and nobody said which. argv: what a
     fresh process executes. wrapped: whether its environment put something around the command. interpreter:
     its Python, empty when the command does not start with one. python_program: what it is asked to run, None when only
-    a fresh interpreter can say. level_variables: what the level added to env.
+    a fresh interpreter can say. level_variables: what the level added to env. prepared: its environment, which is open
+    around the run in `folders`.
     """
 
     job: Job
@@ -57,14 +59,15 @@ class ReadyRun:
     interpreter: str
     python_program: Program | None
     level_variables: Mapping[str, str]
-    identity: Mapping[str, Any]
+    prepared: Prepared
+    folders: Folders
 
     def requested(self) -> dict[str, Any]:
         """What was asked for, as the record keeps it. The study's variables are named, not quoted: some are secret."""
         memory, devices = self.job.resources.memory_bytes, self.devices.recorded
         return {
             "level": str(self.job.cell.level),
-            **self.identity,
+            **self.prepared.identity,
             "threads": self.job.resources.cpus,
             "cpus": len(self.cpus),
             "level_variables": dict(sorted(self.level_variables.items())),
@@ -86,7 +89,7 @@ def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, pre
     added = _level_variables(job, threads, base)
     hooked = {"PYTHONPATH": hooked_python_path(base), "ISORUN_RUN_DIR": str(folder.absolute())}
     argv = _argv(job, prepared, program)
-    folders = Folders(job.working_folder.absolute(), folder.absolute(), site_folder().parent)
+    folders = Folders(job.working_folder.absolute(), folder.absolute(), site_folder().parent, cpus)
     own = {**asked, **job.environment.env, **devices.variables, **added, **hooked}
     wrapped = tuple(prepared.wrap(argv, own, folders))
     return ReadyRun(
@@ -97,11 +100,12 @@ def make_ready(job: Job, folder: Path, cpus: tuple[int, ...], devices: Lent, pre
         devices=devices,
         argv=wrapped if wrapped == argv else _found_here(wrapped, prepared, job),
         wrapped=wrapped != argv,
-        env={**base, **added, **hooked},
+        env=prepared.outside({**base, **added, **hooked}),
         interpreter=prepared.interpreter,
         python_program=program,
         level_variables={name: value for name, value in added.items() if name not in OWN_VARIABLES},
-        identity=prepared.identity,
+        prepared=prepared,
+        folders=folders,
     )
 
 
@@ -117,9 +121,10 @@ def _switched(job: Job) -> dict[str, str]:
 
 
 def _level_variables(job: Job, threads: int, base: Mapping[str, str]) -> dict[str, str]:
-    seed = job.seed if job.cell.level.fixes_seed else None
+    seed = job.told_seed if job.cell.level.fixes_seed else None
     seeds = seed_environment(job.seed, take_seeds=job.cell.take_seeds)
-    return {**level_environment(str(job.cell.level), seed, threads, base), **seeds}
+    steps = {} if job.environment.steps is None else {STEPS: str(job.environment.steps)}
+    return {**level_environment(str(job.cell.level), seed, threads, base), **seeds, **steps}
 
 
 def _python_program(job: Job) -> Program | None:
@@ -186,13 +191,14 @@ def _write_request(ready: ReadyRun, launch: str) -> None:
 class Launched:
     """A run in progress, how it was launched ("warm" or "fresh"), and what to note about that.
 
-    stdin: its copy of standard input, to be closed when it has ended.
+    stdin: its copy of standard input, to be closed when it has ended. ended: to be called when it has, by itself.
     """
 
     running: KeptProcess | WarmRun
     mode: str
     notes: tuple[Note, ...] = ()
     stdin: InputCopy | None = None
+    ended: Callable[[], None] = lambda: None
 
 
 class Launcher:

@@ -10,7 +10,8 @@ from isorun.errors import ExecutionError, IsorunError
 from isorun.execution import AbstractExecutor, Event, ExecutorFailed, Job, RunEnded, Tell
 from isorun.execution.carrying import Workbench, Workshop, carry_out, new_folder
 from isorun.execution.process import GRACE_SECONDS
-from isorun.execution.resources import Devices, Slots, StandardInput
+from isorun.execution.resources import Devices, Slots, StandardInput, check_memory
+from isorun.study import Environment
 from isorun.study.records import RunRecord
 
 __all__ = ["LocalExecutor"]
@@ -41,6 +42,12 @@ class LocalExecutor(AbstractExecutor):
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="slot")
         self._open: set[str] = set()
         self._lock = threading.Lock()
+
+    def check(self, environment: Environment) -> None:
+        """Refuse what this machine does not have: CPUs, devices, memory."""
+        self._slots.check(environment.threads)
+        self._devices.check_environment(environment)
+        check_memory(environment.memory_bytes)
 
     def submit(self, job: Job, tell: Tell) -> None:
         """Run the job when a slot is free."""

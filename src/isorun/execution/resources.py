@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from isorun.errors import ExecutionError
+from isorun.study import Environment
 from isorun.study.records import RunRecord
 
 __all__ = [
@@ -177,6 +178,12 @@ class Devices:
         finally:
             with self._lock:
                 self._held.remove(lent)
+
+    def check_environment(self, environment: Environment) -> None:
+        """Raise ExecutionError if no run of this environment can have the devices that it asks for."""
+        self.check_device(environment.switches.get("device", ""))
+        if not visible_devices(environment.variables, detect=False).variable:
+            self.check(environment.devices_per_run)
 
     def check(self, count: int | None) -> None:
         """Raise ExecutionError if a run that needs so many devices cannot have them."""

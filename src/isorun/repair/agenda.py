@@ -155,7 +155,7 @@ class _Choosing:
         plan = self._policy.plan(search, number) if self._policy is not None else None
         if plan is None:
             return Proposed(self._design.name, number, self._of_engine(search, number), by=self._design.engine)
-        values = {one.name: values_for(search, plan, one)[0] for one in self._design.space}
+        values = {one.name: values_for(plan, one)[0] for one in self._design.space}
         made = cast("Mapping[str, ConfigValue]", values)
         chance = None if plan.chance is None else round(plan.chance, 4)
         return Proposed(self._design.name, number, made, 0, "isorun", plan.origin, chance)
@@ -163,7 +163,7 @@ class _Choosing:
     def _of_engine(self, search: Search, number: int) -> Mapping[str, ConfigValue]:
         """What the engine proposes in its own space; what isorun offers beside it stays as the user has it."""
         own = [one for one in self._design.space if not is_offered(one.name)]
-        kept = {one.name: values_for(search, None, one)[0] for one in self._design.space if is_offered(one.name)}
+        kept = {one.name: values_for(None, one)[0] for one in self._design.space if is_offered(one.name)}
         seed = _seed(self._design.seed, number)
         if self._strategy is not None:
             drawn = dict(self._strategy.propose(search, own, seed))

@@ -1,13 +1,16 @@
 """Going on with a search in a process of its own, attended: what ends that process, or hangs, is a trial that failed.
 
 The attended process finds what is asked of it in a file of a folder, and leaves word there when all of it is done. That
-word alone is success: a trial may end its process with any exit code.
+word alone is success: a trial may end its process with any exit code, and leave threads behind that never end.
+
+It leads a process group of its own, which is ended as a whole: what trials start (workers that load data, programs)
+must not hold the machine when they have failed. Its input is a pipe that nobody writes to: its end says that the
+attendant has gone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib.util
 import json
 import math
@@ -16,7 +19,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -35,13 +37,14 @@ __all__ = ["Continuation", "attend", "named_function"]
 _ASKED: Final = "asked.json"
 _DONE: Final = "done.json"
 _LEAST_PAUSE: Final = 1.0
-_PR_SET_PDEATHSIG: Final = 1
 _SELDOM: Final = 50
 """Looking for a trial that hangs takes at most a fiftieth of the time."""
 _TIMES_THE_LONGEST: Final = 10
 _ENOUGH_TIMES: Final = 3
 _GRACE: Final = 5.0
-"""Seconds in which an engine may end a trial that hangs by itself."""
+"""Seconds in which an engine may end a trial that hangs by itself, and a process that is done itself."""
+_FIRST_GRACE: Final = 60.0
+"""Seconds for the first trial of a process, which imports, loads data and compiles, as those before need not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +89,13 @@ def _lost_by_process(asked: Continuation) -> tuple[int, str, int] | None:
     """None where all was done. Else the trial that ended it, why, and how many trials the process had begun."""
     with tempfile.TemporaryDirectory(prefix="isorun-") as place:
         folder, began = Path(place), time.time()
-        told = {"asked": asdict(asked), "attended_by": os.getpid()}
-        (folder / _ASKED).write_text(json.dumps(told), encoding="utf-8")
+        (folder / _ASKED).write_text(json.dumps(asdict(asked)), encoding="utf-8")
         words = [sys.executable, "-m", __name__, place]
-        child = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+        child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
         try:
-            stalled = _wait(child, asked)
+            stalled = _wait(child, asked, folder / _DONE)
         finally:
-            child.kill()  # nothing where it has ended; else whatever ended this process ends it
-            child.wait()
+            _end(child)  # whatever ended this process ends it
         if (folder / _DONE).exists():
             _heard(json.loads((folder / _DONE).read_text(encoding="utf-8")))
             return None
@@ -133,25 +134,48 @@ def _nothing_to_give_up(engine: AbstractEngine, made: list[Trial]) -> str:
     return f"{where} has no trial of that process that was running; {len(made)} had ended"
 
 
-def _wait(child: subprocess.Popen[bytes], asked: Continuation) -> str:
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End the process, and all that its trials started: nothing where they have ended."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    if child.stdin is not None:
+        child.stdin.close()
+
+
+def _wait(child: subprocess.Popen[bytes], asked: Continuation, done: Path) -> str:
     """Until the process ends, or a trial of it takes far longer than others did: then why it is to be ended."""
-    pause = _LEAST_PAUSE
+    look_at, done_since = time.monotonic() + _LEAST_PAUSE, math.inf
     while True:
         try:
-            child.wait(pause)
+            child.wait(_LEAST_PAUSE)
         except subprocess.TimeoutExpired:
-            began = time.monotonic()
-            try:
-                search = read_search(open_engine(asked.where), asked.name)
-            except IsorunError:  # held by the trials themselves: it is looked at again
+            now = time.monotonic()
+            done_since = min(done_since, now) if done.exists() else math.inf
+            if now - done_since > _GRACE:
+                return ""  # a thread that a trial left behind keeps it
+            if now < look_at or done.exists():
                 continue
-            limit = stall_limit(search, asked.limits, running=True) or _longest(search)
-            running = [one for one in search.trials if one.state == "running" and one.process == child.pid]
-            if limit is not None and any(time.time() - (one.started or math.inf) > limit + _GRACE for one in running):
-                return f"stalled: it took longer than {limit:.3g} s, far longer than others did"
-            pause = max(_LEAST_PAUSE, _SELDOM * (time.monotonic() - began))
+            if why := _stalled(child.pid, asked):
+                return why
+            look_at = time.monotonic() + max(_LEAST_PAUSE, _SELDOM * (time.monotonic() - now))
         else:
             return ""
+
+
+def _stalled(process: int, asked: Continuation) -> str:
+    """What is said where a trial of the process hangs."""
+    try:
+        search = read_search(open_engine(asked.where), asked.name)
+    except IsorunError:  # held by the trials themselves: it is looked at again
+        return ""
+    limit = stall_limit(search, asked.limits, running=True) or _longest(search)
+    own = [one for one in search.trials if one.process == process]
+    grace = _GRACE if any(one.is_over for one in own) else _FIRST_GRACE
+    running = [one for one in own if one.state == "running"]
+    if limit is not None and any(time.time() - (one.started or math.inf) > limit + grace for one in running):
+        return f"stalled: it took longer than {limit:.3g} s, far longer than others did"
+    return ""
 
 
 def _longest(search: Search) -> float | None:
@@ -192,32 +216,32 @@ def named_function(text: str, option: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def _end_with(process: int) -> None:
-    """End when the process has gone that waits for this one: else trials would go on with nobody knowing.
+def _end_with_attendant() -> None:
+    """Have this process and all that it starts ended when the attendant has gone, who holds the other end of its input.
 
-    Linux ends this process at once; whoever went before it was asked to, and other systems, are looked after.
+    A process of its own waits for that, nobody's child: a trial may hang in code that lets no thread of its process
+    run, or wait for its own children. A trial that asks for input gets none.
     """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-    def look() -> None:
-        while os.getppid() == process:
-            time.sleep(_LEAST_PAUSE)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    if os.getppid() != process:
-        os.kill(os.getpid(), signal.SIGKILL)
-    threading.Thread(target=look, daemon=True).start()
+    middle = os.fork()
+    if middle == 0:
+        if os.fork() == 0:
+            os.read(0, 1)
+            os.killpg(0, signal.SIGKILL)
+        os._exit(0)
+    os.waitpid(middle, 0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
 
 def _attended(folder: Path) -> None:
     """What the attended process does."""
-    told = json.loads((folder / _ASKED).read_text(encoding="utf-8"))
-    _end_with(told["attended_by"])
+    asked = json.loads((folder / _ASKED).read_text(encoding="utf-8"))
+    _end_with_attendant()
     done: dict[str, Any] = {}
     try:
         with contextlib.redirect_stdout(sys.stderr):  # what engines and trainings print is no part of an answer
-            Continuation.from_json(told["asked"]).make()
+            Continuation.from_json(asked).make()
     except IsorunError as error:
         done = {"refused": [error.what, error.found, error.allowed, error.hint]}
         done["is_usage"] = isinstance(error, UsageError)

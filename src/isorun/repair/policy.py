@@ -1,7 +1,8 @@
 """Whose turn a trial is, and what isorun proposes in it. Engines' adapters only translate to and from this.
 
-The engine's own strategy proposes until a bug is found, and again when the target is reached; where changing the best
-trial no longer helps, it has every other trial, and where a prior does not fit those for which it is let go. The same
+The engine's own strategy proposes until a bug is found, or as long as was asked for, and again when the target is
+reached; where changing the best trial no longer helps, it has every other trial, and where a prior does not fit those
+for which it is let go. The same
 search, number and seed give the same proposal, so a search that was killed goes on from its trials alone.
 """
 
@@ -24,7 +25,6 @@ from isorun.repair.searches import (
     Search,
     Trial,
     Value,
-    configuration_of,
     is_offered,
     with_noise,
 )
@@ -33,6 +33,8 @@ __all__ = ["RepairPolicy", "values_for"]
 
 _HANDS_BACK: Final = frozenset({"exhausted-space", "stalled-trial"})
 """Bugs that another choice of the next trial does not repair."""
+_MOST_ALONE: Final = 25
+"""So many trials that do not help are isorun's alone where a number was given; after a bug at most so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class RepairPolicy:
 
     begin: "bug", or the number of the trial from which on isorun proposes. prior: counts from other searches. guard:
     whether a prior that does not fit is let go. seed: of the draws; one of its own where none is given. hands_over:
-    whether the engine has the trials in which the prior is let go; not where its strategy is but chance.
+    whether the engine has the trials in which the prior is let go, and those in which repairing no longer helps though
+    begin is a number; not where its strategy is but chance.
     """
 
     begin: str | int = "bug"
@@ -86,11 +89,13 @@ class RepairPolicy:
         return None if self.hands_over and let_go and not search.nothing_trains else found
 
     def _is_in_charge(self, search: Search, number: int) -> bool:
-        if isinstance(self.begin, int):
-            return number >= self.begin
         own = [trial for trial in search.trials if trial.proposed_by == "isorun"]
-        has_begun = bool(own) or is_silent(search, self.limits) or self._has_bug(search)
-        return has_begun and not self._is_reached(search) and self._is_its_turn(search, number, own)
+        if isinstance(self.begin, int):
+            if number < self.begin or not self.hands_over:
+                return number >= self.begin
+        elif not (own or is_silent(search, self.limits) or self._has_bug(search)):
+            return False
+        return not self._is_reached(search) and self._is_its_turn(search, number, own)
 
     def _has_bug(self, search: Search) -> bool:
         return any(bug.kind not in _HANDS_BACK for bug in find_bugs(search, self.limits))
@@ -102,36 +107,27 @@ class RepairPolicy:
         """Whether changing the best trial still helps; where it does not, the engine has every other trial."""
         last = search.improvements[-1].number if search.improvements else -1
         since = sum(trial.number > last for trial in own if trial.is_over)
-        return since < patience_of(search, self.limits) or number % 2 == 0
+        return since < self._patience(search) or number % 2 == 0
+
+    def _patience(self, search: Search) -> int:
+        """After how many of its own trials without improvement isorun shares them, however slowly the search grew."""
+        if self.limits.patience is not None:
+            return self.limits.patience
+        return _MOST_ALONE if isinstance(self.begin, int) else min(patience_of(search), _MOST_ALONE)
 
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def values_for(search: Search, plan: Proposal | None, parameter: Parameter) -> tuple[Value, ...]:
+def values_for(plan: Proposal | None, parameter: Parameter) -> tuple[Value, ...]:
     """What a parameter is in a trial; empty where the engine is to say.
 
-    In a plan: what it says; else, for a branch that the change opens, what it was in the best trial that had it, unless
-    that trial would only be made again. What isorun offers is kept as the user built it where no plan says otherwise.
+    In a plan: what it says, which has all of a branch that it opens as far as trials tell (`actions.led_to`). What
+    isorun offers is kept as the user built it where no plan says otherwise.
     """
-    found: list[Value] = []
-    if plan is not None:
-        if parameter.name in plan.action.parameters:
-            found.append(plan.action.parameters[parameter.name])
-        elif not is_offered(parameter.name):
-            having = [trial for trial in search.scored if parameter.name in trial.parameters]
-            best = max(having, key=search.gain, default=None)
-            if best is not None and not _would_repeat(search, plan, best):
-                found.append(best.parameters[parameter.name])
+    planned = {} if plan is None else plan.action.parameters
+    found = [planned[parameter.name]] if parameter.name in planned else []
     if is_offered(parameter.name):
         found += [KEEP, *parameter.choices[:1]]
     return tuple(value for value in found if parameter.holds(value))[:1]
-
-
-def _would_repeat(search: Search, plan: Proposal, branch: Trial) -> bool:
-    """Whether the plan with the rest of a trial of the branch that it opens is a trial that was made already."""
-    changed = plan.action.parameters
-    whole = {name: changed.get(name, value) for name, value in branch.parameters.items()}
-    made = configuration_of(whole)
-    return any(trial.configuration == made for trial in search.trials)

@@ -91,5 +91,5 @@ def _copies(known: KnownSearch) -> Iterator[Condition]:
     ]
     if told:
         named = "; ".join(told[:_SHOWN]) + (f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else "")
-        message = f"repeats are copies of one draw, and nothing is called better by fewer than two draws ({named})"
+        message = f"repeats are copies of one draw, and nothing is called better by fewer than three draws ({named})"
         yield Condition("copies", message, independent_draws([one for held in records.values() for one in held]))

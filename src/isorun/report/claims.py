@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from isorun.analysis.planning.claims import POINTS, SHARE, JudgedGain, RunNoise
+from isorun.analysis.planning.claims import PERCENT, POINTS, SHARE, JudgedGain, RunNoise
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, significant
 
 __all__ = ["claim_view", "spreads_view"]
 
-_UNITS: Final = {POINTS: "in points (80.0 % to 80.8 % is 0.8)", SHARE: "shares (0.800 to 0.808 is 0.008)"}
+_UNITS: Final = {
+    POINTS: "in points (80.0 % to 80.8 % is 0.8)",
+    SHARE: "shares (0.800 to 0.808 is 0.008)",
+    PERCENT: "in percent of the mean",
+}
 
 
 def claim_view(result: JudgedGain) -> View:
     """Whether it stands first, by which noise, and what would show it; then what else is known."""
     listings = [
         Listing("how this is judged", _rules(result)),
-        Listing("what the environment alone moved, with the same code", tuple(_shifts(result))),
+        Listing("what one change of the environment moved, and of the version of the code", tuple(_shifts(result))),
     ]
     known = _spreads("noise", "what single runs of this training are known to vary by", (result.noise, *result.others))
     return View(
@@ -44,7 +48,7 @@ def _amount(number: float | None, unit: str) -> str:
 
 def _named(unit: str) -> str:
     """The unit behind a number; a share needs none, and what it is is said once."""
-    return f" {unit}" if unit == POINTS else ""
+    return f" {unit}" if unit in (POINTS, PERCENT) else ""
 
 
 def _told(result: JudgedGain) -> str:
@@ -103,10 +107,11 @@ def _rules(result: JudgedGain) -> tuple[str, ...]:
         f"gain and sd are {unit}",
         "the new approach is taken to vary as much as the known one, and runs as normal",
     ]
+    side = "below" if result.unit == PERCENT else "above"
     if bonus:
         rules.append(
             f"a difference of best-of-n numbers is no difference of means: the best of {number} runs lies about "
-            f"{_amount(bonus, result.unit)} above their mean with no improvement at all"
+            f"{_amount(bonus, result.unit)} {side} their mean with no improvement at all"
         )
     return tuple(rules)
 

@@ -40,10 +40,10 @@ def _checklist(result: EnvironmentDescription) -> Table:
 
 def description_latex(result: EnvironmentDescription) -> str:
     """The sentence as a paragraph, and the checklist as a table; needs the package booktabs."""
-    from isorun.report.latex import latex_text, render_table  # noqa: PLC0415 - it stands on what studies need
+    from isorun.report.latex import breakable_text, render_table  # noqa: PLC0415 - it stands on what studies need
 
     head = r"% needs \usepackage[T1]{fontenc} and \usepackage{booktabs}"
-    return "\n\n".join([head, latex_text(result.sentence), render_table(_checklist(result))]) + "\n"
+    return "\n\n".join([head, breakable_text(result.sentence), render_table(_checklist(result))]) + "\n"
 
 
 def diff_view(result: EnvironmentDiff) -> View:

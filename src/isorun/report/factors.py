@@ -32,6 +32,10 @@ __all__ = ["change_figure", "effects_figure", "factors_view"]
 
 _HELD: Final = ("approach", "config", "level")
 _MOST_TOLD: Final = 4
+_STREAM_NOTES: Final = (
+    "Variance over seeds with one random stream following the seed, by that of the same seeds with all (streams=all).",
+    "Shares need not add up to 100 %: what streams do only together is in none of them, and each has an error.",
+)
 
 
 def factors_view(result: FactorEffects, *, figures: bool = False) -> View:
@@ -98,6 +102,7 @@ def _sentences(result: FactorEffects) -> Iterator[str]:
     yield from _moved(result)
     yield from _not_moved(result)
     yield from _facts(result)
+    yield from _streams(result)
     yield from _added(result)
     yield from _turned(result)
 
@@ -171,7 +176,8 @@ def _facts(result: FactorEffects) -> Iterator[str]:
     if missed:
         yield f"Not come about as asked, so that its numbers are about something else: {_listed(missed)}."
     if len({effect.held for effect in result.effects}) > 1 and any(effect.tested.p for effect in result.effects):
-        yield "What happened to single seeds is in the columns moved and weights."
+        if any(effect.changes.pairs for effect in result.effects):
+            yield "What happened to single seeds is in the columns moved and weights."
         return
     told: dict[str, list[str]] = {}
     for effect in result.effects:
@@ -213,6 +219,23 @@ def _pairs(result: FactorEffects, number: int) -> str:
     """What is compared: in a factorial design a seed is there at every value of the other factors."""
     one, many = ("seed", "seeds") if result.design == ONE_AT_A_TIME else ("pair of runs", "pairs of runs")
     return one if number == 1 else many
+
+
+def _streams(result: FactorEffects) -> Iterator[str]:
+    """How much of the variance over seeds each random stream makes by itself."""
+    for item in result.shares:
+        alone = [row for row in item.shares if row.group.startswith("streams=")]
+        if alone:
+            told = (
+                f"{row.group.partition('=')[2]} {percentage(row.share)} % "
+                f"({percentage(row.lower)} to {percentage(row.upper)} %)"
+                for row in sorted(alone, key=lambda row: -row.share)
+            )
+            held = f"{item.held.label}: " if len(result.shares) > 1 else ""
+            yield (
+                f"{held}Of the variance of {result.metric.name} over seeds when all random streams follow the seed, "
+                f"each alone makes: {', '.join(told)} (95 % intervals)."
+            )
 
 
 def _added(result: FactorEffects) -> Iterator[str]:
@@ -375,7 +398,9 @@ def _shares(result: FactorEffects) -> Table:
             *(Column(title, "%") for title in ("share", "lower", "upper")),
         ),
         rows=tuple(rows),
-        notes=(
+        notes=_STREAM_NOTES
+        if any(row.group.startswith("streams=") for item in result.shares for row in item.shares)
+        else (
             "Of a factor with two values one difference is all that is known, so that its interval is wide.",
             "Rest: what a seed does in one environment and not in another, and repeats.",
         ),

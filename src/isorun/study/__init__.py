@@ -168,6 +168,7 @@ class Environment:
     it ready (`isorun.environments`), empty for an interpreter of the machine; settings: what that kind is told, as
     plain JSON, which it checks itself. code: a version of the code that it works in (`study.code`), empty for the
     study's folder as it is. switches: how libraries are asked to compute (`worker.frameworks.switches`), by name.
+    steps: the training's work is timed, and ended after so many steps of an optimizer (0: at its own end).
     """
 
     name: str
@@ -181,6 +182,7 @@ class Environment:
     settings: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, Any] = field(default_factory=dict)
     switches: Mapping[str, str] = field(default_factory=dict)
+    steps: int | None = None
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -213,7 +215,8 @@ class Environment:
             "code": dict(self.code),
             "switches": dict(self.switches),
         }
-        return {key: value for key, value in given.items() if value}
+        timed = {} if self.steps is None else {"steps": self.steps}
+        return {**{key: value for key, value in given.items() if value}, **timed}
 
     def to_json(self) -> dict[str, Any]:
         """What a study file would say, secrets included; keys that are not set are left out."""
@@ -244,6 +247,7 @@ class Environment:
             settings=dict(data.get("settings", {})),
             code=dict(data.get("code", {})),
             switches=dict(data.get("switches", {})),
+            steps=data.get("steps"),
         )
 
 

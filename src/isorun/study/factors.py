@@ -1,6 +1,7 @@
 """Factors: what of an environment is varied, and the design that says in which environments a study trains.
 
-A factor is a switch, the threads, the interpreter, a version of the code, a variable, or packages in a table by value.
+A factor is a switch, the threads, the interpreter, a version of the code, an image, a variable, or packages in a table
+by value.
 A design is data: it makes environments, each named by what differs from the baseline, so that a design that grows keeps
 the cells it had. What is not varied comes from the study's own environment, of which there is at most one.
 """
@@ -18,6 +19,7 @@ from isorun.errors import StudyError, known_names
 from isorun.study import Environment
 from isorun.study.code import code_settings, told_version
 from isorun.study.parsing import (
+    CONTAINER,
     INTERPRETER,
     PACKAGES,
     as_list,
@@ -31,7 +33,7 @@ from isorun.study.parsing import (
     shown,
     variables,
 )
-from isorun.study.parts import package_settings, switch_value
+from isorun.study.parts import image_settings, package_settings, switch_value
 from isorun.worker.frameworks.switches import SWITCHES
 
 __all__ = ["BASELINE", "DESIGNS", "FactorDesign", "StudyFactor", "factor_design"]
@@ -55,7 +57,7 @@ _FORMS: Final = (
 class StudyFactor:
     """What is varied: by the name of each value, what an environment is told for it, as plain JSON.
 
-    kind: "switch", "threads", "python", "code", "packages" or "variable", which has the name of the variable.
+    kind: "switch", "threads", "python", "code", "image", "packages" or "variable", which has the name of the variable.
     """
 
     name: str
@@ -122,6 +124,9 @@ class FactorDesign:
 def _resolved(factor: StudyFactor, value: str) -> str:
     if factor.kind == "code":
         return f" {told_version(factor.values[value]).partition(' ')[2]}"
+    if factor.kind == "image":
+        image = factor.values[value]["image"]
+        return "" if image == value else f" ({image})"
     if factor.kind == "packages":
         setting = factor.values[value]
         return f" ({', '.join([*setting.get('requirements', ()), *filter(None, [setting.get('lock')])])})"
@@ -144,6 +149,16 @@ def _with_packages(environment: Environment, factor: StudyFactor, setting: Mappi
     return replace(environment, kind=PACKAGES, settings=settings)
 
 
+def _with_image(environment: Environment, factor: StudyFactor, setting: Mapping[str, Any]) -> Environment:
+    """The image of a value; mounts and all else that it does not say are those of the study's own environment."""
+    if environment.kind not in {"", INTERPRETER, CONTAINER}:
+        what = f"factors.{factor.name}: an environment of kind {environment.kind!r} has no image"
+        raise StudyError(
+            what, hint="packages of an image are those that it was made with: make an image for each value"
+        )
+    return replace(environment, kind=CONTAINER, settings={**environment.settings, **setting})
+
+
 def _switched(environment: Environment, factor: StudyFactor, value: str) -> Environment:
     return replace(environment, switches=dict(sorted({**environment.switches, factor.name: value}.items())))
 
@@ -153,12 +168,13 @@ _PARTS: Final[Mapping[str, Callable[[Environment, StudyFactor, Any], Environment
     "threads": lambda environment, _factor, value: replace(environment, threads=value),
     "python": lambda environment, _factor, value: replace(environment, python=value),
     "code": lambda environment, _factor, value: replace(environment, code=value),
+    "image": _with_image,
     "packages": _with_packages,
     "variable": lambda environment, factor, value: replace(
         environment, env={**environment.env, factor.variable: value}
     ),
 }
-_NAMED: Final = {**dict.fromkeys(SWITCHES, "switch"), "threads": "threads", "python": "python", "code": "code"}
+_NAMED: Final = {**dict.fromkeys(SWITCHES, "switch"), **{name: name for name in ("threads", "python", "code", "image")}}
 """Factors that are known by their name, and what each is."""
 
 
@@ -239,6 +255,8 @@ def _label(value: Any, kind: str) -> str:
         return {True: "on", False: "off"}[value] if kind == "switch" else str(value).lower()
     if isinstance(value, (str, int, float)):
         return str(value)
+    if kind == "switch" and isinstance(value, (list, tuple)) and value and all(isinstance(one, str) for one in value):
+        return "+".join(value)  # several random streams; other switches refuse the value
     raise StudyError("factors: a value is a text or a number, or has a name in a table", found=shown(value))
 
 
@@ -253,6 +271,8 @@ def _value(kind: str, name: str, item: Any, where: str, variable: str, links: An
             return as_text(item, where)
         case "code":
             return code_settings(item, links, where, folder)
+        case "image":
+            return image_settings(item if isinstance(item, Mapping) else {"image": item}, where)
         case "variable":
             refuse_secret(variable, item if isinstance(item, str) else None, where)
             return variables({variable: item}, where)[variable]

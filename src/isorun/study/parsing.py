@@ -192,6 +192,8 @@ INTERPRETER: Final = "interpreter"
 """The kind of an environment that names none."""
 PACKAGES: Final = "packages"
 """The kind of one that has packages of its own."""
+CONTAINER: Final = "container"
+"""The kind of one that is an image, run by podman or docker."""
 _SHELL_WORDS = {"|", "||", "&&", ";", ">", ">>", "<", "&", "2>&1"}
 _RESERVED_ENV = "ISORUN_"
 _MAX_SEED = 2**63 - 1
@@ -480,6 +482,7 @@ def _environment(name: str, value: Any, folder: Path) -> Environment:
         settings=_settings(table.get("settings", {}), kind, f"{where}.settings", folder),
         code=_code(table, where, folder),
         switches=table.get("switches", {}),
+        steps=None if (steps := table.get("steps")) is None else as_whole(steps, f"{where}.steps", 0, 10**9),
     )
 
 
@@ -504,6 +507,7 @@ _ENVIRONMENT_KEYS: Final = (
     "memory",
     "code",
     "links",
+    "steps",
 )
 
 
@@ -517,11 +521,13 @@ def _settings(value: Any, kind: str, where: str, folder: Path) -> dict[str, Any]
         raise StudyError(f"{where}: an interpreter has no settings", found=", ".join(settings), hint=hint)
     for key, item in settings.items():
         _check_setting(key, item, f"{where}.{key}")
-    if kind != PACKAGES:
+    if kind not in {PACKAGES, CONTAINER}:
         return settings
-    from isorun.study.parts import package_settings  # noqa: PLC0415 - most environments have no packages
+    from isorun.study.parts import image_settings, package_settings  # noqa: PLC0415 - most environments have neither
 
-    return package_settings(settings, where, folder)
+    if kind == PACKAGES:
+        return package_settings(settings, where, folder)
+    return image_settings(settings, where, whole=False)
 
 
 def _check_setting(key: str, value: Any, where: str) -> None:

@@ -1,7 +1,7 @@
-"""Parts of an environment that few have, from what a user writes: switches, and packages of its own.
+"""Parts of an environment that few have, from what a user writes: switches, packages of its own, an image.
 
-Each has a short form beside the other keys of an environment (`onednn = "off"`, `packages = ["NAME==VERSION"]`), which
-is written out here, and checked.
+Each has a short form beside the other keys of an environment (`onednn = "off"`, `packages = ["NAME==VERSION"]`,
+`image = "NAME:TAG"`), which is written out here, and checked.
 """
 
 from __future__ import annotations
@@ -13,13 +13,26 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import StudyError
-from isorun.study.parsing import PACKAGES, as_mapping, as_table, as_text, as_texts, shown
-from isorun.worker.frameworks.switches import SWITCHES
+from isorun.study.parsing import CONTAINER, PACKAGES, as_mapping, as_one_of, as_table, as_text, as_texts, shown
+from isorun.worker.frameworks.switches import STREAM_NAMES, SWITCHES
 
-__all__ = ["package_settings", "switch_value", "with_parts_apart"]
+__all__ = ["ENGINES", "image_settings", "package_settings", "switch_value", "with_parts_apart"]
 
 _PACKAGE_KEYS: Final = {"packages": "requirements", "lock": "lock"}
 """The short form of an environment with packages of its own: what the settings of that kind are called beside it."""
+_IMAGE_KEYS: Final = {name: name for name in ("image", "engine", "mounts", "options", "gpus")}
+"""The same for an image."""
+_SHORT_FORMS: Final = ((PACKAGES, "packages are", _PACKAGE_KEYS), (CONTAINER, "an image is", _IMAGE_KEYS))
+ENGINES: Final = ("podman", "docker")
+_IMAGE: Final = re.compile(r"[A-Za-z0-9][\w.:/@+-]*")
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_SET_BY_ISORUN: Final = {
+    **dict.fromkeys(("-e", "--env", "--env-file", "--env-host"), "variables stand in env"),
+    **dict.fromkeys(("-v", "--volume", "--mount"), "folders stand in mounts"),
+    **dict.fromkeys(("--name", "--label", "-l", "--entrypoint", "-w", "--workdir", "--rm", "--cidfile"), ""),
+    **dict.fromkeys(("-d", "--detach", "-t", "--tty", "-it", "-ti", "-i", "--interactive", "--log-driver"), ""),
+}
+"""Options of an engine that would take a run out of isorun's hands, and where to say the same."""
 
 
 def with_parts_apart(table: Mapping[str, Any], where: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
@@ -27,34 +40,46 @@ def with_parts_apart(table: Mapping[str, Any], where: str, keys: tuple[str, ...]
 
     keys: those of every environment.
     """
-    known = (*keys, *_PACKAGE_KEYS)
+    known = (*keys, *(key for *_, short in _SHORT_FORMS for key in short))
     as_table(table, where, (*known, "switches", *SWITCHES))
     apart = as_table(table.get("switches", {}), f"{where}.switches", tuple(SWITCHES))
     asked = {**apart, **{name: table[name] for name in SWITCHES if name in table}}
     checked = {name: switch_value(name, asked[name], f"{where}.{name}") for name in sorted(asked)}
     rest = {key: item for key, item in table.items() if key in known}
-    return _with_packages({**rest, "switches": checked}, where)
+    return _written_out({**rest, "switches": checked}, where)
 
 
 def switch_value(name: str, value: Any, where: str) -> str:
     """A value that a switch takes."""
     row = SWITCHES[name]
+    if name == "streams" and isinstance(value, (list, tuple)):
+        value = "+".join(as_texts(value, where)) or "none"
     text = {True: "on", False: "off"}[value] if isinstance(value, bool) else as_text(value, where)
     if text in row.values or (row.other[0] and re.fullmatch(row.other[0], text)):
-        return text
+        return _in_order(text) if name == "streams" else text
     raise StudyError(f"{where}: {text!r} is not a value of this switch", allowed=row.allowed)
 
 
-def _with_packages(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """The table with its short form written out."""
-    short = {setting: table[key] for key, setting in _PACKAGE_KEYS.items() if key in table}
-    if not short:
-        return table
-    if table.get("kind", PACKAGES) != PACKAGES or set(short) & set(as_mapping(table.get("settings", {}), where)):
-        found = f"kind = {table['kind']!r}" if "kind" in table else "settings with the same"
-        raise StudyError(f"{where}: packages are said twice, or for another kind", found=found, hint="keep one of them")
-    rest = {key: item for key, item in table.items() if key not in _PACKAGE_KEYS}
-    return {**rest, "kind": PACKAGES, "settings": {**table.get("settings", {}), **short}}
+def _written_out(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The table with the short form of its kind written out."""
+    for kind, noun, keys in _SHORT_FORMS:
+        short = {setting: table[key] for key, setting in keys.items() if key in table}
+        if not short:
+            continue
+        if table.get("kind", kind) != kind or set(short) & set(as_mapping(table.get("settings", {}), where)):
+            found = f"kind = {table['kind']!r}" if "kind" in table else "settings with the same"
+            raise StudyError(f"{where}: {noun} said twice, or for another kind", found=found, hint="keep one of them")
+        rest = {key: item for key, item in table.items() if key not in keys}
+        table = {**rest, "kind": kind, "settings": {**table.get("settings", {}), **short}}
+    return table
+
+
+def _in_order(text: str) -> str:
+    """Random streams in one order, each once, so that one request is one environment."""
+    words, at, seed = text.partition("@")
+    named = words.split("+")
+    ordered = [name for name in STREAM_NAMES if name in named]
+    return f"{'+'.join(ordered) or words}{at}{seed}"
 
 
 def package_settings(value: Any, where: str, folder: Path | None) -> dict[str, Any]:
@@ -84,3 +109,59 @@ def _hash_of(lock: str, where: str, folder: Path | None) -> str:
         raise StudyError(
             f"{where}.lock: it cannot be read", found=found, allowed="a file such as requirements.txt"
         ) from None
+
+
+def image_settings(value: Any, where: str, *, whole: bool = True) -> dict[str, Any]:
+    """The settings of an environment that is an image, each only where it is set.
+
+    whole: whether the image must be among them; else factors may say it.
+    """
+    table = as_table(value, where, tuple(_IMAGE_KEYS))
+    image = as_text(table.get("image", ""), f"{where}.image")
+    if image or whole:
+        _check_image(image, f"{where}.image")
+    engine = as_one_of(table["engine"], f"{where}.engine", ENGINES) if table.get("engine") else ""
+    mounts = as_texts(table.get("mounts", []), f"{where}.mounts")
+    for mount in mounts:
+        source, target, mode = (*mount.split(":"), "", "")[:3] if mount.count(":") < 3 else ("", "", "")
+        if not source or not mount.isprintable() or (target and target[0] != "/") or mode not in {"", "ro"}:
+            allowed = '"FOLDER" (under its own name), "FOLDER:/INSIDE", or "FOLDER:/INSIDE:ro"'
+            raise StudyError(f"{where}.mounts: that is no mount", found=shown(mount), allowed=allowed)
+    options = as_texts(table.get("options", []), f"{where}.options")
+    for option in options:
+        _check_option(option, f"{where}.options")
+    lists = {"mounts": list(mounts), "options": list(options)}
+    found = {"image": image, "engine": engine, **lists, "gpus": _gpus(table, where)}
+    return {name: item for name, item in found.items() if item not in ("", [], None)}
+
+
+def _check_image(image: str, where: str) -> None:
+    digest = image.rpartition("@")[2] if "@" in image else image if image.startswith("sha256:") else ""
+    if digest and not _DIGEST.fullmatch(digest):
+        raise StudyError(
+            f"{where}: that is no digest", found=shown(digest), allowed="sha256: and 64 hexadecimal digits"
+        )
+    if not _IMAGE.fullmatch(image):
+        allowed = '"NAME:TAG", "NAME@sha256:…", or the id of an image, "sha256:…"'
+        raise StudyError(f"{where}: that is no image", found=shown(image), allowed=allowed)
+
+
+def _check_option(option: str, where: str) -> None:
+    name = option.partition("=")[0]
+    if not re.match(r"--?[a-zA-Z]", option) or not option.isprintable():
+        allowed = "options of the engine that begin with -, each with its value: --shm-size=1g"
+        raise StudyError(f"{where}: that is no option", found=shown(option), allowed=allowed)
+    if name in _SET_BY_ISORUN:
+        raise StudyError(f"{where}: {name} is set by isorun itself", hint=_SET_BY_ISORUN[name] or "leave it out")
+
+
+def _gpus(table: Mapping[str, Any], where: str) -> Any:
+    """`"all"`, the numbers of some, or `"none"`; None where nothing is said."""
+    gpus = table.get("gpus")
+    if gpus is None or gpus in ("all", "none"):
+        return gpus
+    if isinstance(gpus, bool):
+        return "all" if gpus else "none"
+    if isinstance(gpus, list) and gpus and all(isinstance(item, int) and item >= 0 for item in gpus):
+        return gpus
+    raise StudyError(f"{where}.gpus: that names no devices", found=shown(gpus), allowed='"all", "none", or [0, 1]')

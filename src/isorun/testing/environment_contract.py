@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +32,44 @@ from isorun.study import Environment
 from isorun.study.records import RunRecord, RunState
 from isorun.testing.executor_contract import FAILS, HANGS, LOGS, job_for
 
-__all__ = ["EnvironmentContract"]
+__all__ = ["EnvironmentContract", "root_of_python"]
+
+_PARTS_OF_PYTHON: Final = (
+    "import json, os, sys, sysconfig\n"
+    "print(json.dumps([os.path.realpath(sys.executable), sysconfig.get_path('stdlib')]))"
+)
+_NOT_NEEDED: Final = (
+    "site-packages",
+    "dist-packages",
+    "test",
+    "tests",
+    "idlelib",
+    "ensurepip",
+    "tkinter",
+)
+
+
+def root_of_python(python: str, folder: Path, programs: Sequence[str] = ("/bin/sh", "/bin/sleep")) -> None:
+    """Leave in the folder a root file system with a Python of this machine, called `python` there, and some programs.
+
+    An image is made of it with no network: `tar --directory FOLDER --create . | podman import - NAME`.
+    """
+    found = subprocess.run([python, "-c", _PARTS_OF_PYTHON], capture_output=True, text=True, check=True).stdout
+    interpreter, library = json.loads(found)
+    shutil.copytree(library, folder / library[1:], ignore=shutil.ignore_patterns(*_NOT_NEEDED, "config-*", "*.a"))
+    files = [interpreter, *programs, *map(str, Path(library).glob("lib-dynload/*.so"))]
+    listed = subprocess.run(["ldd", *files], capture_output=True, text=True, check=False).stdout  # noqa: S607
+    needed = {interpreter, *programs, *(word for word in listed.split() if word.startswith("/") and word[-1] != ":")}
+    for name in needed:
+        place = folder / name[1:]
+        if not place.exists() and Path(name).is_file():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(name, place)
+    for name in ("tmp", "proc", "sys", "dev", "etc", "usr/bin"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "usr/bin/python").unlink(missing_ok=True)
+    (folder / "usr/bin/python").symlink_to(interpreter)
+
 
 _LOOKS: Final = """
 import os, isorun

@@ -133,13 +133,15 @@ class PaperContract:
         assert capsys.readouterr().out.startswith(shown.verdict[0].split()[0])
 
     def test_each_part_can_be_asked_for_alone(self, tmp_path: Path) -> None:
-        """Its studies are among those of the whole."""
+        """Its studies are among those of the whole, or are not at all where it is carried out on request only."""
         paper = self.paper()
         whole = {study.name for study in paper.studies(Request("smoke", tmp_path))}
+        assert set(paper.on_request) <= set(paper.parts)
         for part in paper.parts:
             request = Request("smoke", tmp_path, only=(part,))
             check_request(paper, request)
-            assert {study.name for study in paper.studies(request)} <= whole
+            alone = {study.name for study in paper.studies(request)}
+            assert alone.isdisjoint(whole) if part in paper.on_request else alone <= whole
 
     def test_a_smoke_run_works_from_the_command_to_the_tables(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -3,6 +3,8 @@
 Nothing is changed in what it computes: generators keep their seeds, settings stay. What is noted is told with the
 environment, under the key `audit`: seeds and first draws of each generator in their order, generators without a seed,
 operations whose sums have no order on a GPU, loaders with their workers, and the data files that were opened.
+
+`Work` only times it, for `isorun price`, and ends it in the same good order: looking at every operation takes time.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import threading
 from contextlib import suppress
 from typing import Any, Callable
 
-from . import seeding
+from . import frameworks, seeding
 from .fingerprint import cache_folder
 from .recorder import Recorder
 from .usercode import ISORUN, STANDARD_LIBRARY, is_library_file
@@ -131,15 +133,66 @@ def begin(asked: str, recorder: Recorder, close: Callable[[], None]) -> None:
             signal.setitimer(signal.ITIMER_REAL, left)
             return
         sight.stopped = sight.stopped or f"after {limit:g} s"
-        close()
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError, AttributeError):
-                stream.flush()
-        os._exit(0)  # whatever the training would do at its end, such as saving a model, is not part of a look
+        _leave(close)
 
     signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, limit)
     sight.end = end
+
+
+def _leave(close: Callable[[], None]) -> None:
+    """End the process: whatever the training would do at its end, such as saving a model, is not part of a look."""
+    close()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(0)
+
+
+class Work:
+    """How long the training's own work takes, by the clock and by the processor, and how many steps it makes.
+
+    most: steps of an optimizer after which it is ended; 0 for a training that goes to its own end. What comes before
+    the end of the first step is told apart: what prepares a training is a larger part of a short one.
+    """
+
+    def __init__(self, recorder: Recorder, most: int, close: Callable[[], None]) -> None:
+        self._recorder = recorder
+        self._most = most
+        self._close = close
+        self._steps = 0
+        self._first: tuple[float, float] | None = None
+        self._ended: tuple[float, float] | None = None
+
+    def stepped(self) -> None:
+        """An optimizer has made a step."""
+        if self._recorder.is_forked_child:
+            return
+        self._steps += 1
+        if self._steps == 1:
+            self._first = self._now(settled=bool(self._most))
+        if self._steps == self._most:
+            _leave(self._close)
+
+    def end(self) -> None:
+        """The training's work is over: what follows is the worker's."""
+        self._ended = self._ended or self._now(settled=True)
+
+    def told(self) -> dict[str, Any]:
+        """What goes into the record."""
+        seconds, cpu = self._ended or self._now(settled=True)
+        cut = bool(self._most) and self._steps >= self._most
+        found: dict[str, Any] = {"seconds": seconds, "cpu_seconds": cpu, "steps": self._steps, "cut": cut}
+        if self._first is not None:
+            found["first_step"] = {"seconds": self._first[0], "cpu_seconds": self._first[1]}
+        return found
+
+    def _now(self, *, settled: bool) -> tuple[float, float]:
+        if settled:
+            for framework, module in frameworks.imported():
+                with suppress(Exception):  # a device that is in trouble is the training's to tell
+                    framework.settle(module)
+        return self._recorder.seconds, self._recorder.cpu_seconds
 
 
 class _Onlooker(seeding.SeedTaker):

@@ -28,7 +28,9 @@ TAKE_SEEDS = "ISORUN_TAKE_SEEDS"
 SWITCHES = "ISORUN_SWITCHES"
 # Seconds and steps after which a training that is only looked at ends; nobody sets it but an audit.
 AUDIT = "ISORUN_AUDIT"
-OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS, SWITCHES)
+# Optimizer steps after which a training is ended, whose work is then timed; 0 for one that goes to its own end.
+STEPS = "ISORUN_STEPS"
+OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS, SWITCHES, STEPS)
 
 # One value for all seeds: Python reads it at start, so a value that followed the seed would need a fork server a seed.
 _HASH_SEED = "0"
@@ -117,6 +119,7 @@ class Settings(NamedTuple):
     threads: the thread count to fix; None unless the level is `deterministic`. run_seed: what `{seed}` stood for, at
     any level; None where nobody said. takes_seeds: whether the training's own seeds follow it. thread_variables: the
     counts of threads that the process began with, ours or the user's. switches: what frameworks are asked for here.
+    steps: the work is timed, and ended after so many steps of an optimizer (0: at its own end); None where nobody asks.
     """
 
     folder: Path
@@ -128,6 +131,7 @@ class Settings(NamedTuple):
     takes_seeds: bool = False
     thread_variables: Mapping[str, str] = {}
     switches: Mapping[str, str] = {}
+    steps: int | None = None
 
     @property
     def fixes_kernels(self) -> bool:
@@ -137,7 +141,8 @@ class Settings(NamedTuple):
 
 def reaches_generators(environ: Mapping[str, str]) -> bool:
     """Whether generators that the training makes are reached: their constants are taken over, or a level seeds them."""
-    return bool(environ.get(TAKE_SEEDS)) or bool(environ.get(AUDIT)) or environ.get(LEVEL, DEFAULT) != DEFAULT
+    asked = environ.get(TAKE_SEEDS) or environ.get(AUDIT) or "streams=" in environ.get(SWITCHES, "")
+    return bool(asked) or environ.get(LEVEL, DEFAULT) != DEFAULT
 
 
 def read_settings(environ: Mapping[str, str], warm: bool) -> Settings:
@@ -151,8 +156,10 @@ def read_settings(environ: Mapping[str, str], warm: bool) -> Settings:
     takes_seeds = run_seed is not None and bool(environ.get(TAKE_SEEDS))
     counts = {name: environ[name] for name in _THREAD_COUNTS if name in environ}
     asked = dict(item.split("=", 1) for item in environ.get(SWITCHES, "").split(",") if "=" in item)
+    takes_seeds = takes_seeds or "streams" in asked  # a seed of the training's own starts streams that are parted
     folder = Path(environ["ISORUN_RUN_DIR"])
-    return Settings(folder, level, seed, threads, warm, run_seed, takes_seeds, counts, asked)
+    steps = int(environ[STEPS]) if environ.get(STEPS) else None
+    return Settings(folder, level, seed, threads, warm, run_seed, takes_seeds, counts, asked, steps)
 
 
 def _threads(environ: Mapping[str, str]) -> int:

@@ -19,6 +19,7 @@ from .usercode import main_script, started_in, users_sources
 if TYPE_CHECKING:
     from ast import Module
 
+    from .auditing import Work
     from .levels import Settings
     from .seeding import SeedTaker
     from .seedsource import SourceSeed
@@ -49,6 +50,10 @@ def _start(warm: bool) -> None:
     _die_of_interrupt_at_exit()
     closer = Closer(recorder, asked)
     atexit.register(guarded(asked.folder, "end of the worker", closer.close))
+    if asked.steps is not None and recorder.is_main_process:
+        from . import auditing  # most runs are not timed
+
+        closer.work = auditing.Work(recorder, asked.steps, closer.close)
     if levels.reaches_generators(os.environ):
         guarded(asked.folder, "reaching generators", _reach_generators)(asked, recorder, closer)
     _watch_frameworks(asked, recorder, closer)
@@ -67,7 +72,15 @@ def _reach_generators(asked: Settings, recorder: Recorder, closer: Closer) -> No
         auditing.begin(os.environ[levels.AUDIT], recorder, closer.close)
         return
     run_seed = asked.run_seed if asked.run_seed is not None else asked.seed
-    if run_seed is not None:
+    if "streams" in asked.switches and run_seed is not None:
+        from . import streams
+        from .frameworks.switches import stream_request
+
+        request = stream_request(asked.switches)
+        if request is not None:
+            closer.taker = streams.begin(request, asked.switches["streams"], run_seed, recorder)
+            seeding.activate(closer.taker)
+    elif run_seed is not None:
         fixes_seed = asked.seed is not None
         taker = seeding.SeedTaker(run_seed, recorder, takes_constants=asked.takes_seeds, answers_fresh=fixes_seed)
         closer.taker = taker
@@ -95,6 +108,8 @@ def _prepare(name: str, asked: Settings, recorder: Recorder, closer: Closer, mod
     watch = framework.prepare(name, module, asked, recorder)
     if watch is not None:
         closer.watches.append(watch)
+    if closer.work is not None and name == framework.name:
+        framework.follow_steps(module, closer.work.stepped)
 
 
 def _reach_and_prepare(name: str, asked: Settings, recorder: Recorder, closer: Closer, module: ModuleType) -> None:
@@ -103,12 +118,23 @@ def _reach_and_prepare(name: str, asked: Settings, recorder: Recorder, closer: C
     reach(name, module)
     with seeding.suspended():  # the level's own seeds are not the training's
         _prepare(name, asked, recorder, closer, module)
+        _part_streams(name, asked, module)
     if os.environ.get(levels.AUDIT):
         from . import auditing
 
         looking = auditing.sight()
         if looking is not None:
             frameworks.of_module(name).look(name, module, looking)
+
+
+def _part_streams(name: str, asked: Settings, module: ModuleType) -> None:
+    if "streams" in asked.switches:
+        from . import streams
+
+        parted = streams.active()
+        if parted is not None:
+            doing = f"parting the streams of {name}"
+            guarded(asked.folder, doing, frameworks.of_module(name).part_streams)(name, module, parted)
 
 
 _reached: set[str] = set()
@@ -144,6 +170,7 @@ class Closer:
     def __init__(self, recorder: Recorder, asked: Settings) -> None:
         self.watches: list[Watch] = []
         self.taker: SeedTaker | None = None
+        self.work: Work | None = None
         self._recorder = recorder
         self._asked = asked
         # Asked now: Python takes `__file__` from the main module before exit handlers run.
@@ -155,6 +182,8 @@ class Closer:
         """Record what can only be known at the end. `closing` says how long this took: it is not the training's."""
         if self._recorder.is_forked_child:
             return
+        if self.work is not None:
+            self.work.end()
         ended = self._recorder.seconds
         for watch in self.watches:
             self._attempt("digest of the final weights", watch.finish)
@@ -231,6 +260,13 @@ class Closer:
             from . import auditing
 
             effective["audit"] = auditing.told()
+        if self.work is not None:
+            effective["work"] = self.work.told()
+        if "streams" in self._asked.switches:
+            from . import streams
+
+            parted = streams.active()
+            effective["streams"] = None if parted is None else parted.told()
         self._recorder.write({"kind": "environment", "t": self._recorder.seconds, "effective": effective})
 
     def _left_open(self) -> list[str]:

@@ -67,6 +67,7 @@ class Recorder:
         self._lock = threading.RLock()
         self._booted = _seconds_since_process_began()
         self._started = time.monotonic()
+        self._computed = time.process_time()
         self._imports = 0.0
         self._file: runfolder.EventFile | None = None
         self._held: list[dict[str, Any]] = [self._start_event()]
@@ -84,9 +85,15 @@ class Recorder:
         """Seconds of this process's own work since its start event: the clock stands while a framework is imported."""
         return round(time.monotonic() - self._started - self._imports, 6)
 
-    def imported(self, seconds: float) -> None:
+    @property
+    def cpu_seconds(self) -> float:
+        """The same by the processor: those of all threads of this process."""
+        return round(time.process_time() - self._computed, 6)
+
+    def imported(self, seconds: float, computed: float = 0.0) -> None:
         """A framework was imported, in so many seconds: they belong to the start-up of the process."""
         self._imports += seconds
+        self._computed += computed
         startup = {"process": round(self._booted, 6), "imports": round(self._imports, 6)}
         self.remark({"kind": "startup", "t": self.seconds, **startup}, ("startup", str(self._imports)))
 

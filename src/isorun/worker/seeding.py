@@ -364,6 +364,21 @@ def take_fresh_method(owner: type, name: str, call: str, kind: Kind, reseed: str
     _exchange(owner, name, seeded)
 
 
+def follow_method(owner: type, name: str, told: Callable[[Any], None]) -> None:
+    """Call `told` with the instance after every call of a method of such a type; nothing where it has no such."""
+    original: Callable[..., Any] | None = _methods(owner).get(name)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def followed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        told(self)
+        return result
+
+    _exchange(owner, name, followed)
+
+
 def _methods(owner: type) -> dict[str, Any]:
     """The table of methods of a type written in C: the type has no setter, but the table is an ordinary dictionary."""
     methods: dict[str, Any] = gc.get_referents(owner.__dict__)[0]

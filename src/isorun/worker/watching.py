@@ -104,6 +104,10 @@ class Watcher:
             _watchers.remove(self)
         self.guarded("writing the last row", self._finish)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Who keeps a watcher with a model or a trainer copies and saves it with that: what it saw, and no more."""
+        return {**self.__dict__, "_probe": None, "_recorder": None}
+
     def __enter__(self) -> Watcher:
         return self
 

@@ -15,6 +15,8 @@ from isorun.study.records import RunRecord, RunState
 __all__ = ["gpu_at_hand", "gpu_is_visible", "machines"]
 
 _DRIVER_PATIENCE_S: Final = 10
+_FRAMEWORKS: Final = ("jax", "keras", "tensorflow")
+"""Told where a run imported them, as torch is."""
 
 
 def gpu_at_hand(device: str = "auto") -> bool:
@@ -58,10 +60,12 @@ def machines(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
 def _facts(record: RunRecord) -> tuple[tuple[str, str], ...]:
     effective = record.environment.get("effective", {})
     torch, gpu = effective.get("torch") or {}, effective.get("gpu") or {}
+    imported = effective.get("packages") or {}
     facts = {
         "os": effective.get("platform", {}).get("os", ""),
         "python": effective.get("python", {}).get("version", ""),
         "torch": torch.get("version", ""),
+        **{name: imported[name] for name in _FRAMEWORKS if name in imported},
         "cpu": effective.get("cpu", {}).get("model", ""),
         "gpu": ", ".join(gpu.get("devices", [])),
         "cuda": gpu.get("cuda", ""),

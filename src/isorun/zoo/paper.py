@@ -121,7 +121,8 @@ class AbstractPaper(abc.ABC):
     """A paper. Subclasses are final, hold no state, and import no framework: only their training scripts do.
 
     Every table and figure of the paper is among the exhibits or the ones not attempted. data: names of isorun's
-    catalogue, or of data that are had in other ways.
+    catalogue, or of data that are had in other ways. on_request: the parts that are carried out only when they are
+    named (`--only`), because packages are installed for them: all others are the whole.
     """
 
     name: str
@@ -132,6 +133,7 @@ class AbstractPaper(abc.ABC):
     networks: tuple[Network, ...]
     data: tuple[str, ...]
     parts: tuple[str, ...]
+    on_request: tuple[str, ...] = ()
     scales: Mapping[str, Scale]
 
     @abc.abstractmethod
@@ -142,6 +144,9 @@ class AbstractPaper(abc.ABC):
         so among what is scaled down or was not had; at the other scales missing data is an error whose hint says how
         to get it: `isorun data get NAME` for data of isorun's catalogue. Nothing is downloaded here.
         """
+
+    def prepare(self, request: Request) -> None:  # noqa: B027 - most trainings find all they need
+        """Put what trainings take along (`carried.py`) into the request's folder; called before anything is run."""
 
     @abc.abstractmethod
     def present(self, request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Presentation:

@@ -149,7 +149,12 @@ def _scales(papers: Sequence[AbstractPaper]) -> Table:
         (paper.name, name, paper.scales[name].cost) for paper in papers for name in SCALES if name in paper.scales
     )
     parts = tuple(f"{paper.name} --only: {', '.join(paper.parts)}" for paper in papers if paper.parts)
-    return Table("scales", "Cost at each scale", columns, _once(rows), parts)
+    named = tuple(
+        f"{paper.name}: {', '.join(paper.on_request)} only when named (packages of gigabytes are installed for it)"
+        for paper in papers
+        if paper.on_request
+    )
+    return Table("scales", "Cost at each scale", columns, _once(rows), (*parts, *named))
 
 
 def _once(rows: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
@@ -179,6 +184,7 @@ def _to_json(paper: AbstractPaper) -> dict[str, Any]:
         ],
         "data": list(paper.data),
         "parts": list(paper.parts),
+        "on_request": list(paper.on_request),
         "scales": [
             {"name": name, "cost": paper.scales[name].cost, "scaled_down": list(paper.scales[name].scaled_down)}
             for name in SCALES

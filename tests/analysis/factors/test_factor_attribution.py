@@ -262,7 +262,6 @@ def test_a_fractional_design_names_what_it_does_not_tell_apart(no_shares, monkey
     assert alike[0] == alike[1] == pytest.approx(min(1.0, alike[0]))
 
 
-@pytest.mark.slow
 def test_shares_of_the_variance_come_with_intervals():
     study = study_of()
     found = isorun.factors(study, store=trained(study, lambda cell: moved(cell, 0.05)))
@@ -388,3 +387,45 @@ def test_the_false_rate_over_all_effects_is_what_holm_promises(no_shares, monkey
         store = trained(study, lambda cell: 0.9 + 0.01 * noise(trial, cell.seed) + 0.01 * noise(trial, cell.id))  # noqa: B023
         told += isorun.factors(study, store=store).difference_told
     assert told / trials < 0.05 + 3 * (0.05 * 0.95 / trials) ** 0.5
+
+
+def test_seeds_that_took_no_effect_are_one_seed_in_every_sentence(no_shares):
+    """Six seeds that all end with the same weights: one draw, whatever is told of it."""
+    study = study_of(approaches={"net": "python net.py", "tree": "python tree.py"})
+
+    def value(cell):
+        return 0.9 + 0.01 * (cell.approach == "net") + 0.005 * ("mode=b" in cell.environment)
+
+    store = trained(study, value, weights=lambda cell: (cell.approach, cell.environment))
+    found = isorun.factors(study, store=store)
+    assert {item.changes.pairs for item in found.effects} == {1}
+    assert {(item.compared, item.seeds_compared) for item in found.flips} == {(1, 0)}
+    text = " ".join(str(found).split())
+    assert "6 seeds;" not in text
+    assert "of 6 seeds" not in text
+    assert "in 0.0 % of 1 pair of single runs with the same seed." in text
+
+
+def test_an_approach_whose_seeds_took_no_effect_leaves_those_of_the_other(no_shares):
+    study = study_of(approaches={"net": "python net.py", "tree": "python tree.py"})
+
+    def value(cell):
+        return 0.9 if cell.approach == "net" else seeded(cell)
+
+    def weights(cell):
+        return "net" if cell.approach == "net" else cell.id
+
+    found = isorun.factors(study, store=trained(study, value, weights=weights))
+    pairs = {item.held.approach: item.changes.pairs for item in found.effects}
+    assert pairs == {"net": 1, "tree": 6}
+    assert {(item.compared, item.seeds_compared) for item in found.flips} == {(6, 15)}
+
+
+def test_runs_without_seeds_have_shares_too():
+    study = study_of(levels=["default"], seeds=[1], repeats=5)
+    value = {"baseline": 0.9, "hash=1": 0.9, "mode=b": 0.95}
+    store = trained(study, lambda cell: value[cell.environment] + 0.001 * noise(cell.id))
+    [shares] = isorun.factors(study, store=store).shares
+    assert [row.group for row in shares.shares] == ["hash", "mode", "rest"]
+    assert shares.shares[1].share > 0.9
+    assert "columns moved" not in str(isorun.factors(study, store=store))

@@ -264,3 +264,23 @@ def test_a_sequential_rule_is_planned_in_seconds(asked):
     before = time.process_time()
     power(runs, test="sequential", **asked)
     assert time.process_time() - before < 5.0
+
+
+# Simulated apart, with the t law of scipy.stats.brunnermunzel and 40 000 comparisons (standard error 0.002). The test
+# of isorun takes the permutation law, which claims a little less often with few runs.
+@pytest.mark.parametrize(
+    ("effect", "runs", "simulated"), [(0.6, 48, 0.816), (0.6, 61, 0.896), (0.5, 68, 0.809), (0.3, 185, 0.802)]
+)
+def test_power_of_brunner_munzel_beside_a_simulation_of_others(effect, runs, simulated):
+    assert power_of(runs=runs, effect_size=effect).power == pytest.approx(simulated, abs=0.012)
+
+
+def test_power_does_not_jump_where_simulation_ends():
+    few, more = (power_of(runs=runs, effect_size=0.55).power for runs in (60, 61))
+    assert 0 <= more - few < 0.02
+
+
+def test_many_runs_are_those_of_the_t_test_by_the_asymptotic_efficiency_of_ranks():
+    by_t = runs_needed(effect_size=0.1, test="welch").runs
+    assert by_t == 1571  # power.t.test(delta = 0.1, power = 0.8): 1570.7
+    assert runs_needed(effect_size=0.1).runs == pytest.approx(by_t * math.pi / 3, rel=0.02)

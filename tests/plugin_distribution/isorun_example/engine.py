@@ -49,7 +49,7 @@ class Ledger(AbstractEngine):
             number = len(search.trials)
             plan = None if left else policy.plan(search, number)
             drawn = left.pop(0).parameters if left else self.propose("scatter", search, SPACE, number)
-            values = {one.name: next(iter(values_for(search, plan, one)), drawn[one.name]) for one in SPACE}
+            values = {one.name: next(iter(values_for(plan, one)), drawn[one.name]) for one in SPACE}
             begun = {"started": time.time(), "process": os.getpid()}
             self.append(name, parameters=values, origin=plan.origin if plan else None, **begun)
             try:

@@ -1,6 +1,7 @@
 """The sampler around Optuna's: as users run it, in every storage, in parallel, killed, and with spaces of any kind."""
 
 import datetime as dt
+import math
 import os
 import signal
 import sqlite3
@@ -310,6 +311,21 @@ def test_a_trial_that_fails_leaves_its_last_words(tmp_path):
     assert [trial.why_failed for trial in search.trials[3:]] == ["ValueError: no such layer"] * 3
 
 
+def test_an_objective_that_returns_no_score_says_so():
+    """Optuna tells it in its log alone, and ends the search at a number that is a text."""
+    study, given = optuna.create_study(), iter([None, "0.5", (0.1, 0.2), {}, math.nan, (0.1,), 1, np.float32(2.0)])
+    continue_study(study, lambda _: next(given), 8)
+    trials = search_of(study).trials
+    assert [trial.state for trial in trials] == ["failed"] * 5 + ["finished"] * 3
+    assert [trial.why_failed for trial in trials[:5]] == [
+        "the objective returned no number (NoneType)",
+        "the objective returned a text ('0.5')",
+        "the objective returned 2 values, where the study has one",
+        "the objective returned no number (dict)",
+        "the score is not a number (NaN)",
+    ]
+
+
 CHILD = """
     import sys, time
     import optuna
@@ -488,7 +504,7 @@ def test_the_time_in_which_nobody_was_there_is_no_part_of_a_trial_that_is_tried_
     assert search_of(study).trials[12].why_failed == "its process was gone before it ended"
 
 
-def test_the_values_of_a_plan_come_from_the_search_that_it_was_made_for(monkeypatch):
+def test_the_values_of_a_trial_come_from_one_plan_whatever_was_found_since(monkeypatch):
     from isorun.repair.engines import optuna as engine
 
     def objective(trial):
@@ -496,12 +512,29 @@ def test_the_values_of_a_plan_come_from_the_search_that_it_was_made_for(monkeypa
 
     study, heard = repaired(objective, 4, begin=4), []
     own = engine.values_for
-    monkeypatch.setattr(engine, "values_for", lambda search, *rest: heard.append(search) or own(search, *rest))
+    monkeypatch.setattr(engine, "values_for", lambda plan, *rest: heard.append(plan) or own(plan, *rest))
     first = study.ask()
     first.suggest_float("x", 0, 1)
     study.optimize(objective, n_trials=2)  # as another thread may
     first.suggest_float("y", 0, 1)
-    assert [len(search.trials) for search in heard] == [5, 6, 6, 7, 7, 5]
+    assert [heard.index(plan) for plan in heard] == [0, 1, 1, 3, 3, 0]
+    assert study.trials[4].params == heard[0].action.parameters
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_trial_has_what_was_proposed_and_what_was_not_foreseen_is_the_samplers(seed):
+    def objective(trial):
+        layers = trial.suggest_int("layers", 1, 5)
+        return -abs(layers - 3) - sum(abs(trial.suggest_float(f"size_{at}", 0, 1) - 0.6) for at in range(layers))
+
+    study = repaired(objective, 40, begin=6, seed=seed)
+    whole = 0
+    claims = {key: dict(one["configuration"]) for key, one in study.user_attrs.items() if "proposal" in key}
+    for key, planned in claims.items():
+        made = {name: repr(value) for name, value in study.trials[int(key.rpartition(":")[2])].params.items()}
+        assert all(made[name] == value for name, value in planned.items() if name in made)
+        whole += made == planned
+    assert whole >= 0.9 * len(claims) > 20
 
 
 def test_without_optuna_what_keeps_symptoms_names_the_extra(monkeypatch):

@@ -6,16 +6,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from isorun.errors import UsageError  # noqa: E402
-from isorun.zoo.data.images import load_images  # noqa: E402
+from isorun.zoo.data.images import evenly_chosen, load_images, split_places  # noqa: E402
 from isorun.zoo.data.made import made_images  # noqa: E402
 from isorun.zoo.studies.ase20.training.images import (  # noqa: E402  # noqa: E402
     Moves,
     drawn_moves,
-    evenly_chosen,
     made_material,
     made_preparation,
     moved_images,
-    split_places,
 )
 
 KERAS = Moves(most=0.1, whole_pixels=False, edge="nearest")

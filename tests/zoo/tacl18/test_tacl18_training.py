@@ -252,6 +252,10 @@ def test_the_command_logs_every_epoch_and_ends_with_the_result(recorded, capsys)
         best["dev_map"],
     )
     assert result["predictions"].shape == (180,)
+    for name in ("map", "mrr"):  # over questions settings can be compared only where their mean is the metric
+        by_question = result["per_class"][name]
+        assert len(by_question) > 2
+        assert sum(by_question.values()) / len(by_question) == pytest.approx(result[name])
     assert (result["threads_requested"], result["epochs"]) == (1, 2)
     assert 0 < result["idf_map"] < 1
     assert recorded["digest"] == ["weights.initial"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ import numpy as np
 from isorun.analysis.agreements.agreement import Agreement
 from isorun.analysis.evidence import Condition, some, voided
 from isorun.analysis.evidence.judged import DIRECTION_CODES, JudgedMetric
-from isorun.analysis.evidence.units import FEWEST_UNITS, REPEAT, Counting
+from isorun.analysis.evidence.units import FEWEST_UNITS, REPEAT, Counting, unit_labels, units_of
 from isorun.analysis.factors import FactorEffect, FactorEffects, HeldFixed, Interaction, VarianceSources
 from isorun.analysis.factors.beside import ValueDigests, missing_cells, packages_beside, seed_changes, value_digests
 from isorun.analysis.factors.contrasts import (
@@ -26,12 +26,14 @@ from isorun.analysis.factors.contrasts import (
     interaction_weights,
     main_weights,
     neighbours,
+    variance_ratio,
 )
 from isorun.analysis.factors.items import question_values
-from isorun.analysis.factors.rankings import Flips, factor_flips, ranking_agreements
+from isorun.analysis.factors.rankings import Flips, Scores, factor_flips, ranking_agreements
 from isorun.analysis.measurements import Group, Measurements
 from isorun.analysis.mixed.hypotheses import variance_shares
 from isorun.analysis.mixed.model import mixed_model
+from isorun.analysis.mixed.result import VarianceShare
 from isorun.analysis.samples import adjusted
 from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import StudyResult, StudySides
@@ -43,6 +45,7 @@ from isorun.study.records import RunRecord
 __all__ = ["QUESTION", "FactorQuestion", "attributed"]
 
 QUESTION: Final = "question"
+STREAMS: Final = "streams"
 _BETWEEN: Final = frozenset({"sides-differ-in-code"})
 
 
@@ -91,6 +94,22 @@ class _Part:
     records: Mapping[str, Sequence[RunRecord]]
     values: Mapping[str, Mapping[str, float]]
     groups: Mapping[str, GroupResult]
+    draws: Mapping[str, Mapping[str, frozenset[str]]]
+    alone: Mapping[str, Sequence[float]]
+
+    def first_seeds(self, points: Iterable[str]) -> dict[str, str]:
+        """Each seed with the first one that is the same draw at one of these points: seeds without effect are one."""
+        first: dict[str, str] = {}
+        for point in points:
+            met: dict[str, str] = {}
+            for seed, units in self.draws.get(point, {}).items():
+                own = first.setdefault(seed, seed)
+                for unit in units:
+                    other = first[met.setdefault(unit, seed)]
+                    if other != own:
+                        first = {name: other if rep == own else rep for name, rep in first.items()}
+                        own = other
+        return first
 
 
 def attributed(asked: FactorQuestion) -> FactorEffects:
@@ -134,11 +153,42 @@ def _parts(asked: FactorQuestion) -> Iterator[_Part]:
             point: _by_seed(seeds, group.values.rows.tolist(), group.values.finite.tolist())
             for point, group in by_point.items()
         }
-        yield _Part(held, _units(asked, held, by_point, records), records, values, _of_study(asked, held))
+        paired = Level(held.level).fixes_seed and asked.counting.noun != REPEAT
+        yield _Part(
+            held,
+            _units(asked, by_point, records, paired=paired),
+            records,
+            values,
+            _of_study(asked, held),
+            draws=_draws(asked, by_point) if paired else {},
+            alone={} if paired else _alone(asked, by_point),
+        )
+
+
+def _draws(asked: FactorQuestion, groups: Mapping[str, Group]) -> dict[str, dict[str, frozenset[str]]]:
+    """By point and seed the units whose runs stand there: seeds that took no effect share them."""
+    seeds = asked.table.labels("seed")
+    units = unit_labels(asked.table, asked.counting.column or "seed")
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    for point, group in groups.items():
+        of_point: defaultdict[str, set[str]] = defaultdict(set)
+        for row in group.values.rows.tolist():
+            of_point[seeds[row]].add(units[row])
+        found[point] = {seed: frozenset(own) for seed, own in of_point.items()}
+    return found
+
+
+def _alone(asked: FactorQuestion, groups: Mapping[str, Group]) -> dict[str, list[float]]:
+    """The value of each unit by point, where nothing pairs them."""
+    return {
+        point: units_of(asked.table, group.values, asked.counting).values.tolist()
+        for point, group in groups.items()
+        if group.values.finite.size
+    }
 
 
 def _by_seed(seeds: Sequence[str], rows: Sequence[int], values: Sequence[float]) -> dict[str, float]:
-    """The mean of each seed; every run for itself where it has none."""
+    """The mean of each seed."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for row, value in zip(rows, values, strict=True):
         found[seeds[row]].append(value)
@@ -147,13 +197,13 @@ def _by_seed(seeds: Sequence[str], rows: Sequence[int], values: Sequence[float])
 
 def _units(
     asked: FactorQuestion,
-    held: HeldFixed,
     groups: Mapping[str, Group],
     records: Mapping[str, Sequence[RunRecord]],
+    *,
+    paired: bool,
 ) -> UnitValues:
     if asked.unit == QUESTION:
         return question_values(records, asked.metric, asked.steps)
-    paired = Level(held.level).fixes_seed and asked.counting.noun != REPEAT
     return RunValues(asked.table, groups, asked.counting, paired)
 
 
@@ -173,13 +223,15 @@ def _effect(
     """The effect, and what is known against it."""
     weights, between = asked.weights(factor, value, against), asked.between(factor, value, against)
     tested = part.units.tested(weights)
-    changes = seed_changes(part.records, part.values, between)
+    first = part.first_seeds(point for pair in between for point in pair)
+    changes = seed_changes(part.records, part.values, between, {seed for seed, one in first.items() if seed == one})
     name = f"{factor}={value}"
     known = (
         *missing_cells(name, part.held.label, tested, [point for point in weights if point not in part.records]),
         *packages_beside(part.records, between, asked.design.factors[factor], value),
         *_too_few(part.units.noun, name, tested, asked),
         *_skewed(name, tested),
+        *(_one_kept_draw() if factor == STREAMS and tested.p is not None else ()),
         *_against(asked, part, weights),
     )
     reason = voided(known)
@@ -208,8 +260,13 @@ def _against(asked: FactorQuestion, part: _Part, weights: Weights) -> Iterator[C
 
 
 def _is_without_effect(condition: Condition, asked: FactorQuestion, part: _Part, factor: str, value: str) -> bool:
-    """Whether it says that this very value did not come about: it is about all points that have it, and no others."""
-    if condition.code != "factor-without-effect":
+    """Whether it says that this very value did not come about: it is about all points that have it, and no others.
+
+    Another request can fail at just these points, since the value leaves it nothing to act on; that is not about the
+    value. What a variable asks for has another name than the factor.
+    """
+    is_variable = asked.design.factors[factor].kind == "variable"
+    if condition.code != "factor-without-effect" or not (is_variable or condition.message.startswith(f"{factor} = ")):
         return False
     points = [point for point, values in asked.design.points.items() if values[factor] == value]
     labels = {part.groups[point].key.label for point in points if point in part.groups}
@@ -226,6 +283,17 @@ def _too_few(noun: str, name: str, tested: UnitDifference, asked: FactorQuestion
             (name,),
             voids=True,
         )
+
+
+def _one_kept_draw() -> Iterator[Condition]:
+    """Random streams are about spread: a mean over runs that share one draw of a stream is about that draw."""
+    yield Condition(
+        "one-kept-draw",
+        "random streams that do not follow the seed have one draw in all runs, so that a difference of means is about "
+        "that draw, and not about streams",
+        'look at the shares of the variance; other draws are kept by other seeds (streams = "weights@7")',
+        voids=True,
+    )
 
 
 def _skewed(name: str, tested: UnitDifference) -> Iterator[Condition]:
@@ -297,9 +365,25 @@ def _crossed(a: tuple[str, str, str], b: tuple[str, str, str]) -> str:
     return f"{a[0]}={a[1]} x {b[0]}={b[1]}"
 
 
+def _share_rows(part: _Part) -> Iterator[tuple[str, str, float]]:
+    """Point, seed and value: the mean of each draw, or every unit for itself where nothing pairs them."""
+    for point, values in part.alone.items():
+        yield from ((point, "", value) for value in values)
+    if part.alone:
+        return
+    first = part.first_seeds(part.values)
+    for point, by_seed in part.values.items():
+        drawn: defaultdict[str, list[float]] = defaultdict(list)
+        for seed, value in by_seed.items():
+            drawn[first.get(seed, seed)].append(value)
+        yield from ((point, seed, float(np.mean(values))) for seed, values in drawn.items())
+
+
 def _shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
-    """Shares of the variance, from one value a seed and environment: every factor and the seeds are random effects."""
-    rows = [(point, seed, value) for point, by_seed in part.values.items() for seed, value in by_seed.items()]
+    """Shares of the variance, from one value a unit and environment: every factor and the seeds are random effects."""
+    if STREAMS in asked.design.factors:
+        return _stream_shares(asked, part)
+    rows = list(_share_rows(part))
     seeds = [seed for _, seed, _ in rows]
     columns = {f"f{place}": name for place, name in enumerate(asked.design.factors)}
     table = {
@@ -320,13 +404,52 @@ def _shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
     return VarianceSources(part.held, tuple(replace(row, group=columns.get(row.group, "rest")) for row in found))
 
 
+def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
+    """The variance over seeds that each random stream makes alone, as a share of what all make together.
+
+    A factor of the other kind has one effect on all seeds; a stream decides which seeds differ at all.
+    """
+    others = {name: value for name, value in asked.design.baseline.items() if name != STREAMS}
+    held = {point: values for point, values in asked.design.points.items() if others.items() <= values.items()}
+    found = {values[STREAMS]: part.values[point] for point, values in held.items() if point in part.values}
+    by_words = {value.partition("@")[0]: by_seed for value, by_seed in found.items()}
+    whole = by_words.pop("all", {})
+    if not whole:
+        return VarianceSources(part.held, (), 'shares are of the variance at streams = "all", which is not there')
+    shares = []
+    for words, by_seed in by_words.items():
+        seeds = sorted(whole.keys() & by_seed.keys())
+        some, every = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (by_seed, whole))
+        if words != "none" and len(seeds) > 2 and every.std() > 0:
+            shares.append(VarianceShare(f"{STREAMS}={words}", *variance_ratio(some, every)))
+    return VarianceSources(part.held, tuple(shares), "" if shares else "it takes three seeds that differ")
+
+
 def _flips(asked: FactorQuestion, parts: Sequence[_Part]) -> Iterator[Flips]:
     for (config, level), scores in _by_approach(parts).items():
+        own = [part for part in parts if (part.held.config, part.held.level) == (config, level)]
         for factor, value, against in asked.varied:
             between = asked.between(factor, value, against)
-            found = factor_flips(scores, between, factor=factor, value=value, config=config, level=level)
+            drawn = _drawn_once(scores, own, [point for pair in between for point in pair])
+            found = factor_flips(drawn, between, factor=factor, value=value, config=config, level=level)
             if found is not None:
                 yield found
+
+
+def _drawn_once(scores: Scores, parts: Sequence[_Part], points: Sequence[str]) -> Scores:
+    """The scores without seeds that were, in all approaches, the same draw as an earlier one."""
+    firsts = [part.first_seeds(points) for part in parts]
+    met: dict[tuple[str, ...], str] = {}
+    for seed in dict.fromkeys(seed for first in firsts for seed in first):
+        met.setdefault(tuple(first.get(seed, seed) for first in firsts), seed)
+    kept = set(met.values())
+    return {
+        name: {
+            point: {seed: value for seed, value in by_seed.items() if seed in kept or not firsts}
+            for point, by_seed in of_point.items()
+        }
+        for name, of_point in scores.items()
+    }
 
 
 def _agreements(parts: Sequence[_Part]) -> Iterator[tuple[str, Agreement]]:

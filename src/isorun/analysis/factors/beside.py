@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -67,21 +67,24 @@ class ValueDigests:
 
 
 def seed_changes(
-    records: ByPoint, values: Mapping[str, Mapping[str, float]], between: Sequence[tuple[str, str]]
+    records: ByPoint, values: Mapping[str, Mapping[str, float]], between: Sequence[tuple[str, str]], seeds: Set[str]
 ) -> SeedChanges:
-    """The changes between neighbouring points (the baseline's first). values: point to seed to value."""
+    """The changes between neighbouring points (the baseline's first). values: point to seed to value.
+
+    seeds: those that count; one that took no effect is another one's copy.
+    """
     changes = [
         abs(values[high][seed] - values[low][seed])
         for low, high in between
         for seed in values.get(low, {})
-        if seed and seed in values.get(high, {})
+        if seed in seeds and seed in values.get(high, {})
     ]
     digests = {point: _final_weights(records.get(point, ())) for pair in between for point in pair}
     both = [
         (digests[low][seed], digests[high][seed])
         for low, high in between
         for seed in digests[low]
-        if seed in digests[high]
+        if str(seed) in seeds and seed in digests[high]
     ]
     repeated = [found for of_point in digests.values() for found in of_point.values() if len(found) > 1]
     return SeedChanges(
@@ -140,7 +143,9 @@ def packages_beside(
             "packages-beside-factor",
             f"with {factor.name}={value} other packages changed as well ({first_of(changed, _TOLD, ', ')}), so that a "
             "difference may be theirs",
-            f"name the same versions of them in every value of factors.{factor.name}, and run again",
+            "make images that differ in one of them alone, to say which it was"
+            if factor.kind == "image"
+            else f"name the same versions of them in every value of factors.{factor.name}, and run again",
         )
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "interaction_weights",
     "main_weights",
     "neighbours",
+    "variance_ratio",
 ]
 
 Weights = Mapping[str, float]
@@ -242,3 +243,19 @@ def neighbours(points: Points, factor: str, value: str, against: str) -> Iterato
             other = by_values.get(tuple(sorted({**point, factor: value}.items())))
             if other is not None:
                 yield name, other
+
+
+def variance_ratio(some: FloatArray, whole: FloatArray) -> tuple[float, float, float]:
+    """The variance of some values by that of others of the same units, with its 95 % interval.
+
+    The interval is that of Morgan (1939) and Pitman (1939) for pairs of normal values, which may be correlated: with r
+    their correlation and t Student's quantile at n - 2 degrees of freedom, the ratio times K +- sqrt(K^2 - 1), K = 1 +
+    2 (1 - r^2) t^2 / (n - 2). Needs three units, and values in `whole` that differ.
+    """
+    ratio = float(some.var(ddof=1) / whole.var(ddof=1))
+    if ratio == 0.0:
+        return 0.0, 0.0, 0.0
+    correlation, free = float(np.corrcoef(some, whole)[0, 1]), some.size - 2
+    width = 1.0 + 2.0 * (1.0 - correlation**2) * float(stdtrit(free, 1 - _ALPHA / 2)) ** 2 / free
+    apart = math.sqrt(max(width**2 - 1.0, 0.0))
+    return ratio, ratio * (width - apart), ratio * (width + apart)

@@ -29,6 +29,7 @@ __all__ = [
     "Objective",
     "Point",
     "ProfiledDeviance",
+    "RestrictedObjective",
     "degrees_of",
     "factor_at",
     "first_traces",
@@ -333,6 +334,10 @@ class Objective(ProfiledDeviance[CrossProducts]):
         """The model at these ratios, None where it is numerically singular."""
         return factor_at(self.data, ratios)
 
+    def first_root(self, place: int) -> float:
+        """The root of a ratio, from zero, that is a first step away from it."""
+        return math.sqrt(0.1 / self.data.level_counts[place])
+
     def derivatives(self, point: Factored) -> tuple[Floats, Floats]:
         """Gradient and a curvature that is good enough to step by.
 
@@ -380,3 +385,29 @@ class Objective(ProfiledDeviance[CrossProducts]):
         """Every ratio that is not zero, for itself."""
         inside = np.flatnonzero(point.ratios > 0.0)
         return np.eye(len(gradient))[:, inside], np.zeros((len(inside), len(inside)))
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedObjective(Objective):
+    """The deviance of all ratios but one, which follows from them: ratios = mapping @ others + offset.
+
+    place: of the one that follows. Where it would be negative there is no model.
+    """
+
+    mapping: Floats
+    offset: Floats
+    place: int
+
+    def at(self, ratios: Floats) -> Factored | None:
+        """The model at these ratios of the others."""
+        every = self.mapping @ ratios + self.offset
+        return None if every[self.place] < 0.0 else factor_at(self.data, every)
+
+    def first_root(self, place: int) -> float:
+        """That of the ratio itself, whose place is another one here."""
+        return Objective.first_root(self, place + (place >= self.place))
+
+    def derivatives(self, point: Factored) -> tuple[Floats, Floats]:
+        """By the others."""
+        gradient, curvature = Objective.derivatives(self, point)
+        return self.mapping.T @ gradient, self.mapping.T @ curvature @ self.mapping

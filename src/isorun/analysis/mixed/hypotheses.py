@@ -20,16 +20,18 @@ it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
 from isorun.analysis.mixed.checks import joint_test, model_that_fits
-from isorun.analysis.mixed.deviance import Objective
+from isorun.analysis.mixed.deviance import Factored, Objective, RestrictedObjective
 from isorun.analysis.mixed.fit import Fit
+from isorun.analysis.mixed.minimise import descended
 from isorun.analysis.mixed.products import gradient_matrices, triangular
 from isorun.analysis.mixed.result import Difference, MixedResult, VarianceShare
 from isorun.analysis.mixed.slopes import SlopeObjective
@@ -40,6 +42,8 @@ __all__ = ["Hypotheses", "Hypothesis", "hypotheses", "variance_shares"]
 
 Floats = NDArray[np.float64]
 
+_VANISHING = 1e-3
+"""A ratio below this part of their sum may be on its way to zero."""
 _EDGE = 1e-7
 """Shares this near to 0 or 1 stand for the boundary."""
 
@@ -69,10 +73,14 @@ def _names(fit: Fit) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """The deviance as a function of one share; place: of the random term, None for the residual."""
+    """The deviance as a function of one share; place: of the random term, None for the residual.
+
+    known: ratios of lowest deviance by the logit of the share, from which the search for the next starts.
+    """
 
     fit: Fit
     place: int | None
+    known: dict[float, Floats] = field(default_factory=dict)
 
     def rise(self, share: float) -> float:
         """How far the deviance at this share is above its minimum."""
@@ -81,7 +89,7 @@ class _Profile:
         if isinstance(objective, SlopeObjective):
             return max(0.0, self._best_slopes(objective, share) - minimum)
         assert isinstance(objective, Objective)
-        point = objective.at(self._best_ratios(objective, share))
+        point = self._best_ratios(objective, share)
         return float("inf") if point is None else max(0.0, objective.value(point) - minimum)
 
     def _constraint(self, share: float) -> tuple[Floats, float]:
@@ -103,23 +111,25 @@ class _Profile:
         start[self.place] = share / (1.0 - share) * (1.0 + ratios.sum() - ratios[self.place])
         return start
 
-    def _best_ratios(self, objective: Objective, share: float) -> Floats:
-        """The ratios of lowest deviance with this share."""
-        start = self._start(share)
-        if len(start) == 1:
-            return start
+    def _best_ratios(self, objective: Objective, share: float) -> Factored | None:
+        """The model of lowest deviance with this share, from the nearest that is known."""
+        if len(self.fit.ratios) == 1:
+            return objective.at(self._start(share))
+        if not self.known:
+            self.known[float(special.logit(share))] = self._start(share)
+        place = float(special.logit(share))
+        ratios = self.known[min(self.known, key=lambda other: abs(other - place))]
         normal, offset = self._constraint(share)
-        unit = np.maximum(start, 0.01 / objective.data.level_counts)
-        found = optimize.minimize(
-            _scaled(objective, unit),
-            start / unit,
-            jac=True,
-            method="SLSQP",
-            bounds=[(0.0, None)] * len(start),
-            constraints={"type": "eq", "fun": lambda x: normal @ (x * unit) - offset, "jac": lambda _: normal * unit},
-            options={"ftol": 1e-9, "maxiter": 200},
-        )
-        return np.asarray(np.maximum(found.x, 0.0) * unit)
+        follows = int(np.argmax(ratios)) if self.place is None else self.place
+        for _ in ratios:
+            point = _minimum(objective, normal, offset, ratios, follows)
+            if point is None:
+                return None
+            ratios = self.known[place] = point.ratios
+            if self.place is not None or ratios[follows] >= _VANISHING * offset:
+                return point
+            follows = int(np.argmax(ratios))  # what follows from the others may not be what goes to zero itself
+        return point
 
     def _best_slopes(self, objective: SlopeObjective, share: float) -> float:
         """The lowest deviance with this share, over the covariances' roots, whose square sums are the ratios."""
@@ -140,16 +150,20 @@ class _Profile:
         return float(found.fun)
 
 
-def _scaled(objective: Objective, unit: Floats) -> Callable[[Floats], tuple[float, Floats]]:
-    """Deviance and gradient, with ratios in units that make them comparable."""
-
-    def value_and_gradient(x: Floats) -> tuple[float, Floats]:
-        point = objective.at(np.maximum(x, 0.0) * unit)
-        if point is None:
-            return float("inf"), np.zeros(len(x))
-        return objective.value(point), objective.derivatives(point)[0] * unit
-
-    return value_and_gradient
+def _minimum(objective: Objective, normal: Floats, offset: float, ratios: Floats, follows: int) -> Factored | None:
+    """The lowest deviance where normal @ ratios = offset, by Newton's method; follows: the ratio that is not free."""
+    count = len(ratios)
+    others = np.delete(np.arange(count), follows)
+    mapping = np.zeros((count, count - 1))
+    mapping[others, np.arange(count - 1)] = 1.0
+    mapping[follows] = -normal[others] / normal[follows]
+    own = np.zeros(count)
+    own[follows] = offset / normal[follows]
+    start = ratios[others]
+    if normal[others[0]] > 0.0:  # all of them sum to the offset
+        start = start * (offset / ratios.sum())
+    restricted = RestrictedObjective(objective.data, objective.reml, mapping, own, follows)
+    return descended(restricted, start, np.ones(count - 1, dtype=np.bool_))
 
 
 def _of_roots(objective: SlopeObjective) -> Callable[[Floats], tuple[float, Floats]]:
@@ -179,11 +193,21 @@ def _interval(profile: _Profile, share: float, level: float) -> tuple[float, flo
 
 
 def _end(above: Callable[[float], float], share: float, edge: float, boundary: float) -> float:
-    """Where the deviance crosses the limit between the estimate and the edge, or the boundary if it does not."""
-    inside, outside = float(special.logit(min(max(share, _EDGE), 1.0 - _EDGE))), float(special.logit(edge))
-    if abs(inside - outside) < 1e-9 or above(outside) <= 0.0:
+    """Where the deviance crosses the limit between the estimate and the edge, or the boundary if it does not.
+
+    The way out is taken in growing steps: each search starts from the last, and most ends lie near the estimate.
+    """
+    inside, edge_logit = float(special.logit(min(max(share, _EDGE), 1.0 - _EDGE))), float(special.logit(edge))
+    if abs(inside - edge_logit) < 1e-9:
         return boundary
-    return float(special.expit(optimize.brentq(above, inside, outside, xtol=1e-6)))
+    step = 1.0
+    while True:
+        outside = inside + math.copysign(min(step, abs(edge_logit - inside)), edge_logit - inside)
+        if above(outside) > 0.0:
+            return float(special.expit(optimize.brentq(above, inside, outside, xtol=1e-6)))
+        if outside == edge_logit:
+            return boundary
+        inside, step = outside, 2.0 * step
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ the deviance falls from zero; so a zero that is reported is exactly zero, and on
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +17,7 @@ from scipy.linalg import lapack
 from isorun.analysis.mixed.deviance import Factored, Objective
 from isorun.errors import InputError
 
-__all__ = ["minimise"]
+__all__ = ["descended", "minimise"]
 
 Floats = NDArray[np.float64]
 
@@ -61,11 +60,16 @@ def minimise(objective: Objective, start: Floats, free: NDArray[np.bool_]) -> Fa
 
     Raises InputError when the deviance has no minimum because the residual variance goes to zero.
     """
-    place = _place(objective, np.where(free, np.sqrt(start), 0.0))
-    point = None if place is None else _descend(objective, place, free)
+    point = descended(objective, np.where(free, start, 0.0), free)
     if point is None or point.ratios.max() > _LARGEST**2:
         raise _no_residual()
     return point
+
+
+def descended(objective: Objective, start: Floats, free: NDArray[np.bool_]) -> Factored | None:
+    """The point of lowest deviance, however small the residual variance is there; None where `start` has no model."""
+    place = _place(objective, np.sqrt(start))
+    return None if place is None else _descend(objective, place, free)
 
 
 def _descend(objective: Objective, place: _Reached, free: NDArray[np.bool_]) -> Factored:
@@ -134,7 +138,7 @@ def _release(objective: Objective, model: _Model, theta: Floats, free: NDArray[n
     if slope**2 < 2.0 * _TOLERANCE * bend:
         return None
     step = np.zeros(len(theta))
-    step[steepest] = math.sqrt(0.1 / objective.data.level_counts[steepest])
+    step[steepest] = objective.first_root(steepest)
     return step
 
 

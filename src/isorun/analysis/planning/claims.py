@@ -29,6 +29,7 @@ from isorun.analysis.spreads import spread
 from isorun.errors import InputError, known_names
 
 __all__ = [
+    "PERCENT",
     "POINTS",
     "SHARE",
     "JudgedGain",
@@ -45,6 +46,8 @@ __all__ = [
 
 POINTS: Final = "points"
 SHARE: Final = "share"
+PERCENT: Final = "percent"
+"""Of the mean, as times are told."""
 _IN_POINTS: Final = {POINTS: 1.0, SHARE: 100.0}
 _LEVELS: Final = ("default", "fixed-seed")
 _ACCURACY: Final = "accuracy"
@@ -59,7 +62,7 @@ _LARGEST_SHARE: Final = 0.3
 
 @dataclass(frozen=True, slots=True)
 class RunNoise:
-    """What single runs of one training vary by. unit: of sd: points, share, or "" for that of the metric itself.
+    """What single runs of one training vary by. unit: of sd: points, share, percent, or "" for that of the metric.
 
     level: "default" where all that differs from run to run does, seeds too; "fixed-seed" where one seed was run again
     and again, so that the noise of a claim is larger. how: where sd comes from, if it is not printed as such. at_most:
@@ -95,7 +98,7 @@ class RunNoise:
             raise InputError(
                 f"a gain in {unit} cannot be held against {self.metric}",
                 found=f"the scale of {self.metric} is not known" if not self.unit else unit,
-                allowed=f"{POINTS}, {SHARE}" if self.unit else "a gain in units of the metric, without a unit",
+                allowed=_allowed_units(self.unit),
             )
         factor = _IN_POINTS[self.unit] / _IN_POINTS[unit]
         interval = self.sd_interval90 and (self.sd_interval90[0] * factor, self.sd_interval90[1] * factor)
@@ -200,6 +203,12 @@ class JudgedGain(Told):
             "shifts": [item.to_json() for item in self.shifts],
             "warnings": [condition.to_json() for condition in self.conditions],
         }
+
+
+def _allowed_units(unit: str) -> str:
+    if unit in _IN_POINTS:
+        return f"{POINTS}, {SHARE}"
+    return f"a gain in {unit} of the mean" if unit else "a gain in units of the metric, without a unit"
 
 
 def best_of_bonus(number: int) -> float:
@@ -441,7 +450,7 @@ def judge_gain(
 
 def _unit_of(gain: float, noise: RunNoise, unit: str | None) -> str:
     if unit is not None:
-        if unit not in _IN_POINTS:
+        if unit not in (*_IN_POINTS, noise.unit):
             raise InputError(f"there is no unit {unit!r}", allowed=known_names(unit, _IN_POINTS))
         return unit
     size, likely = abs(gain), ""

@@ -26,6 +26,7 @@ from isorun.analysis.evidence.units import Units
 from isorun.analysis.planning.power_curves import (
     PAIRED_TESTS,
     SEQUENTIAL_TESTS,
+    SIMULATED_UP_TO,
     TESTS,
     AbstractRuns,
     Chance,
@@ -128,7 +129,10 @@ def _counts(side: str, units: Units) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A design and where its runs come from. Every number of runs is simulated from its own stream."""
+    """A design and where its runs come from.
+
+    Every number of runs is simulated from its own stream; those that are not simulated share one.
+    """
 
     design: Design
     source: AbstractRuns
@@ -271,7 +275,7 @@ class Question:
         return 1 if self.exact else max(1, runs // 200)
 
     def _stream(self, runs: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, runs])
+        return np.random.default_rng([self.seed, min(runs, SIMULATED_UP_TO + 1)])
 
 
 def _design(options: PowerOptions) -> Design:

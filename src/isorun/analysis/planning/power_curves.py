@@ -13,9 +13,10 @@ What the sample would say without a difference is subtracted, so that a tiny one
 Power curves: for one test and number of runs, the chance of a claim as a function of the true difference.
 
 A simulated curve draws its runs once and then only shifts them, so that it rises with the difference and can be
-inverted without noise. Beyond 60 runs a side statistics are near enough to normal: their mean and spread are taken
-from a large sample of such runs, and a sequential rule is asked about Brownian motions, so that a plan for a tiny
-difference takes no longer than one for a large.
+inverted without noise. Beyond 60 runs a side statistics are nearly normal: their mean and spread are taken from a large
+sample of such runs, and a sequential rule is asked about Brownian motions, so that a plan for a tiny difference takes
+no longer than one for a large. How far the normal law is off (2 to 3 points of power at 60 runs for Brunner-Munzel,
+which divides by an error that is estimated) is seen by simulating 60 runs, and shrinks with the number of runs.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ from isorun.errors import InputError
 __all__ = [
     "PAIRED_TESTS",
     "SEQUENTIAL_TESTS",
+    "SIMULATED_UP_TO",
     "TESTS",
     "AbstractRuns",
     "Chance",
@@ -60,7 +62,6 @@ __all__ = [
     "OwnPairs",
     "OwnRuns",
     "is_exact",
-    "normal_curve",
     "power_curve",
     "sequential_normal_curve",
     "source_of",
@@ -205,18 +206,9 @@ class _Growth:
     sd: float
 
 
-def normal_curve(
-    test: str, runs: int, source: AbstractRuns, rng: np.random.Generator, *, alpha: float
-) -> Callable[[float], float]:
-    """The power of one test of so many runs a side (or pairs), by the true difference."""
-    growth = _growth_curve(test, source, rng)
-    needed = -float(ndtri(alpha / 2))
-
-    def power(difference: float) -> float:
-        at = growth(difference)
-        return float(ndtr((at.mean * math.sqrt(runs) - needed) / at.sd))
-
-    return power
+def _normal_power(at: _Growth, runs: int, alpha: float) -> float:
+    """The power of one test of so many runs a side (or pairs), were its statistic normal."""
+    return float(ndtr((at.mean * math.sqrt(runs) + float(ndtri(alpha / 2))) / at.sd))
 
 
 def sequential_normal_curve(
@@ -317,7 +309,7 @@ _FIXED_TESTS = ("brunner-munzel", "mann-whitney", "welch", "signed-rank", "wilco
 TESTS = (*_FIXED_TESTS, *SEQUENTIAL_TESTS)
 PAIRED_TESTS = frozenset({"signed-rank", "wilcoxon", "paired-t", "sequential-signed-rank"})
 _COMPARISONS = 20_000
-_SIMULATED_UP_TO = 60  # runs a side
+SIMULATED_UP_TO = 60  # runs a side
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +349,7 @@ def power_curve(design: Design, runs: int, source: AbstractRuns, rng: np.random.
     """The curve for `runs` runs a side, pairs, or at most that many for the sequential rule."""
     if is_exact(design, source):
         return _normal_theory(design, runs, source.sd)
-    if runs > _SIMULATED_UP_TO:
+    if runs > SIMULATED_UP_TO:
         return _approximate(design, runs, source, rng)
     a, b = source.sides(runs, _COMPARISONS, rng)
     if design.test in SEQUENTIAL_TESTS:
@@ -394,14 +386,30 @@ def _normal_theory(design: Design, runs: int, sd: float) -> Curve:
 def _approximate(design: Design, runs: int, source: AbstractRuns, rng: np.random.Generator) -> Curve:
     """The curve for more runs than are simulated."""
     if design.test not in SEQUENTIAL_TESTS:
-        power = normal_curve(design.test, runs, source, rng, alpha=design.alpha)
-        return lambda difference: Chance(power(difference), runs, 0)
+        return _corrected(design, runs, source, rng)
     schedule = declared_looks(design.step, min_runs=min(design.min_runs, runs), max_runs=runs)
     test = SEQUENTIAL_TESTS[design.test]
     both = sequential_normal_curve(
         test, schedule, source, rng, spending=design.spending, alpha=design.alpha, futility=design.futility
     )
     return lambda difference: Chance(*both(difference), 0)
+
+
+def _corrected(design: Design, runs: int, source: AbstractRuns, rng: np.random.Generator) -> Curve:
+    """The normal law less its error at the most runs that are simulated, which shrinks as 1 over the runs."""
+    growth = _growth_curve(design.test, source, rng)
+    a, b = source.sides(SIMULATED_UP_TO, _COMPARISONS, rng)
+    claims = _CLAIMS[design.test]
+    shrunk = SIMULATED_UP_TO / runs
+
+    def chance(difference: float) -> Chance:
+        alike = abs(difference) / math.sqrt(shrunk)  # what so many fewer runs see as often
+        seen = float(claims(a + alike, b, design.alpha).mean())
+        error = _normal_power(growth(alike), SIMULATED_UP_TO, design.alpha) - seen
+        power = _normal_power(growth(difference), runs, design.alpha) - shrunk * error
+        return Chance(min(1.0, max(0.0, power)), runs, 0)
+
+    return chance
 
 
 def _sequential(design: Design, runs: int, a: FloatArray, b: FloatArray) -> Curve:

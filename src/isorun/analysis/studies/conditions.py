@@ -64,6 +64,7 @@ _SOME_NOT_READ: Final = frozenset(
     ["stdout.values-left-out", "stdout.replaced", "stdout.after-end", "files.not-a-number"]
 )
 _VALUES: Final = "values of "
+_PLACES_TOLD: Final = 3
 _EXAMPLE_BEFORE, _EXAMPLE_LENGTH = 40, 100
 
 
@@ -84,7 +85,7 @@ def _hook_never_started(key: GroupKey, records: Sequence[RunRecord], _units: Run
 
 def _not_independent(key: GroupKey, records: Sequence[RunRecord], units: RunUnits) -> Iterator[Condition]:
     """Draws that were to be independent and are not; the code says which: whole runs, or seeds."""
-    if not units.merges:
+    if not units.merges or _streams_asked(records) == ["none"]:
         return
     count, evidence = units.count, why_merged(records, units)
     next_step = independent_draws(records)
@@ -94,6 +95,12 @@ def _not_independent(key: GroupKey, records: Sequence[RunRecord], units: RunUnit
     else:
         message = f"{some(units.planned, 'seed')} did not make {units.planned} different draws: {evidence}; "
         yield Condition("seed-without-effect", f"{message}they count as {count}", next_step)
+
+
+def _streams_asked(records: Sequence[RunRecord]) -> list[str]:
+    """The random streams that were asked to follow the seed; none where nothing was asked."""
+    switches = records[0].cell.environment_content.get("switches", {}) if records else {}
+    return [word for word in str(switches.get("streams", "")).partition("@")[0].split("+") if word]
 
 
 def why_merged(records: Sequence[RunRecord], units: RunUnits) -> str:
@@ -137,6 +144,9 @@ def _same_start(key: GroupKey, records: Sequence[RunRecord], units: RunUnits) ->
     """Equal initial weights where draws were to differ: pretrained weights are, and so is a seed that was not seen."""
     started = {units.unit[record.run_id]: record.digests.get(INITIAL_WEIGHTS) for record in records}
     known = [digest for digest in started.values() if digest]
+    asked = _streams_asked(records)
+    if asked and not set(asked) & {"all", "weights"}:
+        return  # kept on purpose
     if units.merges or len(known) < 2 or len(set(known)) == len(known):
         return
     largest = max(Counter(known).values())
@@ -262,6 +272,33 @@ def _factor_without_effect(_key: GroupKey, records: Sequence[RunRecord], _units:
                 told[f"{name} was set, which works on processors of {maker} alone, and this is {model}"] = None
     next_step = "leave that value out, or choose one that the libraries and the machine here have"
     yield from (Condition("factor-without-effect", message, next_step) for message in told)
+
+
+def _streams_unclassified(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    """Draws that could be told to no random stream: the run where they were most is told, with their lines."""
+    if not _streams_asked(records):
+        return
+    told = [found for record in records if (found := effective(record).get("streams"))]
+    most = max(told, key=lambda found: found["draws"]["other"], default=None)
+    if most is not None and most["draws"]["other"]:
+        every = sum(most["draws"].values())
+        places = first_of([f"{one['draws']:,} by {one['where']}" for one in most["unclassified"]], _PLACES_TOLD, ", ")
+        kept = "follow the seed like all others" if "other" in most["follow"] else "keep the baseline's seed"
+        yield Condition(
+            "streams-unclassified",
+            f"{most['draws']['other']:,} of {every:,} draws of a run could be told to no random stream, and {kept}: "
+            f"{places}",
+            "make the draw in a function whose name says what it is for (augment, init_weights, get_batch), or vary "
+            'them by themselves: streams = "other"',
+        )
+    unseen = sorted({name for found in told for name in found["out_of_sight"]})
+    if unseen:
+        yield Condition(
+            "streams-out-of-sight",
+            f"numbers were drawn where no draw is seen, such as in compiled code, and follow no seed of the run's: "
+            f"{', '.join(unseen)}",
+            "run without compiled code and captured graphs, and give libraries a random_state",
+        )
 
 
 def _machine_differs(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
@@ -395,6 +432,7 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _deterministic_differs,
     _no_identical_runs,
     _factor_without_effect,
+    _streams_unclassified,
     _threads_differ,
     _machine_differs,
     _packages_differ,
@@ -449,7 +487,7 @@ def told_at_once(study: Study, records: Sequence[RunRecord]) -> tuple[Condition,
         groups.setdefault(GroupKey.of(record), []).append(record)
     noted = (
         replace(condition, groups=(key.label,))
-        for check in (_hook_never_started, _factor_without_effect, _shared_device, _bad_return)
+        for check in (_hook_never_started, _factor_without_effect, _streams_unclassified, _shared_device, _bad_return)
         for key, made in groups.items()
         for condition in check(key, made, run_units(made))
     )

@@ -18,7 +18,7 @@ from isorun.diagnose.audit.generators import generator_findings
 from isorun.diagnose.audit.inputs import input_findings
 from isorun.diagnose.audit.kernels import kernel_findings
 from isorun.diagnose.audit.order import order_findings
-from isorun.diagnose.audit.program import AuditedProgram, read_program
+from isorun.diagnose.audit.program import AuditedProgram, read_program, without_collection
 
 __all__ = ["KINDS", "Audit", "AuditFinding", "Sure", "Withdrawn", "examine_source", "in_order", "read_program"]
 
@@ -71,6 +71,7 @@ class Audit(Told):
         }
 
 
+@without_collection()
 def examine_source(program: AuditedProgram) -> tuple[AuditFinding, ...]:
     """All that the source alone tells, each place once."""
     flow = Flow(program)

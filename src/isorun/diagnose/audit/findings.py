@@ -29,6 +29,11 @@ class Sure(enum.StrEnum):
     MEDIUM = "medium"
     LOW = "low"
 
+    @classmethod
+    def where(cls, certain: bool) -> Sure:
+        """Of what the source shows: without a doubt where no unknown condition stands before it, else likely."""
+        return cls.HIGH if certain else cls.MEDIUM
+
 
 class SourceEdit(NamedTuple):
     """Replaces the bytes from begin to end of a file by a text.

@@ -31,6 +31,13 @@ _COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
 }
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _UNKNOWN: Final = (False, None)
+_LEAVES: Final = frozenset(
+    (
+        *(str, int, bool, type(None), ast.Name, ast.Constant, ast.comprehension, ast.Load, ast.Store, ast.Del),
+        *(kind for group in (ast.operator, ast.boolop, ast.cmpop) for kind in group.__subclasses__()),
+    )
+)
+"""What holds no call."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +75,11 @@ class FlowStep:
     def __post_init__(self) -> None:
         function = self.node.func if isinstance(self.node, ast.Call) else None
         self.called = function.attr if isinstance(function, ast.Attribute) else self.name.rpartition(".")[2]
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it happens, and in its place."""
+        return self.certain and not self.later
 
     @property
     def line(self) -> int:
@@ -215,8 +227,11 @@ class Flow:
 
     def _parts(self, node: ast.AST, frame: Frame) -> None:
         """Expressions and statements of anything else, in the order in which they are written."""
-        for _, value in ast.iter_fields(node):
-            for item in value if isinstance(value, list) else (value,):
+        for name in node._fields:
+            value = getattr(node, name, None)
+            for item in value if value.__class__ is list else (value,):
+                if item.__class__ in _LEAVES:  # most of a program: asked first, and quickly
+                    continue
                 if isinstance(item, ast.stmt):
                     self._statement(item, frame)
                 elif isinstance(item, ast.AST):
@@ -256,7 +271,7 @@ class Flow:
             for generator in node.generators:
                 self._parts(generator, frame)
             self._parts(node, frame)
-        elif not isinstance(node, (ast.Name, ast.Constant, ast.comprehension)):
+        elif node.__class__ not in _LEAVES:
             self._parts(node, frame)
 
     def _call(self, node: ast.Call, frame: Frame) -> None:

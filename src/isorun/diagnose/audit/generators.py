@@ -335,7 +335,7 @@ def _fresh_seed(flow: Flow, step: FlowStep) -> AuditFinding:
         step.line,
         f"{step.name} is given what {origin} answers, which is another number in every run",
         "seed with a constant, or with an option that has one as its default",
-        Sure.HIGH if step.certain and not step.later else Sure.MEDIUM,
+        Sure.where(step.is_sure),
         edits=(*edited(step.source, value, "0"), *_before_draw(origin)),
     )
 
@@ -375,7 +375,7 @@ def _without_seed(step: FlowStep, instead: str, certain: bool) -> AuditFinding:
         step.line,
         f"{step.name} has no seed here, and takes fresh entropy in every run",
         "give it a constant, or an option of the program",
-        Sure.HIGH if certain and not step.later else Sure.MEDIUM,
+        Sure.where(certain and not step.later),
         edits=edits,
     )
 
@@ -394,7 +394,7 @@ def _unseeded(flow: Flow, family: str, step: FlowStep, certain: bool) -> AuditFi
         step.line,
         why,
         f"{SEED_LINES[family][1]} before the first draw" if not option else f"--{option} 0, or a default for it",
-        Sure.HIGH if certain and not half else Sure.MEDIUM,
+        Sure.where(certain and not half),
         about=family,
         edits=(SourceEdit("", 0, 0, family),),
     )
@@ -408,7 +408,7 @@ def _late(family: str, drawn: FlowStep, seed: FlowStep) -> AuditFinding:
         seed.line,
         f"{drawing} has drawn from {_TOLD[family]} before it is seeded here",
         f"seed before {drawn.source.shown}:{drawn.line}",
-        Sure.HIGH if drawn.certain and seed.certain else Sure.MEDIUM,
+        Sure.where(drawn.certain and seed.certain),
         about=family,
         edits=(SourceEdit("", 0, 0, family),),
     )
@@ -441,7 +441,7 @@ def _agents(flow: Flow) -> Iterator[AuditFinding]:
         is_agent = step.name.startswith("stable_baselines3.") and step.called in _AGENTS
         if is_agent and isinstance(step.node, ast.Call) and keyword(step.node, "seed") is None:
             why = "the agent, its environment and its actions draw from generators that nothing seeds"
-            sure = Sure.HIGH if step.certain and not step.later else Sure.MEDIUM
+            sure = Sure.where(step.is_sure)
             edits = with_keyword(step.source, step.node, "seed=0")
             place = (step.source.shown, step.line)
             yield AuditFinding("unseeded-generator", *place, why, "seed=0", sure, "environment", edits)
@@ -454,5 +454,5 @@ def _receiver(step: FlowStep) -> str:
 
 def _of_environment(step: FlowStep, fix: str) -> AuditFinding:
     why = "the environment draws from a generator of its own, which is never given a seed"
-    sure = Sure.HIGH if step.certain and not step.later else Sure.MEDIUM
+    sure = Sure.where(step.is_sure)
     return AuditFinding("unseeded-generator", step.source.shown, step.line, why, fix, sure, about="environment")

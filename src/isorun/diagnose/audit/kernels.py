@@ -105,7 +105,7 @@ def _autotune(flow: Flow) -> Iterator[AuditFinding]:
                 step.line,
                 "cuDNN times its kernels in every run and may choose another one, which sums in another order",
                 "set it to False",
-                Sure.HIGH if step.certain else Sure.MEDIUM,
+                Sure.where(step.certain),
                 edits=edited(step.source, value, "False"),
             )
 
@@ -364,8 +364,12 @@ def _never_written(source: Source, assign: ast.Assign, target: str, owner: str) 
     rest = (text or "").replace(source.segment(assign) or "", "", 1)
     name = re.escape(target)
     written = rf"init\.\w+\(\s*{name}|{name}(\.data)?(\[[^\]]*\])?\.\w+_\(|{name}(\.data)?(\[[^\]]*\])?\s*=[^=]"
-    general = r"for \w+(, \w+)? in self\.(named_)?parameters\(|\.apply\(|load_state_dict"
-    return re.search(f"{written}|{general}", rest) is None
+    handed = rf"(\w+_|\w*(?:init|fill|reset|copy|normal|uniform)\w*)\(\s*{name}\b"
+    general = (
+        r"for \w+(, \w+)? in self\.(named_)?parameters\(|\.apply\(|load_state_dict"
+        r"|super\(\)\.(?!__init__)\w*(init|reset)\w*\("
+    )
+    return re.search(f"{written}|{handed}|{general}", rest) is None
 
 
 def _next_use_reads(source: Source, assign: ast.Assign, name: str) -> bool:

@@ -257,7 +257,7 @@ def _listings(source: Source, reached: set[int]) -> Iterator[AuditFinding]:
         if not (name in _LISTS or is_path) or id(call) not in reached:
             continue
         is_walk = name in {"os.walk", "os.fwalk"}
-        if _is_swallowed(source, call) or (is_walk and _sorts_within(source, call)):
+        if _is_swallowed(source, call) or (is_walk and _sorts_within(source, call)) or _sorts_afterwards(source, call):
             continue
         wrapped = f"sorted({source.segment(call)})"
         yield AuditFinding(
@@ -279,16 +279,34 @@ def _sorts_within(source: Source, call: ast.Call) -> bool:
     return "sorted(" in text or ".sort(" in text
 
 
+def _sorts_afterwards(source: Source, call: ast.Call) -> bool:
+    """Whether the function that lists files sorts something after it: the benefit of the doubt."""
+    home = source.definitions.get(source.home(call))
+    if home is None:
+        return False
+    return any(
+        _attribute(other) == "sort" or (isinstance(other.func, ast.Name) and other.func.id == "sorted")
+        for other in ast.walk(home)
+        if isinstance(other, ast.Call) and other.lineno > call.lineno
+    )
+
+
 def _loaders(flow: Flow) -> Iterator[AuditFinding]:
     for step in flow.steps:
         if not isinstance(step.node, ast.Call):
-            if step.name.endswith((".deterministic", ".experimental_deterministic")) and "backends" not in step.name:
+            if _is_order_option(step.name) and flow.program.uses("tensorflow"):
                 yield from _in_any_order(flow, step, step.node.value)
             continue
         if step.name == "torch.utils.data.DataLoader":
             yield from _worker_count(flow, step, step.node)
         elif step.called in {"map", "interleave", "batch"} and flow.program.uses("tensorflow"):
             yield from _in_any_order(flow, step, keyword(step.node, "deterministic"))
+
+
+def _is_order_option(name: str) -> bool:
+    """Options of a data set, not an attribute of something else that is called so."""
+    owner, _, own = name.rpartition(".")
+    return own in {"deterministic", "experimental_deterministic"} and "opt" in owner.rpartition(".")[2].lower()
 
 
 def _worker_count(flow: Flow, step: FlowStep, call: ast.Call) -> Iterator[AuditFinding]:
@@ -314,6 +332,6 @@ def _in_any_order(flow: Flow, step: FlowStep, value: ast.expr | None) -> Iterato
             value.lineno,
             "elements are handed over as they are ready, in another order in every run",
             "deterministic=True",
-            Sure.HIGH if step.certain else Sure.MEDIUM,
+            Sure.where(step.certain),
             edits=edited(step.source, value, "True"),
         )

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from isorun.errors import InputError, UsageError
 
-__all__ = ["AuditedProgram", "GivenOptions", "Source", "keyword", "read_program", "script_of"]
+__all__ = ["AuditedProgram", "GivenOptions", "Source", "keyword", "read_program", "script_of", "without_collection"]
 
 _MOST_FILES: Final = 2000
 _MOST_BYTES: Final = 2 * 2**20
+_MODULE_OPTIONS: Final = frozenset(("-m", "--module"))
 _SPELLINGS: Final = (
     ("tensorflow.compat.v1.set_random_seed", "tensorflow.random.set_seed"),
     ("tensorflow.compat.v2", "tensorflow"),
@@ -185,9 +188,12 @@ class AuditedProgram:
 
 
 def script_of(words: Sequence[str], folder: Path) -> tuple[Path, str, tuple[str, ...]]:
-    """The script of a command, its module's name where it was started by `-m`, and the words for the script."""
+    """The script of a command, its module's name where it was started by `-m`, and the words for the script.
+
+    Launchers (`torchrun`, `accelerate launch`, `uv run`, `python -m torch.distributed.run`) stand before it.
+    """
     for place, word in enumerate(words):
-        if word == "-m" and place + 1 < len(words) and "python" in Path(words[0]).name:
+        if word in _MODULE_OPTIONS and place + 1 < len(words):
             found = _module_file(words[place + 1], (folder,))
             if found is not None:
                 return found, words[place + 1], tuple(words[place + 2 :])
@@ -203,6 +209,19 @@ def script_of(words: Sequence[str], folder: Path) -> tuple[Path, str, tuple[str,
     )
 
 
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Python's collector of cycles looks at every node of large trees again and again, for half of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@without_collection()
 def read_program(words: Sequence[str], folder: Path, environ: Mapping[str, str]) -> AuditedProgram:
     """Parse the script and, from import to import, the modules of its own."""
     path, module, rest = script_of(words, folder)

@@ -4,9 +4,9 @@ A tuner that is repaired stays the object that it was, of the class that it was:
 overriding are put on the two objects (docs/decisions/0007). Its oracle proposes through the policy, and its trials are
 watched; what isorun must remember lies beside each trial in the project folder (`keras_folders.py`).
 
-KerasTuner writes its files in place, and a folder with half a file cannot be opened again. A repaired search replaces
-those that it can by public means, and keeps beside each trial what its own file is about to say (`mend`), so that it
-may be killed at any moment.
+KerasTuner writes its files in place, and a folder with half a file cannot be opened again: the tuner that is made on it
+fails before isorun comes to it. A repaired search replaces them whole, and keeps beside each trial what its own file is
+about to say (`mend`), so that it may be killed at any moment.
 """
 
 from __future__ import annotations
@@ -142,11 +142,28 @@ class _Attachment:
         return expanded.model
 
 
-def write_whole(path: Path, document: Any) -> None:
-    """Replace a file by another in one step."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
-    draft.write_text(json.dumps(document), encoding="utf-8")
+def write_whole(path: Path, document: Any) -> str:
+    """Replace a file by another in one step. What it says now."""
+    draft, text = path.with_name(f"{path.name}.{os.getpid()}.new"), json.dumps(document)
+    draft.write_text(text, encoding="utf-8")
     draft.replace(path)
+    return text
+
+
+class _SavedWhole(dict[str, Any]):
+    """The trials of an oracle. Each of them replaces its file whole from the moment on that the oracle has it.
+
+    KerasTuner makes a trial, gives it to its oracle, and then saves it: nothing else of it lies in between.
+    """
+
+    def __init__(self, trials: Mapping[str, Any]) -> None:
+        super().__init__()
+        for name, trial in trials.items():
+            self[name] = trial
+
+    def __setitem__(self, name: str, trial: Any) -> None:
+        trial.save = lambda path: write_whole(Path(path), trial.get_state())
+        super().__setitem__(name, trial)
 
 
 class _InPlaceOf:
@@ -173,6 +190,7 @@ class RepairedOracle(_InPlaceOf):
     def __init__(self, oracle: Any, state: _Attachment) -> None:
         super().__init__(oracle, state)
         self.oracle = oracle
+        oracle.trials = _SavedWhole(oracle.trials)
 
     def populate_space(self, trial_id: str) -> dict[str, Any]:
         """The values of the next trial, as the policy or the user's oracle says."""
@@ -224,7 +242,7 @@ class RepairedOracle(_InPlaceOf):
             chosen.merge([one])
             if chosen.is_active(one):
                 parameter = search.parameters.get(one.name)
-                found = values_for(search, plan, parameter) if parameter is not None else ()
+                found = values_for(plan, parameter) if parameter is not None else ()
                 given = plan.action.parameters.get(one.name, one.default)
                 chosen.values[one.name] = found[0] if found else given
         offered = {name: value for name, value in plan.action.parameters.items() if is_offered(name)}

@@ -196,7 +196,7 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
         self._sampler = sampler
         self._policy = policy
         self._read: dict[int, Trial] = {}
-        self._plans: dict[int, tuple[Proposal | None, Search]] = {}
+        self._plans: dict[int, Proposal | None] = {}
         self._made: dict[int, Mapping[str, Any]] = {}
         self._lock = threading.RLock()
 
@@ -220,7 +220,7 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Nothing for a trial that isorun proposes: its values are given one by one, as the objective asks for them."""
-        if self._plan(study, trial)[0] is not None:
+        if self._plan(study, trial) is not None:
             return {}
         space: dict[str, BaseDistribution] = self._sampler.infer_relative_search_space(_as_its_own(study), trial)
         return {name: one for name, one in space.items() if not is_offered(name)}
@@ -229,7 +229,7 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """As the user's sampler does, for its own trials."""
-        if self._plan(study, trial)[0] is not None:
+        if self._plan(study, trial) is not None:
             return {}
         values: dict[str, Any] = self._sampler.sample_relative(_as_its_own(study), trial, search_space)
         return {name: value for name, value in values.items() if not is_offered(name)}
@@ -238,8 +238,7 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """The planned value; where the plan has none that fits, as the user's sampler does."""
-        plan, search = self._plan(study, trial)
-        for value in values_for(search, plan, _parameter(param_name, param_distribution)):
+        for value in values_for(self._plan(study, trial), _parameter(param_name, param_distribution)):
             return value
         return self._sampler.sample_independent(_as_its_own(study), trial, param_name, param_distribution)
 
@@ -251,14 +250,14 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
             self._plans.pop(trial.number, None)
         self._sampler.after_trial(_as_its_own(study), trial, state, values)
 
-    def _plan(self, study: optuna.Study, trial: FrozenTrial) -> tuple[Proposal | None, Search]:
-        """What isorun proposes for a trial, and for which search; none where the user's sampler does. Decided once."""
+    def _plan(self, study: optuna.Study, trial: FrozenTrial) -> Proposal | None:
+        """What isorun proposes for a trial; none where the user's sampler does. Decided once."""
         with self._lock:
             if trial.number not in self._plans:
                 self._plans[trial.number] = self._decide(study, trial.number)
             return self._plans[trial.number]
 
-    def _decide(self, study: optuna.Study, number: int) -> tuple[Proposal | None, Search]:
+    def _decide(self, study: optuna.Study, number: int) -> Proposal | None:
         for _ in range(_ATTEMPTS):
             search = search_of(study, self._read, made=self._made)
             others = {place: one for place, one in _proposals(study).items() if place != number}
@@ -266,7 +265,7 @@ class RepairSampler(BaseSampler):  # type: ignore[misc]  # mypy does not look in
             plan = self._policy.plan(search, number, taken)
             if plan is None or self._claim(study, number, plan):
                 break
-        return plan, search
+        return plan
 
     def _is_open(self, number: int) -> bool:
         return number not in self._read or not self._read[number].is_over
@@ -506,11 +505,25 @@ def continue_study(study: optuna.Study, objective: Callable[[optuna.Trial], Any]
         except Exception as error:
             trial.set_user_attr(_WHY, f"{type(error).__name__}: {error}"[:500])
             raise
-        if isinstance(score, float) and math.isnan(score):
-            trial.set_user_attr(_WHY, "the score is not a number (NaN)")
-        return score
+        if why := _why_no_score(score):
+            trial.set_user_attr(_WHY, why)
+        return None if why else score  # of a number that is written as text Optuna itself ends
 
     study.optimize(attempted, n_trials=trials, catch=(Exception,))
+
+
+def _why_no_score(score: object) -> str:
+    """Why Optuna fails a trial that returned this, which it tells in its log alone."""
+    found = list(score) if isinstance(score, Sequence) and not isinstance(score, str) else [score]
+    if len(found) != 1:
+        return f"the objective returned {len(found)} values, where the study has one"
+    if isinstance(found[0], str):
+        return f"the objective returned a text ({found[0][:40]!r})"
+    try:
+        number = float(found[0])  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return f"the objective returned no number ({type(found[0]).__name__})"
+    return "the score is not a number (NaN)" if math.isnan(number) else ""
 
 
 def requeue(study: optuna.Study) -> list[int]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..auditing import Sight
     from ..levels import Settings
     from ..recorder import Recorder
+    from ..streams import Streams
     from ..watching import Watcher
 
 Hash = Callable[[bytes], None]
@@ -65,6 +66,9 @@ class Framework:
     # Why a run has no digest of the weights, if it has none; empty for what has no weights.
     undigested = ""
 
+    # Variables of its own that say how many threads it has; those of libraries below it are not its own.
+    thread_variables: tuple[str, ...] = ()
+
     # Traces on disk: loaded libraries worth a hash (a pattern), and Python that a compiler writes as it goes.
     libraries = ""
     generated_files: tuple[str, ...] = ()
@@ -96,6 +100,15 @@ class Framework:
 
     def prepare(self, name: str, module: ModuleType, settings: Settings, recorder: Recorder) -> Watch | None:
         """Set what the level says, right after a watched module was imported."""
+
+    def follow_steps(self, module: ModuleType, stepped: Callable[[], None]) -> None:
+        """Tell each step that an optimizer of this framework has made, where it can be seen from outside."""
+
+    def settle(self, module: ModuleType) -> None:
+        """Wait until its devices have done what they were given; a clock that is read before is early."""
+
+    def part_streams(self, name: str, module: ModuleType, streams: Streams) -> None:
+        """Let every draw from a generator of the process come from one of its stream, after `prepare`."""
 
     def look(self, name: str, module: ModuleType, sight: Sight) -> None:
         """Let an audit see what the training draws and which operations it calls, and change nothing."""
@@ -151,11 +164,13 @@ class ImportWatcher:
     not count, so the next attempt is watched again. (The base classes of `importlib.abc` are left out: importing them
     takes longer than all the rest of the worker.)
 
-    packages, spent: `spent(seconds)` is called for each import of a module of these packages that is no part of
-    another such import.
+    packages, spent: `spent(seconds, of the processor)` is called for each import of a module of these packages that is
+    no part of another such import.
     """
 
-    def __init__(self, packages: AbstractSet[str] = frozenset(), spent: Callable[[float], None] | None = None) -> None:
+    def __init__(
+        self, packages: AbstractSet[str] = frozenset(), spent: Callable[[float, float], None] | None = None
+    ) -> None:
         self._callbacks: dict[str, AfterImport] = {}
         self._searching: set[str] = set()
         self._packages = packages
@@ -208,13 +223,13 @@ class ImportWatcher:
         """Run a module, count the time if this is where an import of a framework begins, and tell."""
         if self._begins_import(module.__name__):
             self._thread.importing = True
-            began = time.monotonic()
+            began, computed = time.monotonic(), time.process_time()
             try:
                 run(module)
             finally:
                 self._thread.importing = False
                 if self._spent is not None:
-                    self._spent(time.monotonic() - began)
+                    self._spent(time.monotonic() - began, time.process_time() - computed)
         else:
             run(module)
         callback = self._callbacks.pop(module.__name__, None)

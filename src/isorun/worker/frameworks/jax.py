@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import ModuleType
 from typing import ClassVar, Mapping
@@ -31,7 +32,8 @@ class Jax(Framework):
         """JAX computes on the CPU where it is told so, and takes a precision for products."""
         platform = {"JAX_PLATFORMS": "cpu"} if asked.get("device") == "cpu" else {}
         precision = {"on": "tensorfloat32", "off": "highest"}.get(asked.get("tf32", ""))
-        return {**platform, **({"JAX_DEFAULT_MATMUL_PRECISION": precision} if precision else {})}
+        flags = self.flags(os.environ) if asked.get("kernels") == "deterministic" else {}
+        return {**platform, **flags, **({"JAX_DEFAULT_MATMUL_PRECISION": precision} if precision else {})}
 
     def answers(self, module: ModuleType) -> dict[str, str]:
         """Where it computed, once it has started a device; the precision of products only there."""
@@ -41,7 +43,10 @@ class Jax(Framework):
         device = {"gpu": "cuda"}.get(module.default_backend(), module.default_backend())
         precision = module.config.jax_default_matmul_precision
         tf32 = {"tensorfloat32": "on", "highest": "off"}.get(str(precision), "in part")
-        return {"device": device, **({"tf32": tf32} if device == "cuda" else {})}
+        if device != "cuda":
+            return {"device": device}
+        fixed = _XLA_FLAG in os.environ.get("XLA_FLAGS", "").split()
+        return {"device": device, "tf32": tf32, "kernels": "deterministic" if fixed else "free"}
 
     def constant_seed(self, called: str) -> str | None:
         """`jax.random.key`, whose last part alone says too little."""

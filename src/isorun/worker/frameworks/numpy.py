@@ -14,10 +14,12 @@ from .base import Framework, Hash, framed
 
 if TYPE_CHECKING:
     from ..auditing import Sight
+    from ..streams import Streams
 
 _NO_DRAWS = ("seed", "get_state", "set_state", "default_rng", "get_bit_generator", "set_bit_generator", "test")
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 _WORD = 2**32
+_OLD = "numpy.random.RandomState"
 # The widest instructions of OpenBLAS's kernels, by the processor that they were written for.
 _CORES = {
     **dict.fromkeys(("skylakex", "cooperlake", "sapphirerapids"), "avx512"),
@@ -38,7 +40,7 @@ class NumPy(Framework):
 
     def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
         """Reach either family of generators; within each, one constant starts one stream."""
-        old, new = seeding.Kind("numpy.random.RandomState", legacy), seeding.Kind("numpy.random", entropy)
+        old, new = seeding.Kind(_OLD, legacy), seeding.Kind("numpy.random", entropy)
         seeding.take_calls(module, "seed", "numpy.random.seed", old, may_lack=True)
         seeding.stand_in(module.RandomState, module, _random_state(module.RandomState, old))
         seeding.take_calls(module, "default_rng", "numpy.random.default_rng", new, may_lack=True)
@@ -56,6 +58,19 @@ class NumPy(Framework):
             module.seed()
         if not settings.takes_seeds:
             seeding.watch_calls(module, "seed", "numpy.random.seed", recorder)
+
+    def part_streams(self, name: str, module: ModuleType, streams: Streams) -> None:  # noqa: ARG002
+        """All functions of the module draw from one RandomState; two of them have other names there."""
+        from ..streams import part_functions
+
+        module.seed(streams.request.kept_seed % _WORD)
+        called = {each: each for each in dir(module) if each[0].islower() and each not in _NO_DRAWS}
+        methods = {**called, "sample": "random_sample", "ranf": "random_sample"}
+        state = module.RandomState
+        known = {each: method for each, method in methods.items() if callable(getattr(state, method, None))}
+        drawn = {each: method for each, method in known.items() if hasattr(module, each)}
+        part_functions(streams, module, drawn, _OLD, lambda seed: state([seed % _WORD, seed // _WORD]))
+        streams.out_of_sight.append(lambda: _drawn_unseen(module, streams))
 
     def answers(self, module: ModuleType) -> dict[str, str]:  # noqa: ARG002
         """What the OpenBLAS of its wheels computes with, and on how many threads; nothing where it has another."""
@@ -102,6 +117,14 @@ def _openblas() -> dict[str, str]:
                 threads = getattr(library, f"{before}openblas_get_num_threads{after}")()
                 return {"threads": str(threads), **({"cpu": path} if path else {})}
     return {}
+
+
+def _drawn_unseen(module: ModuleType, streams: Streams) -> str:
+    """Who holds the hidden generator itself, as scikit-learn does, draws from it as it stands."""
+    value = streams.value_of(_OLD)
+    with seeding.suspended():
+        seeded = module.RandomState(list(value) if isinstance(value, tuple) else value % _WORD)
+    return "" if _state(module.get_state) == _state(seeded.get_state) else "numpy.random"
 
 
 def _state(get_state: Callable[..., Any]) -> tuple[bytes, int]:

@@ -14,6 +14,7 @@ from .base import Framework
 
 if TYPE_CHECKING:
     from ..auditing import Sight
+    from ..streams import Streams
 
 _DRAWS = ("random", "randint", "randrange", "choice", "choices", "shuffle", "sample", "uniform", "gauss", "getrandbits")
 
@@ -40,11 +41,28 @@ class Python(Framework):
         if not settings.takes_seeds:
             seeding.watch_calls(module, "seed", "random.seed", recorder)
 
+    def part_streams(self, name: str, module: ModuleType, streams: Streams) -> None:  # noqa: ARG002
+        """All functions of the module are methods of its generator."""
+        from ..streams import part_functions
+
+        module.seed(streams.request.kept_seed)
+        hidden, kept = module.random.__self__, ("seed", "getstate", "setstate")
+        methods = (each for each in dir(module) if getattr(getattr(module, each), "__self__", None) is hidden)
+        part_functions(streams, module, {each: each for each in methods if each not in kept}, "random", module.Random)
+        streams.out_of_sight.append(lambda: _drawn_unseen(module, hidden, streams))
+
     def look(self, name: str, module: ModuleType, sight: Sight) -> None:  # noqa: ARG002
         """Notice the first draw from the module's generator."""
         sight.keep_state("random", module.getstate)
         for function in _DRAWS:
             sight.note_draws(module, function, "random")
+
+
+def _drawn_unseen(module: ModuleType, hidden: Any, streams: Streams) -> str:
+    """Who holds the hidden generator itself draws from it, as it stands."""
+    with seeding.suspended():
+        seeded = module.Random(streams.value_of("random"))
+    return "" if hidden.getstate()[1] == seeded.getstate()[1] else "random"
 
 
 def constant(value: Any) -> Any:

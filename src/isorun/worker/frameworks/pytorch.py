@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 import warnings
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, FrozenSet, Mapping
@@ -15,9 +16,11 @@ from .base import NVIDIA, Framework, Hash, Watch, framed
 
 if TYPE_CHECKING:
     from ..auditing import Sight
+    from ..streams import Streams
     from ..watching import Watcher
 
 MAX_DIGEST_BYTES = 2 * 2**30
+_WORKSPACE = ":4096:8"
 _NONDETERMINISTIC = "does not have a deterministic implementation"
 _DEVICES = ("cuda", "xpu", "mps")
 # As MKL counts them (mkl_types.h), as far as a switch asks for them.
@@ -76,12 +79,13 @@ class Torch(Framework):
     def variables(self, cpu_flags: FrozenSet[str]) -> dict[str, str]:
         """CuBLAS gives the same sums with a workspace of its own; ATen takes the widest path that all machines have."""
         path = {"ATEN_CPU_CAPABILITY": "avx2"} if "avx2" in cpu_flags else {}
-        return {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", **path}
+        return {"CUBLAS_WORKSPACE_CONFIG": _WORKSPACE, **path}
 
     def switch_variables(self, asked: Mapping[str, str]) -> dict[str, str]:
         """ATen's widest path; what it calls `default` is the least that any processor has."""
         path = {"baseline": "default"}.get(asked.get("cpu", ""), asked.get("cpu", ""))
-        return {"ATEN_CPU_CAPABILITY": path} if path in {"default", "avx2", "avx512"} else {}
+        sums = {"CUBLAS_WORKSPACE_CONFIG": _WORKSPACE} if asked.get("kernels") == "deterministic" else {}
+        return {**sums, **({"ATEN_CPU_CAPABILITY": path} if path in {"default", "avx2", "avx512"} else {})}
 
     def switch(self, module: ModuleType, asked: Mapping[str, str]) -> None:
         """OneDNN, TF32 and cuDNN are settings of torch's own; a level that fixes kernels sets its own after these."""
@@ -93,6 +97,10 @@ class Torch(Framework):
         if "cudnn" in asked:
             backends.cudnn.enabled = asked["cudnn"] != "off"
             backends.cudnn.benchmark = asked["cudnn"] == "benchmark"
+        if "kernels" in asked:
+            fixed = asked["kernels"] == "deterministic"
+            module.use_deterministic_algorithms(fixed, warn_only=fixed)
+            backends.cudnn.deterministic = fixed
 
     def answers(self, module: ModuleType) -> dict[str, str]:
         """What it has at the end, whoever set it; of the devices only once the training has started them."""
@@ -105,7 +113,11 @@ class Torch(Framework):
             "cpu": {"default": "baseline"}.get(capability, capability),
             "device": "cuda" if started else "cpu",
             "mkl": _mkl_branch(module),
+            "kernels": "deterministic" if module.are_deterministic_algorithms_enabled() else "free",
         }
+        parted = sys.modules.get(f"{__package__.rpartition('.')[0]}.streams")
+        if parted is not None and parted.active() is not None:
+            found["streams"] = parted.active().answer()
         if started:
             rounds = {backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32}
             found["tf32"] = "in part" if len(rounds) > 1 else "on" if rounds == {True} else "off"
@@ -143,10 +155,19 @@ class Torch(Framework):
             module.seed()
         if settings.fixes_kernels:
             _fix_kernels(module, settings, recorder)
+        elif settings.switches:
+            guarded(recorder.folder, "answering torch's settings", _answer_switches)(module, settings, recorder)
         watch = TorchWatch(module, recorder)
         if recorder.rank == 0:
             watch.follow_optimizers()
         return watch
+
+    def part_streams(self, name: str, module: ModuleType, streams: Streams) -> None:  # noqa: ARG002
+        """Part the generators of all devices, and those that a training makes."""
+        from .probes.torch_draws import TorchDraws  # only trainings whose streams are parted need it
+
+        module.manual_seed(streams.request.kept_seed)
+        TorchDraws(module, streams).install()
 
     def effective(self, module: ModuleType) -> dict[str, Any]:
         """Threads, CPU path, and the settings that levels fix."""
@@ -175,10 +196,19 @@ class Torch(Framework):
         loader = getattr(getattr(module.utils, "data", None), "DataLoader", None)
         if loader is not None:
             _see_loaders(loader, sight)
+        self.follow_steps(module, sight.stepped)
+
+    def follow_steps(self, module: ModuleType, stepped: Callable[[], None]) -> None:  # noqa: ARG002
+        """By the hook of all optimizers; torch older than 2.0 has none."""
         optimizer = importlib.import_module("torch.optim.optimizer")
         register = getattr(optimizer, "register_optimizer_step_post_hook", None)
         if register is not None:
-            register(lambda *_: sight.stepped())
+            register(lambda *_: stepped())
+
+    def settle(self, module: ModuleType) -> None:
+        """Kernels are only queued when their calls return; while a graph is captured nothing may be waited for."""
+        if module.cuda.is_initialized() and not module.cuda.is_current_stream_capturing():
+            module.cuda.synchronize()
 
     def devices(self, module: ModuleType) -> dict[str, Any]:
         """The GPUs, once the training has started them."""
@@ -280,18 +310,33 @@ def _answer_settings(torch: ModuleType, settings: Settings, recorder: Recorder) 
     them, are reached. Stricter settings than the level's are left as they are: they are not against it.
     """
     answers = seeding.Answers(recorder)
-    for name, told, wanted in (
-        ("_set_cudnn_benchmark", "torch.backends.cudnn.benchmark", False),
-        ("_set_cudnn_deterministic", "torch.backends.cudnn.deterministic", True),
-    ):
-        answers.answer(torch._C, name, told, wanted)  # noqa: SLF001
-        _answer_property(torch, told.rpartition(".")[2], getattr(torch._C, name, None))  # noqa: SLF001
-    told = "torch.use_deterministic_algorithms"
-    # Operations without a deterministic kernel run all the same, and are told.
-    answers.answer(torch._C, "_set_deterministic_algorithms", told, True, warn_only=True)  # noqa: SLF001
-    answers.answer(torch, "use_deterministic_algorithms", told, True, warn_only=True)
+    _answer_cudnn(torch, answers, "benchmark", wanted=False)
+    _answer_kernels(torch, answers)
     if settings.threads is not None:
         answers.answer(torch, "set_num_threads", "torch.set_num_threads", settings.threads)
+
+
+def _answer_switches(torch: ModuleType, settings: Settings, recorder: Recorder) -> None:
+    """Kernels and autotuning that a switch asks for are held against the training's own settings, as by the level."""
+    answers = seeding.Answers(recorder)
+    if settings.switches.get("cudnn") == "on":
+        _answer_cudnn(torch, answers, "benchmark", wanted=False)
+    if settings.switches.get("kernels") == "deterministic":
+        _note_nondeterministic_operations(recorder)
+        _answer_kernels(torch, answers)
+
+
+def _answer_kernels(torch: ModuleType, answers: seeding.Answers) -> None:
+    """Operations without a deterministic kernel run all the same, and are told."""
+    _answer_cudnn(torch, answers, "deterministic", wanted=True)
+    told = "torch.use_deterministic_algorithms"
+    answers.answer(torch._C, "_set_deterministic_algorithms", told, True, warn_only=True)  # noqa: SLF001
+    answers.answer(torch, "use_deterministic_algorithms", told, True, warn_only=True)
+
+
+def _answer_cudnn(torch: ModuleType, answers: seeding.Answers, name: str, *, wanted: bool) -> None:
+    answers.answer(torch._C, f"_set_cudnn_{name}", f"torch.backends.cudnn.{name}", wanted)  # noqa: SLF001
+    _answer_property(torch, name, getattr(torch._C, f"_set_cudnn_{name}", None))  # noqa: SLF001
 
 
 def _answer_property(torch: ModuleType, name: str, setter: Callable[..., Any] | None) -> None:

@@ -7,11 +7,16 @@ words of these rows (`Framework.answers`): those go into the record, beside what
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple
+from typing import Any, FrozenSet, Mapping, NamedTuple
 
 from . import every, imported
 
 NATIVE = "native"
+
+# The random streams of a training (`worker/streams.py`), the last for draws that could be told to none of the others;
+# the seed that a stream keeps where nobody says another.
+STREAM_NAMES = ("weights", "order", "dropout", "augmentation", "other")
+_BASELINE_SEED = 1
 
 
 _TOLD = {
@@ -21,6 +26,8 @@ _TOLD = {
     "device": "computed on",
     "tf32": "TF32",
     "cudnn": "cuDNN",
+    "kernels": "kernels",
+    "streams": "random streams that follow the seed",
 }
 
 
@@ -51,6 +58,7 @@ def _widest(openmp: str, mkl: str, openblas: str) -> dict[str, str]:
     return {"ONEDNN_MAX_CPU_ISA": openmp, "MKL_ENABLE_INSTRUCTIONS": mkl, "OPENBLAS_CORETYPE": openblas}
 
 
+_NAME = f"({'|'.join(STREAM_NAMES)})"
 _NO_DEVICE = {"CUDA_VISIBLE_DEVICES": "-1", "HIP_VISIBLE_DEVICES": "-1"}
 _BRANCHES = ("auto", "compatible", "avx2", "avx2-strict", "avx512", "avx512-strict")
 
@@ -88,6 +96,16 @@ SWITCHES: Mapping[str, Switch] = {
             {"off": {"NVIDIA_TF32_OVERRIDE": "0"}},
         ),
         Switch("cudnn", ("on", "off", "benchmark"), "whether cuDNN is used, and chooses its kernels by time"),
+        Switch("kernels", ("free", "deterministic"), "whether kernels are asked for that give the same bits again"),
+        Switch(
+            "streams",
+            ("all", "none", *STREAM_NAMES),
+            "which random streams follow the run's seed; the others keep the baseline's",
+            other=(
+                rf"(all|none|{_NAME}(\+{_NAME})*)(@\d{{1,18}})?",
+                "several joined by + (weights+order), each with @SEED for the seed that the others keep",
+            ),
+        ),
     )
 }
 
@@ -95,6 +113,9 @@ THREADS = "threads"
 _COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 _NAMED_AFTER = {"ATEN_CPU_CAPABILITY": {"default": "baseline"}, "TF_ENABLE_ONEDNN_OPTS": {"0": "off", "1": "on"}}
 _ASKED_BY = {"ATEN_CPU_CAPABILITY": "cpu", "TF_ENABLE_ONEDNN_OPTS": "onednn"}
+
+# What only a GPU does: on the CPU it is neither on nor off, and asking for it there asks for nothing.
+_OF_A_GPU = frozenset(("tf32", "cudnn"))
 
 # A variable that a library obeys only on processors of its own maker, by a word of the processor's name.
 ONLY_ON = {"MKL_ENABLE_INSTRUCTIONS": "Intel"}
@@ -110,6 +131,32 @@ def variables(asked: Mapping[str, str]) -> dict[str, str]:
     for framework in every():
         wanted.update(framework.switch_variables(asked))
     return wanted
+
+
+class StreamRequest(NamedTuple):
+    """Which random streams follow the run's seed, and the seed that the others keep."""
+
+    follow: FrozenSet[str]
+    kept_seed: int
+
+
+def stream_request(asked: Mapping[str, str]) -> StreamRequest | None:
+    """What the switch `streams` asks for; None where it is not asked for."""
+    if "streams" not in asked:
+        return None
+    words, _, seed = asked["streams"].partition("@")
+    follow = {"all": STREAM_NAMES, "none": ()}.get(words, tuple(words.split("+")))
+    return StreamRequest(frozenset(follow), int(seed) if seed else _BASELINE_SEED)
+
+
+def told_seed(asked: Mapping[str, str], seed: int) -> int:
+    """The seed that a training is told: where its streams are parted the kept one in every run.
+
+    Whatever it computes from that is then the same in every run, and what follows the run's seed does so where numbers
+    are drawn.
+    """
+    request = stream_request(asked)
+    return seed if request is None else request.kept_seed
 
 
 def asked_by(environment: Mapping[str, str]) -> dict[str, str]:
@@ -153,7 +200,7 @@ def without_effect(asked: Mapping[str, str], answered: Mapping[str, Mapping[str,
     """The requests that did not come about, each with what those have that answer; nothing where nobody answers."""
     missed: dict[str, dict[str, str]] = {}
     for name, value in asked.items():
-        if value == NATIVE:
+        if value == NATIVE or (name in _OF_A_GPU and asked.get("device") == "cpu"):
             continue
         heard = {who: str(items[name]) for who, items in answered.items() if name in items}
         other = {who: has for who, has in heard.items() if has != value.partition(":")[0]}

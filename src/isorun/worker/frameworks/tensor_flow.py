@@ -28,6 +28,7 @@ class TensorFlow(Framework):
     seeding_names: ClassVar[Mapping[str, str]] = {"from_seed": "tensorflow.random.Generator.from_seed"}
     libraries = f"libtensorflow|{NVIDIA}"
     generated_files = ("__autograph_generated_file",)
+    thread_variables = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 
     def variables(self, cpu_flags: FrozenSet[str]) -> dict[str, str]:  # noqa: ARG002
         """What TensorFlow reads before it can be told."""
@@ -37,11 +38,19 @@ class TensorFlow(Framework):
         """OneDNN, and whether cuDNN's kernels are chosen by time, are read before TensorFlow can be told."""
         onednn = {"on": "1", "off": "0"}.get(asked.get("onednn", ""))
         autotune = {"on": "0", "benchmark": "1"}.get(asked.get("cudnn", ""))
-        wanted = {"TF_ENABLE_ONEDNN_OPTS": onednn, "TF_CUDNN_USE_AUTOTUNE": autotune}
+        fixed = "1" if asked.get("kernels") == "deterministic" else None
+        wanted = {
+            "TF_ENABLE_ONEDNN_OPTS": onednn,
+            "TF_CUDNN_USE_AUTOTUNE": autotune,
+            "TF_DETERMINISTIC_OPS": fixed,
+            "TF_CUDNN_DETERMINISTIC": fixed,
+        }
         return {name: value for name, value in wanted.items() if value is not None}
 
     def switch(self, module: ModuleType, asked: Mapping[str, str]) -> None:
-        """TF32 is a setting of its own."""
+        """TF32 and deterministic operations are settings of their own."""
+        if asked.get("kernels") == "deterministic":
+            module.config.experimental.enable_op_determinism()
         if "tf32" in asked:
             module.config.experimental.enable_tensor_float_32_execution(asked["tf32"] == "on")
 
@@ -51,7 +60,12 @@ class TensorFlow(Framework):
 
         threads = module.config.threading.get_intra_op_parallelism_threads()
         uses_onednn = import_module("tensorflow.python.util._pywrap_util_port").IsMklEnabled()
-        return {"onednn": "on" if uses_onednn else "off", **({"threads": str(threads)} if threads else {})}
+        fixed = import_module("tensorflow.python.framework.config").is_op_determinism_enabled()
+        return {
+            "onednn": "on" if uses_onednn else "off",
+            "kernels": "deterministic" if fixed else "free",
+            **({"threads": str(threads)} if threads else {}),
+        }
 
     def take_seeds(self, name: str, module: ModuleType) -> None:  # noqa: ARG002
         """Reach the global generator and generators of one's own, also one that asks for fresh entropy."""

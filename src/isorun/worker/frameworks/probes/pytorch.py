@@ -15,6 +15,7 @@ import functools
 import importlib
 import itertools
 import math
+import threading
 import time
 import warnings
 import weakref
@@ -45,6 +46,8 @@ _SECONDS_A_CALL = 3e-6
 _VIEWS = ("View", "Reshape", "Squeeze", "Unsqueeze", "ToCopy", "Alias", "Permute", "Transpose", "UnsafeView")
 
 
+# A forward pass that was not seen so often runs in code that was compiled, or not in training mode: it is left alone.
+_MOST_MISSED = 6
 _halted: list[Any] = []
 
 
@@ -70,8 +73,9 @@ class TorchProbe:
         self._model = weakref.ref(model, lambda _: watcher.leave())
         self._watcher = watcher
         self._is_halted = False
-        self._known: dict[int, bool] = {}
-        self._latest = 0
+        # By the optimizers themselves: an id comes again when one is gone and another is made in its place.
+        self._known: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self._latest: Any = lambda: None
         self._wake = 1
         self._forward: Forward | None = None
         self._asked: list[tuple[DeviceReading, Callable[[Any], None]]] = []
@@ -84,19 +88,19 @@ class TorchProbe:
         self._forward_missed = 0
         self._restore_epoch_end = _tell_epochs(model, watcher)
         _remove_halted()
-        optimizer = importlib.import_module("torch.optim.optimizer")
-        self._step_hook = optimizer.register_optimizer_step_pre_hook(self._before_step)
+        self._steps = _for_all_optimizers()
+        self._steps.tell(self)
         watcher.guarded("looking into the model", self._arm)
 
     def halt(self) -> None:
         """See nothing more. The hooks stay until later: torch may be going through them at this moment."""
         self._is_halted = True
         self._updating = None
+        self._steps.tell_no_more(self)
         if self._forward is not None:
             self._forward.halt()
             _halted.append(self._forward)
         self._watcher.guarded("reading a sample", self.read, True)
-        _halted.append(self._step_hook)
 
     def stop(self) -> None:
         """Take everything down."""
@@ -104,13 +108,14 @@ class TorchProbe:
             self._watcher.guarded("looking at an update", self._finish_update)
         self.halt()
         _remove_halted()
+        self._steps.remove()
         model = self._model()
         if model is not None:
             self._restore_epoch_end(model)
 
-    def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        """The hook that stays: it is called in every step of every optimizer, so it does next to nothing."""
-        if id(optimizer) != self._latest and not self._is_mine(optimizer):
+    def before_step(self, optimizer: Any) -> None:
+        """What the hook that stays calls in every step of every optimizer, so it does next to nothing."""
+        if self._latest() is not optimizer and not self._is_mine(optimizer):
             return
         watcher = self._watcher
         watcher.step += 1
@@ -143,20 +148,19 @@ class TorchProbe:
 
     def _is_mine(self, optimizer: Any) -> bool:
         """Whether it trains this model: in a training with several optimizers others may train other models."""
-        key = id(optimizer)
-        if key not in self._known:
+        if optimizer not in self._known:
             model = self._model()
             own = {id(parameter) for parameter in model.parameters()} if model is not None else set()
             groups = optimizer.param_groups
-            self._known[key] = any(id(parameter) in own for group in groups for parameter in group["params"])
-        if self._known[key]:
-            self._latest = key
-        return self._known[key]
+            self._known[optimizer] = any(id(parameter) in own for group in groups for parameter in group["params"])
+        if self._known[optimizer]:
+            self._latest = weakref.ref(optimizer)
+        return self._known[optimizer]
 
     def _arm(self) -> None:
         """Put up what looks at the next forward pass; not in compiled models, whose code it would change."""
         model = self._model()
-        if model is None or any(_is_compiled(module) for module in model.modules()):
+        if model is None or self._forward_missed >= _MOST_MISSED or any(map(_is_compiled, model.modules())):
             return
         began = time.thread_time()
         roots = [model] if self._forward_missed < 2 else list(model.children())
@@ -207,6 +211,53 @@ class TorchProbe:
 
     def _ask(self, numbers: list[Any], matrices: list[Any], tell: Callable[[Any], None]) -> None:
         self._asked.append((DeviceReading(self._torch, numbers, matrices), tell))
+
+
+class StepHook:
+    """The one hook on the steps of all optimizers, for all probes: up while anybody is told.
+
+    Trainings may go on in many threads, and torch goes through the hooks themselves: one that came or went meanwhile
+    would end another thread's step. So who is told changes here alone, and the hook goes when no other thread is left
+    that stepped since it was put up.
+    """
+
+    def __init__(self) -> None:
+        self._optimizers = importlib.import_module("torch.optim.optimizer")
+        self._told: list[TorchProbe] = []
+        self._handle: Any = None
+        self._stepping: set[threading.Thread] = set()
+        self._lock = threading.Lock()
+
+    def tell(self, probe: TorchProbe) -> None:
+        """Tell of every step."""
+        with self._lock:
+            self._told.append(probe)
+            if self._handle is None:
+                self._handle = self._optimizers.register_optimizer_step_pre_hook(self._before_step)
+
+    def _before_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        self._stepping.add(threading.current_thread())
+        for probe in tuple(self._told):
+            probe.before_step(optimizer)
+
+    def tell_no_more(self, probe: TorchProbe) -> None:
+        """At whatever moment, also from within the hook or while memory is cleared: without the lock."""
+        if probe in self._told:
+            self._told.remove(probe)
+
+    def remove(self) -> None:
+        """Take the hook down where nobody is told; not to be called from within it."""
+        with self._lock:
+            others = self._stepping - {threading.current_thread()}
+            if self._handle is not None and not self._told and not any(one.is_alive() for one in tuple(others)):
+                self._handle.remove()
+                self._handle = None
+                self._stepping.clear()
+
+
+@functools.lru_cache(maxsize=None)
+def _for_all_optimizers() -> StepHook:
+    return StepHook()
 
 
 class DeviceReading:
@@ -439,13 +490,15 @@ class Forward:
 class ModuleHooks:
     """The hooks for all modules, up while anybody is told.
 
-    They are the same two functions each time: code that was compiled while they were up goes by that.
+    They are the same two functions under the same keys each time: code that was compiled while they were up goes by
+    that, and would be compiled anew for each sample.
     """
 
     def __init__(self, torch: ModuleType) -> None:
         self._module = importlib.import_module("torch.nn.modules.module")
         self._told: list[Forward] = []
-        self._handles: list[Any] = []
+        self._entries: list[tuple[dict[int, Any], int, Any]] = []
+        self._is_up = False
         told, is_compiling = self._told, torch.compiler.is_compiling
 
         def begins(module: Any, args: Any) -> None:
@@ -467,21 +520,35 @@ class ModuleHooks:
     def tell(self, forward: Forward) -> None:
         """Tell of every call of a module."""
         self._told.append(forward)
-        if not self._handles:
-            self._handles = [
-                self._module.register_module_forward_pre_hook(self._begins),
-                self._module.register_module_forward_hook(self._ended, with_kwargs=True, always_call=True),
-            ]
+        if not self._entries:
+            self._register()
+        elif not self._is_up:
+            for table, key, value in self._entries:
+                table[key] = value
+        self._is_up = True
+
+    def _register(self) -> None:
+        """Have torch put them up, once, and see where: it takes a new key each time, and leaves some entries behind."""
+        handles = (
+            self._module.register_module_forward_pre_hook(self._begins),
+            self._module.register_module_forward_hook(self._ended, with_kwargs=True, always_call=True),
+        )
+        tables = [table for name, table in vars(self._module).items() if name.startswith("_global_forward_")]
+        self._entries = [
+            (table, one.id, table[one.id])
+            for one in handles
+            for table in tables
+            if isinstance(table, dict) and one.id in table
+        ]
 
     def tell_no_more(self, forward: Forward) -> None:
         """Without anybody to tell, the hooks are taken down."""
         if forward in self._told:
             self._told.remove(forward)
-        if not self._told:
-            for handle in self._handles:
-                handle.remove()
-                self._module._global_forward_hooks_with_kwargs.pop(handle.id, None)  # noqa: SLF001  torch leaves it
-            self._handles = []
+        if not self._told and self._is_up:
+            for table, key, _ in self._entries:
+                table.pop(key, None)
+            self._is_up = False
 
 
 @functools.lru_cache(maxsize=None)

@@ -15,6 +15,7 @@ from isorun.zoo.paper import Request
 from isorun.zoo.studies.ase20.design import PlannedPart, planned_parts, study_of
 from isorun.zoo.studies.ase20.example import Example, examples
 from isorun.zoo.studies.ase20.factors import FactorShares, factor_shares
+from isorun.zoo.studies.ase20.libraries import LibraryComparison, library_comparisons
 from isorun.zoo.studies.ase20.measured import (
     Extreme,
     Measured,
@@ -259,6 +260,7 @@ class Findings:
     shares: tuple[FactorShares, ...]
     findings: tuple[Finding, ...]
     nested: Nested | None = None
+    libraries: tuple[LibraryComparison, ...] = ()
 
     @property
     def planned(self) -> tuple[PlannedPart, ...]:
@@ -291,4 +293,5 @@ def find(request: Request, records: Mapping[str, Sequence[RunRecord]], is_made: 
     shares = tuple(factor_shares(part) for part in parts if part.planned.factors and part.result is not None)
     nested = nested_of(parts, records)
     found = findings(parts, groups, shown, is_smoke=request.scale == "smoke")
-    return Findings(parts, groups, shown, shares, found, nested)
+    libraries = tuple(item for part in parts if part.planned.libraries for item in library_comparisons(part))
+    return Findings(parts, groups, shown, shares, found, nested, libraries)

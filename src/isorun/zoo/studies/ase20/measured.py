@@ -182,7 +182,7 @@ def measured_groups(parts: Sequence[PartResult], at_once: Mapping[GroupName, int
     return tuple(
         _measured(part, network, level, at_once.get((part.planned.name, network.name, level), 1))
         for part in parts
-        if not part.planned.is_ours
+        if not part.planned.is_apart
         for network in part.planned.networks
         for level in part.planned.size.levels
     )
@@ -240,7 +240,7 @@ def default_against_fixed_seed(parts: Sequence[PartResult]) -> Iterator[tuple[Pa
     """Levene's test between the two levels of the paper, under every selection."""
     pair = {str(Level.DEFAULT), str(Level.FIXED_SEED)}
     for part in parts:
-        for item in part.result.levels if part.result and not part.planned.is_ours else ():
+        for item in part.result.levels if part.result and not part.planned.is_apart else ():
             if {item.level_a, item.level_b} == pair:
                 yield part, item
 

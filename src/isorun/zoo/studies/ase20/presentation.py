@@ -25,6 +25,7 @@ from isorun.zoo.studies.ase20.example import example_table
 from isorun.zoo.studies.ase20.factors import FactorShares, factor_lead, factor_table, lead_sentence
 from isorun.zoo.studies.ase20.figures import accuracy_figures, factor_figures
 from isorun.zoo.studies.ase20.findings import Finding, Findings, find, findings_table
+from isorun.zoo.studies.ase20.libraries import library_figures, library_sentences, library_table
 from isorun.zoo.studies.ase20.measured import (
     Measured,
     PartResult,
@@ -55,6 +56,7 @@ def presented(
             *accuracy_figures(found.groups),
             *factor_figures(found.parts),
             *(nested_figures(found.nested) if found.nested else ()),
+            *library_figures(found.libraries),
         ),
         scaled_down=less,
         not_had=tuple(not_had(request.scale, planned)),
@@ -102,6 +104,8 @@ def _tables(found: Findings, at_hand: Mapping[str, tuple[int, int]]) -> Iterator
         yield factor_table(shares)
     if found.nested:
         yield from nested_tables(found.nested)
+    if found.libraries:
+        yield library_table(found.libraries)
 
 
 _AMOUNTS: Final = {"1": "By default:", "2": "With the seed fixed:"}
@@ -115,7 +119,11 @@ def verdict(found: Findings, scale: str, *, is_less: bool) -> Iterator[str]:
     if scale == "smoke":
         yield from smoke_verdict(found.finished)
         return
-    ours = (*(nested_sentences(found.nested) if found.nested else ()), *_on_factors(found.shares))
+    ours = (
+        *library_sentences(found.libraries),
+        *(nested_sentences(found.nested) if found.nested else ()),
+        *_on_factors(found.shares),
+    )
     yield from ours
     if found.begun_groups or not ours:
         yield from _on_findings(found.findings, found.finished)
@@ -246,6 +254,7 @@ def to_json(request: Request, found: Findings) -> dict[str, Any]:
         "example": [item.to_json() for item in found.examples],
         "factors": [_factors(item) for item in found.shares],
         "nested": found.nested and found.nested.to_json(),
+        "libraries": [item.to_json() for item in found.libraries],
         "published": _published(),
     }
     result: dict[str, Any] = _finite(everything)

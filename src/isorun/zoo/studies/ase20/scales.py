@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from isorun.study.cells import Level
+from isorun.zoo.machines import gpu_at_hand
 from isorun.zoo.studies.ase20.training.recipes import FACTORS
 
 __all__ = [
     "CLASSES",
     "COSTS",
     "FACTOR_SIZES",
+    "KERAS_SCRIPT",
     "LENETS",
+    "LIBRARIES",
+    "LIBRARY_SIZES",
     "NESTED_NETWORK",
     "NESTED_SIZES",
     "NETWORKS",
@@ -21,6 +25,7 @@ __all__ = [
     "PUBLISHED_EPOCHS",
     "PUBLISHED_RUNS",
     "SIZES",
+    "Library",
     "Size",
     "TrainedNetwork",
 ]
@@ -156,6 +161,49 @@ NESTED_SIZES: Final[Mapping[str, tuple[Size, ...]]] = {
 }
 """Repeats within seeds, and deterministic runs of the same seeds beside them. Ours: no scale is the published one. On a
 CPU repeats of a seed are the same bits, so that there is nothing to tell apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A core library below Keras. name: as KERAS_BACKEND knows it. on_cpu, on_gpu: what is required of it."""
+
+    name: str
+    on_cpu: str
+    on_gpu: str
+
+    def environment(self, device: str) -> dict[str, Any]:
+        """Packages of its own, the same Keras and NumPy in all."""
+        required = self.on_gpu if gpu_at_hand(device) else self.on_cpu
+        return {"packages": [required, *_BESIDE], "env": {"KERAS_BACKEND": self.name}}
+
+
+_BESIDE: Final = ("keras==3.13.2", "numpy==2.2.6")
+LIBRARIES: Final = (
+    Library("tensorflow", "tensorflow-cpu==2.21.0", "tensorflow[and-cuda]==2.21.0"),
+    Library("jax", "jax[cpu]==0.6.2", "jax[cuda12]==0.6.2"),
+    Library("torch", "torch==2.13.0", "torch==2.13.0"),
+)
+"""JAX is not the newest: what Keras predicts with JAX 0.7.2 on a CPU was seen to be wrong (docs/papers/ase20.md)."""
+KERAS_SCRIPT: Final = "keras_train.py"
+LIBRARY_SIZES: Final[Mapping[str, Mapping[str, Size]]] = {
+    "smoke": {
+        "lenet5": Size(2, 1, 256, 100, 32, _ONE_LEVEL),
+        "resnet38": Size(1, 1, 20, 20, 10, _ONE_LEVEL),
+    },
+    "cpu": {
+        "lenet5": Size(5, 3, 3_000, 2_000, 0, _TWO_LEVELS),
+        "resnet38": Size(5, 2, 200, 200, 10, _TWO_LEVELS),
+    },
+    "gpu": {
+        "lenet5": Size(8, 10, levels=_TWO_LEVELS),
+        "resnet38": Size(8, 4, batch=128, levels=_TWO_LEVELS),
+    },
+    "paper": {
+        "lenet5": Size(PUBLISHED_RUNS, 50, levels=_ONE_LEVEL),
+        "resnet38": Size(PUBLISHED_RUNS, 200, levels=_ONE_LEVEL),
+    },
+}
+"""Figure 4 is of level fixed-seed. On CPUs runs of one seed may be the same bits: level default is beside it."""
 
 COSTS: Final = {
     "smoke": "about a minute on 1 CPU core",

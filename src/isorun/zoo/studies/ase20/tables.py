@@ -102,7 +102,7 @@ def table_1(parts: Sequence[PartResult], at_hand: Mapping[str, tuple[int, int]])
         Column("runs"),
         Column("optimizer", key=True),
     )
-    trained = [(part, network) for part in parts if not part.planned.is_ours for network in part.planned.networks]
+    trained = [(part, network) for part in parts if not part.planned.is_apart for network in part.planned.networks]
     rows = [row for part, network in trained for row in _settings(part, network, at_hand)]
     all_note = ("all: as many as the data set has.",) if any("all" in row for row in rows) else ()
     notes = (

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from isorun.study.cells import Level
 from isorun.study.design import Approach, Config, Study
+from isorun.zoo.carried import carried
 from isorun.zoo.data.answers import train_all_folder
 from isorun.zoo.data.presence import at_hand, require
 from isorun.zoo.machines import gpu_at_hand
@@ -19,6 +20,10 @@ from isorun.zoo.studies.tacl18.published import FIXED_SEED
 from isorun.zoo.studies.tacl18.scales import (
     AMOUNTS,
     COSTS,
+    JAX_BASELINE,
+    JAX_BESIDE,
+    JAX_SCRIPT,
+    JAX_VERSIONS,
     MOST_THREADS,
     ONE_THREAD,
     PUBLISHED_SEEDS,
@@ -32,12 +37,15 @@ from isorun.zoo.studies.tacl18.scales import (
 
 __all__ = [
     "NEEDED",
+    "ON_REQUEST",
     "OWN_MASKS",
     "PARTS",
     "SCALES",
     "SIDES",
     "WORKLOADS",
     "Workload",
+    "asked_parts",
+    "carried_data",
     "has_train_all",
     "planned_studies",
     "scaled_down",
@@ -68,7 +76,10 @@ def has_train_all() -> bool:
     return at_hand("trecqa") and train_all_folder(require("trecqa")) is not None
 
 
-PARTS: Final = ("baseline", "data", "threads", "cpu-paths", "devices", "seeds", "masks", "rounding")
+PARTS: Final = ("baseline", "data", "versions", "threads", "cpu-paths", "devices", "seeds", "masks", "rounding")
+ON_REQUEST: Final = ("versions",)
+"""Parts that are carried out only when they are named: packages are installed for them."""
+WHOLE: Final = tuple(part for part in PARTS if part not in ON_REQUEST)
 _STUDIES: Final[Mapping[str, tuple[str, ...]]] = {
     **{part: (part,) for part in PARTS},
     "cpu-paths": ("cpu-paths", "onednn-off"),
@@ -114,10 +125,14 @@ def study_names(part: str, scale: str) -> tuple[str, ...]:
     return tuple(f"tacl18-{scale}-{name}" for name in _STUDIES[part])
 
 
+def asked_parts(request: Request) -> tuple[str, ...]:
+    """The parts that were asked for, in the order of the paper; where none were, the whole."""
+    return tuple(part for part in PARTS if part in (request.only or WHOLE))
+
+
 def planned_studies(request: Request) -> tuple[Study, ...]:
     """The studies of the parts that were asked for, in the order of the paper."""
-    wanted = [part for part in PARTS if part in (request.only or PARTS)]
-    return tuple(study for part in wanted for study in _BUILDERS[part](request, AMOUNTS[request.scale]))
+    return tuple(study for part in asked_parts(request) for study in _BUILDERS[part](request, AMOUNTS[request.scale]))
 
 
 def _baseline(request: Request, amount: Amount) -> Iterator[Study]:
@@ -140,6 +155,44 @@ def _data(request: Request, amount: Amount) -> Iterator[Study]:
         configs=_named(GPU if gpu_at_hand(request.device) else CPU),
         seeds=qa_seeds(request.runs or amount.data_seeds),
     )
+
+
+def _versions(request: Request, amount: Amount) -> Iterator[Study]:
+    """The sample model written for JAX, in an environment for each version, with shared masks and with JAX's own."""
+    table = {version: [f"jax=={version}", f"jaxlib=={version}", *JAX_BESIDE] for version in JAX_VERSIONS}
+    workloads = [WORKLOADS[name] for name in amount.version_data]
+    approaches = {
+        f"{item.name}{ending}": Approach(f"{item.name}{ending}", _jax_command(item, dropout, request))
+        for item in workloads
+        for dropout, ending in (("shared", ""), ("own", OWN_MASKS))
+    }
+    yield _study(
+        request,
+        "versions",
+        0,
+        approaches=approaches,
+        environments={"default": {"threads": 1}},
+        factors={"design": "one-at-a-time", "baseline": {"jax": JAX_BASELINE}, "jax": table},
+        seeds=qa_seeds(request.runs or amount.version_seeds),
+        sources={"stdout": False},
+    )
+
+
+def _jax_command(workload: Workload, dropout: str, request: Request) -> tuple[str, ...]:
+    epochs = AMOUNTS[request.scale].most_epochs("versions", workload.name)
+    arrays, made = carried_data(workload, request)
+    words = ["python", carried("tacl18", JAX_SCRIPT), "--data", carried("tacl18", arrays), "--seed", "{seed}"]
+    words += ["--epochs", str(epochs)] if epochs else []
+    return (*words, "--dropout", dropout, *(("--made-data",) if made else ()))
+
+
+def carried_data(workload: Workload, request: Request) -> tuple[str, bool]:
+    """The name of the file with a data set's arrays, and whether data made on the spot are in it."""
+    amount = AMOUNTS[request.scale]
+    made = "--made-data" in _data_words(workload, amount, request)
+    questions = amount.questions.get(_data_set(workload))
+    parts = [workload.data, workload.train or amount.trecqa_train, *([str(questions)] if questions else [])]
+    return "-".join([*parts, *(["made"] if made else [])]) + ".npz", made
 
 
 def _threads(request: Request, amount: Amount) -> Iterator[Study]:
@@ -192,6 +245,7 @@ def _none(_request: Request, _amount: Amount) -> Iterator[Study]:
 _BUILDERS: Final[Mapping[str, Callable[[Request, Amount], Iterator[Study]]]] = {
     "baseline": _baseline,
     "data": _data,
+    "versions": _versions,
     "threads": _threads,
     "cpu-paths": _cpu_paths,
     "devices": _devices,
@@ -252,8 +306,8 @@ def _data_words(workload: Workload, amount: Amount, request: Request) -> tuple[s
     return (*words, "--made-data") if not is_shown_only and stand_in_for(workload.data, request.scale) else words
 
 
-_TRAINED: Final = frozenset({"data", "threads", "cpu-paths", "devices", "seeds", "masks"})
-_TABLES: Final = _TRAINED - {"data"}
+_TRAINED: Final = frozenset({"data", "versions", "threads", "cpu-paths", "devices", "seeds", "masks"})
+_TABLES: Final = _TRAINED - {"data", "versions"}
 _QUESTIONS: Final = {"trecqa": "of TrecQA's 93", "wikiqa": "of WikiQA's 873"}
 _UNTIL: Final = "instead of training until the development score stops rising (at most 25)"
 _SMALL: Final = "TRAIN (93 questions, 4,718 pairs) instead of TRAIN-ALL (1,229 questions, 53,417 pairs) for TrecQA"
@@ -261,7 +315,7 @@ _BATCHES: Final = "batches of 32 pairs in shuffled order instead of single pairs
 
 
 def scaled_down(
-    scale: str, parts: Sequence[str] = PARTS, runs: int | None = None, recorded: int | None = None
+    scale: str, parts: Sequence[str] = WHOLE, runs: int | None = None, recorded: int | None = None
 ) -> tuple[str, ...]:
     """A sentence for each way in which these parts have less than the paper.
 
@@ -276,20 +330,26 @@ def scaled_down(
 def _less_training(amount: Amount, parts: Sequence[str]) -> Iterator[str]:
     if amount.epochs:
         yield f"{_epochs(amount.epochs)} {_UNTIL}"
+    used = {_data_set(WORKLOADS[name]) for name in (amount.version_data if set(parts) == {"versions"} else WORKLOADS)}
     for data, number in amount.questions.items():
-        yield f"{number} {_QUESTIONS[data]} training questions"
+        if data in used:
+            yield f"{number} {_QUESTIONS[data]} training questions"
     if "seeds" in parts:
         for workload, number in amount.seed_epochs.items():
             yield f"{_epochs(number)} for the seeds on {workload} {_UNTIL}"
+    if "versions" in parts and amount.version_epochs:
+        yield f"{_epochs(amount.version_epochs)} for the versions {_UNTIL}"
     if amount.trecqa_train == "train":
         yield _SMALL
-    if not amount.options:
-        yield _BATCHES
+    if not amount.options or "versions" in parts:
+        yield f"{_BATCHES}{' for the versions' if amount.options else ''}"
 
 
 def _breadth(amount: Amount, parts: Sequence[str]) -> Iterator[str]:
     if "WikiQA" not in amount.data and _TABLES & set(parts):
         yield "TrecQA only in Tables 6 to 9 and the figures"
+    if "WikiQA" not in amount.version_data and "versions" in parts:
+        yield "TrecQA only in Table 5"
     if amount.paths is not None and "cpu-paths" in parts:
         yield f"{len(amount.paths)} CPU paths besides oneDNN off"
     if amount.threads < MOST_THREADS and "threads" in parts:

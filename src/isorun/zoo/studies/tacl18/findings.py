@@ -22,7 +22,7 @@ from isorun.errors import IsorunError
 from isorun.study.records import Predictions, RunRecord
 from isorun.zoo.data.answers import load_answers
 from isorun.zoo.data.presence import at_hand, require
-from isorun.zoo.paper import last_attempts
+from isorun.zoo.paper import Request, last_attempts
 from isorun.zoo.studies.tacl18.design import PARTS, study_names
 from isorun.zoo.studies.tacl18.masks import MaskEffect, mask_effects
 from isorun.zoo.studies.tacl18.measured import (
@@ -49,6 +49,7 @@ from isorun.zoo.studies.tacl18.seeds import (
     seed_runs,
 )
 from isorun.zoo.studies.tacl18.tables import Baseline, Version, baselines, version_rows
+from isorun.zoo.studies.tacl18.versions import FrameworkVersions, framework_versions
 
 __all__ = ["Findings", "QuestionTest", "find", "question_note", "question_tests"]
 
@@ -153,6 +154,7 @@ class Findings:
     roundings: tuple[Rounding, ...]
     digits: Mapping[tuple[str, str, str], SupportedDigits]
     masks: tuple[MaskEffect, ...] = ()
+    frameworks: FrameworkVersions | None = None
 
     @property
     def sides(self) -> tuple[str, str | None]:
@@ -173,8 +175,9 @@ class Findings:
         return frozenset(named | {side for item in self.seeds for side in item.sides})
 
 
-def find(records: Mapping[str, Sequence[RunRecord]], scale: str) -> Findings:
+def find(records: Mapping[str, Sequence[RunRecord]], request: Request) -> Findings:
     """What the records of all studies of a scale say, by study name."""
+    scale = request.scale
     names = {part: study_names(part, scale) for part in PARTS}
     parts = {part: last_attempts(item for name in names[part] for item in records.get(name, ())) for part in PARTS}
     every = [record for found in parts.values() for record in found]
@@ -197,6 +200,7 @@ def find(records: Mapping[str, Sequence[RunRecord]], scale: str) -> Findings:
         roundings=(*published_roundings(), *seed_roundings(seeds)),
         digits=seed_digits(seeds),
         masks=mask_effects(seed_runs(runs_of(parts["masks"]))),
+        frameworks=framework_versions(request, records),
     )
 
 

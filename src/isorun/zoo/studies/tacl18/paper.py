@@ -8,7 +8,7 @@ from typing import Final, final
 from isorun.study.design import Study
 from isorun.study.records import RunRecord
 from isorun.zoo.paper import AbstractPaper, Exhibit, Network, Omission, Presentation, Request
-from isorun.zoo.studies.tacl18.design import PARTS, SCALES, planned_studies
+from isorun.zoo.studies.tacl18.design import ON_REQUEST, PARTS, SCALES, asked_parts, planned_studies
 
 __all__ = ["PAPER", "Tacl18"]
 
@@ -23,6 +23,7 @@ class Tacl18(AbstractPaper):
     exhibits = (
         Exhibit("Table 1", "sizes of the data sets"),
         Exhibit("Tables 2 and 3", "published systems, their gains, and the idf-sum baseline"),
+        Exhibit("Table 5", "versions of the framework: of JAX, in place of PyTorch 0.1.9 to 0.2.0"),
         Exhibit("Table 6", "math paths on the CPU"),
         Exhibit("Table 7", "number of threads"),
         Exhibit("Table 8", "CPU and GPU, with and without cuDNN"),
@@ -34,16 +35,26 @@ class Tacl18(AbstractPaper):
     )
     not_attempted = (
         Omission("Figure 1", "a drawing of the model; there is nothing to measure."),
-        Omission("Tables 4 and 5", "versions of the code and of PyTorch 0.1.x, which cannot be installed any more."),
+        Omission(
+            "Table 4", "versions of the authors' code, which needs PyTorch 0.1.x; that cannot be installed any more."
+        ),
     )
     networks = (Network("SM-CNN", 92_430, ("trecqa", "wikiqa")),)
     data = ("trecqa", "wikiqa", "glove")
     parts = PARTS
+    on_request = ON_REQUEST
     scales = SCALES
 
     def studies(self, request: Request) -> tuple[Study, ...]:
         """The studies of the parts that were asked for; data that are missing are an error except at scale smoke."""
         return planned_studies(request)
+
+    def prepare(self, request: Request) -> None:
+        """The script and the arrays of the trainings with other versions of a framework."""
+        if "versions" in asked_parts(request):
+            from isorun.zoo.studies.tacl18.versions import carry  # noqa: PLC0415 - needs numpy
+
+            carry(request)
 
     def present(self, request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Presentation:
         """The tables and figures of those parts."""

@@ -16,7 +16,7 @@ from isorun.report import Table, count, fixed
 from isorun.report.figures.description import Figure
 from isorun.study.records import RunRecord, RunState
 from isorun.zoo.paper import Presentation, Request, smoke_verdict
-from isorun.zoo.studies.tacl18.design import PARTS, SIDES, has_train_all, scaled_down, study_names
+from isorun.zoo.studies.tacl18.design import SIDES, asked_parts, has_train_all, scaled_down, study_names
 from isorun.zoo.studies.tacl18.figures import change_figures, distribution_figure, seed_figures
 from isorun.zoo.studies.tacl18.findings import Findings, QuestionTest, find, question_note
 from isorun.zoo.studies.tacl18.masks import mask_sentences, mask_table
@@ -45,6 +45,7 @@ from isorun.zoo.studies.tacl18.tables import (
     thread_table,
     version_table,
 )
+from isorun.zoo.studies.tacl18.versions import framework_sentences, framework_table
 
 __all__ = ["findings_to_json", "not_had", "presented", "verdict"]
 
@@ -60,8 +61,8 @@ _SETTING_TABLES: Final = {
 
 def presented(request: Request, records: Mapping[str, Sequence[RunRecord]]) -> Presentation:
     """The presentation of the parts that were asked for."""
-    parts = tuple(part for part in PARTS if part in (request.only or PARTS))
-    found = find(records, request.scale)
+    parts = asked_parts(request)
+    found = find(records, request)
     return Presentation(
         verdict=verdict(found, request.scale, parts),
         tables=tuple(_with_origin(_tables(found, parts), made_data=found.made_data)),
@@ -83,6 +84,8 @@ def _tables(found: Findings, parts: Sequence[str]) -> Iterator[Table]:
         yield from system_tables(found.baselines)
     if found.versions:
         yield version_table(found.versions)
+    if found.frameworks:
+        yield framework_table(found.frameworks)
     for part, build in _SETTING_TABLES.items():
         if found.settings[part]:
             yield build(found.settings[part], question_note(found.tests[part]))
@@ -123,6 +126,8 @@ def _warnings(found: Findings) -> Iterator[Condition]:
     if strays:
         message = f"runs that asked for a GPU were made without one: {'; '.join(strays)}"
         yield Condition("not-on-gpu", message, "check that torch sees the GPU")
+    if found.frameworks:
+        yield from found.frameworks.over_seeds["AP"].conditions
 
 
 def verdict(found: Findings, scale: str, parts: Sequence[str]) -> tuple[str, ...]:
@@ -135,6 +140,7 @@ def verdict(found: Findings, scale: str, parts: Sequence[str]) -> tuple[str, ...
     scored = [item for item in found.effects if item.metric == "AP"]
     changes = [change for pair in found.changes for change in pair]
     lines = (*_factors(scored), *_change_lines(changes), *_order_lines(found.agreements), *mask_sentences(found.masks))
+    lines = (*lines, *(framework_sentences(found.frameworks) if found.frameworks else ()))
     return (*_whole(scored), *lines, *_version_lines(found.versions), *_baseline_lines(found.baselines), *hidden)
 
 
@@ -244,8 +250,8 @@ def _shown(difference: float | None) -> str:
 
 
 _VERSIONS: Final = (
-    "Tables 4 and 5 (versions of the model's code, PyTorch 0.1.9 to 0.2.0): those versions of PyTorch have no packages "
-    "for today's Python."
+    "Table 4 (versions of the model's code), and PyTorch 0.1.9 to 0.2.0 in Table 5: those versions of PyTorch have no "
+    "packages for today's Python. Versions of JAX stand in for Table 5, when asked for by --only versions."
 )
 _VECTORS: Final = "The paper's word vectors (aquaint+wiki, 50 dimensions) are not published; GloVe vectors stand in."
 _LIBRARIES: Final = (
@@ -262,7 +268,7 @@ def not_had(
     request: Request, parts: Sequence[str], found: Findings, records: Mapping[str, Sequence[RunRecord]]
 ) -> tuple[str, ...]:
     """A sentence for each thing that is in the paper and not in our tables."""
-    always = () if request.only else (_VERSIONS,)
+    always = () if request.only and "versions" not in parts else (_VERSIONS,)
     vectors = (_VECTORS,) if set(found.begun) - {"baseline"} and not found.made_data else ()
     return (
         *always,
@@ -328,6 +334,7 @@ def findings_to_json(found: Findings) -> dict[str, Any]:
             for part, items in found.settings.items()
         },
         "effects": [item.to_json() for item in found.effects],
+        "versions": found.frameworks and found.frameworks.to_json(),
         "seeds": [_seeds(item) for item in found.seeds],
         "agreements": {data: [item.to_json() for item in items] for data, items in found.agreements.items()},
         "masks": [item.to_json() for item in found.masks],

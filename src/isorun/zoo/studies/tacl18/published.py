@@ -15,6 +15,9 @@ __all__ = [
     "DATA_SETS",
     "DEVICES",
     "FIXED_SEED",
+    "FRAMEWORK_BASELINE",
+    "FRAMEWORK_SIGNIFICANT",
+    "FRAMEWORK_VERSIONS",
     "MATH_LIBRARIES",
     "RANGES",
     "REIMPLEMENTED",
@@ -136,6 +139,16 @@ SYSTEMS: Final[Mapping[str, tuple[System, ...]]] = {
 
 BASELINE: Final[Mapping[str, Score]] = {"TrecQA raw": Score("0.701", "0.769")}
 """The idf-weighted sum of Table 2; the paper has it for no other data."""
+
+_SAME: Final = {"TrecQA": Score("0.7495", "0.8122"), "WikiQA": Score("0.6732", "0.6953")}
+FRAMEWORK_BASELINE: Final = "0.1.12"
+FRAMEWORK_VERSIONS: Final[Mapping[str, Mapping[str, Score]]] = {
+    "0.2.0": {"TrecQA": Score("0.7234", "0.7866"), "WikiQA": Score("0.6773", "0.6980")},
+    **dict.fromkeys(("0.1.12", "0.1.11", "0.1.10", "0.1.9"), _SAME),
+}
+"""Table 5: versions of PyTorch."""
+FRAMEWORK_SIGNIFICANT: Final = frozenset({("0.2.0", "TrecQA", "AP")})
+"""What of Table 5 differs from 0.1.12 with p < 0.05, over the questions of the test set."""
 
 MATH_LIBRARIES: Final[Mapping[str, Mapping[str, Score]]] = {
     "Intel MKL on Intel i7-6800K": {"TrecQA": Score("0.7495", "0.8122"), "WikiQA": Score("0.6732", "0.6953")},

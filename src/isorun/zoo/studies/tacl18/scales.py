@@ -26,6 +26,10 @@ __all__ = [
     "COSTS",
     "COUNT",
     "CPU_PATHS",
+    "JAX_BASELINE",
+    "JAX_BESIDE",
+    "JAX_SCRIPT",
+    "JAX_VERSIONS",
     "MOST_THREADS",
     "ONE_THREAD",
     "PUBLISHED_SEEDS",
@@ -87,19 +91,29 @@ def cpu_environments(paths: tuple[CpuPath, ...]) -> dict[str, Environment]:
     return {path.name: Environment(path.name, env=dict(path.env), threads=1, preload=PRELOAD) for path in paths}
 
 
+JAX_VERSIONS: Final = ("0.4.20", "0.4.30", "0.5.3", "0.6.2")
+"""Of November 2023, June 2024, March and June 2025: all that go with one NumPy and one SciPy, so that these stay."""
+JAX_BASELINE: Final = "0.5.3"
+"""As in the paper, which held all others against the release before the newest."""
+JAX_BESIDE: Final = ("numpy==1.26.4", "scipy==1.13.1")
+JAX_SCRIPT: Final = "jax_train.py"
+
 PUBLISHED_SEEDS: Final = 200
 _AS_PUBLISHED: Final = ("--batch-size", "1", "--order", "file")
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """trecqa_train: the training set of the TrecQA runs. seeds, data_seeds, mask_seeds: of the parts of these names.
+    """trecqa_train: the training set of the TrecQA runs.
+
+    seeds, data_seeds, mask_seeds, version_seeds: of the parts of these names.
 
     repeats: identical runs of the parts with one seed; path_repeats: of the CPU paths. threads: the most of them.
     questions: the most training questions by data set, all where none are named.
     epochs: the most of every training, None for as many as the development score takes; seed_epochs: of the seeds on a
     data set, where they are fewer.
-    paths: CPU paths by name, None for all that the machine has. data: the data sets of the tables.
+    paths: CPU paths by name, None for all that the machine has. data: the data sets of the tables;
+    version_data, version_epochs: of Table 5.
     options: further words for the training command.
     """
 
@@ -107,6 +121,7 @@ class Amount:
     seeds: int
     data_seeds: int
     mask_seeds: int
+    version_seeds: int
     repeats: int = 2
     path_repeats: int = 2
     questions: Mapping[str, int] = field(default_factory=dict)
@@ -115,10 +130,14 @@ class Amount:
     threads: int = MOST_THREADS
     paths: tuple[str, ...] | None = None
     data: tuple[str, ...] = ("TrecQA", "WikiQA")
+    version_data: tuple[str, ...] = ("TrecQA", "WikiQA")
+    version_epochs: int | None = None
     options: tuple[str, ...] = ()
 
     def most_epochs(self, part: str, workload: str) -> int | None:
         """The most epochs of a training of that part."""
+        if part == "versions" and self.version_epochs:
+            return self.version_epochs
         return self.seed_epochs.get(workload, self.epochs) if part == "seeds" else self.epochs
 
 
@@ -128,6 +147,7 @@ AMOUNTS: Final[Mapping[str, Amount]] = {
         seeds=3,
         data_seeds=1,
         mask_seeds=1,
+        version_seeds=2,
         repeats=1,
         path_repeats=1,
         questions={"trecqa": 20, "wikiqa": 20},
@@ -135,19 +155,28 @@ AMOUNTS: Final[Mapping[str, Amount]] = {
         threads=2,
         paths=(AS_INSTALLED, "MKL for any processor"),
         data=("TrecQA",),
+        version_data=("TrecQA",),
     ),
     "cpu": Amount(
         "train",
         seeds=8,
         data_seeds=2,
         mask_seeds=8,
+        version_seeds=5,
         path_repeats=1,
         questions={"wikiqa": 300},
         seed_epochs={"WikiQA": 5},
+        version_data=("TrecQA",),
+        version_epochs=10,
     ),
-    "gpu": Amount("train", seeds=100, data_seeds=5, mask_seeds=50),
+    "gpu": Amount("train", seeds=100, data_seeds=5, mask_seeds=50, version_seeds=20),
     "paper": Amount(
-        "train-all", seeds=PUBLISHED_SEEDS, data_seeds=5, mask_seeds=PUBLISHED_SEEDS, options=_AS_PUBLISHED
+        "train-all",
+        seeds=PUBLISHED_SEEDS,
+        data_seeds=5,
+        mask_seeds=PUBLISHED_SEEDS,
+        version_seeds=PUBLISHED_SEEDS,
+        options=_AS_PUBLISHED,
     ),
 }
 

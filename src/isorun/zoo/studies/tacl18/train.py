@@ -1,7 +1,8 @@
 """Train SM-CNN once: `python -m isorun.zoo.studies.tacl18.train --data trecqa-raw --train train --seed 1234`.
 
 Logs the training loss and the MAP and MRR of the development and test sets after each epoch. Its results are the test
-set's MAP and MRR at the epoch with the best development MAP, beside those of the idf sum on the same pairs.
+set's MAP and MRR at the epoch with the best development MAP, of all questions and of each, beside those of the idf sum
+on the same pairs.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from isorun.zoo.training import exit_code, training_device
 if TYPE_CHECKING:
     from isorun.zoo.studies.tacl18.ranking import Effectiveness
     from isorun.zoo.studies.tacl18.training.loop import TrainedEpoch, TrainedSmCnn
+    from isorun.zoo.studies.tacl18.training.tensors import PreparedPairs
 
 __all__ = ["main"]
 
@@ -46,7 +48,7 @@ def _run(given: argparse.Namespace) -> None:
     options = Options(given.seed, given.epochs, given.batch_size, given.order, given.vary, given.dropout)
     prepared = prepare(_loaded(given), made_vectors if given.made_data else _vectors, options, device)
     finished = train(prepared.material, options, _started, _report)
-    _finish(finished, prepared.idf, {"threads": torch.get_num_threads(), "threads_requested": given.threads})
+    _finish(finished, prepared, {"threads": torch.get_num_threads(), "threads_requested": given.threads})
 
 
 def _loaded(given: argparse.Namespace) -> AnswerData:
@@ -82,14 +84,28 @@ def _report(epoch: TrainedEpoch) -> None:
     sys.stdout.flush()
 
 
-def _finish(finished: TrainedSmCnn, idf: Effectiveness, threads: dict[str, int | None]) -> None:
-    best = finished.best
+def _finish(finished: TrainedSmCnn, prepared: PreparedPairs, threads: dict[str, int | None]) -> None:
+    best, idf = finished.best, prepared.idf
     scores = {"map": best.test.mean_ap, "mrr": best.test.mean_rr, "best_dev_map": best.dev.mean_ap}
     epochs = {"best_epoch": best.number, "epochs": finished.epochs}
     baseline = {"idf_map": idf.mean_ap, "idf_mrr": idf.mean_rr}
     counted = {name: number for name, number in threads.items() if number is not None}
-    isorun.result(**scores, **epochs, **baseline, **counted, predictions=best.scores, weights=finished.network)
+    isorun.result(
+        **scores,
+        **epochs,
+        **baseline,
+        **counted,
+        per_class=_by_question(best.test, prepared.material.test.judged.qids),
+        predictions=best.scores,
+        weights=finished.network,
+    )
     sys.stdout.write(f"map {scores['map']:.4f}  mrr {scores['mrr']:.4f}  at epoch {best.number} of {finished.epochs}\n")
+
+
+def _by_question(test: Effectiveness, qids: Sequence[str]) -> dict[str, dict[str, float]]:
+    """What every test question got: `isorun factors --unit question` compares settings over them."""
+    values = {"map": test.ap, "mrr": test.rr}
+    return {name: dict(zip(qids, found.tolist(), strict=True)) for name, found in values.items()}
 
 
 if __name__ == "__main__":

@@ -1,22 +1,20 @@
 """The images of a training: on its device, told apart, moved, and normalised.
 
-The published test images are put in the order of their classes (as they come within a class). Every fourth of that row
-is a test image, the other three are for validation: of ten thousand 2,500 and 7,500, every class in both parts. A
-smaller number of images is taken from the same row at even distances. Nothing of that is random. In augmentation every
-image of an epoch is shifted and perhaps mirrored, all drawn at once and carried out in batches: a batch is cut out of
-the whole data with one lookup, where the shift and the mirroring are part of the index. Bytes become normalised floats
-on the device, a batch at a time.
+Which images are for validation and which for test, and which a smaller number takes, is said in `zoo/data/images.py`,
+and not random. In augmentation every image of an epoch is shifted and perhaps mirrored, all drawn at once and carried
+out in batches: a batch is cut out of the whole data with one lookup, where the shift and the mirroring are part of the
+index. Bytes become normalised floats on the device, a batch at a time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from isorun.errors import UsageError
+from isorun.zoo.data.images import evenly_chosen, sized, split_places
 from isorun.zoo.studies.ase20.training.options import COUNTS
 from isorun.zoo.studies.ase20.training.recipes import Moves
 
@@ -29,15 +27,10 @@ __all__ = [
     "Material",
     "Preparation",
     "drawn_moves",
-    "evenly_chosen",
     "made_material",
     "made_preparation",
     "moved_images",
-    "split_places",
 ]
-
-
-_TEST_EVERY: Final = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,44 +73,14 @@ def made_material(images: Images, device: str, train_images: int = 0, test_image
     validation, test = (asked[places] for places in split_places(images.test_labels[asked]))
     judged = np.concatenate([validation, test])
     return Material(
-        train_images=_on_device(_sized(images.train_images[train], side), device),
+        train_images=_on_device(sized(images.train_images[train], side), device),
         train_labels=_on_device(images.train_labels[train], device),
-        judged_images=_on_device(_sized(images.test_images[judged], side), device),
+        judged_images=_on_device(sized(images.test_images[judged], side), device),
         judged_labels=_on_device(images.test_labels[judged], device),
         validation=len(validation),
         class_sizes=tuple(np.bincount(images.test_labels[test], minlength=len(images.classes)).tolist()),
         origin=images.origin,
     )
-
-
-def evenly_chosen(labels: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Places of `count` images, every class in its share; all places for 0 or more than there are."""
-    if count == 0 or count >= len(labels):
-        return np.arange(len(labels))
-    row = np.argsort(labels, kind="stable")
-    chosen: NDArray[np.int64] = np.sort(row[np.arange(count) * len(labels) // count])
-    return chosen
-
-
-def split_places(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places of the validation images and of the test images."""
-    if len(labels) < _TEST_EVERY:
-        found = f"{len(labels)} images"
-        raise UsageError("too few test images to split", found=found, allowed=f"{_TEST_EVERY} or more")
-    row = np.argsort(labels, kind="stable")
-    is_test = np.arange(len(row)) % _TEST_EVERY == _TEST_EVERY - 1
-    return np.sort(row[~is_test]), np.sort(row[is_test])
-
-
-def _sized(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """Every pixel repeated as often as it fits, and an even black border around it: 8 x 8 becomes 28 x 28 that way."""
-    height, width = images.shape[1:3]
-    if side in (0, height) and side in (0, width):
-        return images
-    times = side // max(height, width)
-    larger = images.repeat(times, axis=1).repeat(times, axis=2)
-    borders = [((side - size) // 2, side - size - (side - size) // 2) for size in larger.shape[1:3]]
-    return np.pad(larger, [(0, 0), *borders, (0, 0)])
 
 
 def _on_device(array: NDArray[Any], device: str) -> Any:

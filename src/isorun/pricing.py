@@ -1,0 +1,461 @@
+"""Pricing: runs of a training with ever more steps towards determinism, taking turns, and what they cost and buy.
+
+price(["python", "train.py"])      what each step costs here, and the cheapest set that gives bit-identical runs
+
+All runs are ordinary records in the store: what was measured is used again, unless the code or the machine changed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shlex
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from isorun import workflow
+from isorun.analysis.evidence import Condition, first_of
+from isorun.analysis.evidence.provenance import effective
+from isorun.analysis.studies.conditions import told_at_once
+from isorun.diagnose.pricing import (
+    AS_IT_IS,
+    FEWEST_RUNS,
+    FINAL_WEIGHTS,
+    LADDER,
+    MOST_RUNS,
+    SEED,
+    NotApplicable,
+    PlannedRun,
+    Price,
+    PricedRuns,
+    PricedSet,
+    applicable,
+    cost_of,
+    judged,
+    made_run,
+    metric_of,
+    recommended,
+    rungs,
+    wanted_runs,
+)
+from isorun.errors import ExecutionError, InputError
+from isorun.execution import AbstractExecutor
+from isorun.reuse import changes_since
+from isorun.scheduling import AbstractAgenda, Observer, Outcome, carry_out
+from isorun.session import Session
+from isorun.study.cells import Cell, Level, cells_of
+from isorun.study.design import Environment, Study, adhoc_study, changed, with_key
+from isorun.study.records import RunRecord, RunState
+from isorun.worker import frameworks
+from isorun.worker.levels import this_cpu_flags
+
+__all__ = ["price"]
+
+_AS_IT_IS: Final = "as it is"
+_GENERATION: Final = 1000
+"""Repeats of a later measurement of changed code begin at so many more: those before stay what they are."""
+_WIDE: Final = 0.1
+_OPTIONAL: Final = tuple(step for step in LADDER if step.name != SEED)
+
+Names = tuple[str, ...]
+
+
+def price(
+    training: Sequence[str] | Study,
+    *,
+    runs: int = 6,
+    seconds: float = 600.0,
+    steps: int = 0,
+    metric: str = "",
+    store: workflow.Store = None,
+    executor: str | AbstractExecutor = "local",
+    devices: str = "auto",
+    observer: Observer | None = None,
+    folder: str | Path | None = None,
+) -> Price:
+    """What each step towards determinism costs in time and buys in variance, for this training on this machine.
+
+    training: a command, or a study of one command in one environment, whose seeds are taken where it has more than one.
+    runs: of each set of steps. seconds: for all of them; no block of runs is begun that would take longer. steps: end
+    every run after so many steps of an optimizer (0: at its own end). metric: whose spread is told.
+    """
+    given = training if isinstance(training, Study) else _study_of(training, folder)
+    _check(given, runs, seconds, steps)
+    path = _one_cpu_path()
+    study = _with_all_sets(given, steps, path, seconds)
+    session = workflow.session_of(study, store=store, executor=executor, launch="fresh", devices=devices)
+    with session as opened:
+        keyed = with_key(study, opened.store.key)
+        asked = metric or next(iter(given.metrics), "")
+        ladder = _Ladder(keyed, opened, most=runs, seconds=seconds, path=path, metric=asked)
+        outcome = carry_out(ladder, opened, keyed, observer)
+        told = workflow.store_conditions(opened.store)
+    command = next(iter(given.approaches.values())).command
+    return _Answer(ladder, keyed, outcome, command=command, steps=steps, path=path).price((*outcome.conditions, *told))
+
+
+def _study_of(command: Sequence[str], folder: str | Path | None) -> Study:
+    return adhoc_study([list(command)], folder=Path.cwd() if folder is None else Path(folder))
+
+
+def _check(study: Study, runs: int, seconds: float, steps: int) -> None:
+    if len(study.approaches) > 1 or len(study.environments) > 1 or study.searches:
+        found = f"{len(study.approaches)} approaches, {len(study.environments)} environments"
+        raise InputError("one command in one environment is priced at a time", found=found)
+    if not FEWEST_RUNS <= runs <= MOST_RUNS:
+        raise InputError(
+            "so many runs of each set cannot be made", found=str(runs), allowed=f"{FEWEST_RUNS} to {MOST_RUNS}"
+        )
+    if not seconds > 0 or steps < 0 or steps == 1:
+        raise InputError(
+            "there is nothing to time",
+            found=f"seconds = {seconds:g}, steps = {steps}",
+            allowed="seconds above 0; steps 0 (whole trainings), or 2 and more: the first one is not timed",
+        )
+
+
+def _one_cpu_path() -> dict[str, str]:
+    """The path that level `deterministic` takes, as switches; MKL obeys on processors of its own maker alone."""
+    wide = "avx2" in this_cpu_flags()
+    try:
+        intel = "GenuineIntel" in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        intel = False
+    path = {"cpu": "avx2" if wide else "baseline"}
+    return {**path, **({"mkl": "avx2-strict" if wide else "compatible"} if intel else {})}
+
+
+def _requested(names: Sequence[str], path: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The switches and the variables that ask for these steps."""
+    switches: dict[str, str] = {}
+    variables: dict[str, str] = {}
+    for step in _OPTIONAL:
+        if step.name in names:
+            switches |= path if step.switch == "cpu" else step.switches
+            variables |= step.variables
+    return switches, variables
+
+
+def _place_of(names: Sequence[str]) -> str:
+    """The environment of a set: the seed is its level's."""
+    return ", ".join(name for name in names if name != SEED) or _AS_IT_IS
+
+
+def _with_all_sets(study: Study, steps: int, path: Mapping[str, str], seconds: float) -> Study:
+    """The study with an environment for every set of steps: which can be taken is known after the first run."""
+    base = next(iter(study.environments.values()))
+    places = {}
+    for length in range(len(_OPTIONAL) + 1):
+        for chosen in itertools.combinations([step.name for step in _OPTIONAL], length):
+            switches, variables = _requested(chosen, path)
+            name = _place_of(chosen)
+            made = replace(
+                base,
+                name=name,
+                env={**base.env, **variables},
+                switches={**base.switches, **switches},
+                steps=steps,
+            )
+            places[name] = made.to_json()
+    limit = study.policy.time_limit_seconds
+    return changed(
+        study,
+        environments=places,
+        levels=[str(Level.DEFAULT), str(Level.FIXED_SEED)],
+        seeds=list(study.seeds) if len(study.seeds) > 1 else [study.seeds[0], study.seeds[0] + 1],
+        repeats=1,
+        policy={"time_limit": seconds if limit is None else limit},
+    )
+
+
+class _Ladder(AbstractAgenda):
+    """The agenda of a price: block by block, what `wanted_runs` says; what the store has is taken from there.
+
+    first: the first run of the training as it is, which says what can be done here. too_long: seconds that the least
+    measurement would take, where that is more than may be spent.
+    """
+
+    def __init__(
+        self, study: Study, session: Session, *, most: int, seconds: float, path: Mapping[str, str], metric: str
+    ) -> None:
+        self.runs = PricedRuns()
+        self.records: dict[PlannedRun, RunRecord] = {}
+        self.first: RunRecord | None = None
+        self.taken: Names = ()
+        self.left_out: tuple[NotApplicable, ...] = ()
+        self.failure = ""
+        self.too_long = 0.0
+        self.metric = metric
+        self._study = study
+        self._store = session.store
+        self._most = most
+        self._seconds = seconds
+        self._path = path
+        self._generation = 0
+        self._open: dict[str, PlannedRun] = {}
+        self._templates = {(cell.environment, cell.level): cell for cell in cells_of(study)}
+
+    def propose(self, room: Callable[[], int]) -> Sequence[Cell]:  # noqa: ARG002 - one after the other
+        """The runs of the next block that the store does not have."""
+        while not self._open and not self.failure and not self.too_long:
+            wanted = {run: self._cell(run) for run in self._wanted()}
+            if not wanted:
+                return ()
+            kept = self._kept(list(wanted.values()))
+            for run, cell in wanted.items():
+                if cell.id not in kept:
+                    self._open[cell.id] = run
+                elif not self._take(run, kept[cell.id]):
+                    self._open.clear()
+                    break
+            if self._open:
+                return [cell for cell in wanted.values() if cell.id in self._open]
+        return ()
+
+    def hear(self, record: RunRecord, *, final: bool) -> None:
+        """A run ended; one that failed says that its set cannot be had."""
+        if not final or record.cell.id not in self._open:
+            return
+        run = self._open.pop(record.cell.id)
+        if record.state is RunState.FINISHED:
+            if not self._take(run, record):
+                self._open.clear()
+        elif record.state is RunState.INTERRUPTED:
+            return
+        elif run.names == AS_IT_IS:
+            self.failure = f"{record.state}: {record.reason}"
+        else:
+            self.runs.failed[run.names] = f"{record.state}: {record.reason}"
+
+    def to_come(self) -> int:
+        """The rest of the ladder; how many sets are tried after it is not known."""
+        if self.first is None:
+            return 0
+        ladder = rungs(self.taken)
+        made = sum(1 for run in self.runs.made if run.names in ladder and 0 < run.block <= self._most)
+        return max(len(ladder) * self._most - made - len(self._open), 0)
+
+    def _wanted(self) -> Sequence[PlannedRun]:
+        return wanted_runs(self.runs, self.taken, self._most, self._seconds)
+
+    def _cell(self, run: PlannedRun) -> Cell:
+        level = Level.FIXED_SEED if SEED in run.names else Level.DEFAULT
+        seeds = self._study.seeds
+        seed = seeds[(run.block - 1) % len(seeds)] if level.fixes_seed else None
+        template = self._templates[_place_of(run.names), level]
+        return replace(template, seed=seed, repeat=self._generation * _GENERATION + run.block)
+
+    def _kept(self, cells: Sequence[Cell]) -> dict[str, RunRecord]:
+        found = self._store.records(cell.id for cell in cells)
+        return {record.cell.id: record for record in found if record.state is RunState.FINISHED}
+
+    def _take(self, run: PlannedRun, record: RunRecord) -> bool:
+        """Use a run. False where it shows that code or machine are not those of the first: all begins again."""
+        if self.first is None:
+            if record.where.get("host", socket.gethostname()) != socket.gethostname() or changes_since(
+                self._study, [record]
+            ):
+                self._generation += 1
+                return False
+            self.first = record
+            self.taken, self.left_out = applicable(record, self._path)
+            self.metric = metric_of([record], self.metric)
+            self.runs.needed = () if record.seeded else (SEED,)  # what seeds itself may do without ours
+        elif _versions_differ(record, self.first):
+            self._generation += 1
+            self.runs, self.records, self.first = PricedRuns(), {}, None
+            return False
+        self.records[run] = record
+        self.runs.made[run] = made_run(record, self.metric)
+        if run.block == 0:
+            least = cost_of(self.runs.made[run], self.taken)
+            self.too_long = least if least > self._seconds else 0.0
+        return True
+
+
+def _versions_differ(record: RunRecord, first: RunRecord) -> bool:
+    """Whether processor, device, interpreter or packages are others than those of the first run."""
+    now, then = effective(record), effective(first)
+    packages, before = (found.get("packages") or {} for found in (now, then))
+    if any(packages[name] != before[name] for name in packages.keys() & before.keys()):
+        return True
+    facts = (("cpu", "model"), ("python", "version"), ("gpu", "devices"), ("gpu", "driver"))
+    return any((now.get(part) or {}).get(name) != (then.get(part) or {}).get(name) for part, name in facts)
+
+
+class _Answer:
+    """From the runs to a price, with what weakens it and the next command for each."""
+
+    def __init__(
+        self,
+        ladder: _Ladder,
+        study: Study,
+        outcome: Outcome,
+        *,
+        command: Sequence[str],
+        steps: int,
+        path: Mapping[str, str],
+    ) -> None:
+        self._ladder = ladder
+        self._study = study
+        self._outcome = outcome
+        self._command = tuple(command)
+        self._typed = f"-- {shlex.join(command)}"
+        self._steps = steps
+        self._path = path
+        self._records = list(ladder.records.values())
+
+    def price(self, told: Sequence[Condition]) -> Price:
+        """All there is to say."""
+        ladder = self._ladder
+        self._refuse_nothing()
+        base, steps, tried = judged(ladder.runs, ladder.taken)
+        chosen, whole = recommended(ladder.runs, ladder.taken)
+        place = None if chosen is None else self._study.environments[_place_of(chosen)]
+        sets = (base, *(step.set for step in steps), *tried)
+        return Price(
+            command=self._command,
+            metric=ladder.metric,
+            by_weights=all(FINAL_WEIGHTS in record.digests for record in self._records),
+            as_it_is=base,
+            steps=steps,
+            tried=tried,
+            not_applicable=(*ladder.left_out, *self._failed()),
+            recommended=chosen,
+            steps_cut=self._steps,
+            study_lines=() if chosen is None or place is None else tuple(_study_lines(chosen, place)),
+            variables={} if chosen is None or place is None else self._outside(chosen),
+            conditions=(*self._conditions(sets, chosen, whole=whole), *told),
+            stopped=self._outcome.stopped,
+        )
+
+    def _refuse_nothing(self) -> None:
+        """Without runs of the training as it is there is nothing to hold anything against."""
+        ladder = self._ladder
+        if ladder.failure:
+            hint = f"isorun run {self._typed} shows its output"
+            raise ExecutionError("the training does not run as it is", found=ladder.failure, hint=hint)
+        if ladder.too_long:
+            each = ladder.runs.made[PlannedRun(AS_IT_IS, 0)].seconds
+            cut = "--steps 200, which ends each run after 200 optimizer steps (torch)"
+            shorter = f"fewer --steps than {self._steps}" if self._steps else cut
+            raise InputError(
+                f"a run works for {each:.0f} s, and the least measurement for {ladder.too_long:.0f} s",
+                found=f"{len(rungs(ladder.taken))} sets of steps, {FEWEST_RUNS} runs each",
+                hint=f"the same command with {shorter}, or with --seconds {ladder.too_long * 1.5:.0f}",
+            )
+
+    def _failed(self) -> Iterator[NotApplicable]:
+        for names, why in self._ladder.runs.failed.items():
+            if names in rungs(self._ladder.taken):
+                yield NotApplicable(names[-1], f"its run {why}")
+
+    def _outside(self, chosen: Names) -> dict[str, str]:
+        """The variables that ask the libraries of this training, beside those that several stand on."""
+        switches, variables = _requested(chosen, self._path)
+        asked = Environment("", switches=switches, env=variables).variables
+        first = self._ladder.first
+        used = set(effective(first).get("frameworks") or ()) if first is not None else set()
+        theirs = {
+            name
+            for framework in frameworks.every()
+            if framework.name not in used
+            for name in (*framework.switch_variables(switches), *framework.thread_variables)
+        }
+        hashes = {"PYTHONHASHSEED": "0"} if SEED in chosen else {}
+        return {**hashes, **{name: value for name, value in asked.items() if name not in theirs}}
+
+    def _conditions(self, sets: Sequence[PricedSet], chosen: Names | None, *, whole: bool) -> Iterator[Condition]:
+        if not sets[0].runs:
+            return
+        yield from self._about_digests(sets)
+        yield from self._about_metric(sets)
+        yield from self._about_cuts()
+        yield from self._about_times(sets)
+        if chosen is not None and not whole:
+            message = "there was no time left to try every set with one step less: a cheaper one may do"
+            yield Condition(
+                "not-all-tried", message, "the same command with more --seconds: what was measured is used again"
+            )
+        if chosen is None and any(item.identical is False for item in sets):
+            yield self._about_open_ends()
+        found = told_at_once(self._study, self._records)
+        yield from (item for item in found if item.code == "factor-without-effect")
+
+    def _about_digests(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
+        without = [record for record in self._records if FINAL_WEIGHTS not in record.digests]
+        if not without:
+            return
+        told = {note.message for record in without for note in record.notes if note.code == "no-digest"}
+        why = f" ({first_of(sorted(told), 1)})" if told else ""
+        add = "add isorun.result(weights=model) at the end of the training: its bits are then compared"
+        if any(item.distinct is not None for item in sets):
+            message = f"the runs left no digest of their weights{why}: identical means the same values of the metric"
+            yield Condition("judged-by-metric", message, add)
+        else:
+            message = f"the runs left neither a digest of their weights{why} nor a metric: only their time is known"
+            yield Condition(
+                "nothing-to-compare", message, f"{add}; isorun scan shows which metrics are read", voids=True
+            )
+
+    def _about_metric(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
+        if all(item.sd is None for item in sets):
+            what = f"told no {self._ladder.metric or 'metric'}"
+            ended = " before they were ended" if self._steps else ""
+            message = f"no spread can be told: the runs {what}{ended}"
+            step = "more --steps, or whole trainings" if self._steps else "print it, or call isorun.log; --metric NAME"
+            yield Condition("no-metric", message, step)
+
+    def _about_cuts(self) -> Iterator[Condition]:
+        uncut = [record for record in self._records if not (effective(record).get("work") or {}).get("cut")]
+        if self._steps and uncut:
+            message = (
+                f"{len(uncut)} of {len(self._records)} runs were not ended after {self._steps} steps, but at their end"
+            )
+            yield Condition("not-cut", message, "fewer --steps; only steps of torch's optimizers are seen")
+
+    def _about_times(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
+        wide = [item for item in sets if item.interval95 and item.interval95[1] / item.interval95[0] > (1 + _WIDE) ** 2]
+        if wide:
+            load, cpus = os.getloadavg()[0], os.cpu_count() or 1
+            names = first_of([" + ".join(item.names) for item in wide], 3, ", ")
+            message = f"times vary: the interval of {names} is wider than ± 10 % (load {load:.1f} on {cpus} CPUs now)"
+            more = "the same command with --runs 12, or when nothing else runs here: what was measured is used again"
+            yield Condition("wide-interval", message, more)
+        short = [item for item in sets if item.seconds is not None and item.seconds < _WIDE]
+        if short:
+            message = (
+                f"a run works for {short[0].seconds:.3f} s: at that length a ratio is more of starting than of training"
+            )
+            yield Condition("short-runs", message, "a longer training, or more --steps")
+
+    def _about_open_ends(self) -> Condition:
+        ends = {
+            *(
+                note.message
+                for record in self._records
+                for note in record.notes
+                if note.code == "nondeterministic-operation"
+            ),
+            *(f"{len(record.devices)} devices" for record in self._records if len(record.devices) > 1),
+        }
+        seen = f": {first_of(sorted(ends), 3)}" if ends else ""
+        message = f"runs of one seed differ with every step taken{seen}"
+        return Condition(
+            "still-differs", message, f"isorun audit {self._typed} tells what it leaves open, with the lines"
+        )
+
+
+def _study_lines(chosen: Names, place: Environment) -> Iterator[str]:
+    """The lines of a study file that give this set."""
+    yield f'levels = ["{Level.FIXED_SEED if SEED in chosen else Level.DEFAULT}"]'
+    lines = [f'{name} = "{value}"' for name, value in place.switches.items()]
+    thread = {name: value for step in _OPTIONAL if step.name in chosen for name, value in step.variables.items()}
+    if thread:
+        lines.append("env = { " + ", ".join(f'{name} = "{value}"' for name, value in thread.items()) + " }")
+    if lines:
+        yield "[environments.default]"
+        yield from lines

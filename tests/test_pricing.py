@@ -1,0 +1,238 @@
+"""Pricing a training: the runs that are made, what is used again, and what is said."""
+
+import importlib.util
+import sys
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+import isorun
+from isorun.errors import ExecutionError, InputError
+from isorun.study.cells import Level
+from isorun.study.design import Study
+from isorun.testing.instant_executor import Computed, InstantExecutor
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+ANSWERS = {"torch": {"kernels": "free", "threads": "2", "cpu": "avx512"}}
+COMMAND = ["python", "train.py"]
+
+
+class Trainings(InstantExecutor):
+    """Trainings of a known structure: kernels take 1.5 times the time, and without them runs of a seed differ."""
+
+    def __init__(self, **left):
+        self.jobs = []
+        self.left = {"digest": True, "metric": True, "answers": ANSWERS, "packages": {}, "wall": 10.0, **left}
+        super().__init__(self.compute)
+
+    def compute(self, job):
+        self.jobs.append(job)
+        if len(self.jobs) > self.left.get("most", 1000):
+            raise ExecutionError("the power is gone")
+        if job.environment.switches.get("kernels") in self.left.get("fails", ()):
+            return Computed(exit_code=1)
+        fixed = job.environment.switches.get("kernels") == "deterministic"
+        same = fixed and job.cell.level is Level.FIXED_SEED
+        end = f"{job.seed}" if same else f"{job.seed} {len(self.jobs)}"
+        wall = self.left["wall"] * (1.5 if fixed else 1) * (1 + 0.001 * (len(self.jobs) % 3))
+        results = {"acc": 0.5 if same else 0.5 + 0.001 * len(self.jobs)} if self.left["metric"] else {}
+        digests = {"weights.final": end} if self.left["digest"] else {}
+        return Computed(results=results, digests=digests, wall_seconds=wall)
+
+    def _record(self, job, computed):
+        answers, packages = self.left["answers"], self.left["packages"]
+        inside = {"switches": answers, "packages": packages, "frameworks": list(answers)}
+        return replace(super()._record(job, computed), environment={"requested": {}, "effective": inside})
+
+
+def priced(folder, executor=None, **words):
+    with closing(executor or Trainings()) as trainings:
+        return isorun.price(COMMAND, folder=folder, store=folder / "store", seconds=1e6, executor=trainings, **words)
+
+
+def test_a_training_of_known_structure(tmp_path):
+    found = priced(tmp_path)
+    assert [step.name for step in found.steps] == ["seed", "deterministic kernels", "one thread", "one CPU path"]
+    assert found.recommended == ("seed", "deterministic kernels")
+    assert found.recommended_set.time_ratio == pytest.approx(1.5, rel=0.01)
+    assert found.by_weights
+    assert (found.as_it_is.distinct, found.steps[0].set.distinct, found.steps[1].set.distinct) == (
+        *(found.as_it_is.runs, 3),
+        1,
+    )
+    assert [item.name for item in found.not_applicable] == ["no autotune", "no TF32"]
+    assert found.study_lines == ('levels = ["fixed-seed"]', "[environments.default]", 'kernels = "deterministic"')
+    assert found.variables == {"PYTHONHASHSEED": "0", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    told = found.to_json()
+    assert told["recommended"] == ["seed", "deterministic kernels"]
+    assert all({"name", "time_ratio", "interval95", "sd", "distinct"} <= set(step) for step in told["steps"])
+    text = str(found)
+    assert text.startswith("Cheapest set that gives bit-identical runs here: seed + deterministic kernels, at 1.5")
+    assert "(3 pairs of equal seeds), so at most 63 % of pairs differ (95 %)" in " ".join(text.split())
+
+
+def test_the_study_lines_declare_what_was_measured(tmp_path):
+    import tomllib
+
+    found = priced(tmp_path)
+    lines = tomllib.loads("\n".join(found.study_lines))
+    study = Study("s", approaches={"a": "python train.py"}, **lines)
+    assert study.environments["default"].switches == {"kernels": "deterministic"}
+    assert study.levels == (Level.FIXED_SEED,)
+
+
+def test_typed_again_nothing_is_run_again_and_what_was_killed_goes_on(tmp_path):
+    with pytest.raises(ExecutionError, match="the power is gone"):
+        priced(tmp_path, Trainings(most=9))
+    rest = Trainings()
+    whole = priced(tmp_path, rest)
+    again = Trainings()
+    assert priced(tmp_path, again).to_json() == whole.to_json()
+    assert again.jobs == []
+    alone = Trainings()
+    priced(tmp_path / "alone", alone)
+    assert len(alone.jobs) == len(rest.jobs) + 9
+    more = Trainings()
+    assert priced(tmp_path, more, runs=8).steps[0].set.runs == 8
+    assert 0 < len(more.jobs) < len(alone.jobs)
+
+
+def test_runs_of_other_code_are_not_used_again(tmp_path, monkeypatch):
+    first = Trainings()
+    priced(tmp_path, first, runs=4)
+    monkeypatch.setattr(
+        "isorun.pricing.changes_since", lambda _, made: ["train.py"] if made[0].cell.repeat < 1000 else []
+    )
+    edited = Trainings()
+    priced(tmp_path, edited, runs=4)
+    assert len(edited.jobs) == len(first.jobs)
+
+
+def test_runs_with_other_packages_are_not_used_again(tmp_path):
+    with pytest.raises(ExecutionError):
+        priced(tmp_path, Trainings(most=9, packages={"torch": "2.0"}))
+    newer = Trainings(packages={"torch": "2.1"})
+    found = priced(tmp_path, newer, runs=4)
+    assert found.as_it_is.runs >= 4
+    whole = Trainings()
+    priced(tmp_path / "alone", whole, runs=4)
+    assert len(newer.jobs) >= len(whole.jobs), "but for the run that showed it, all were made again"
+
+
+def test_what_is_missing_is_said_with_how_to_get_it(tmp_path):
+    by_metric = priced(tmp_path / "1", Trainings(digest=False))
+    assert "judged-by-metric" in {item.code for item in by_metric.conditions}
+    assert str(by_metric).startswith("Cheapest set that gives runs with the same metric here")
+    neither = priced(tmp_path / "2", Trainings(digest=False, metric=False))
+    told = {item.code: item for item in neither.conditions}
+    assert "isorun.result(weights=model)" in told["nothing-to-compare"].next_step
+    assert "isorun.log" in told["no-metric"].next_step
+    assert neither.recommended is None
+    assert neither.steps[1].set.time_ratio == pytest.approx(1.5, rel=0.01), "the time is known all the same"
+    assert "is not known" in str(neither).splitlines()[0]
+
+
+def test_nothing_that_answers_leaves_the_seed_alone(tmp_path):
+    found = priced(tmp_path, Trainings(answers={}))
+    assert [step.name for step in found.steps] == ["seed"]
+    assert found.recommended is None
+    told = {item.code: item for item in found.conditions}
+    assert "isorun audit -- python train.py" in told["still-differs"].next_step
+
+
+def test_a_step_that_cannot_be_run_is_named_and_the_others_go_on(tmp_path):
+    found = priced(tmp_path, Trainings(fails=("deterministic",)))
+    assert [step.name for step in found.steps] == ["seed"], "those above it have it in them, too"
+    why = {item.name: item.why for item in found.not_applicable}
+    assert why["deterministic kernels"].startswith("its run failed")
+    assert found.recommended is None
+
+
+def test_a_training_that_fails_or_takes_too_long_is_one_message(tmp_path):
+    with pytest.raises(ExecutionError, match=r"does not run as it is[\s\S]*isorun run -- python train.py"):
+        priced(tmp_path / "1", Trainings(fails=(None,)))
+    with pytest.raises(InputError, match=r"works for 60060 s[\s\S]*--steps 200[\s\S]*--seconds"):
+        priced(tmp_path / "2", Trainings(wall=60_000))
+
+
+@pytest.mark.parametrize(("words", "why"), [({"runs": 3}, "4 to 99"), ({"steps": 1}, "the first one is not timed")])
+def test_what_cannot_be_measured_is_refused_before_a_run(tmp_path, words, why):
+    with pytest.raises(InputError, match=why):
+        priced(tmp_path, **words)
+    assert not (tmp_path / "store").exists()
+
+
+def test_two_commands_are_not_priced_at_once(tmp_path):
+    study = Study("s", approaches={"a": "python a.py", "b": "python b.py"}, folder=tmp_path)
+    with pytest.raises(InputError, match="one command in one environment"):
+        isorun.price(study)
+
+
+KNOWN = """
+import os, random, time
+import numpy
+ONE_THREAD = os.environ.get("OPENBLAS_NUM_THREADS") == "1"
+ONE_PATH = "OPENBLAS_CORETYPE" in os.environ
+weights = numpy.random.randn(40, 40)
+time.sleep(SLEEPS)
+if RACES:
+    weights += time.time_ns() % 1000 * 1e-9
+import isorun
+isorun.result(loss=weights.sum(), weights=weights)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.parametrize(
+    ("sleeps", "races", "recommended", "ratio"),
+    [
+        ("1.6 if ONE_THREAD else 0.8", "False", ("seed",), 1),  # a step that costs, and is not needed
+        ("1.6 if ONE_THREAD else 0.8", "not ONE_THREAD", ("seed", "one thread"), 2),  # and is needed
+        ("2.4 if ONE_THREAD else 0.8", "not (ONE_THREAD or ONE_PATH)", ("seed", "one CPU path"), 1),  # a cheaper one
+        ("0.8", "True", None, 1),  # a training that reads the time
+    ],
+)
+def test_real_trainings_of_known_structure(tmp_path, sleeps, races, recommended, ratio):
+    (tmp_path / "train.py").write_text(KNOWN.replace("SLEEPS", sleeps).replace("RACES", races))
+    found = isorun.price([sys.executable, "train.py"], folder=tmp_path, runs=4, seconds=1e5)
+    assert [step.name for step in found.steps] == ["seed", "one thread", "one CPU path"]
+    assert found.recommended == recommended
+    assert found.by_weights
+    if recommended is not None:
+        assert found.recommended_set.time_ratio == pytest.approx(ratio, rel=0.25)
+
+
+TORCH = """
+import time
+import torch
+torch.set_num_threads(1)  # what is measured is how long it sleeps
+x, y = torch.randn(64, 16), torch.randint(0, 2, (64,))
+model = torch.nn.Linear(16, 2)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for step in range(60):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+    fixed = torch.are_deterministic_algorithms_enabled()
+    time.sleep(0.08 if fixed else 0.04)
+    if not fixed:
+        with torch.no_grad():
+            model.bias += time.time_ns() % 1000 * 1e-9
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+def test_a_real_training_that_needs_deterministic_kernels(tmp_path):
+    (tmp_path / "train.py").write_text(TORCH)
+    found = isorun.price([sys.executable, "train.py"], folder=tmp_path, runs=4, seconds=1e5, steps=40)
+    assert found.recommended == ("seed", "deterministic kernels")
+    assert "one thread" in {item.name for item in found.not_applicable}, "it is so already"
+    assert found.by_weights
+    assert found.steps[1].set.time_ratio == pytest.approx(2, rel=0.25)
+    codes = {item.code for item in found.conditions}
+    assert "no-metric" in codes
+    assert not codes & {"not-cut", "not-all-tried", "factor-without-effect"}

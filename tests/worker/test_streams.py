@@ -1,0 +1,250 @@
+"""Random streams: each draw is told by where it is made and comes from a generator of its stream, in plain scripts."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from isorun.errors import StudyError
+from isorun.execution import job_of
+from isorun.study.cells import cells_of
+from isorun.study.design import document_of, study_from_document
+from isorun.worker import seeding, streams
+from isorun.worker.frameworks import switches
+from isorun.worker.frameworks.python import Python
+from isorun.worker.frameworks.switches import STREAM_NAMES, StreamRequest, stream_request
+from isorun.worker.recorder import Recorder
+
+EACH = STREAM_NAMES[:4]
+
+
+def parted(*follow, run_seed=2, asked=""):
+    return streams.Streams(StreamRequest(frozenset(follow), 1), run_seed, asked or "+".join(follow))
+
+
+def stand_in():
+    """A module like `random`, with a hidden generator of its own."""
+    module = types.ModuleType("random")
+    hidden = random.Random(0)
+    module.Random = random.Random
+    for name in ("random", "shuffle", "randint", "seed", "getstate", "setstate"):
+        setattr(module, name, getattr(hidden, name))
+    return module
+
+
+class Training:
+    """A training in pure Python: functions by whose names each draw is told."""
+
+    def __init__(self, *follow, run_seed, asked=""):
+        self.random = stand_in()
+        self.streams = parted(*follow, run_seed=run_seed, asked=asked)
+        Python().part_streams("random", self.random, self.streams)
+
+    def init_weights(self):
+        return [self.random.random() for _ in range(3)]
+
+    def shuffled(self):
+        order = list(range(20))
+        self.random.shuffle(order)
+        return order
+
+    def augment(self, image):
+        return image + self.random.random() if self.random.random() < 0.5 else image
+
+    def fit(self):
+        """What was drawn, by stream; augmentation draws once or twice, so a shared generator would shift the rest."""
+        found = {"weights": self.init_weights(), "order": [], "augmentation": [], "other": []}
+        for _ in range(3):
+            found["order"].append(self.shuffled())
+            found["augmentation"].append([self.augment(0.0) for _ in range(5)])
+            found["other"].append(self.random.randint(0, 10**9))
+        return found
+
+
+def fitted(*follow, run_seed):
+    return Training(*follow, run_seed=run_seed).fit()
+
+
+def test_with_no_stream_every_seed_gives_the_same():
+    assert fitted(run_seed=2) == fitted(run_seed=3) == fitted(run_seed=1)
+
+
+@pytest.mark.parametrize("stream", ["weights", "order", "augmentation", "other"])
+def test_one_stream_follows_the_seed_and_all_others_are_kept_exactly(stream):
+    kept, two, three = (fitted(stream, run_seed=seed) for seed in (1, 2, 3))
+    assert two[stream] != kept[stream] != three[stream] != two[stream]
+    assert {**two, stream: None} == {**three, stream: None} == {**kept, stream: None}
+
+
+def test_the_seed_that_is_kept_is_the_same_whatever_follows():
+    none, some, every = fitted(run_seed=1), fitted("weights", "order", run_seed=1), fitted(*STREAM_NAMES, run_seed=1)
+    assert none == some == every
+
+
+def test_a_stream_is_the_same_alone_and_beside_others():
+    alone, beside = fitted("order", run_seed=7), fitted(*STREAM_NAMES, run_seed=7)
+    assert alone["order"] == beside["order"]
+    assert alone["weights"] != beside["weights"]
+
+
+def test_seeding_starts_every_stream_anew_from_the_number_that_is_given():
+    training = Training("order", run_seed=5)
+    draws = []
+    for seed in (3, 3, 4):
+        training.streams.restarted("random", seed)
+        draws.append((training.init_weights(), training.shuffled()))
+    assert draws[0] == draws[1] != draws[2]
+    other = Training("order", run_seed=6)
+    other.streams.restarted("random", 3)
+    weights, order = other.init_weights(), other.shuffled()
+    assert (weights, order != draws[0][1]) == (draws[0][0], True)
+
+
+def test_draws_are_counted_and_the_lines_of_those_that_belong_to_no_stream_are_told(tmp_path):
+    training = Training("weights", run_seed=2)
+    training.fit()
+    told = training.streams.told()
+    assert told["draws"]["weights"] == 3
+    assert told["draws"]["order"] == 3
+    assert told["draws"]["augmentation"] >= 15
+    assert told["draws"]["dropout"] == 0
+    assert told["draws"]["other"] == 3
+    (place,) = told["unclassified"]
+    assert place["draws"] == 3
+    assert place["where"].startswith(f"random.randint at {__file__}:")
+    assert told["follow"] == ["weights"]
+    assert told["out_of_sight"] == []
+
+
+def test_what_draws_from_the_hidden_generator_itself_is_told():
+    training = Training("weights", run_seed=2)
+    training.random.seed.__self__.random()
+    assert training.streams.told()["out_of_sight"] == ["random"]
+
+
+def test_a_stream_that_drew_nothing_is_missing_from_the_answer():
+    training = Training("weights", "dropout", run_seed=2, asked="weights+dropout")
+    assert training.streams.answer() == "none"
+    training.fit()
+    assert training.streams.answer() == "weights"
+    asked = {"streams": "weights+dropout"}
+    assert switches.without_effect(asked, {"torch": {"streams": "weights"}}) == {"streams": {"torch": "weights"}}
+    assert switches.without_effect(asked, {"torch": {"streams": "weights+dropout"}}) == {}
+    assert Training(*STREAM_NAMES, run_seed=2, asked="all").streams.answer() == "all"
+    assert Training(run_seed=2, asked="none@7").streams.answer() == "none@7"
+
+
+def test_children_count_beside_their_parent():
+    training = Training("weights", run_seed=2)
+    training.streams._before_fork()
+    child = os.fork()
+    if child == 0:
+        training.streams._become_child()
+        training.fit()
+        os._exit(0)
+    os.waitpid(child, 0)
+    told = training.streams.told()
+    assert (told["draws"]["weights"], told["draws"]["other"]) == (3, 3)
+    assert told["unclassified"][0]["where"].startswith("random.randint at ")
+
+
+@pytest.mark.parametrize(
+    ("function", "call", "stream"),
+    [
+        ("init_weights", "rand", "weights"),
+        ("_init_weights", "normal_", "weights"),
+        ("weights_init", "normal_", "weights"),
+        ("reset_parameters", "uniform_", "weights"),
+        ("get_batch", "randint", "order"),
+        ("shuffle_data", "random", "order"),
+        ("anything", "randperm", "order"),
+        ("train_test_split", "shuffle", "other"),
+        ("split", "randperm", "other"),
+        ("__getitem__", "randperm", "augmentation"),
+        ("mixup", "randperm", "augmentation"),
+        ("collate_fn", "random", "augmentation"),
+        ("train_transformer", "randn", "other"),
+        ("train_batch", "randn", "other"),
+        ("main", "randn", "other"),
+    ],
+)
+def test_functions_are_told_by_the_words_of_their_names(function, call, stream):
+    found = {}
+    scope = {"look": lambda: found.update(it=parted().stream_at(call, sys._getframe(1))), "__name__": "script"}
+    code = compile(f"def {function}():\n    look()\n{function}()", "script.py", "exec")
+    types.FunctionType(code, scope)()
+    assert found["it"] == stream
+
+
+def test_generators_of_ones_own_belong_to_the_stream_of_the_place_where_they_are_made(tmp_path):
+    def seeds(follow, run_seed):
+        taker = streams.StreamTaker(parted(*follow, run_seed=run_seed), Recorder(tmp_path))
+        kind = seeding.Kind("numpy.random", lambda value: value)
+
+        def augment():
+            return taker.take(kind, "numpy.random.default_rng", 5)
+
+        def init_weights():
+            return taker.take(kind, "numpy.random.default_rng", 5)
+
+        return augment(), init_weights(), taker.take(kind, "numpy.random.seed", 5)
+
+    kept, followed = seeds(["augmentation"], 1), seeds(["augmentation"], 2)
+    assert kept[0] != followed[0]
+    assert kept[1:] == followed[1:]
+    assert kept[0] != kept[1]
+    assert kept[2] == 5
+
+
+def study(**environment):
+    document = {
+        "approaches": {"a": {"command": "python t.py --seed {seed}"}},
+        "environments": {"e": environment},
+        "levels": ["fixed-seed"],
+        "seeds": [4],
+    }
+    return study_from_document(document, Path(), "s")
+
+
+def test_streams_are_asked_for_by_words_in_one_order_and_read_back():
+    asked = study(streams=["order", "weights"])
+    assert asked.environments["e"].switches == {"streams": "weights+order"}
+    assert study(streams="order+weights@9").environments["e"].switches == {"streams": "weights+order@9"}
+    assert study_from_document(document_of(asked), Path(), "s") == asked
+    assert stream_request({"streams": "weights+order@9"}) == (frozenset({"weights", "order"}), 9)
+    assert stream_request({"streams": "all"}) == (frozenset(STREAM_NAMES), 1)
+    assert stream_request({"streams": "none"}) == (frozenset(), 1)
+    assert stream_request({}) is None
+    for wrong in ("weight", ["weights", "all"], "weights,order", "weights@x"):
+        with pytest.raises(StudyError, match="streams"):
+            study(streams=wrong)
+
+
+def test_the_training_is_told_the_kept_seed_in_every_run(tmp_path):
+    for keys, told in (({}, "4"), ({"streams": "weights"}, "1"), ({"streams": "all@8"}, "8")):
+        declared = study(**keys)
+        (cell,) = cells_of(declared)
+        job = job_of(declared, cell, 0, 4)
+        assert job.filled(tmp_path).command[-1] == told
+        assert job.seed == 4
+
+
+def test_streams_are_values_of_a_factor():
+    document = {
+        "approaches": {"a": {"command": "python t.py"}},
+        "levels": ["fixed-seed"],
+        "factors": {"streams": ["none", "weights", ["weights", "order"], "all"]},
+    }
+    declared = study_from_document(document, Path(), "s")
+    named = {name: environment.switches["streams"] for name, environment in declared.environments.items()}
+    assert named == {
+        "baseline": "none",
+        "streams=weights": "weights",
+        "streams=weights+order": "weights+order",
+        "streams=all": "all",
+    }
