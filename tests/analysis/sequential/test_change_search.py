@@ -192,7 +192,7 @@ def test_a_budget_that_allows_no_claim_is_refused_before_any_run():
 
 
 def test_the_difference_of_two_places_comes_with_an_interval():
-    search, _ = scores(8, stepped(np.random.default_rng(13), 3, size=20.0))
+    search, _ = scores(8, stepped(np.random.default_rng(12), 3, size=20.0))
     difference, interval = search.difference(0, 8)
     assert interval[0] < 20 < interval[1]
     assert interval[0] < difference < interval[1]
