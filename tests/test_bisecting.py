@@ -65,7 +65,7 @@ def test_the_commit_that_changed_the_result_is_named_and_typed_again_nothing_is_
     assert (result.verdict, result.first_bad.subject) == ("found", "step 20")
     assert result.first_bad.id == git(folder, "rev-parse", "c20")
     assert -0.13 < result.interval95[0] < -0.1 < result.interval95[1] < -0.07
-    assert result.runs == result.made <= 7 * 7 + 4
+    assert result.runs == result.made <= 7 * 7 + 4 * 4
     assert {probe.verdict for probe in result.probes} == {"good end", "bad end", "like good", "like bad"}
     again = bisected(folder, store=store)
     assert (again.made, again.first_bad, again.runs) == (0, result.first_bad, result.runs)

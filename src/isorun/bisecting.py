@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from isorun import workflow
 from isorun.analysis.evidence import Condition, voided
@@ -44,15 +44,11 @@ from isorun.errors import InputError, IsorunError, NothingRecorded, StudyError, 
 from isorun.execution import AbstractExecutor
 from isorun.questions import study_results
 from isorun.scheduling import AbstractAgenda, Observer
-from isorun.showing import VIEWS
 from isorun.store import PLANS, AbstractStore
 from isorun.study.cells import Cell, Level, cells_of
 from isorun.study.code import Commit, CommitRange
 from isorun.study.design import Study, adhoc_study, changed, extended, with_key
 from isorun.study.records import RunRecord, RunState
-
-if TYPE_CHECKING:
-    from isorun.report import View
 
 __all__ = ["bisect"]
 
@@ -562,7 +558,11 @@ def _differences(outer: _Stretch, last: _Stretch) -> dict[str, Any]:
     total = outer.search.difference(0, outer.search.count) or (None, None)
     step = last.search.difference(last.search.low, last.search.high) if last.search.differs else None
     names = ("total", "total_interval95", "difference", "interval95")
-    return dict(zip(names, (*total, *(step or (None, None))), strict=True))
+    found: dict[str, Any] = dict(zip(names, (*total, *(step or (None, None))), strict=True))
+    search = outer.search
+    if not search.differs:
+        return found
+    return {**found, "before": search.difference(0, search.low), "after": search.difference(search.high, search.count)}
 
 
 def _expected(row: CommitRange, question: _Question) -> dict[str, Any]:
@@ -575,12 +575,3 @@ def _expected(row: CommitRange, question: _Question) -> dict[str, Any]:
     rule = search.rule(search.shares.level(0))
     first = next(look.n_a for look, value in zip(rule.schedule, rule.critical, strict=True) if math.isfinite(value))
     return {"planned": probes, "fewest": first * (probes + 2), "most": question.max_runs * (probes + 2)}
-
-
-def _view(result: Bisection) -> View:
-    from isorun.report.bisections import bisection_view  # noqa: PLC0415 - loads when one is shown
-
-    return bisection_view(result)
-
-
-VIEWS["bisection"] = _view

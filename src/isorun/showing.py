@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from isorun.analysis.planning.power import PowerResult
     from isorun.analysis.sequential import Decision
     from isorun.analysis.spreads import Summaries
+    from isorun.analysis.studies.bisection import Bisection
     from isorun.analysis.studies.record_table import Records
     from isorun.analysis.studies.study_result import StudyResult
     from isorun.diagnose import Diagnosis
@@ -74,6 +75,12 @@ def _power(result: PowerResult) -> View:
     from isorun.report.comparisons import power_view
 
     return power_view(result)
+
+
+def _bisection(result: Bisection) -> View:
+    from isorun.report.bisections import bisection_view
+
+    return bisection_view(result)
 
 
 def _claim(result: JudgedGain) -> View:
@@ -385,6 +392,7 @@ def _timed(found: Price) -> tuple[str, ...]:
 VIEWS: Final[dict[str, Callable[[Any], View]]] = {
     "agreement": _agreement,
     "audit": _audit,
+    "bisection": _bisection,
     "claim": _claim,
     "comparison": _comparison,
     "decision": _decision,

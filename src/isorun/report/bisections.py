@@ -14,6 +14,7 @@ __all__ = ["bisection_view"]
 
 _BITS: Final = "bits"
 _MOST_LISTED: Final = 20
+_SUBJECT: Final = 32
 
 
 def bisection_view(result: Bisection) -> View:
@@ -43,6 +44,8 @@ def _verdict(result: Bisection) -> Iterator[str]:
         yield f"Nothing can be said yet: {result.ended or result.stopped or 'it was stopped'}."
     if result.runs:
         yield _how_sure(result)
+    if result.found and (result.before or result.after) and not result.others:
+        yield _rest(result)
 
 
 def _planned(result: Bisection) -> Iterator[str]:
@@ -114,6 +117,15 @@ def _how_sure(result: Bisection) -> str:
     return f"{of_all}; wrong in at most {100 * result.error_rate:g} % of such searches, all comparisons together."
 
 
+def _rest(result: Bisection) -> str:
+    """What may still hide on either side of the change."""
+    decimals = _decimals(result)
+    sides = (("before", result.before), ("after", result.after))
+    known = [(side, *found) for side, found in sides if found is not None]
+    told = [f"{moved:+.{decimals}f}{_between(interval, decimals)} {side} it" for side, moved, interval in known]
+    return f"No other change was seen: {', '.join(told)}."
+
+
 def _others(result: Bisection) -> Iterator[str]:
     for after, until in result.others:
         yield (
@@ -154,4 +166,4 @@ def _row(probe: Probed, decimals: int, *, scores: bool) -> tuple[str, ...]:
     difference = UNKNOWN if probe.difference is None else f"{fixed(probe.difference, decimals)}"
     told = probe.reason if probe.verdict == "does not run" and probe.reason else probe.commit.subject
     numbers = (difference, between) if scores else ()
-    return (probe.commit.short, probe.verdict, str(probe.runs), *numbers, told[:60])
+    return (probe.commit.short, probe.verdict, str(probe.runs), *numbers, told[:_SUBJECT])

@@ -50,6 +50,8 @@ _MOST_UNDECIDED: Final = 2
 """Each cost its whole budget: where two versions cannot be told from the ends, their neighbours hardly can."""
 _MOST_FAILURES: Final = 1
 """By so many failed runs may a version lead those that finished; one more, and it counts as one that does not run."""
+_OF_THE_REST: Final = 1.5
+"""A second change as large as the first would show in as many runs in half of the searches only."""
 _PLANNED_SHARE: Final = 0.8
 _SPENDING: Final = "pocock"
 """Changes worth a search are most often large, and it claims those with the fewest runs."""
@@ -278,14 +280,15 @@ class ScoreSearch(AbstractChangeSearch):
         return abs(here - low) >= abs(high - here)
 
     def _compare_rest(self) -> Steps:
-        """Hold the ends against what was found to be like them, with as many runs as those have, or a claim takes."""
+        """Hold the ends against what was found to be like them, with half as many runs again as showed the change."""
+        shown = max(self._runs(self.low), self._runs(self.high))
         for first, last in ((0, self.low), (self.high, self.count)):
             if first == last or any(first <= begin and end <= last for begin, end in self.others):
                 continue
             rule = self.rule(self.shares.next())
             sizes = self._sizes(rule)
-            most = max(sizes[0], self._runs(self.low), self._runs(self.high))
-            for size in (size for size in sizes if size <= most):
+            most = min(sizes[-1], max(sizes[0], math.ceil(_OF_THE_REST * shown)))
+            for size in (*(size for size in sizes if size < most), most):
                 if (yield from self._gather((first, last), size)) is not None:
                     break
                 if self._differ(rule, first, last):

@@ -49,8 +49,9 @@ class Bisection(Told):
 
     verdict: "found", "range" (one of the candidates), "no difference", "equivalent", "stopped" or "planned". first_bad:
     the commit that was found. candidates: the commits that may be meant. difference, interval95: what the step from
-    the last good commit to the first bad one brought; total, total_interval95: the same of the ends. others: further
-    stretches in which something changed. runs: how many were looked at; made: those of them that were made now.
+    the last good commit to the first bad one brought; total, total_interval95: the same of the ends. before, after:
+    what the rest of the range brought on either side of it, with intervals. others: further stretches in which
+    something changed. runs: how many were looked at; made: those of them that were made now.
     planned: how many probes halving takes. fewest, most: how many runs that can come to.
     """
 
@@ -71,6 +72,8 @@ class Bisection(Told):
     interval95: Interval | None = None
     total: float | None = None
     total_interval95: Interval | None = None
+    before: tuple[float, Interval | None] | None = None
+    after: tuple[float, Interval | None] | None = None
     others: tuple[tuple[Commit, Commit], ...] = ()
     ended: str = ""
     stopped: str = ""
@@ -107,6 +110,7 @@ class Bisection(Told):
             "probes": [probe.to_json() for probe in self.probes],
             "runs": self.runs,
             "runs_made": self.made,
+            "rest": {"before": _told(self.before), "after": _told(self.after)},
             "other_changes": others,
             "ended": self.ended,
             "stopped": self.stopped,
@@ -114,3 +118,9 @@ class Bisection(Told):
             "planned": {"probes": self.planned, "fewest_runs": self.fewest, "most_runs": self.most},
             "warnings": [condition.to_json() for condition in self.conditions],
         }
+
+
+def _told(found: tuple[float, Interval | None] | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"difference": found[0], "interval95": None if found[1] is None else list(found[1])}
