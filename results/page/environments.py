@@ -7,7 +7,7 @@ from typing import Any
 
 from page.numbers import STORED, conditions, load, p, points, spelled, table, two
 
-_FRAMEWORKS = ("keras", "tensorflow", "jax", "torch")
+_FRAMEWORKS = ("keras", "tensorflow-cpu", "jax", "torch")
 
 
 def libraries_section() -> Iterator[str]:

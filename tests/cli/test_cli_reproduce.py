@@ -28,6 +28,7 @@ def test_the_list_is_json_on_request(offline):
     assert {item["name"] for item in listed["papers"]} == {"ase20", "tacl18", "fewshot", "dream"}
     assert set(listed["papers"][0]) == {
         *("name", "title", "reference", "exhibits", "not_attempted", "networks", "data", "parts", "scales"),
+        "on_request",
     }
 
 

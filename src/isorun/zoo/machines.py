@@ -15,7 +15,7 @@ from isorun.study.records import RunRecord, RunState
 __all__ = ["gpu_at_hand", "gpu_is_visible", "machines"]
 
 _DRIVER_PATIENCE_S: Final = 10
-_FRAMEWORKS: Final = ("jax", "keras", "tensorflow")
+_FRAMEWORKS: Final = ("jax", "keras", "tensorflow", "tensorflow-cpu")
 """Told where a run imported them, as torch is."""
 
 

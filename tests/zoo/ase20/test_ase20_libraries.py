@@ -95,16 +95,22 @@ def shown(tmp_path, monkeypatch, by_library, level=Level.DEFAULT, *, weights=Non
 
 def test_like_spreads_are_the_papers_result(tmp_path, monkeypatch, made_data_folder):
     values = {"tensorflow": WIDE, "jax": tuple(one - 0.01 for one in WIDE), "torch": WIDE[::-1]}
-    found = shown(tmp_path, monkeypatch, values)
+    found = shown(tmp_path, monkeypatch, values, Level.FIXED_SEED)
     [item] = found.numbers["libraries"]
     assert item["seen"] is True
     assert item["levene_p"] == pytest.approx(scipy.stats.levene(*values.values()).pvalue)
     assert "as published, they cannot be told apart" in found.verdict[0]
-    assert [figure.name for figure in found.figures] == ["figure-4-lenet5-default"]
+    assert [figure.name for figure in found.figures] == ["figure-4-lenet5-fixed-seed"]
+
+
+def test_at_another_level_nothing_is_called_published(tmp_path, monkeypatch, made_data_folder):
+    line = shown(tmp_path, monkeypatch, dict.fromkeys(("tensorflow", "jax", "torch"), WIDE)).verdict[0]
+    assert "at this level, which Figure 4 has not, they cannot be told apart" in line
+    assert "as published" not in line
 
 
 def test_unlike_spreads_are_not(tmp_path, monkeypatch, made_data_folder):
-    found = shown(tmp_path, monkeypatch, {"tensorflow": WIDE, "jax": NARROW, "torch": NARROW[::-1]})
+    found = shown(tmp_path, monkeypatch, {"tensorflow": WIDE, "jax": NARROW, "torch": NARROW[::-1]}, Level.FIXED_SEED)
     [item] = found.numbers["libraries"]
     assert item["seen"] is False
     assert "not as published, they differ" in found.verdict[0]

@@ -191,9 +191,11 @@ def _told(item: LibraryComparison) -> str:
         return f"whether they differ cannot be said: {item.why_not}{test}{begun}"
     runs = min(len(one.values) for one in item.libraries)
     few = f"{count(runs, 'run')} a library would only tell very different spreads apart"
+    is_papers = item.level is Level.FIXED_SEED
     if item.seen:
-        return f"as published, they cannot be told apart{test}; {few}{begun}"
-    return f"not as published, they differ{test}{begun}"
+        told = "as published, they cannot" if is_papers else "at this level, which Figure 4 has not, they cannot"
+        return f"{told} be told apart{test}; {few}{begun}"
+    return f"{'not as published' if is_papers else 'at this level, which Figure 4 has not'}, they differ{test}{begun}"
 
 
 def library_table(found: Sequence[LibraryComparison]) -> Table:
