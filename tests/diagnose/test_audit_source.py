@@ -29,6 +29,7 @@ def kinds(found):
 
 
 OPEN = [
+    ("from six.moves import urllib\nurllib.request.urlopen(u).read()", [("data-checksum", 2)]),
     ("index = {kind: place for place, kind in enumerate(set(found()))}", [("hash-order", 1)]),
     ("import datasets\nd = datasets.Dataset.from_dict(x).shuffle()", [("unseeded-generator", 2)]),
     ("from stable_baselines3 import PPO\nPPO('MlpPolicy', e).learn(9)", [("unseeded-generator", 2)]),
