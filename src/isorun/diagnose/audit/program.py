@@ -45,6 +45,7 @@ _SPELLINGS: Final = (
     ("gym", "gymnasium"),
     ("datetime.datetime", "datetime"),
     ("posixpath", "os.path"),
+    ("six.moves", ""),
 )
 
 
@@ -53,7 +54,7 @@ def canonical(name: str) -> str:
     """One spelling for what libraries offer under several."""
     for spelling, wanted in _SPELLINGS:
         if name == spelling or name.startswith(f"{spelling}."):
-            return wanted + name[len(spelling) :]
+            return (wanted + name[len(spelling) :]).lstrip(".")
     return name
 
 
