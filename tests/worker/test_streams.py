@@ -16,6 +16,7 @@ from isorun.study.cells import cells_of
 from isorun.study.design import document_of, study_from_document
 from isorun.worker import seeding, streams
 from isorun.worker.frameworks import switches
+from isorun.worker.frameworks.probes.torch_draws import GeneratorStates
 from isorun.worker.frameworks.python import Python
 from isorun.worker.frameworks.switches import STREAM_NAMES, StreamRequest, stream_request
 from isorun.worker.recorder import Recorder
@@ -248,3 +249,22 @@ def test_streams_are_values_of_a_factor():
         "streams=weights+order": "weights+order",
         "streams=all": "all",
     }
+
+
+class HeldOnly:
+    """A generator as torch before 2.12 has them: nothing can refer to it weakly."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("kind", [HeldOnly, type("Referable", (), {})])
+def test_states_of_generators_last_as_long_as_the_training_has_them(kind):
+    states, kept = GeneratorStates(), [kind() for _ in range(5)]
+    for number, generator in enumerate(kept):
+        states.of(generator)["order"] = number
+    for _ in range(1_000):
+        states.of(kind())["order"] = -1
+    assert [states.of(generator)["order"] for generator in kept] == list(range(5))
+    assert len(states) < 200
+    states.forget(kept[0])
+    assert states.of(kept[0]) == {}

@@ -129,13 +129,53 @@ def _always(_args: tuple[Any, ...], _kwargs: dict[str, Any]) -> bool:
 Draws = Callable[[Any, Any], bool]
 
 
+class GeneratorStates:
+    """What is kept of each generator, as long as the training has it.
+
+    Generators of torch before 2.12 take no weak references. They are held, and from time to time those that nobody else
+    holds any more are let go: a training may make one a sample.
+    """
+
+    _ONLY_HERE = 3  # references that are seen of a generator that this holds: the pair, the loop's name, the question
+
+    def __init__(self) -> None:
+        self._weakly: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+        self._held: dict[int, tuple[Any, dict[str, Any]]] = {}
+        self._most = 64
+
+    def __len__(self) -> int:
+        return len(self._weakly) + len(self._held)
+
+    def of(self, generator: Any) -> dict[str, Any]:
+        """The states of a generator by stream, to be changed in place."""
+        try:
+            return self._weakly.setdefault(generator, {})
+        except TypeError:
+            if id(generator) not in self._held:
+                self._let_go()
+            return self._held.setdefault(id(generator), (generator, {}))[1]
+
+    def forget(self, generator: Any) -> None:
+        """It starts anew."""
+        self.of(generator).clear()
+
+    def _let_go(self) -> None:
+        if len(self._held) < self._most:
+            return
+        for key in list(self._held):
+            generator = self._held[key][0]
+            if sys.getrefcount(generator) <= self._ONLY_HERE:
+                del self._held[key]
+        self._most = max(64, 2 * len(self._held))
+
+
 class TorchDraws:
     """Reaches all that draws, and keeps the states of the streams of each generator."""
 
     def __init__(self, torch: ModuleType, streams: Streams) -> None:
         self._torch = torch
         self._streams = streams
-        self._states: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+        self._states = GeneratorStates()
         # The methods themselves: those that a training calls make streams start anew.
         self._set_state: Callable[..., Any] = torch.Generator.set_state
         self._is_compiling: Callable[[], bool] = getattr(
@@ -162,12 +202,9 @@ class TorchDraws:
         attention = "scaled_dot_product_attention"
         self._part(torch.nn.functional, attention, f"torch.{attention}", DROPOUT, _attends_with_dropout)
         for name in ("manual_seed", "seed", "set_state"):
-            seeding.follow_method(torch.Generator, name, self._forget)
+            seeding.follow_method(torch.Generator, name, self._states.forget)
         self._keep_states()
         streams.out_of_sight.append(self._drawn_unseen)
-
-    def _forget(self, generator: Any) -> None:
-        self._states.pop(generator, None)
 
     def _part(self, owner: Any, name: str, call: str, always: str = "", draws: Draws = _always) -> None:
         """always: the stream of all its draws. draws: whether a call with these arguments draws."""
@@ -200,19 +237,13 @@ class TorchDraws:
     def _drawn(self, generator: Any, stream: str, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         with self._streams.lock:
             before = generator.get_state()
-            states = self._states_of(generator)
+            states = self._states.of(generator)
             self._set_state(generator, self._state(generator, states, stream))
             try:
                 return original(*args, **kwargs)
             finally:
                 states[stream] = generator.get_state()
                 self._set_state(generator, before)
-
-    def _states_of(self, generator: Any) -> dict[str, Any]:
-        found = self._states.get(generator)
-        if found is None:
-            found = self._states[generator] = {}
-        return found
 
     def _state(self, generator: Any, states: dict[str, Any], stream: str) -> Any:
         if stream not in states:
@@ -297,7 +328,7 @@ class TorchDraws:
             generator = generator_of(*args, **kwargs)
             if generator is None:
                 return state
-            states = self._states_of(generator)
+            states = self._states.of(generator)
             return self._torch.cat([state, *(self._state(generator, states, stream) for stream in PARTED)])
 
         @functools.wraps(put)
@@ -308,7 +339,9 @@ class TorchDraws:
                 return put(new_state[:size] if size else new_state, *args, **kwargs)
             own, *states = new_state.split(size)
             result = put(own.clone(), *args, **kwargs)
-            self._states[generator] = {stream: state.clone() for stream, state in zip(PARTED, states)}
+            kept = self._states.of(generator)
+            kept.clear()
+            kept.update({stream: state.clone() for stream, state in zip(PARTED, states)})
             return result
 
         owner.get_rng_state, owner.set_rng_state = get_rng_state, set_rng_state
