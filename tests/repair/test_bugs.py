@@ -281,6 +281,31 @@ def test_a_failure_is_the_same_whatever_numbers_its_message_holds(why):
     assert "repeated-failure" not in kinds(replace(scored, trials=tuple(others)))
 
 
+def test_processes_that_ended_differently_did_not_fail_alike():
+    """Three of each code would be too few together with others: 6 of 60 alike are a tenth, 3 and 3 are not."""
+    scored = of_scores([None if number < 6 else 0.5 + number / 1000 for number in range(60)])
+    trials = [
+        replace(one, why_failed=f"its process ended with exit code {(1, 137)[one.number % 2]}")
+        if one.number < 6
+        else one
+        for one in scored.trials
+    ]
+    assert "repeated-failure" not in kinds(replace(scored, trials=tuple(trials)))
+    alike = [replace(one, why_failed=trials[0].why_failed) if one.number < 6 else one for one in trials]
+    bug = kinds(replace(scored, trials=tuple(alike)))["repeated-failure"]
+    assert "6 of 60 trials failed with 'its process ended with exit code 1'" in bug.evidence
+
+
+def test_the_first_trial_of_a_process_that_went_on_may_take_long_once_it_is_over():
+    trials = [replace(one, seconds=1.0) for one in of_scores([0.5] * 12).trials]
+    slow = replace(trials[10], seconds=100.0, process=7)
+    assert "stalled-trial" not in kinds(search([*trials[:10], slow, replace(trials[11], process=7)]))
+    again = [replace(trials[9], process=7), slow, trials[11]]
+    assert kinds(search([*trials[:9], *again]))["stalled-trial"].since_trial == 10
+    given_up = replace(slow, state="failed", score=None)
+    assert "stalled-trial" in kinds(search([*trials[:10], given_up]))
+
+
 def test_silent_failures_of_one_end_of_a_range_are_told():
     drawn = of_scores([0.5] * 40, np.random.default_rng(5))
     trials = [

@@ -84,7 +84,8 @@ _VARIES: Final = re.compile(
     r"""
     (?:[A-Za-z]:)?[\\/](?:[^\s'"]*[\\/])?(?:tmp|temp|T|folders)[\\/][^\s'",:;)]*  # a path in a temporary folder
     | \b0x[0-9a-fA-F]+
-    | [-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?(?:\s*(?:bytes?|[KMGT]i?B)\b)?  # 980.00 MiB and 1.02 GiB differ no more
+    | (?<!exit\scode\s)(?<!\d)  # how a process ended is what it failed with
+      [-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?(?:\s*(?:bytes?|[KMGT]i?B)\b)?  # 980.00 MiB and 1.02 GiB differ no more
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -309,17 +310,22 @@ def _durations(search: Search) -> list[float]:
 
 
 def stalled_trials(search: Search, limits: Limits, now: float | None) -> Iterator[tuple[Trial, str]]:
-    """Trials that take longer than that, with the evidence. The first may, once it is over: it compiles and loads."""
+    """Trials that take longer than that, with the evidence. The first may, once it is over: it compiles and loads.
+
+    So may the first one of each process in which isorun went on with the search.
+    """
     taken, ended, hangs = _durations(search), stall_limit(search, limits), stall_limit(search, limits, running=True)
     if ended is None or hangs is None:
         return
     median = statistics.median(taken)
+    first = {trial.process: trial.number for trial in reversed(search.trials) if trial.process is not None}
+    beginning = {search.trials[0].number, *first.values()}
     for trial in search.trials:
         seconds = trial.seconds
         if trial.state == "running" and trial.started is not None and now is not None:
             seconds = now - trial.started
         limit = hangs if trial.state == "running" else ended
-        if trial is search.trials[0] and trial.state == "finished":
+        if trial.state == "finished" and trial.number in beginning:
             continue
         if seconds is not None and seconds > limit and trial.state != "waiting":
             runs = trial.state == "running"
