@@ -33,8 +33,8 @@ from isorun.diagnose.pricing import (
     PricedRuns,
     PricedSet,
     applicable,
-    cost_of,
     judged,
+    least_seconds,
     made_run,
     metric_of,
     recommended,
@@ -270,8 +270,8 @@ class _Ladder(AbstractAgenda):
             return False
         self.records[run] = record
         self.runs.made[run] = made_run(record, self.metric)
-        if run.block == 0:
-            least = cost_of(self.runs.made[run], self.taken)
+        if run.block <= 1:  # later there is more to lose by stopping than by taking a little longer
+            least = least_seconds(self.runs, self.taken)
             self.too_long = least if least > self._seconds else 0.0
         return True
 
@@ -339,11 +339,11 @@ class _Answer:
             hint = f"isorun run {self._typed} shows its output"
             raise ExecutionError("the training does not run as it is", found=ladder.failure, hint=hint)
         if ladder.too_long:
-            each = ladder.runs.made[PlannedRun(AS_IT_IS, 0)].seconds
+            each = ladder.runs.wall(AS_IT_IS)
             cut = "--steps 200, which ends each run after 200 optimizer steps (torch)"
             shorter = f"fewer --steps than {self._steps}" if self._steps else cut
             raise InputError(
-                f"a run works for {each:.0f} s, and the least measurement for {ladder.too_long:.0f} s",
+                f"a run takes {each:.0f} s, and the least measurement {ladder.too_long:.0f} s",
                 found=f"{len(rungs(ladder.taken))} sets of steps, {FEWEST_RUNS} runs each",
                 hint=f"the same command with {shorter}, or with --seconds {ladder.too_long * 1.5:.0f}",
             )

@@ -17,6 +17,7 @@ from isorun.diagnose.pricing import (
     PricedRuns,
     applicable,
     judged,
+    least_seconds,
     made_run,
     metric_of,
     recommended,
@@ -250,3 +251,10 @@ def test_what_a_record_says_of_a_run():
     assert told.digest == again.digest != "", "a time that is told is no difference"
     assert metric_of([record(results={"loss": 1.0, "acc": 0.5})]) == "acc"
     assert metric_of([record()], "loss") == "loss"
+
+
+def test_what_starting_takes_counts_once_every_set_has_run():
+    first = {PlannedRun((), 0): MadeRun(seconds=2.0, wall_seconds=60.0)}
+    assert least_seconds(PricedRuns(first), CPU) == 4 * len(rungs(CPU)) * 2.0, "a first start may be slow but once"
+    block = {PlannedRun(names, 1): MadeRun(seconds=2.0, wall_seconds=10.0) for names in rungs(CPU)}
+    assert least_seconds(PricedRuns({**first, **block}), CPU) == 4 * len(rungs(CPU)) * 10.0

@@ -37,8 +37,8 @@ __all__ = [
     "PricedSet",
     "PricedStep",
     "applicable",
-    "cost_of",
     "judged",
+    "least_seconds",
     "made_run",
     "metric_of",
     "recommended",
@@ -230,8 +230,11 @@ class PricedRuns:
         return sum(made.wall_seconds for made in self.made.values())
 
     def wall(self, names: Names) -> float:
-        """How long a run of the set takes, start and end included; as one of the training as it is where none is."""
-        own = [made.wall_seconds for run, made in self.made.items() if run.names == names]
+        """How long a run of the set takes, start and end included; as one of the training as it is where none is.
+
+        The very first run reads all files for the first time, and counts only where there is no other.
+        """
+        own = [made.wall_seconds for run, made in self.made.items() if run.names == names and run.block]
         own = own or [made.wall_seconds for run, made in self.made.items() if run.names == AS_IT_IS]
         return sum(own) / len(own) if own else 0.0
 
@@ -286,9 +289,16 @@ def wanted_runs(runs: PricedRuns, taken: Names, most: int, seconds: float) -> tu
     return ()
 
 
-def cost_of(first: MadeRun, taken: Names) -> float:
-    """Seconds that the least measurement of the ladder works; the first run also reads all files for the first time."""
-    return FEWEST_RUNS * len(rungs(taken)) * first.seconds
+def least_seconds(runs: PricedRuns, taken: Names) -> float:
+    """Seconds that the least measurement of the ladder takes, by what is known.
+
+    The first run reads all files for the first time, so of it only the training's own work counts; once every set has
+    run, what starting and ending takes counts too.
+    """
+    ladder = [names for names in rungs(taken) if names not in runs.failed]
+    if any(PlannedRun(names, 1) not in runs.made for names in ladder):
+        return FEWEST_RUNS * len(ladder) * runs.made[PlannedRun(AS_IT_IS, 0)].seconds
+    return FEWEST_RUNS * sum(runs.wall(names) for names in ladder)
 
 
 def _missing(runs: PricedRuns, sets: Sequence[Names], begins: int, most: int, seconds: float) -> tuple[PlannedRun, ...]:
