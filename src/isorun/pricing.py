@@ -27,11 +27,14 @@ from isorun.diagnose.pricing import (
     LADDER,
     MOST_RUNS,
     SEED,
+    Need,
     NotApplicable,
     PlannedRun,
     Price,
     PricedRuns,
     PricedSet,
+    Recommended,
+    Undecided,
     applicable,
     judged,
     least_seconds,
@@ -191,7 +194,7 @@ class _Ladder(AbstractAgenda):
         self.metric = metric
         self._study = study
         self._store = session.store
-        self._most = most
+        self.most = most
         self._seconds = seconds
         self._path = path
         self._generation = 0
@@ -235,11 +238,11 @@ class _Ladder(AbstractAgenda):
         if self.first is None:
             return 0
         ladder = rungs(self.taken)
-        made = sum(1 for run in self.runs.made if run.names in ladder and 0 < run.block <= self._most)
-        return max(len(ladder) * self._most - made - len(self._open), 0)
+        made = sum(1 for run in self.runs.made if run.names in ladder and 0 < run.block <= self.most)
+        return max(len(ladder) * self.most - made - len(self._open), 0)
 
     def _wanted(self) -> Sequence[PlannedRun]:
-        return wanted_runs(self.runs, self.taken, self._most, self._seconds)
+        return wanted_runs(self.runs, self.taken, self.most, self._seconds)
 
     def _cell(self, run: PlannedRun) -> Cell:
         level = Level.FIXED_SEED if SEED in run.names else Level.DEFAULT
@@ -313,7 +316,8 @@ class _Answer:
         ladder = self._ladder
         self._refuse_nothing()
         base, steps, tried = judged(ladder.runs, ladder.taken)
-        chosen, whole = recommended(ladder.runs, ladder.taken)
+        best = recommended(ladder.runs, ladder.taken)
+        chosen = best.names
         place = None if chosen is None else self._study.environments[_place_of(chosen)]
         sets = (base, *(step.set for step in steps), *tried)
         return Price(
@@ -328,8 +332,10 @@ class _Answer:
             steps_cut=self._steps,
             study_lines=() if chosen is None or place is None else tuple(_study_lines(chosen, place)),
             variables={} if chosen is None or place is None else self._outside(chosen),
-            conditions=(*self._conditions(sets, chosen, whole=whole), *told),
+            conditions=(*self._conditions(sets, best), *told),
             stopped=self._outcome.stopped,
+            undecided=best.undecided,
+            needs=best.needs,
         )
 
     def _refuse_nothing(self) -> None:
@@ -368,19 +374,21 @@ class _Answer:
         hashes = {"PYTHONHASHSEED": "0"} if SEED in chosen else {}
         return {**hashes, **{name: value for name, value in asked.items() if name not in theirs}}
 
-    def _conditions(self, sets: Sequence[PricedSet], chosen: Names | None, *, whole: bool) -> Iterator[Condition]:
+    def _conditions(self, sets: Sequence[PricedSet], best: Recommended) -> Iterator[Condition]:
         if not sets[0].runs:
             return
         yield from self._about_digests(sets)
         yield from self._about_metric(sets)
         yield from self._about_cuts()
         yield from self._about_times(sets)
-        if chosen is not None and not whole:
+        if best.names is not None and not best.whole:
             message = "there was no time left to try every set with one step less: a cheaper one may do"
             yield Condition(
                 "not-all-tried", message, "the same command with more --seconds: what was measured is used again"
             )
-        if chosen is None and any(item.identical is False for item in sets):
+        if best.undecided is not None:
+            yield self._about_chance(best.undecided, best.needs)
+        elif best.names is None and any(item.identical is False for item in sets):
             yield self._about_open_ends()
         found = told_at_once(self._study, self._records)
         yield from (item for item in found if item.code == "factor-without-effect")
@@ -431,6 +439,21 @@ class _Answer:
                 f"a run works for {short[0].seconds:.3f} s: at that length a ratio is more of starting than of training"
             )
             yield Condition("short-runs", message, "a longer training, or more --steps")
+
+    def _about_chance(self, open_set: Undecided, needs: Sequence[Need]) -> Condition:
+        idle = [need for need in needs if need.name in open_set.names and need.name not in open_set.alike]
+        seen = first_of(
+            [
+                f"without {need.name} {need.odd} of {need.runs_without} runs ended unlike the others, "
+                f"with it 0 of {need.runs_with} (p = {need.p:.2g})"
+                for need in idle
+            ],
+            3,
+        )
+        names = " + ".join(open_set.names)
+        message = f"that no runs of {names} differed may be chance: {seen}"
+        more = f"the same command with --runs {min(2 * self._ladder.most, MOST_RUNS)}"
+        return Condition("not-told-apart", message, f"{more}: what was measured is used again")
 
     def _about_open_ends(self) -> Condition:
         ends = {

@@ -333,6 +333,14 @@ def _price_table(name: str, title: str, rows: list[tuple[str, PricedSet, Any]], 
         inside = "" if around is None else f" ({significant(around[0], 2)}–{significant(around[1], 2)})"
         return UNKNOWN if item.sd is None else f"{significant(item.sd, 2)}{inside}"
 
+    def removed(item: PricedSet) -> str:
+        if item.variance_removed is None or item.variance_removed_interval95 is None:
+            return UNKNOWN
+        low, high = item.variance_removed_interval95
+        if low <= 0 <= high:
+            return "not told"
+        return f"{100 * item.variance_removed:.0f} ({100 * low:.0f}–{100 * high:.0f}) %"
+
     titles = ("time", *(("by itself",) if added else ()), "CPU time", "sd", "variance removed", "different ends")
     return Table(
         name=name,
@@ -345,7 +353,7 @@ def _price_table(name: str, title: str, rows: list[tuple[str, PricedSet, Any]], 
                 *((added[label],) if added else ()),
                 "1" if not item.names else _times(item.cpu_ratio, None),
                 spread(item),
-                UNKNOWN if item.variance_removed is None else f"{100 * item.variance_removed:.0f} %",
+                removed(item),
                 ends(item),
             )
             for label, item, _ in rows
@@ -360,6 +368,13 @@ def _price_table(name: str, title: str, rows: list[tuple[str, PricedSet, Any]], 
 def _cheapest(found: Price) -> str:
     chosen = found.recommended_set
     if chosen is None:
+        if found.undecided is not None:
+            apart, of = found.undecided, f"{_joined(found.undecided.names)}"
+            alone = f"{_joined(apart.alike)} alone" if apart.alike else "the training as it is"
+            return (
+                f"No set is recommended: the runs of {of} were the same, but it is not told apart from {alone}: "
+                f"{apart.pairs:g} pairs."
+            )
         if all(item.identical is None for item in (found.as_it_is, *(step.set for step in found.steps))):
             why = "too few runs were made" if found.stopped else "there is nothing to compare runs by"
             return f"Whether any set of steps gives bit-identical runs is not known: {why}."
@@ -373,10 +388,19 @@ def _cheapest(found: Price) -> str:
 
 def _how_sure(found: Price) -> tuple[str, ...]:
     chosen = found.recommended_set
-    if chosen is None or chosen.differing_at_most is None:
+    if chosen is None or found.differing_at_most is None:
         return ()
     alike = f"All {chosen.runs} runs of it came to one end for each seed ({chosen.pairs:g} pairs of equal seeds)"
-    return (f"{alike}, so at most {100 * chosen.differing_at_most:.0f} % of pairs differ (95 %).",)
+    among = (
+        f"at most {100 * found.differing_at_most:.0f} % of pairs differ (95 %, chosen among {found.chosen_among} sets)"
+    )
+    needed = [
+        f"{need.name} is needed: without it {need.odd} of {need.runs_without} runs ended unlike the others, "
+        f"with it none of {need.runs_with} (p = {need.p:.1g})."
+        for need in found.needs
+        if need.shown
+    ]
+    return (f"{alike}, so {among}.", *needed)
 
 
 def _timed(found: Price) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple
@@ -30,12 +31,15 @@ __all__ = [
     "SEED",
     "LadderStep",
     "MadeRun",
+    "Need",
     "NotApplicable",
     "PlannedRun",
     "Price",
     "PricedRuns",
     "PricedSet",
     "PricedStep",
+    "Recommended",
+    "Undecided",
     "applicable",
     "judged",
     "least_seconds",
@@ -50,6 +54,7 @@ SEED: Final = "seed"
 FEWEST_RUNS: Final = 4
 """Two pairs of equal seeds: with fewer nothing is said about a set."""
 MOST_RUNS: Final = 99
+_SELDOM: Final = 0.05
 _ROUND: Final = 100
 """Blocks of the ladder begin at 1, those of the k-th round of sets without one step at k times this."""
 
@@ -134,6 +139,51 @@ def applicable(first: RunRecord, path: Mapping[str, str]) -> tuple[Names, tuple[
 def rungs(taken: Names) -> tuple[Names, ...]:
     """The ladder: nothing, the first step, the first two, …"""
     return tuple(taken[:length] for length in range(len(taken) + 1))
+
+
+class Need(NamedTuple):
+    """Why a step is in a set: of `runs_without` it `odd` ended unlike the others of their seed, of `runs_with` it none.
+
+    p: the largest chance of that if the step did nothing. faster: it takes clearly less time with it.
+    """
+
+    name: str
+    odd: int
+    runs_without: int
+    runs_with: int
+    p: float
+    faster: bool = False
+
+    @property
+    def shown(self) -> bool:
+        """Whether chance would seldom do that."""
+        return self.p <= _SELDOM
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        told = {"odd": self.odd, "runs_without": self.runs_without, "runs_with": self.runs_with}
+        return {"name": self.name, **told, "p": self.p, "faster": self.faster}
+
+
+class Undecided(NamedTuple):
+    """A set whose runs are the same, but that is not told apart from `alike`, which leaves steps out: so few differ."""
+
+    names: Names
+    alike: Names
+    pairs: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"steps": list(self.names), "not_told_apart_from": list(self.alike), "pairs": self.pairs}
+
+
+class Recommended(NamedTuple):
+    """The set, None where none is; whether all that might be cheaper were looked at; why each step is in it."""
+
+    names: Names | None
+    whole: bool
+    undecided: Undecided | None = None
+    needs: tuple[Need, ...] = ()
 
 
 class PlannedRun(NamedTuple):
@@ -263,6 +313,24 @@ class PricedRuns:
             return None
         return distinct == 1
 
+    @property
+    def sets(self) -> tuple[Names, ...]:
+        """All sets that were measured."""
+        return tuple(dict.fromkeys(run.names for run in self.made if run.block))
+
+    def stands(self, names: Names) -> bool | None:
+        """Whether its runs are the same, as are those of all sets with more steps: what differs there differs here.
+
+        A step takes a cause away and adds none, so that a set with more steps whose runs differ speaks against it.
+        """
+        above = (item for item in self.sets if set(names) < set(item))
+        return False if any(self.identical(item) is False for item in above) else self.identical(names)
+
+    def odd(self, names: Names) -> int:
+        """So many runs did not end as most of those did that should be the same."""
+        groups = [Counter(made.digest for made in group) for group in self.by_seed(names)]
+        return sum(ends.total() - max(ends.values()) for ends in groups)
+
     def log_ratios(self, names: Names, other: Names, what: Callable[[MadeRun], float | None]) -> np.ndarray[Any, Any]:
         """Logarithms of the ratio of times, one for each block that has a run of both."""
         ours, theirs = self.of(names), self.of(other)
@@ -274,7 +342,7 @@ def wanted_runs(runs: PricedRuns, taken: Names, most: int, seconds: float) -> tu
     """Which runs are next, in the order they are to be made; none when all is known, or the seconds are spent.
 
     The ladder first, block by block. Then, in rounds, the sets beside the cheapest known one with identical runs
-    (`_search`), each as long as its own runs are the same.
+    (`_search`), each as long as its own runs are the same, or too few to say that the step it leaves out is needed.
     """
     if PlannedRun(AS_IT_IS, 0) not in runs.made:
         return (PlannedRun(AS_IT_IS, 0),)
@@ -283,10 +351,19 @@ def wanted_runs(runs: PricedRuns, taken: Names, most: int, seconds: float) -> tu
         return missing
     for number, one in enumerate(_search(runs, taken), start=1):
         fresh = [names for names in one.others if names not in ladder and names not in runs.failed]
-        open_ones = [names for names in fresh if runs.identical(names) is not False]
+        open_ones = [names for names in fresh if _is_open(runs, one, names)]
         if open_ones and (missing := _missing(runs, [AS_IT_IS, *open_ones], number * _ROUND, most, seconds)):
             return missing
     return ()
+
+
+def _is_open(runs: PricedRuns, one: _Round, names: Names) -> bool:
+    if runs.stands(names) is not False:
+        return True
+    # Two different ends say that the set will not do. That the step left out is what it lacks takes a few more.
+    return names in one.fewer and any(
+        not _need(runs, one.current, name).shown for name in one.current if name not in names
+    )
 
 
 def least_seconds(runs: PricedRuns, taken: Names) -> float:
@@ -350,7 +427,7 @@ def _search(runs: PricedRuns, taken: Names) -> Iterator[_Round]:
 
 def _first_set(runs: PricedRuns, taken: Names) -> Names | None:
     """The rung to begin with: the lowest one with identical runs, or one above it that is clearly faster."""
-    same = [names for names in rungs(taken) if runs.identical(names)]
+    same = [names for names in rungs(taken) if runs.stands(names)]
     if not same or same[0] == AS_IT_IS:
         return same[0] if same else None
     faster = [names for names in same[1:] if _clearly_faster(runs, names, same[0])]
@@ -359,20 +436,47 @@ def _first_set(runs: PricedRuns, taken: Names) -> Names | None:
 
 def _cheaper(runs: PricedRuns, one: _Round) -> Names | None:
     """The fastest of the others with identical runs: one with fewer steps unless it costs more, one that is cheaper."""
-    fewer = [names for names in one.fewer if names and runs.identical(names)]
+    fewer = [names for names in one.fewer if names and runs.stands(names)]
     fitting = [names for names in fewer if not _clearly_faster(runs, one.current, names)]
-    same = [names for names in one.instead if runs.identical(names)]
+    same = [names for names in one.instead if runs.stands(names)]
     fitting += [names for names in same if _clearly_faster(runs, names, one.current)]
     return min(fitting, key=lambda names: _ratio(runs, names)) if fitting else None
 
 
-def recommended(runs: PricedRuns, taken: Names) -> tuple[Names | None, bool]:
-    """The cheapest set with identical runs, and whether all that might be cheaper were looked at."""
+def recommended(runs: PricedRuns, taken: Names) -> Recommended:
+    """The cheapest set with identical runs, if every step of it is there for a reason that was seen."""
     current, whole = _first_set(runs, taken), True
     for one in _search(runs, taken):
         current = one.current
-        whole = whole and all(names in runs.failed or runs.identical(names) is not None for names in one.others)
-    return current, whole
+        whole = whole and all(names in runs.failed or runs.stands(names) is not None for names in one.others)
+    if current is None:
+        return Recommended(None, whole)
+    needs = tuple(_need(runs, current, name) for name in current if name not in runs.needed)
+    idle = {need.name for need in needs if need.runs_without and not need.shown and not need.faster}
+    if idle:
+        alike = tuple(name for name in current if name not in idle)
+        return Recommended(None, whole, Undecided(current, alike, runs.pairs(current)), needs)
+    return Recommended(current, whole, None, needs)
+
+
+def _need(runs: PricedRuns, chosen: Names, name: str) -> Need:
+    """The runs of the set and of those above it, beside the same sets without the step, where these were run, too."""
+    above = [names for names in runs.sets if set(chosen) <= set(names)]
+    found = [(names, tuple(item for item in names if item != name)) for names in above]
+    both = [(names, less) for names, less in found if less in runs.sets and runs.distinct(less) is not None]
+    odd, without = (sum(count(less) for _, less in both) for count in (runs.odd, lambda less: len(runs.of(less))))
+    with_it = sum(len(runs.of(names)) for names, _ in both)
+    less = tuple(item for item in chosen if item != name)
+    faster = less in runs.sets and _clearly_faster(runs, chosen, less)
+    return Need(name, odd, without, with_it, _chance(odd, without, with_it), faster)
+
+
+def _chance(odd: int, without: int, with_it: int) -> float:
+    """Of so many odd runs or more without a step and none with it, if the step does nothing: the largest there is."""
+    shares = np.linspace(0.0, 1.0, 501)[1:-1]
+    if not odd:
+        return 1.0
+    return float(((1 - shares) ** with_it * special.bdtrc(odd - 1, without, shares)).max())
 
 
 def _ratio(runs: PricedRuns, names: Names) -> float:
@@ -429,6 +533,7 @@ class PricedSet:
     sd: float | None
     sd_interval95: tuple[float, float] | None
     variance_removed: float | None
+    variance_removed_interval95: tuple[float, float] | None
     distinct: int | None
     pairs: float
     identical: bool | None
@@ -436,8 +541,15 @@ class PricedSet:
 
     @property
     def differing_at_most(self) -> float | None:
-        """Of r runs with one end, (1 - d)^(r/2) is the largest chance that pairs differ with chance d: see the page."""
-        return 1 - 0.05 ** (1 / self.pairs) if self.identical and self.pairs else None
+        """Of this set, had no other been looked at."""
+        return self.differing_among(1)
+
+    def differing_among(self, sets: int) -> float | None:
+        """The largest share of pairs that could differ (95 %), the set being chosen among so many.
+
+        Of r runs with one end, (1 - d)^(r/2) is the largest chance that pairs differ with chance d: see the page.
+        """
+        return 1 - (0.05 / sets) ** (1 / self.pairs) if self.identical and self.pairs else None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -453,6 +565,7 @@ class PricedSet:
             "sd": self.sd,
             "sd_interval95": _listed(self.sd_interval95),
             "variance_removed": self.variance_removed,
+            "variance_removed_interval95": _listed(self.variance_removed_interval95),
             "distinct": self.distinct,
             "identical": self.identical,
             "runs": self.runs,
@@ -485,6 +598,7 @@ class Price(Told):
     by_weights: identical runs ended with the same weights; otherwise they told the same values of the metric.
     steps_cut: optimizer steps after which runs were ended, 0 for whole trainings. study_lines: what a study file says
     for the recommended set. variables: those that ask for it outside of isorun. stopped: why it ended early.
+    undecided: a set with identical runs that may owe them to chance. needs: why each step is in the set.
     """
 
     told_as: ClassVar[str] = "price"
@@ -502,6 +616,20 @@ class Price(Told):
     variables: Mapping[str, str] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     stopped: str = ""
+    undecided: Undecided | None = None
+    needs: tuple[Need, ...] = ()
+
+    @property
+    def chosen_among(self) -> int:
+        """So many sets were looked at, of which one is recommended."""
+        sets = (self.as_it_is, *(step.set for step in self.steps), *self.tried)
+        return sum(1 for item in sets if item.distinct is not None)
+
+    @property
+    def differing_at_most(self) -> float | None:
+        """The largest share of pairs of the recommended set that could differ (95 %), its choice counted."""
+        chosen = self.recommended_set
+        return None if chosen is None else chosen.differing_among(self.chosen_among)
 
     @property
     def recommended_set(self) -> PricedSet | None:
@@ -524,7 +652,15 @@ class Price(Told):
             "recommended": None if self.recommended is None else list(self.recommended),
             "recommendation": None
             if chosen is None
-            else {**chosen.to_json(), "study_lines": list(self.study_lines), "variables": dict(self.variables)},
+            else {
+                **chosen.to_json(),
+                "differing_at_most95": self.differing_at_most,
+                "chosen_among": self.chosen_among,
+                "needs": [need.to_json() for need in self.needs],
+                "study_lines": list(self.study_lines),
+                "variables": dict(self.variables),
+            },
+            "undecided": None if self.undecided is None else self.undecided.to_json(),
             "stopped": self.stopped,
             "warnings": [condition.to_json() for condition in self.conditions],
         }
@@ -536,16 +672,16 @@ def _listed(interval: tuple[float, float] | None) -> list[float] | None:
 
 def judged(runs: PricedRuns, taken: Names) -> tuple[PricedSet, tuple[PricedStep, ...], tuple[PricedSet, ...]]:
     """The training as it is, the steps of the ladder, and the sets that were tried besides."""
-    base = _priced(runs, AS_IT_IS, None)
+    base = _priced(runs, AS_IT_IS)
     steps = []
     for names in rungs(taken)[1:]:
         if runs.of(names):
             added = runs.log_ratios(names, names[:-1], lambda made: made.seconds)
-            own = _priced(runs, names, base.sd)
+            own = _priced(runs, names)
             steps.append(PricedStep(names[-1], own, _mean(added), _interval(added)))
     ladder = {AS_IT_IS, *rungs(taken)}
     others = dict.fromkeys(run.names for run in runs.made if run.names not in ladder)
-    return base, tuple(steps), tuple(_priced(runs, names, base.sd) for names in sorted(others, key=_place))
+    return base, tuple(steps), tuple(_priced(runs, names) for names in sorted(others, key=_place))
 
 
 def _place(names: Names) -> tuple[int, list[int]]:
@@ -553,13 +689,13 @@ def _place(names: Names) -> tuple[int, list[int]]:
     return -len(names), [order.index(name) for name in names]
 
 
-def _priced(runs: PricedRuns, names: Names, sd_as_it_is: float | None) -> PricedSet:
+def _priced(runs: PricedRuns, names: Names) -> PricedSet:
     own = list(runs.of(names).values())
     logs = runs.log_ratios(names, AS_IT_IS, lambda made: made.seconds)
     computed = runs.log_ratios(names, AS_IT_IS, lambda made: made.cpu_seconds)
     stepped = runs.log_ratios(names, AS_IT_IS, lambda made: made.step_seconds)
     sd, interval = _spread(runs.by_seed(names))
-    known = sd is not None and bool(sd_as_it_is) and len(own) >= FEWEST_RUNS
+    removed, around = _removed(runs, names)
     is_base = names == AS_IT_IS
     return PricedSet(
         names=names,
@@ -574,7 +710,8 @@ def _priced(runs: PricedRuns, names: Names, sd_as_it_is: float | None) -> Priced
         step_interval95=None if is_base else _interval(stepped),
         sd=sd,
         sd_interval95=interval,
-        variance_removed=1 - (sd or 0.0) ** 2 / (sd_as_it_is or 1.0) ** 2 if known and not is_base else None,
+        variance_removed=removed,
+        variance_removed_interval95=around,
         distinct=runs.distinct(names),
         pairs=runs.pairs(names),
         identical=runs.identical(names),
@@ -586,10 +723,36 @@ def _mean(logs: np.ndarray[Any, Any]) -> float | None:
     return float(np.exp(logs.mean())) if logs.size else None
 
 
+def _removed(runs: PricedRuns, names: Names) -> tuple[float | None, tuple[float, float] | None]:
+    """The share of the variance as it is that is gone, and its 95 % interval: that of a ratio of normal variances.
+
+    Where none is left in sight, as many pairs as could differ unseen might be as far apart as pairs as it is.
+    """
+    groups, others = runs.by_seed(names), runs.by_seed(AS_IT_IS)
+    left, before = _spread(groups)[0], _spread(others)[0]
+    if (
+        names == AS_IT_IS
+        or left is None
+        or not before
+        or min(len(runs.of(names)), len(runs.of(AS_IT_IS))) < FEWEST_RUNS
+    ):
+        return None, None
+    if not left:
+        return 1.0, (0.05 ** (1 / runs.pairs(names)), 1.0)
+    ratio = (left / before) ** 2
+    freedom, other = _freedom(groups), _freedom(others)
+    most, least = (ratio * float(special.fdtri(other, freedom, at)) for at in (0.975, 0.025))
+    return 1 - ratio, (1 - most, 1 - least)
+
+
+def _freedom(groups: Sequence[Sequence[MadeRun]]) -> int:
+    return sum(max(sum(made.value is not None for made in group) - 1, 0) for group in groups)
+
+
 def _spread(groups: Sequence[Sequence[MadeRun]]) -> tuple[float | None, tuple[float, float] | None]:
     """The sd within groups of runs that should be the same, and its 95 % interval for normal values."""
     values = [np.array([made.value for made in group if made.value is not None]) for group in groups]
-    freedom = sum(max(one.size - 1, 0) for one in values)
+    freedom = _freedom(groups)
     if not freedom or not all(np.isfinite(one).all() for one in values):
         return None, None
     squares = sum(float(((one - one.mean()) ** 2).sum()) for one in values if one.size > 1)
