@@ -16,6 +16,7 @@ from isorun.study.cells import cells_of
 from isorun.study.design import document_of, study_from_document
 from isorun.worker import seeding, streams
 from isorun.worker.frameworks import switches
+from isorun.worker.frameworks.probes import torch_draws
 from isorun.worker.frameworks.probes.torch_draws import GeneratorStates
 from isorun.worker.frameworks.python import Python
 from isorun.worker.frameworks.switches import STREAM_NAMES, StreamRequest, stream_request
@@ -120,6 +121,33 @@ def test_draws_are_counted_and_the_lines_of_those_that_belong_to_no_stream_are_t
     assert place["where"].startswith(f"random.randint at {__file__}:")
     assert told["follow"] == ["weights"]
     assert told["out_of_sight"] == []
+
+
+def test_the_first_lines_are_told_beside_those_of_the_most_draws():
+    streams = Training("weights", run_seed=2).streams
+    for place, draws in {"embedding": 1, "a": 5, "b": 6, "c": 7, "d": 8, "e": 9}.items():
+        streams._places[place] = draws
+    assert [item["where"] for item in streams.told()["unclassified"]] == ["e", "d", "c", "b", "a", "embedding"]
+    streams._places["f"] = 4
+    assert "f" not in {item["where"] for item in streams.told()["unclassified"]}
+
+
+def test_a_function_that_a_part_of_torch_has_by_its_name_is_reached(monkeypatch):
+    def randperm(number):
+        return number
+
+    torch = types.SimpleNamespace(
+        randperm=randperm, Generator=types.SimpleNamespace(set_state=None), device=str, _C=None, default_generator=None
+    )
+    holder = types.SimpleNamespace(randperm=randperm, randint=max)
+    stranger = types.SimpleNamespace(randperm=randperm)
+    monkeypatch.setitem(sys.modules, "torch.utils.data.isorun_test", holder)
+    monkeypatch.setitem(sys.modules, "isorun_test_stranger", stranger)
+    monkeypatch.setattr(torch_draws, "_know_to_compiler", lambda *_: None)
+    torch_draws.TorchDraws(torch, Training("other", run_seed=2).streams)._part_everywhere("randperm")
+    assert torch.randperm is holder.randperm is not randperm
+    assert stranger.randperm is randperm
+    assert holder.randint is max
 
 
 def test_what_draws_from_the_hidden_generator_itself_is_told():

@@ -128,6 +128,19 @@ def test_each_stream_follows_the_seed_alone(fit, words):
     assert place["draws"] == drawn["other"] == 1
 
 
+def test_a_random_split_is_seen_and_follows_other(fit):
+    source = """
+import json, torch
+from torch.utils.data import random_split
+print(json.dumps(sorted(random_split(range(200), [150, 50])[1].indices)))
+"""
+    first, told = fit("other", 2, source=source)
+    assert first != fit("other", 3, source=source)[0]
+    assert first == fit("all", 2, source=source)[0]
+    assert fit("order", 2, source=source)[0] == fit("order", 3, source=source)[0]
+    assert (told["streams"]["draws"]["other"], told["streams"]["out_of_sight"]) == (1, [])
+
+
 def test_at_the_level_default_what_is_kept_is_kept_too(fit):
     first, second = (fit("weights", seed, level="default")[0] for seed in (2, 3))
     assert [name for name in EACH if first[name] != second[name]] == ["weights"]

@@ -56,7 +56,7 @@ _WORDS = (
 )
 _WORKER = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120  as it stands in code objects
 _MOST_PLACES = 200
-_PLACES_TOLD = 3
+_PLACES_TOLD = 3  # of the most draws, and as many of the first: initial weights are drawn early and seldom
 _SLOTS, _TEXT = 256, 208
 _COUNTS = struct.Struct(f"<{len(PARTED)}Q")
 _SLOT_BYTES = _COUNTS.size + _TEXT
@@ -207,7 +207,9 @@ class Streams:
     def told(self) -> dict[str, Any]:
         """What goes into the record."""
         drawn = self.drawn()
-        largest = sorted(drawn.places.items(), key=lambda item: (-item[1], item[0]))[:_PLACES_TOLD]
+        largest = sorted(drawn.places.items(), key=lambda item: (-item[1], item[0]))
+        first = dict(list(drawn.places.items())[:_PLACES_TOLD])
+        largest = [item for number, item in enumerate(largest) if number < _PLACES_TOLD or item[0] in first]
         unseen = [text for look in self.out_of_sight for text in [look()] if text]
         return {
             "follow": [name for name in STREAM_NAMES if name in self.request.follow],

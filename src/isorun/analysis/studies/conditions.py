@@ -282,7 +282,8 @@ def _streams_unclassified(_key: GroupKey, records: Sequence[RunRecord], _units: 
     most = max(told, key=lambda found: found["draws"]["other"], default=None)
     if most is not None and most["draws"]["other"]:
         every = sum(most["draws"].values())
-        places = first_of([f"{one['draws']:,} by {one['where']}" for one in most["unclassified"]], _PLACES_TOLD, ", ")
+        lines = [f"{one['draws']:,} by {one['where']}" for one in most["unclassified"]]
+        places = first_of(lines, 2 * _PLACES_TOLD, ", ")  # those of the most draws, and the first
         kept = "follow the seed like all others" if "other" in most["follow"] else "keep the baseline's seed"
         yield Condition(
             "streams-unclassified",
@@ -295,8 +296,8 @@ def _streams_unclassified(_key: GroupKey, records: Sequence[RunRecord], _units: 
     if unseen:
         yield Condition(
             "streams-out-of-sight",
-            f"numbers were drawn where no draw is seen, such as in compiled code, and follow no seed of the run's: "
-            f"{', '.join(unseen)}",
+            f"numbers were drawn where no draw is seen, such as in compiled code or by a function that a library keeps "
+            f"for itself, and follow no seed of the run's: {', '.join(unseen)}",
             "run without compiled code and captured graphs, and give libraries a random_state",
         )
 

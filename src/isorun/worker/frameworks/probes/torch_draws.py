@@ -47,6 +47,8 @@ _DROPOUTS = (
     *("dropout", "dropout_", "alpha_dropout", "alpha_dropout_", "feature_dropout", "feature_dropout_"),
     *("feature_alpha_dropout", "feature_alpha_dropout_", "native_dropout"),
 )
+# Parts of torch that draw and are no operations themselves: random_split has its randperm by name.
+_BY_NAME = ("torch.utils.data.", "torch.nn.", "torch.distributions.")
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 # The end of a file's name, functions in it (none for all), and what they say of a draw that is made there.
@@ -190,7 +192,7 @@ class TorchDraws:
         streams.rules.append(place)
         streams.parted_at_draws.add("torch")
         for name in _FUNCTIONS:
-            self._part(torch, name, f"torch.{name}")
+            self._part_everywhere(name)
         for name in _METHODS:
             self._part(torch.Tensor, name, f"torch.Tensor.{name}")
         hidden = importlib.import_module("torch._VF")
@@ -205,6 +207,15 @@ class TorchDraws:
             seeding.follow_method(torch.Generator, name, self._states.forget)
         self._keep_states()
         streams.out_of_sight.append(self._drawn_unseen)
+
+    def _part_everywhere(self, name: str) -> None:
+        """Also where modules of torch have a function by its name: those were imported before anyone could reach it."""
+        original: Any = getattr(self._torch, name, None)
+        self._part(self._torch, name, f"torch.{name}")
+        for module_name, module in list(sys.modules.items()):
+            held = getattr(module, "__dict__", {}) if module_name.startswith(_BY_NAME) else {}
+            if original is not None and held.get(name) is original:
+                setattr(module, name, getattr(self._torch, name))
 
     def _part(self, owner: Any, name: str, call: str, always: str = "", draws: Draws = _always) -> None:
         """always: the stream of all its draws. draws: whether a call with these arguments draws."""
