@@ -234,7 +234,7 @@ def _streams(result: FactorEffects) -> Iterator[str]:
             held = f"{item.held.label}: " if len(result.shares) > 1 else ""
             yield (
                 f"{held}Of the variance of {result.metric.name} over seeds when all random streams follow the seed, "
-                f"each alone makes: {', '.join(told)} (95 % intervals)."
+                f"each alone makes: {', '.join(told)} (95 % intervals, values taken as normal)."
             )
 
 

@@ -124,4 +124,18 @@ def test_the_interval_holds_the_ratio_in_95_of_100():
         _, lower, upper = variance_ratio(some, some + random.normal(size=10))
         held += lower < 0.5 < upper
     assert 930 <= held <= 970
-    assert variance_ratio(np.ones(5), np.arange(5.0)) == (0.0, 0.0, 0.0)
+    share, lower, upper = variance_ratio(np.ones(5), np.arange(5.0))
+    assert (share, lower) == (0.0, 0.0)
+    assert upper > 0.5, "in steps of one, equal values may be nearly one apart"
+
+
+def test_values_in_steps_have_shares_that_know_of_the_steps():
+    random, held = np.random.default_rng(1), 0
+    for _ in range(300):
+        some, rest = np.sqrt(0.1) * random.normal(size=5), np.sqrt(0.9) * random.normal(size=5)
+        coarse, whole = np.round(some), np.round(some + rest)
+        if whole.std() > 0:
+            _, lower, upper = variance_ratio(coarse, whole)
+            assert lower < upper
+            held += lower <= 0.1 <= upper
+    assert held > 270

@@ -250,12 +250,30 @@ def variance_ratio(some: FloatArray, whole: FloatArray) -> tuple[float, float, f
 
     The interval is that of Morgan (1939) and Pitman (1939) for pairs of normal values, which may be correlated: with r
     their correlation and t Student's quantile at n - 2 degrees of freedom, the ratio times K +- sqrt(K^2 - 1), K = 1 +
-    2 (1 - r^2) t^2 / (n - 2). Needs three units, and values in `whole` that differ.
+    2 (1 - r^2) t^2 / (n - 2). Needs three units, and values in `whole` that differ. Values that come in steps, of which
+    some are therefore equal, may each be off by half a step, and so may each sd; their correlation is not relied on.
     """
-    ratio = float(some.var(ddof=1) / whole.var(ddof=1))
-    if ratio == 0.0:
-        return 0.0, 0.0, 0.0
-    correlation, free = float(np.corrcoef(some, whole)[0, 1]), some.size - 2
+    few, many = float(some.std(ddof=1)), float(whole.std(ddof=1))
+    ratio, off, free = (few / many) ** 2, value_step(some, whole) / 2, some.size - 2
+    if off:
+        apart = _pitman(0.0, free)
+        least, most = max(few - off, 0.0) / (many + off), (few + off) / max(many - off, off)
+        return ratio, least**2 / apart, most**2 * apart
+    around = _pitman(float(np.corrcoef(some, whole)[0, 1]), free)
+    return ratio, ratio / around, ratio * around
+
+
+def value_step(some: FloatArray, whole: FloatArray) -> float:
+    """The step in which values come, as an accuracy of few images does; 0 where no two of one kind are equal."""
+    if all(np.unique(values).size == values.size for values in (some, whole)):
+        return 0.0
+    gaps = np.diff(np.unique(np.concatenate((some, whole))))
+    # Sums of the same numbers in another order are one value.
+    apart = gaps[gaps > 1e-9 * max(float(np.abs(whole).max()), float(np.ptp(whole)))]
+    return float(apart.min()) if apart.size else 0.0
+
+
+def _pitman(correlation: float, free: int) -> float:
+    """By how many times a ratio of variances may be off: K + sqrt(K^2 - 1) upwards, and 1 by that downwards."""
     width = 1.0 + 2.0 * (1.0 - correlation**2) * float(stdtrit(free, 1 - _ALPHA / 2)) ** 2 / free
-    apart = math.sqrt(max(width**2 - 1.0, 0.0))
-    return ratio, ratio * (width - apart), ratio * (width + apart)
+    return width + math.sqrt(max(width**2 - 1.0, 0.0))
