@@ -243,6 +243,8 @@ def _audit(found: Audit) -> View:
 def _left_open(found: Audit) -> str:
     from isorun.report import count
 
+    if not found.findings and found.unread:
+        return f"Whether {found.script} leaves anything open is not known: not all of its source was looked at."
     if not found.findings:
         return f"{found.script} leaves nothing open that could be seen."
     kinds: dict[str, int] = {}
@@ -257,7 +259,10 @@ def _looked(found: Audit) -> str:
     from isorun.report import count
 
     ran = found.ran or "nothing was run (--static)"
-    return f"Looked at: the source of {count(found.files, 'file')}; {ran}."
+    read = found.files - any(item.startswith(f"{found.script}: ") for item in found.unread)
+    unread = f" Not looked at: {'; '.join(found.unread[:5])}." if found.unread else ""
+    more = f" And {len(found.unread) - 5} more." if len(found.unread) > 5 else ""
+    return f"Looked at: the source of {count(read, 'file')}; {ran}.{unread}{more}"
 
 
 def _after_audit(found: Audit) -> list[str]:

@@ -395,7 +395,7 @@ def audit(
             kept, withdrawn = hold_together(found.findings, Seen.of(program, effective, began))
             found = replace(found, findings=kept, withdrawn=withdrawn, effective=effective)
     pins = (found.effective.get("packages") or {}).items()
-    return replace(found, patch=patch_for(program, found.findings, pins))
+    return replace(found, patch=patch_for(program, found.findings, pins), unread=program.unread)
 
 
 def _looked_at(command: Sequence[str], folder: Path, asked: str, limit: float) -> RunRecord:

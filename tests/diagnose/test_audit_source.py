@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import isorun
 from isorun.diagnose.audit import KINDS, examine_source, read_program
 from isorun.diagnose.audit.findings import Sure
 from isorun.diagnose.audit.patching import patch_for
@@ -174,6 +175,37 @@ def test_a_module_is_found_by_its_name_and_relative_imports_are_followed(tmp_pat
     assert [(item.kind, item.file, item.line) for item in examine_source(program)] == [
         ("unseeded-generator", "job/parts.py", 3)
     ]
+
+
+def test_of_a_package_or_folder_that_is_run_its_main_is_looked_at(tmp_path):
+    package = tmp_path / "job"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text("import random\nfrom . import parts\n\nrandom.random()\n")
+    (package / "parts.py").write_text("import random\nx = [\n    1,\n    2,\n]\nrandom.random()\n")
+    by_name = read_program(["python", "-m", "job", "--fast"], tmp_path, {})
+    assert [source.shown for source in by_name.sources] == ["job/__main__.py", "job/__init__.py", "job/parts.py"]
+    assert ("job/__main__.py", 4) in {(item.file, item.line) for item in examine_source(by_name)}
+    by_folder = read_program(["python", "job"], tmp_path, {})
+    assert by_folder.script.shown == "job/__main__.py"
+    assert examine_source(by_folder)
+
+
+def test_source_that_was_not_looked_at_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("isorun.diagnose.audit.program._MOST_BYTES", 200)
+    (tmp_path / "train.py").write_text("import large, broken, small\n")
+    (tmp_path / "large.py").write_text("import random\nrandom.random()\n" + "# filler\n" * 30)
+    (tmp_path / "broken.py").write_text("def (:")
+    (tmp_path / "small.py").write_text("")
+    found = isorun.audit(["python", "train.py"], static=True, folder=tmp_path)
+    assert [item.partition(":")[0] for item in found.unread] == ["large.py", "broken.py"]
+    assert found.to_json()["unread"] == list(found.unread)
+    text = " ".join(str(found).split())
+    assert text.startswith("Whether train.py leaves anything open is not known")
+    assert "source of 2 files" in text
+    alone = isorun.audit(["python", "large.py"], static=True, folder=tmp_path)
+    assert "nothing open" not in str(alone)
+    assert "source of 0 files" in " ".join(str(alone).split())
 
 
 @pytest.mark.parametrize(

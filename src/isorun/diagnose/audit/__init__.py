@@ -40,6 +40,7 @@ class Audit(Told):
     """What a training leaves open. command: as it was given. ran: how the run went, in words; empty without one.
 
     effective: how the run really computed; empty without one. patch: what closes findings, for `patch -p1`.
+    unread: files of the program's own that were not looked at, each with the reason.
     """
 
     told_as: ClassVar[str] = "audit"
@@ -52,6 +53,7 @@ class Audit(Told):
     effective: Mapping[str, Any] = field(default_factory=dict)
     ran: str = ""
     patch: str = ""
+    unread: tuple[str, ...] = ()
 
     @property
     def sure(self) -> tuple[AuditFinding, ...]:
@@ -64,6 +66,7 @@ class Audit(Told):
             "command": list(self.command),
             "script": self.script,
             "files": self.files,
+            "unread": list(self.unread),
             "findings": [finding.to_json() for finding in self.findings],
             "withdrawn": [item.to_json() for item in self.withdrawn],
             "run": self.ran,

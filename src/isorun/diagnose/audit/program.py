@@ -64,6 +64,7 @@ class Source:
 
     names: what a name of this file stands for, dotted. definitions: functions, classes and methods by qualified name.
     of_type: all nodes by their type, in no order that matters. parents: a node to what it is part of.
+    unread: why it was not parsed, if so.
     """
 
     path: Path
@@ -72,6 +73,7 @@ class Source:
     is_package: bool
     text: str
     tree: ast.Module
+    unread: str = ""
     names: dict[str, str] = field(default_factory=dict)
     definitions: dict[str, ast.AST] = field(default_factory=dict)
     of_type: dict[type[ast.AST], list[Any]] = field(default_factory=dict)
@@ -158,7 +160,10 @@ class GivenOptions:
 
 @dataclass(frozen=True, slots=True)
 class AuditedProgram:
-    """The script first, then the modules of its own, as they are met. folder: where the command is started."""
+    """The script first, then the modules of its own, as they are met. folder: where the command is started.
+
+    unread: files of its own that were not looked at, each with the reason.
+    """
 
     sources: tuple[Source, ...]
     modules: Mapping[str, Source]
@@ -167,6 +172,7 @@ class AuditedProgram:
     words: tuple[str, ...]
     environ: Mapping[str, str]
     packages: frozenset[str] = frozenset()
+    unread: tuple[str, ...] = ()
 
     @property
     def script(self) -> Source:
@@ -195,11 +201,15 @@ def script_of(words: Sequence[str], folder: Path) -> tuple[Path, str, tuple[str,
     """
     for place, word in enumerate(words):
         if word in _MODULE_OPTIONS and place + 1 < len(words):
-            found = _module_file(words[place + 1], (folder,))
-            if found is not None:
-                return found, words[place + 1], tuple(words[place + 2 :])
+            name = words[place + 1]
+            for module in (f"{name}.__main__", name):  # of a package that is run its __main__ is, and not of a module
+                found = _module_file(module, (folder,))
+                if found is not None:
+                    return found, module, tuple(words[place + 2 :])
         if word.endswith(".py") and (folder / word).is_file():
             return folder / word, "", tuple(words[place + 1 :])
+        if (folder / word / "__main__.py").is_file():
+            return folder / word / "__main__.py", "", tuple(words[place + 1 :])
     named = next((word for word in words if word.endswith(".py")), "")
     if named:
         raise InputError(f"there is no script {named}", found=f"the folder {folder}", hint="name it from this folder")
@@ -228,46 +238,68 @@ def read_program(words: Sequence[str], folder: Path, environ: Mapping[str, str])
     path, module, rest = script_of(words, folder)
     depth = len(module.split(".")) if module else 1
     roots = tuple(dict.fromkeys((path.resolve().parents[depth - 1], folder.resolve())))
-    text, tree = _parsed(path, must=True) or ("", ast.Module([], []))
-    script = _source(path, folder, module or "__main__", text, tree)
+    script = _source(path, folder, module or "__main__", _parsed(path, must=True))
     sources, modules, waiting = [script], {script.module: script}, [script]
+    unread = {path: f"{script.shown}: {script.unread}"} if script.unread else {}
     while waiting and len(sources) < _MOST_FILES:
-        for name in _names_imported(waiting.pop(0)):
-            if name in modules:
+        source = waiting.pop(0)
+        for name in (*_packages_around(source.module), *_names_imported(source)):
+            found = None if name in modules else _module_file(name, roots)
+            if found is None:
                 continue
-            found = _module_file(name, roots)
-            parsed = _parsed(found) if found is not None else None
-            if found is None or parsed is None:
+            read = _source(found, folder, name, _parsed(found))
+            modules[name] = read
+            if read.unread:
+                unread[found] = f"{read.shown}: {read.unread}"
                 continue
-            modules[name] = _source(found, folder, name, *parsed)
-            sources.append(modules[name])
-            waiting.append(modules[name])
+            sources.append(read)
+            waiting.append(read)
+    if waiting:
+        unread[folder] = f"what {len(waiting)} more files import: only {_MOST_FILES:,} files are looked at"
     packages = frozenset(canonical(name).partition(".")[0] for source in sources for name in source.names.values())
-    return AuditedProgram(tuple(sources), modules, _options(sources, rest), folder, tuple(words), environ, packages)
+    options = _options(sources, rest)
+    return AuditedProgram(
+        tuple(sources), modules, options, folder, tuple(words), environ, packages, tuple(unread.values())
+    )
 
 
-def _parsed(path: Path, *, must: bool = False) -> tuple[str, ast.Module] | None:
+def _packages_around(module: str) -> Iterator[str]:
+    """Those that are imported before a module is: what stands in their __init__ runs."""
+    parts = module.split(".")[:-1]
+    yield from (".".join(parts[: end + 1]) for end in range(len(parts)))
+
+
+def _parsed(path: Path, *, must: bool = False) -> tuple[str, ast.Module, str]:
+    """The text, its tree, and why there is none, if so. must: a script that cannot be read is an error."""
+    why = ""
     try:
         data = path.read_bytes()
         if len(data) > _MOST_BYTES:
-            return None
+            return (
+                "",
+                ast.Module([], []),
+                f"{len(data) / 2**20:.1f} MiB, and more than {_MOST_BYTES >> 20} are not parsed",
+            )
         with warnings.catch_warnings():  # of the training's own, which it shows when it runs
             warnings.simplefilter("ignore")
-            return data.decode("utf-8", "replace"), ast.parse(data)
+            return data.decode("utf-8", "replace"), ast.parse(data), ""
     except OSError as error:
+        why = f"cannot be read: {error.strerror}"
         if must:
-            raise InputError(f"{path} cannot be read: {error.strerror}") from None
+            raise InputError(f"{path} {why}") from None
     except (SyntaxError, ValueError, RecursionError) as error:
+        why = f"no Python that this interpreter can parse ({error})"
         if must:
             raise InputError(f"{path} is no Python that this interpreter can parse", found=str(error)) from None
-    return None
+    return "", ast.Module([], []), why
 
 
-def _source(path: Path, folder: Path, module: str, text: str, tree: ast.Module) -> Source:
+def _source(path: Path, folder: Path, module: str, parsed: tuple[str, ast.Module, str]) -> Source:
+    text, tree, why = parsed
     resolved = path.resolve()
     below = resolved.is_relative_to(folder.resolve())
     shown = str(resolved.relative_to(folder.resolve())) if below else str(path)
-    made = Source(path, shown, module, path.name == "__init__.py", text, tree)
+    made = Source(path, shown, module, path.name == "__init__.py", text, tree, unread=why)
     _collect(made)
     for name, definition in made.definitions.items():
         if "." not in name and not isinstance(definition, ast.Module):
