@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from isorun.analysis.planning.claims import PERCENT, POINTS, SHARE, JudgedGain, RunNoise
+from isorun.analysis.planning.claims import MOVED_AGAIN, PERCENT, POINTS, SHARE, JudgedGain, RunNoise
 from isorun.report import UNKNOWN, Column, Listing, Table, View, count, significant
 
 __all__ = ["claim_view", "spreads_view"]
@@ -85,7 +85,7 @@ def _chance(chance: float) -> str:
 
 
 def _planned(result: JudgedGain) -> str:
-    if not result.noise.sd:
+    if not result.noise.sd or any(item.code == MOVED_AGAIN for item in result.conditions):
         return "How many runs would show it is not known: that takes the noise over seeds."
     if result.runs_needed is None:
         return "No number of runs that can be planned for would show it."

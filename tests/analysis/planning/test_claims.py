@@ -196,11 +196,12 @@ def test_controls_and_reruns_of_the_few_shot_paper():
     known = {item.model: item.sd for item in rows("Few-Shot")}
     assert known == {
         "Matching Networks": 0.54,
-        "Prototypical Networks": 0.0,
+        "Prototypical Networks": 0.005,  # printed as 0.00
         "TADAM": 2.06,
         "Prototypical Networks (ResNet-12)": 0.18,
     }
-    assert sorted(known.values()) == sorted(item.plus_minus for item in CONTROLS.values())
+    printed = {**known, "Prototypical Networks": 0.0}
+    assert sorted(printed.values()) == sorted(item.plus_minus for item in CONTROLS.values())
     again = sorted(item.range for item in published_shifts() if item.data == "miniImageNet")
     assert again == pytest.approx(sorted(100 * abs(item.estimate) for item in RERUNS.values()))
 
@@ -279,9 +280,23 @@ def test_noise_of_one_seed_denies_but_never_affirms():
     assert isorun.claim(20.0, model="TADAM", level="fixed-seed").above_noise
 
 
+def test_a_printed_zero_is_a_rounded_number_and_what_moved_again_is_noise():
+    found = isorun.claim(0.1, model="protonet", level="fixed-seed")
+    assert (found.above_noise, found.runs_needed, found.noise.sd, found.noise.at_most) == (None, None, 0.005, True)
+    told = {item.code: item.message for item in found.conditions}
+    assert "moved by 0.278 points" in told["moved-without-a-change"]
+    assert "below 0.005 points" in told["noise-at-most"]
+    assert "printed as 0.00, a rounded number: less than 0.005" in " ".join(str(found).split())
+    assert "How many runs would show it is not known" in str(found)
+    assert isorun.claim(1.0, model="protonet", level="fixed-seed").above_noise, "more than it ever moved by itself"
+    within = isorun.claim(1.0, model="TADAM", level="fixed-seed")
+    assert (within.above_noise, "moved-without-a-change" in {item.code for item in within.conditions}) == (False, False)
+
+
 def test_runs_that_did_not_differ_plan_nothing():
-    found = isorun.claim(1.0, model="protonet")
-    assert (found.above_noise, found.runs_needed, found.noise.sd) == (None, None, 0.0)
+    noise = RunNoise("m", "d", "accuracy", "points", "fixed-seed", 10, 0.0, "a study")
+    found = judge_gain(1.0, noise)
+    assert (found.runs_needed, found.noise.sd) == (None, 0.0)
     assert "did not differ" in str(found)
 
 

@@ -29,6 +29,7 @@ from isorun.analysis.spreads import spread
 from isorun.errors import InputError, known_names
 
 __all__ = [
+    "MOVED_AGAIN",
     "PERCENT",
     "POINTS",
     "SHARE",
@@ -52,6 +53,7 @@ _IN_POINTS: Final = {POINTS: 1.0, SHARE: 100.0}
 _LEVELS: Final = ("default", "fixed-seed")
 _ACCURACY: Final = "accuracy"
 _OF_WHOLE_MODELS: Final = frozenset((_ACCURACY, "AP"))
+MOVED_AGAIN: Final = "moved-without-a-change"
 _ALIKE: Final = 0.6
 _NEAREST: Final = 5
 _BEST_OF: Final = 5
@@ -268,7 +270,8 @@ def _read_noise(row: Mapping[str, Any]) -> RunNoise:
         sd, interval, largest, runs = seen.sd, seen.sd_interval, seen.max_difference, seen.n
         how = f"computed here from the {runs} values that the paper prints"
     elif "sd_below" in row:
-        sd, how = row["sd_below"], f"printed as less than {row['sd_below']:g}"
+        printed = "less than" if sd is None else f"{sd:.2f}, a rounded number: less than"
+        sd, how = row["sd_below"], f"printed as {printed} {row['sd_below']:g}"
     assert isinstance(sd, float)
     return RunNoise(
         model=row["model"],
@@ -426,10 +429,12 @@ def judge_gain(
     known_in_part = {condition.code for condition in conditions} & {"fixed-seed-noise", "similar-only"}
     if known_in_part and (above or "similar-only" in known_in_part):
         above = None
-    if noise.at_most and not above:
+    shifts = _shifts_of(noise, chosen)
+    again = _moved_without_a_change(gain, shifts) if abs(gain) > limit else ()
+    if again or (noise.at_most and not above):
         above = None
-    found, ends = _runs_needed(gain, own, alpha, power)
-    unsure = _depends_on_sd(gain, own, runs, alpha)
+    found, ends = (None, None) if again else _runs_needed(gain, own, alpha, power)
+    unsure = (*_depends_on_sd(gain, own, runs, alpha), *again)
     return JudgedGain(
         gain=gain,
         unit=chosen,
@@ -443,7 +448,7 @@ def judge_gain(
         runs_needed=found,
         runs_needed_interval=ends,
         others=tuple(item.in_unit(chosen) for item in others),
-        shifts=_shifts_of(noise, chosen),
+        shifts=shifts,
         conditions=(*conditions, *unsure),
     )
 
@@ -500,6 +505,16 @@ def _depends_on_sd(gain: float, noise: RunNoise, runs: int, alpha: float) -> lis
     message = f"the sd is known from {noise.runs} runs as {ends} {noise.unit}".rstrip()
     said = f"{message} (90 % interval), and the answer is not the same at both ends"
     return [Condition("noise-hardly-known", said, "more runs: isorun run -n 30 …, then --study")]
+
+
+def _moved_without_a_change(gain: float, shifts: Sequence[PublishedShift]) -> tuple[Condition, ...]:
+    """What is printed cannot be all the noise where the same runs, made again, moved by as much as the gain."""
+    moved = [item for item in shifts if item.changed.startswith("nothing") and item.range >= abs(gain)]
+    if not moved:
+        return ()
+    largest = max(moved, key=lambda item: item.range)
+    message = f"a second time, with nothing changed, it moved by {largest.range:g} {largest.unit} ({largest.brief})"
+    return (Condition(MOVED_AGAIN, message, "measure it: isorun run -n 10 …, then --study"),)
 
 
 def _shifts_of(noise: RunNoise, unit: str) -> tuple[PublishedShift, ...]:
