@@ -116,8 +116,9 @@ def attributed(asked: FactorQuestion) -> FactorEffects:
     """What each factor did."""
     parts = list(_parts(asked))
     found = [_effect(asked, part, *varied) for part in parts for varied in asked.varied]
-    effects = tuple(_corrected_effects([effect for effect, _ in found]))
-    interactions = tuple(item for part in parts for item in _interactions(asked, part))
+    effects, interactions = _corrected(
+        [effect for effect, _ in found], [item for part in parts for item in _interactions(asked, part)]
+    )
     return FactorEffects(
         study=asked.result.study,
         metric=asked.metric,
@@ -125,7 +126,7 @@ def attributed(asked: FactorQuestion) -> FactorEffects:
         baseline=dict(asked.design.baseline),
         noun=QUESTION if asked.unit == QUESTION else asked.counting.noun,
         effects=effects,
-        interactions=tuple(_corrected_interactions(interactions)),
+        interactions=interactions,
         shares=tuple(_shares(asked, part) for part in parts),
         flips=tuple(_flips(asked, parts)),
         agreements=tuple(_agreements(parts)),
@@ -310,21 +311,25 @@ def _skewed(name: str, tested: UnitDifference) -> Iterator[Condition]:
         )
 
 
-def _corrected(tested: Sequence[UnitDifference]) -> list[float | None]:
-    """Holm's p over all that could be tested."""
-    corrected = adjusted(np.array([np.nan if one.p is None else one.p for one in tested], dtype=np.float64), "holm")
-    return [None if np.isnan(p) else float(p) for p in corrected]
+def _corrected(
+    effects: Sequence[FactorEffect], found: Sequence[Interaction]
+) -> tuple[tuple[FactorEffect, ...], tuple[Interaction, ...]]:
+    """Holm's p over all effects and interactions that could be tested: one verdict, so one error rate for all of it.
 
-
-def _corrected_effects(effects: Sequence[FactorEffect]) -> Iterator[FactorEffect]:
-    for effect, p in zip(effects, _corrected([one.tested for one in effects]), strict=True):
-        yield replace(effect, p_corrected=p)
-
-
-def _corrected_interactions(found: Sequence[Interaction]) -> Iterator[Interaction]:
-    """Interactions that no design tells apart are one test."""
+    Interactions that no design tells apart are one test.
+    """
     first = [item for place, item in enumerate(found) if not _told_before(item, found[:place])]
-    corrected = dict(zip(map(_identity, first), _corrected([item.tested for item in first]), strict=True))
+    tested = [*(effect.tested for effect in effects), *(item.tested for item in first)]
+    adjusted_p = adjusted(np.array([np.nan if one.p is None else one.p for one in tested], dtype=np.float64), "holm")
+    corrected = [None if np.isnan(p) else float(p) for p in adjusted_p]
+    own = tuple(replace(effect, p_corrected=p) for effect, p in zip(effects, corrected, strict=False))
+    by_identity = dict(zip(map(_identity, first), corrected[len(effects) :], strict=True))
+    return own, tuple(_corrected_interactions(found, by_identity))
+
+
+def _corrected_interactions(
+    found: Sequence[Interaction], corrected: Mapping[tuple[HeldFixed, str], float | None]
+) -> Iterator[Interaction]:
     for item in found:
         alike = next(
             key for key in (_identity(item), *((item.held, name) for name in item.aliases)) if key in corrected
