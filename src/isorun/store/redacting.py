@@ -52,6 +52,7 @@ _NEW: Final = "store.sqlite.redacted"
 _NAME: Final = re.compile(r"[A-Za-z_]\w{0,199}")
 _FRAME: Final = re.compile(rb"\d{1,12} [0-9a-f]{8} (\d{1,18}) (\{.*\})", re.DOTALL)
 _HASHED: Final = re.compile(r"<sha256:[0-9a-f]+>")
+_HALF_WRITTEN: Final = re.compile(r"\.\d+-[0-9a-f]{8}\.tmp\Z|record\.json\.gz\.[0-9a-f]{16}\.tmp\Z")
 _MOST_PASSES: Final = 100
 
 _A_COPY: Final = "a copy of a database, which may hold a value"
@@ -124,6 +125,8 @@ def redact(
             wanted.take({value: name for name, value in (values or {}).items()})
             wanted.take(dict.fromkeys(earlier["values"], ""))
             going = _Going(folder, files, wanted)
+            if not dry_run:
+                going.remove_half_written()
             going.learn()
             found = going.through()
             if not dry_run and (found.records or found.files):
@@ -354,6 +357,13 @@ class _Going:
         self._files = files
         self._wanted = wanted
         self._known: dict[str, tuple[str, str]] = {}
+
+    def remove_half_written(self) -> None:
+        """Files that a killed process left under names of their own: no run is in progress, so nobody writes them."""
+        for path in self._paths():
+            if _HALF_WRITTEN.search(path.name):
+                with reported("removing a half-written file", path):
+                    self._files.unlink(path)
 
     def learn(self) -> None:
         """Take the values that the fields of the variables show; see whether cells are told apart without them."""
