@@ -116,12 +116,13 @@ def redact(
     """
     folder, files = existing(folder), files or Files()
     names = (*map(_checked_name, names), *(values or {}))
+    literals = [_checked_literal(value) for value in literals]
     with FolderStore(folder, create=False, files=files) as store:  # which packs what waits
         _refuse_runs(store)
         with only_writer(folder, "redacted"):
             earlier = _begun(folder, files)
             wanted = _Wanted(tuple(dict.fromkeys((*names, *earlier["names"]))), store.key, apart=earlier["apart"])
-            wanted.take(dict.fromkeys(map(_checked_literal, literals), ""))
+            wanted.take(dict.fromkeys(literals, ""))
             wanted.take({value: name for name, value in (values or {}).items()})
             wanted.take(dict.fromkeys(earlier["values"], ""))
             going = _Going(folder, files, wanted)
