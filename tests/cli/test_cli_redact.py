@@ -71,6 +71,7 @@ def test_a_value_on_a_command_line(here: Path, capsys: pytest.CaptureFixture[str
     assert "nothing was missing" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_kept_studies_that_differ_in_the_variable_alone(here: Path, capsys: pytest.CaptureFixture[str]):
     names = []
     for value in ("3", "7"):
@@ -90,6 +91,7 @@ def test_kept_studies_that_differ_in_the_variable_alone(here: Path, capsys: pyte
     assert main(["store", "verify"]) == 0
 
 
+@pytest.mark.slow
 def test_the_value_that_a_variable_has_now(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
@@ -103,6 +105,36 @@ def test_the_value_that_a_variable_has_now(
     assert main(["store", "redact", "LOOKUP_WORD", "--value-from-env"]) == 0
     assert "1 record and 5 files were changed" in capsys.readouterr().out
     assert held_in(here / ".isorun", SECRET) == []
+
+
+SEARCH = f"""
+[approaches]
+t = "python s.py --lr {{config.lr}} --lookup {SECRET}"
+[search]
+metric = "val_loss"
+trials = 3
+engine = "random"
+[search.space]
+lr = {{ float = [0.01, 1.0] }}
+[metrics.val_loss]
+direction = "lower"
+"""
+
+
+@pytest.mark.slow
+def test_a_kept_search_is_found_by_its_name(here: Path, capsys: pytest.CaptureFixture[str], typed):
+    (here / "s.py").write_text("import sys\nprint('val_loss:', (float(sys.argv[2]) - 0.3) ** 2)\n")
+    (here / "study.toml").write_text(SEARCH)
+    assert run("study.toml") == 0
+    capsys.readouterr()
+    assert main(["report", "study", "--json"]) == 0
+    before = json.loads(capsys.readouterr().out)
+    typed(SECRET)
+    assert main(["store", "redact", "--value", "-"]) == 0
+    assert held_in(here / ".isorun", SECRET) == []
+    capsys.readouterr()
+    assert main(["report", "study", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == before
 
 
 @pytest.mark.parametrize(

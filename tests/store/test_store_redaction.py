@@ -336,7 +336,7 @@ def test_a_fault_in_any_file_operation_leaves_old_or_new(tmp_path: Path, fault: 
     before = {record.run_id: content(record) for record in records_of(whole)}
     many = operations(shutil.copytree(whole, tmp_path / "counted"))
     assert many > 20
-    for number in range(1, many + 1, 7 if fault == "EIO" else 1):
+    for number in range(1, many + 1, 15 if fault == "EIO" else 1):
         folder = shutil.copytree(whole, tmp_path / f"{number}")
         files = FaultyFiles(number, fault, after=bool(number % 2))
         if fault == "EIO":
