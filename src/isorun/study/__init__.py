@@ -33,7 +33,8 @@ __all__ = [
 ]
 
 FUNCTION: Final = "function"
-_HASHED: Final = re.compile(r"<sha256:[0-9a-f]{16}>")
+_HASHED: Final = re.compile(rf"<sha256:[0-9a-f]{{16}}>|{re.escape(REDACTED)}(?:~[0-9a-f]{{4}})?")
+"""What stands for a variable that is not recorded, or was taken out again."""
 
 
 def _uniform(generator: random.Random, low: float, high: float) -> float:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from isorun import plugins
 from isorun.errors import StudyError, known_names
-from isorun.study.cells import Cell, ConfigValue, config_placeholders, recorded_command, withheld_hash
+from isorun.study.cells import Cell, ConfigValue, as_known, config_placeholders, recorded_command, withheld_hash
 from isorun.study.parsing import (
     as_boolean,
     as_duration,
@@ -504,7 +504,8 @@ def search_id(study: Study, design: SearchDesign, key: bytes | None = None) -> s
         "seed": design.seed,
         **({} if design.start is None else {"start": dict(design.start)}),
     }
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    made = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    return study.known_as.get(made, made)
 
 
 def proposed_cells(study: Study, key: bytes | None) -> Iterator[Cell]:
@@ -529,7 +530,7 @@ def trial_cell(study: Study, design: SearchDesign, one: Proposed, key: bytes | N
     approach = study.approaches[design.approach]
     environment = next(iter(study.environments.values()))
     level = study.levels[0]
-    return Cell(
+    cell = Cell(
         approach=approach.name,
         command=recorded_command(study, approach),
         config=design.label(one.number),
@@ -542,6 +543,7 @@ def trial_cell(study: Study, design: SearchDesign, one: Proposed, key: bytes | N
         take_seeds=study.take_seeds,
         withheld=withheld_hash(study, approach, environment, key),
     )
+    return as_known(study, cell)
 
 
 def seed_of_repeat(study: Study, repeat: int) -> int:
