@@ -19,7 +19,7 @@ from isorun.diagnose.audit.inputs import is_checked
 from isorun.diagnose.audit.program import AuditedProgram
 from isorun.worker.usercode import hash_of_file
 
-__all__ = ["Seen", "hold_together"]
+__all__ = ["Seen", "hold_all", "hold_together", "those_that_trained"]
 
 _SEEDING: Final = {
     "random.seed": "random",
@@ -86,6 +86,50 @@ class Seen:
     def at(self, finding: AuditFinding, what: str) -> Mapping[str, Any] | None:
         """The event of a kind at the place of a finding."""
         return next((event for event in self.of_kind(what) if self.place(event) == (finding.file, finding.line)), None)
+
+
+def those_that_trained(processes: Iterable[Mapping[str, Any]], program: AuditedProgram) -> list[Mapping[str, Any]]:
+    """Of what the processes of a run told, what the ranks of the training did, by rank: not a launcher, nor helpers."""
+    script = program.script.path.resolve()
+    looks = [(each.get("audit") or {}, each) for each in processes]
+    ranks = [(look, each) for look, each in looks if look.get("rank") is not None or look.get("steps")]
+    found = ranks or [
+        (look, each) for look, each in looks if look.get("script") and Path(str(look["script"])).resolve() == script
+    ]
+    return [each for _, each in sorted(found, key=lambda item: -1 if item[0].get("rank") is None else item[0]["rank"])]
+
+
+def hold_all(
+    found: Sequence[AuditFinding], ranks: Sequence[Seen]
+) -> tuple[tuple[AuditFinding, ...], tuple[Withdrawn, ...]]:
+    """What holds in any of the ranks, each finding once, as the rank has it that is surest of it.
+
+    Each rank is held against the source by itself, for the order of seeds and draws is one of a process.
+    """
+    held = [hold_together(found, seen) for seen in ranks]
+    kept: dict[tuple[str, str, int, str], list[tuple[int, AuditFinding]]] = {}
+    for place, (own, _) in enumerate(held):
+        told = (ranks[place].effective.get("audit") or {}).get("rank")
+        rank = place if told is None else int(told)
+        for item in own:
+            kept.setdefault((item.kind, item.file, item.line, item.about), []).append((rank, item))
+    withdrawn = {(item.finding.kind, item.finding.place): item for _, own in held for item in own}
+    left = {(kind, f"{file}:{line}" if line else file) for kind, file, line, _ in kept}
+    merged = in_order(_of_ranks(items, len(ranks)) for items in kept.values())
+    return merged, tuple(item for key, item in withdrawn.items() if key not in left)
+
+
+def _of_ranks(items: Sequence[tuple[int, AuditFinding]], ranks: int) -> AuditFinding:
+    """One finding, with the ranks that are surest of it where others are not."""
+    order = list(Sure)
+    surest = min((item.sure for _, item in items), key=order.index)
+    where = [(rank, item) for rank, item in items if item.sure is surest]
+    finding = where[0][1]
+    if len(where) == ranks:
+        return finding
+    numbers = tuple(rank for rank, _ in where)
+    told = f"rank {numbers[0]}" if len(numbers) == 1 else f"ranks {', '.join(map(str, numbers))}"
+    return replace(finding, why=f"{finding.why} (in {told} of {ranks})", ranks=numbers)
 
 
 def hold_together(found: Sequence[AuditFinding], seen: Seen) -> tuple[tuple[AuditFinding, ...], tuple[Withdrawn, ...]]:
