@@ -396,7 +396,10 @@ def audit(
         found = replace(found, ran=_how_it_went(record, ranks, ended=ended))
         if ranks[0].get("audit") and ended:  # how far another came is not known
             kept, withdrawn = hold_all(found.findings, [Seen.of(program, each, began) for each in ranks])
-            found = replace(found, findings=kept, withdrawn=withdrawn, effective=ranks[0])
+            look = {
+                name: value for name, value in ranks[0]["audit"].items() if name != "reached"
+            }  # long, and of no use
+            found = replace(found, findings=kept, withdrawn=withdrawn, effective={**ranks[0], "audit": look})
     pins = (found.effective.get("packages") or {}).items()
     return replace(found, patch=patch_for(program, found.findings, pins))
 

@@ -7,6 +7,7 @@ was stopped: what it did not reach is left as the source has it, but is not sure
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,10 @@ _BACKWARD: Final = {
     "grid_sample": "grid_sampler_",
 }
 """What is called, to the beginning of the name of the operation that adds in its backward pass."""
+_ONLY_WHERE_REACHED: Final = frozenset(
+    {"atomics", "uninitialised-memory", "hash-order", "file-order", "loader-workers", "data-checksum"}
+)
+"""Kinds that are about what a line does when it is executed."""
 _LARGEST_HASHED: Final = 2**28
 _NO_GPU: Final = "the run computed on no GPU"
 _NOT_REACHED: Final = "the run came to its end without it"
@@ -45,6 +50,7 @@ class Seen:
     """What the worker noted. events: in their order. ended: the training came to its end by itself.
 
     began: its start, in seconds since 1970. moved: generators of the process that stood elsewhere at the end.
+    steps: of an optimizer. reached: first lines of the functions that were entered, by file; None where not known.
     """
 
     program: AuditedProgram
@@ -53,6 +59,8 @@ class Seen:
     ended: bool
     began: float
     moved: tuple[str, ...] = ()
+    steps: int = 0
+    reached: Mapping[str, Sequence[int]] | None = None
 
     @classmethod
     def of(cls, program: AuditedProgram, effective: Mapping[str, Any], began: float) -> Seen:
@@ -60,7 +68,14 @@ class Seen:
         audit = effective.get("audit") or {}
         events = [event for event in audit.get("events", ()) if isinstance(event, Mapping)]
         return cls(
-            program, effective, events, bool(audit) and not audit.get("stopped"), began, tuple(audit.get("moved", ()))
+            program,
+            effective,
+            events,
+            bool(audit) and not audit.get("stopped"),
+            began,
+            tuple(audit.get("moved", ())),
+            int(audit.get("steps") or 0),
+            audit.get("reached"),
         )
 
     @property
@@ -148,6 +163,10 @@ def hold_together(found: Sequence[AuditFinding], seen: Seen) -> tuple[tuple[Audi
 
 def _judged(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
     """The finding as the run leaves it; why it is withdrawn, as a text."""
+    if finding.kind in _ONLY_WHERE_REACHED and (finding.kind != "atomics" or seen.gpus):
+        unreached = _unreached(finding, seen)
+        if unreached is not None:
+            return unreached
     if finding.kind in _ON_A_GPU:
         return _judged_on_gpu(finding, seen)
     if finding.kind in {"unseeded-generator", "late-seed"} and finding.about in SEED_LINES:
@@ -167,6 +186,47 @@ def _judged(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
             return "the run loaded its data without workers"
         return replace(finding, why=f"{finding.why} (here {event['workers']})") if event else finding
     return _with_checksum(finding, seen) if finding.kind == "data-checksum" else finding
+
+
+def _unreached(finding: AuditFinding, seen: Seen) -> AuditFinding | str | None:
+    """What is left of a finding in a function that was never entered; None where it was, or nobody knows.
+
+    A few steps do not reach an evaluation, or what comes at the end: such a function stays, as what may be. But a model
+    is built before its first step: a class of which nothing ran by then is not what this command trains.
+    """
+    source = next((each for each in seen.program.sources if each.shown == finding.file), None)
+    if source is None or seen.reached is None or not finding.line:
+        return None
+    entered = set(seen.reached.get(str(source.path.resolve()), ()))
+    function, owner = _around(source.tree, finding.line)
+    if not entered or function is None or _first_lines(function) & entered:
+        return None
+    if seen.ended:
+        return _NOT_REACHED
+    if owner is not None and seen.steps:
+        methods = [node for node in owner.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        if not any(_first_lines(method) & entered for method in methods):
+            return f"nothing of {owner.name} ran in {seen.steps} steps: this command does not use it"
+    return replace(finding, sure=Sure.LOW, why=f"{finding.why} (not reached in this run)")
+
+
+def _first_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
+    """Where Python says that a function begins: at its first decorator, or at itself."""
+    return {function.lineno, *(decorator.lineno for decorator in function.decorator_list)}
+
+
+def _around(tree: ast.AST, line: int) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, ast.ClassDef | None]:
+    """The innermost function around a line, and the class that it is a method of."""
+    function, owner, inner = None, None, None
+    for node in ast.walk(tree):  # what is further in comes later
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if not node.lineno <= line <= (node.end_lineno or node.lineno):
+                continue
+            if isinstance(node, ast.ClassDef):
+                inner = node
+            else:
+                function, owner = node, inner
+    return function, owner
 
 
 def _judged_on_gpu(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
