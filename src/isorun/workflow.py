@@ -385,23 +385,32 @@ def audit(
     program = read_program(command, where, os.environ)
     found = Audit(tuple(command), program.script.shown, len(program.sources), examine_source(program))
     if not static:
-        from isorun.diagnose.audit.seen import Seen, hold_together
+        from isorun.diagnose.audit.seen import Seen, hold_all, those_that_trained
 
-        began = time.time()
-        record = _looked_at(command, where, f"{seconds:g} {steps}", seconds + _GRACE)
-        effective = dict(record.environment.get("effective") or {})
-        found = replace(found, ran=_how_it_went(record, effective))
-        if effective.get("audit") and record.state is RunState.FINISHED:  # how far another came is not known
-            kept, withdrawn = hold_together(found.findings, Seen.of(program, effective, began))
-            found = replace(found, findings=kept, withdrawn=withdrawn, effective=effective)
+        began, script = time.time(), program.script.path.resolve()
+        record, processes = _looked_at(command, where, f"{seconds:g} {steps} {script}", seconds + _GRACE)
+        ranks = those_that_trained(processes, program) or [dict(record.environment.get("effective") or {})]
+        ended = record.state is RunState.FINISHED or any(
+            each["audit"].get("stopped") for each in ranks if "audit" in each
+        )
+        found = replace(found, ran=_how_it_went(record, ranks, ended=ended))
+        if ranks[0].get("audit") and ended:  # how far another came is not known
+            kept, withdrawn = hold_all(found.findings, [Seen.of(program, each, began) for each in ranks])
+            look = {
+                name: value for name, value in ranks[0]["audit"].items() if name != "reached"
+            }  # long, and of no use
+            found = replace(found, findings=kept, withdrawn=withdrawn, effective={**ranks[0], "audit": look})
     pins = (found.effective.get("packages") or {}).items()
     return replace(found, patch=patch_for(program, found.findings, pins))
 
 
-def _looked_at(command: Sequence[str], folder: Path, asked: str, limit: float) -> RunRecord:
-    """A run that the worker ends after a few steps; its record is kept nowhere."""
+def _looked_at(
+    command: Sequence[str], folder: Path, asked: str, limit: float
+) -> tuple[RunRecord, list[Mapping[str, Any]]]:
+    """A run that the worker ends after a few steps, and what each of its processes told; it is kept nowhere."""
     import tempfile
 
+    from isorun.execution.output import told_environments
     from isorun.study.design import adhoc_study
     from isorun.worker.levels import AUDIT
 
@@ -410,7 +419,8 @@ def _looked_at(command: Sequence[str], folder: Path, asked: str, limit: float) -
     os.environ[AUDIT] = asked  # no study can set a variable of isorun's own
     try:
         with tempfile.TemporaryDirectory(prefix="isorun-audit-") as kept:
-            return run(study, store=str(Path(kept) / "store"), launch="fresh").records[0]
+            record = run(study, store=str(Path(kept) / "store"), launch="fresh").records[0]
+            return record, told_environments(Path(kept) / "store" / "runs" / record.run_id)
     finally:
         if before is None:
             del os.environ[AUDIT]
@@ -418,15 +428,16 @@ def _looked_at(command: Sequence[str], folder: Path, asked: str, limit: float) -
             os.environ[AUDIT] = before
 
 
-def _how_it_went(record: RunRecord, effective: Mapping[str, Any]) -> str:
-    audit = effective.get("audit")
-    if record.state is not RunState.FINISHED:
+def _how_it_went(record: RunRecord, ranks: Sequence[Mapping[str, Any]], *, ended: bool) -> str:
+    if not ended:
         return f"a run of it, which {record.state} and so tells nothing: {record.reason}"
-    if not audit:
+    looks = [each["audit"] for each in ranks if each.get("audit")]
+    if not looks:
         return "a run of it, which could not be looked into: it is no Python, or a Python without isorun's hook"
-    steps = f"{audit['steps']} steps, " if audit.get("steps") else ""
-    stopped = f"stopped {audit['stopped']}" if audit.get("stopped") else "to its end"
-    return f"a run of it ({steps}{audit['seconds']:.1f} s, {stopped})"
+    many = f"{len(looks)} ranks, " if len(looks) > 1 else ""
+    steps = f"{looks[0]['steps']} steps, " if looks[0].get("steps") else ""
+    stopped = f"stopped {looks[0]['stopped']}" if looks[0].get("stopped") else "to its end"
+    return f"a run of it ({many}{steps}{looks[0]['seconds']:.1f} s, {stopped})"
 
 
 def _run_of(what: Study | str | Path, store: Store) -> list[RunRecord]:

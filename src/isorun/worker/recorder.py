@@ -104,6 +104,12 @@ class Recorder:
             self.is_main_process = self._file is not None
             self._release_held()
 
+    def come_forward(self) -> None:
+        """Have a file from now on, whatever there is to say: other processes of the run see who is at work."""
+        with self._lock:
+            if self._file is None:
+                self._open_own_file()
+
     def log(
         self,
         step: Any = None,
