@@ -356,6 +356,10 @@ def doctor(what: Study | str | Path | Watches | RunRecord, *, store: Store = Non
     if isinstance(what, RunRecord):
         traces, subject = [Trace.of_record(what)], what.run_id
     elif isinstance(what, (Study, str, Path)):
+        if not isinstance(what, Study):
+            from isorun.repair import refuse_search
+
+            refuse_search(what)
         found = _run_of(what, store) or _latest_attempts(records(what, store=store))
         traces, subject = (
             [Trace.of_record(record) for record in found],

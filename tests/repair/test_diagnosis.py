@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_searches import OPERATIONS, SPACE, of_scores, search
 
+import isorun
 from isorun.diagnose import Symptoms
 from isorun.errors import InputError
 from isorun.repair import priors
@@ -330,3 +331,11 @@ def test_what_could_not_be_offered_is_listed_with_the_reason():
 
 def test_a_race_shows_itself_in_a_notebook():
     assert race(lambda config, _: config, 0.5, 0.9)._repr_html_().startswith("<p>not better: ")
+
+
+@pytest.mark.parametrize("where", ["sqlite:///study.db", "journal:study.log", "keras-tuner:searches", "study.db"])
+def test_the_doctor_sends_searches_of_engines_to_isorun_repair(where, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    address = where if ":" in where else f"sqlite:///{where}"
+    with pytest.raises(InputError, match=f"isorun repair {address}"):
+        isorun.doctor(where)

@@ -12,7 +12,7 @@ import isorun
 from isorun.cli.main import main
 from isorun.errors import InputError, IsorunError, PluginError, StudyError
 from isorun.repair.agenda import _Choosing
-from isorun.repair.engines import open_engine, strategy_of, without_password
+from isorun.repair.engines import open_engine, read_search, strategy_of, without_password
 from isorun.repair.engines.keras_folders import KerasTunerFolder
 from isorun.repair.searches import Search
 from isorun.testing.engine_contract import EngineContract
@@ -307,3 +307,20 @@ def test_a_password_is_not_told():
         open_engine("mysqll://me:secret@host/db")
     assert "secret" not in str(refused.value)
     assert "isorun repair 'mysql://me:***@host/db'" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("word", "allowed"), [("maximize", "higher, lower"), ("complete", "finished, pruned"), ("categorical", "category")]
+)
+def test_words_that_an_engine_did_not_translate_are_refused(word, allowed, tmp_path):
+    class Untranslated(Ledger):
+        def read(self, name):
+            found = super().read(name)
+            if word == "maximize":
+                return replace(found, direction=word)
+            if word == "complete":
+                return replace(found, trials=tuple(replace(one, state=word) for one in found.trials))
+            return replace(found, space=tuple(replace(one, kind=word) for one in found.space))
+
+    with pytest.raises(PluginError, match=f"{word}(.|\\n)*{allowed}"):
+        read_search(Untranslated(ledger(tmp_path / "book", (0.5, 0.25))), None)

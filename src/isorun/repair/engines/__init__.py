@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args
 
 from isorun import plugins
 from isorun.errors import InputError, MissingExtra, PluginError, UsageError, foreign_errors, known_names
 from isorun.repair.bugs import Limits
-from isorun.repair.searches import Parameter, Search, Value, with_noise
+from isorun.repair.searches import Direction, Parameter, Search, State, Value, with_noise
+from isorun.study.searches import Kind
 
 if TYPE_CHECKING:
     from isorun.repair.policy import RepairPolicy
@@ -176,7 +177,25 @@ def strategy_of(text: str) -> Strategy:
 def read_search(engine: AbstractEngine, name: str | None, noise: float = 0.0) -> Search:
     """The search of this name, or the only one. noise: of a score between seeds, where the search does not show it."""
     with foreign_errors(lambda said: InputError(f"{without_password(engine.where)} cannot be read", found=said)):
-        return with_noise(engine.read(chosen(engine, name)), noise)
+        found = engine.read(chosen(engine, name))
+    _refuse_other_words(engine, found)
+    return with_noise(found, noise)
+
+
+def _refuse_other_words(engine: AbstractEngine, search: Search) -> None:
+    """Engines have words of their own: what is not translated would be taken for another, worst for best."""
+    told: tuple[tuple[str, set[str], tuple[str, ...]], ...] = (
+        ("direction", {search.direction}, get_args(Direction)),
+        ("state of a trial", {trial.state for trial in search.trials}, get_args(State)),
+        ("kind of parameter", {parameter.kind for parameter in search.space}, get_args(Kind)),
+    )
+    for what, words, allowed in told:
+        if others := words - set(allowed):
+            raise PluginError(
+                f"the engine {engine.name!r} tells a {what} that isorun does not know",
+                found=", ".join(sorted(map(repr, others))),
+                allowed=", ".join(allowed),
+            )
 
 
 def chosen(engine: AbstractEngine, name: str | None) -> str:
