@@ -83,9 +83,13 @@ _TOLD_AT_ONCE: Final = frozenset(["shared-device", "bad-return"])
 
 
 class Watches(Protocol):
-    """What `isorun.watch` gives: rows of a training."""
+    """What `isorun.watch` gives: rows of a training, and why it ended before that did."""
 
-    rows: Sequence[Mapping[str, Any]]
+    problem: str
+
+    @property
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """What was seen, an epoch a row."""
 
 
 def load(source: str | Path | Study, *, store: Store = None) -> Study:
@@ -366,7 +370,7 @@ def doctor(what: Study | str | Path | Watches | RunRecord, *, store: Store = Non
             what.name if isinstance(what, Study) else str(what),
         )
     else:
-        traces, subject = [Trace.of_rows(what.rows)], "this training"
+        traces, subject = [Trace.of_rows(what.rows, watch_ended=what.problem)], "this training"
     return Diagnosis(subject, tuple(map(examine, traces)))
 
 

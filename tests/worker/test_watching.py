@@ -425,6 +425,44 @@ def test_a_scaler_and_autocast_do_no_harm():
     assert samples(watcher)
 
 
+def test_an_output_whose_attributes_are_its_items_is_looked_at():
+    class Items(dict):
+        __getattr__ = dict.__getitem__  # hasattr raises KeyError
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = small()
+
+        def forward(self, x):
+            return Items(loss=x.sum(), logits=self.inner(x))
+
+    watcher = train(Model(), loss=lambda given, y: nn.functional.cross_entropy(given.logits, y))
+    assert watcher.problem == ""
+    assert samples(watcher)[0]["output"]["loss"] == "cross-entropy-of-logits"
+
+
+def test_a_watcher_that_is_asked_before_it_is_stopped_tells_the_last_epoch_too():
+    watcher = Watcher()
+    for epoch in range(3):
+        watcher.mark(epoch, loss=1.0 - epoch / 10)
+    assert told(watcher) == [(0, 1.0), (1, 0.9), (2, 0.8)]
+    watcher.mark(2, val_loss=0.7)
+    watcher.stop()
+    assert len(watcher.rows) == 3
+    assert watcher.rows[-1]["val_loss"] == 0.7
+
+
+def test_the_doctor_says_that_watching_ended_and_why():
+    watcher = Watcher()
+    watcher.guarded("sampling a step", lambda: 1 / 0)
+    for epoch in range(3):
+        watcher.mark(epoch, loss=1.0)
+    said = isorun.doctor(watcher).to_json()
+    assert "watching it ended early (sampling a step: ZeroDivisionError: division by zero)" in str(said)
+    assert "it was not watched" not in str(said)
+
+
 def test_a_forward_pass_that_raises_is_the_training_s_own_error():
     model = small()
     watcher = isorun.watch(model, every=1)

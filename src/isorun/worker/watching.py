@@ -57,7 +57,7 @@ class Watcher:
     """
 
     def __init__(self, every: int | None = None, share: float = SHARE) -> None:
-        self.rows: list[dict[str, Any]] = []
+        self._rows: list[dict[str, Any]] = []
         self.spent = 0.0
         self.problem = ""
         self.step = 0
@@ -79,6 +79,12 @@ class Watcher:
         self._recorder = recorder.active()
         self.thread: threading.Thread | None = threading.current_thread()
         self.heard = 0
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """What was seen until now; the last row may still grow, when more is told of its epoch."""
+        grows = self._open
+        return [*self._rows, dict(grows)] if grows is not None else list(self._rows)
 
     def mark(self, epoch: Any = None, **metrics: Any) -> None:
         """An epoch has ended: a row with the latest sample and these metrics. More for the same epoch joins the row."""
@@ -237,11 +243,11 @@ class Watcher:
         wrong = row.get("finite") is False
         if place % self._keep_every and not wrong:
             return
-        self.rows.append(row)
+        self._rows.append(row)
         if self._recorder is not None and not self._recorder.rank:
             self._recorder.write({"kind": "watched", "t": self._recorder.seconds, **spelled(row)})
-        if len(self.rows) > MAX_ROWS:
-            self.rows = self.rows[::2]
+        if len(self._rows) > MAX_ROWS:
+            self._rows = self._rows[::2]
             self._keep_every *= 2
 
     def _finish(self) -> None:

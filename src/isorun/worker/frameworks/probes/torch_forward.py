@@ -309,7 +309,7 @@ def _made_by(tensor: Any) -> str:
 
 def _floating(value: Any, depth: int = 0) -> Iterator[Any]:
     """The tensors of floats in what a model is given or gives, in order."""
-    if hasattr(value, "is_floating_point"):
+    if hasattr(type(value), "is_floating_point"):  # its class is asked: a dictionary of attributes may raise anything
         if value.is_floating_point() and value.numel() and value.dim():
             yield value
     elif depth < 3:
