@@ -8,6 +8,7 @@ words; here are those that fit any.
 from __future__ import annotations
 
 import abc
+import errno
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,12 +40,14 @@ __all__ = [
     "steps_of_study",
     "strategy_of",
     "without_password",
+    "written",
 ]
 
 _NEEDS: Final = {"optuna": {"optuna"}, "keras-tuner": {"keras_tuner", "keras", "six"}, "autokeras": {"autokeras"}}
 """Modules without which an engine cannot be imported, by its extra; `six` is one that KerasTuner does not declare."""
 MORE: Final = ("--continue", "15")
 """How far a search goes on that is told to."""
+_NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _FOLDERS: Final = "keras-tuner"
 _DATABASES: Final = ("sqlite", "journal", "mysql", "mariadb", "postgresql", "oracle", "mssql")
 """What begins the address of a storage of Optuna; behind it a driver may stand (mysql+pymysql://)."""
@@ -180,6 +183,29 @@ def read_search(engine: AbstractEngine, name: str | None, noise: float = 0.0) ->
         found = engine.read(chosen(engine, name))
     _refuse_other_words(engine, found)
     return with_noise(found, noise)
+
+
+@contextmanager
+def written(where: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Around what writes trials down: a storage that takes nothing more is told, and no training is at fault.
+
+    kinds: what an engine raises then, besides the system's errors. Other errors of its own may come on top of them.
+    """
+    try:
+        yield
+    except Exception as error:
+        chain: list[BaseException] = [error]
+        while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
+            chain.append(cause)
+        for one in reversed(chain):
+            if isinstance(one, kinds) or (isinstance(one, OSError) and one.errno in _NOT_WRITTEN):
+                said = getattr(one.__cause__, "orig", None) or one
+                raise InputError(
+                    f"{without_password(where)} cannot be written",
+                    found=str(said),
+                    hint="make room, then the same command: finished trials are kept (--requeue: one that ran, too)",
+                ) from error
+        raise
 
 
 def _refuse_other_words(engine: AbstractEngine, search: Search) -> None:
