@@ -365,10 +365,10 @@ def doctor(what: Study | str | Path | Watches | RunRecord, *, store: Store = Non
 
             refuse_search(what)
         found = _run_of(what, store) or _latest_attempts(records(what, store=store))
-        traces, subject = (
-            [Trace.of_record(record) for record in found],
-            what.name if isinstance(what, Study) else str(what),
-        )
+        subject = what.name if isinstance(what, Study) else str(what)
+        if not found:
+            raise NothingRecorded(f"no run of {subject} has ended yet", hint="isorun run makes the runs")
+        traces = [Trace.of_record(record) for record in found]
     else:
         traces, subject = [Trace.of_rows(what.rows, watch_ended=what.problem)], "this training"
     return Diagnosis(subject, tuple(map(examine, traces)))

@@ -15,7 +15,7 @@ from made_searches import OPERATIONS, SPACE, of_scores, search
 
 import isorun
 from isorun.diagnose import Symptoms
-from isorun.errors import InputError
+from isorun.errors import InputError, NothingRecorded
 from isorun.repair import priors
 from isorun.repair.actions import MEANINGS, edit
 from isorun.repair.bugs import Limits
@@ -26,6 +26,7 @@ from isorun.repair.priorities import Prior, PriorRow, ToldChances, told_chances
 from isorun.repair.priors import prior_from_json, prior_of, prior_to_json, read_prior, shipped_prior
 from isorun.repair.racing import race
 from isorun.repair.searches import UNKNOWN_SYMPTOMS, Trial, not_offered
+from isorun.testing.memory_store import MemoryStore
 
 KEYS = {"engine", "study", "trials", "best", "bugs", "symptoms", "actions", "unknown_parameters"}
 
@@ -339,3 +340,9 @@ def test_the_doctor_sends_searches_of_engines_to_isorun_repair(where, tmp_path, 
     address = where if ":" in where else f"sqlite:///{where}"
     with pytest.raises(InputError, match=f"isorun repair {address}"):
         isorun.doctor(where)
+
+
+def test_the_doctor_does_not_call_a_study_healthy_that_has_no_runs():
+    study = isorun.Study("none", approaches={"a": ["true"]}, levels=["default"], metrics={"accuracy": "higher"})
+    with pytest.raises(NothingRecorded, match="no run of none has ended yet"):
+        isorun.doctor(study, store=MemoryStore())

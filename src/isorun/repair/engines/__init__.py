@@ -203,7 +203,7 @@ def written(where: str, *kinds: type[Exception]) -> Iterator[None]:
                 raise InputError(
                     f"{without_password(where)} cannot be written",
                     found=str(said),
-                    hint="make room, then the same command: finished trials are kept (--requeue: one that ran, too)",
+                    hint="make room, then the same command: finished trials are kept",
                 ) from error
         raise
 
