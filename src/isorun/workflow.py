@@ -83,9 +83,13 @@ _TOLD_AT_ONCE: Final = frozenset(["shared-device", "bad-return"])
 
 
 class Watches(Protocol):
-    """What `isorun.watch` gives: rows of a training."""
+    """What `isorun.watch` gives: rows of a training, and why it ended before that did."""
 
-    rows: Sequence[Mapping[str, Any]]
+    problem: str
+
+    @property
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """What was seen, an epoch a row."""
 
 
 def load(source: str | Path | Study, *, store: Store = None) -> Study:
@@ -356,13 +360,17 @@ def doctor(what: Study | str | Path | Watches | RunRecord, *, store: Store = Non
     if isinstance(what, RunRecord):
         traces, subject = [Trace.of_record(what)], what.run_id
     elif isinstance(what, (Study, str, Path)):
+        if not isinstance(what, Study):
+            from isorun.repair import refuse_search
+
+            refuse_search(what)
         found = _run_of(what, store) or _latest_attempts(records(what, store=store))
-        traces, subject = (
-            [Trace.of_record(record) for record in found],
-            what.name if isinstance(what, Study) else str(what),
-        )
+        subject = what.name if isinstance(what, Study) else str(what)
+        if not found:
+            raise NothingRecorded(f"no run of {subject} has ended yet", hint="isorun run makes the runs")
+        traces = [Trace.of_record(record) for record in found]
     else:
-        traces, subject = [Trace.of_rows(what.rows)], "this training"
+        traces, subject = [Trace.of_rows(what.rows, watch_ended=what.problem)], "this training"
     return Diagnosis(subject, tuple(map(examine, traces)))
 
 

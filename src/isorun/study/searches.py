@@ -42,6 +42,7 @@ __all__ = [
     "ENGINES",
     "KEEP",
     "OFFERED",
+    "Kind",
     "Parameter",
     "Proposed",
     "SearchDesign",
@@ -57,6 +58,7 @@ __all__ = [
 
 _T = TypeVar("_T")
 Value = str | int | float | bool | None
+Kind = Literal["category", "float", "int"]
 OFFERED: Final = "isorun."
 """What the names of parameters begin with that isorun offers on top of the user's space."""
 KEEP: Final = "keep"
@@ -93,7 +95,7 @@ class Parameter:
     """One dimension of a space. step: the distance of neighbouring values; none for a continuous one."""
 
     name: str
-    kind: Literal["category", "float", "int"]
+    kind: Kind
     choices: tuple[Value, ...] = ()
     low: float = 0.0
     high: float = 0.0
