@@ -402,20 +402,11 @@ def _looked_at(command: Sequence[str], folder: Path, asked: str, limit: float) -
     """A run that the worker ends after a few steps; its record is kept nowhere."""
     import tempfile
 
-    from isorun.study.design import adhoc_study
-    from isorun.worker.levels import AUDIT
+    from isorun.study.design import adhoc_study, only_looked_at
 
     study = adhoc_study([list(command)], name="audit", policy={"time_limit": limit}, folder=folder)
-    before = os.environ.get(AUDIT)
-    os.environ[AUDIT] = asked  # no study can set a variable of isorun's own
-    try:
-        with tempfile.TemporaryDirectory(prefix="isorun-audit-") as kept:
-            return run(study, store=str(Path(kept) / "store"), launch="fresh").records[0]
-    finally:
-        if before is None:
-            del os.environ[AUDIT]
-        else:
-            os.environ[AUDIT] = before
+    with tempfile.TemporaryDirectory(prefix="isorun-audit-") as kept:
+        return run(only_looked_at(study, asked), store=str(Path(kept) / "store"), launch="fresh").records[0]
 
 
 def _how_it_went(record: RunRecord, effective: Mapping[str, Any]) -> str:
