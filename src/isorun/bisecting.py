@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun import workflow
-from isorun.analysis.evidence import Condition, voided
-from isorun.analysis.evidence.run_units import run_units
+from isorun.analysis.evidence import Condition, first_of, voided
+from isorun.analysis.evidence.run_units import Bits, bits_of, run_units
 from isorun.analysis.sequential.change_search import (
     AbstractChangeSearch,
     BitSearch,
@@ -347,13 +347,20 @@ class _Halving(AbstractAgenda):
         cells = {commit.id: self.cells(commit, draws) for commit, draws in wanted.items()}
         self._note_failures(wanted, cells)
         if self._question.what == BITS:
-            return {name: [bits_of(self._finished(cell)) for cell in draws] for name, draws in cells.items()}
+            return {name: [self._bits(name, cell) for cell in draws] for name, draws in cells.items()}
         known = self._scores(cells)
         return {name: [known.get(cell.id, math.nan) for cell in draws] for name, draws in cells.items()}
 
     def _finished(self, cell: Cell) -> RunRecord | None:
         record = self._records.get(cell.id)
         return record if record is not None and record.state is RunState.FINISHED else None
+
+    def _bits(self, commit: str, cell: Cell) -> Bits | None:
+        record = self._finished(cell)
+        found = None if record is None else bits_of(record)
+        if record is not None and found is None:
+            self.reasons.setdefault(commit, "its runs left neither digests nor numbers to compare")
+        return found
 
     def _note_failures(self, wanted: Mapping[Commit, int], cells: Mapping[str, Sequence[Cell]]) -> None:
         for commit in wanted:
@@ -405,9 +412,11 @@ class _Halving(AbstractAgenda):
             raise _broken_end(commit, end, self.reasons.get(commit.id, ""))
         if isinstance(search, BitSearch) and search.unsteady in {0, search.count}:
             commit = stretch.row[search.unsteady]
+            one, other, *_ = (bits for bits in dict.fromkeys(search.drawn[search.unsteady]) if bits is not None)
             raise InputError(
                 f"two runs of {commit.ref or commit.short} with the same seed do not end with the same bits",
-                found=f"level {next(iter(self._versions.values())).levels[0]}",
+                found=f"level {next(iter(self._versions.values())).levels[0]}, other {one.judged_by}: "
+                f"{first_of(one.differing(other), 3, ', ')}",
                 hint="isorun audit says what is left open; --what score needs no equal bits",
             )
 
@@ -435,18 +444,6 @@ class _Halving(AbstractAgenda):
             self._steps = inner.steps()
             self._wanted = next(self._steps)
             return
-
-
-def bits_of(record: RunRecord | None) -> tuple[str, Any] | None:
-    """What tells one result from another to the last bit: digests, else all numbers that the run left."""
-    if record is None:
-        return None
-    digests = {name: value for name, value in record.digests.items() if not name.endswith("initial")}
-    if digests:
-        return "digests", tuple(sorted(digests.items()))
-    series = {name: tuple(map(repr, map(float, item.values))) for name, item in record.series.items()}
-    numbers = {name: repr(value) for name, value in record.results.items()}
-    return "numbers", tuple(sorted({**series, **numbers}.items(), key=lambda item: item[0]))
 
 
 def _unit_values(table: Mapping[str, Sequence[Any]], metric: str) -> dict[str, float]:
