@@ -225,6 +225,19 @@ def test_bits_are_told_by_digests_with_one_run_a_commit(tmp_path):
     assert "other numbers: acc" in str(refused.value)
 
 
+def test_the_thread_goes_on_with_the_runs_before_and_after_the_commit(tmp_path):
+    folder, store = history(tmp_path, levels([0.9] * 9 + [0.8] * 7)), MemoryStore()
+    result = bisected(folder, compute=trained(folder, digests=True), what="bits", store=store)
+    known = {probe.commit.subject: probe.run_ids for probe in result.probes}
+    assert set().union(*known.values()) == set(store.run_ids())
+    before, after = known["step 9"][0], known["step 10"][0]
+    shown = f"git show {result.first_bad.short}"
+    assert result.next_steps == (shown, f"isorun env diff {before} {after}") == tuple(result.to_json()["next"])
+    assert shown in str(result)
+    assert "8 runs of the two ends and 4 of the 14 commits between them" in " ".join(str(result).split())
+    assert result.to_json()["probes"][0]["run_ids"] == list(known["step 1"])
+
+
 def test_times_are_no_bits_and_a_run_that_leaves_nothing_has_none(tmp_path):
     folder = history(tmp_path, levels([0.9] * 3 + [0.8]))
     clock, steady = itertools.count(), trained(folder, spread=0.0)

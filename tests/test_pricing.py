@@ -73,6 +73,19 @@ def test_a_training_of_known_structure(tmp_path):
     assert "(3 pairs of equal seeds), so at most 63 % of pairs differ (95 %)" in " ".join(text.split())
 
 
+def test_the_thread_goes_on_with_two_runs(tmp_path):
+    found = priced(tmp_path)
+    sets = [found.as_it_is, *(step.set for step in found.steps), *found.tried]
+    assert all(len(set(item.run_ids)) == item.runs for item in sets)
+    words = f"isorun env diff {found.as_it_is.run_ids[0]} {found.recommended_set.run_ids[0]} --store {tmp_path}/store"
+    assert [words] == found.to_json()["next"]
+    assert "isorun env diff" in str(found)
+    never = priced(tmp_path / "never", Trainings(fails=("deterministic",)))
+    assert never.recommended is None
+    one, other = never.steps[-1].set.unlike
+    assert f"isorun env diff {one} {other}" in never.next_steps[0]
+
+
 def test_the_study_lines_declare_what_was_measured(tmp_path):
     import tomllib
 

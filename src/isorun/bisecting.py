@@ -121,6 +121,8 @@ def bisect(
         stopped=outcome.stopped,
         metric=agenda.metric,
         reasons=agenda.reasons,
+        run_ids=agenda.run_ids,
+        store=workflow.store_words(store),
         conditions=(*agenda.conditions, *told),
     )
 
@@ -270,6 +272,7 @@ class _Halving(AbstractAgenda):
         self._read: set[str] = set()
         self._records: dict[str, RunRecord] = {}
         self._of_others: dict[str, RunRecord] | None = None
+        self._kept_as: dict[str, str] = {}
 
     @property
     def runs(self) -> int:
@@ -296,6 +299,11 @@ class _Halving(AbstractAgenda):
             self._open.discard(record.cell.id)
             self._ended.add(record.cell.id)
 
+    def run_ids(self, commit: Commit, draws: int) -> tuple[str, ...]:
+        """The finished runs of a commit as the store knows them."""
+        records = filter(None, map(self._finished, self.cells(commit, draws)))
+        return tuple(self._kept_as.get(record.cell.id, record.run_id) for record in records)
+
     def end(self) -> None:
         """Nothing more is made."""
         self._steps.close()
@@ -316,6 +324,7 @@ class _Halving(AbstractAgenda):
         for key in new - set(found):
             if (same := self._made_by_others().get(_content(asked[key]))) is not None:
                 found[key] = replace(same, cell=asked[key])
+                self._kept_as[key] = same.run_id
         self._records |= found
         self._ended |= set(found)
 
@@ -483,6 +492,8 @@ def _result(
     stopped: str = "",
     metric: str = "",
     reasons: Mapping[str, str] | None = None,
+    run_ids: Callable[[Commit, int], tuple[str, ...]] = lambda *_: (),
+    store: str = "",
     conditions: tuple[Condition, ...] = (),
 ) -> Bisection:
     """What the searches came to, the one of a merge after that of the row it lies in."""
@@ -494,6 +505,8 @@ def _result(
         verdict, ended = STOPPED, f"{void.message}; next: {void.next_step}"
     candidates = row.meant(last.row, last.search.low, last.search.high) if verdict == FOUND else ()
     first_bad = candidates[0] if len(candidates) == 1 else None
+    probes = tuple(_probed(stretches, reasons or {}, run_ids))
+    ends = (last.row[last.search.low], last.row[last.search.high]) if verdict == FOUND else ()
     others = [(one.row[first], one.row[second]) for one in stretches for first, second in one.search.others]
     return Bisection(
         good=row.good,
@@ -503,7 +516,7 @@ def _result(
         first_bad=first_bad,
         candidates=candidates,
         error_rate=question.alpha if question.what == SCORE else 0.0,
-        probes=tuple(_probed(stretches, reasons or {})),
+        probes=probes,
         runs=runs,
         made=made,
         metric=metric,
@@ -517,7 +530,18 @@ def _result(
         margin=question.margin,
         max_runs=question.max_runs,
         conditions=conditions,
+        next_steps=tuple(_after(first_bad, ends, probes, store)),
     )
+
+
+def _after(first_bad: Commit | None, ends: Sequence[Commit], probes: Sequence[Probed], store: str) -> Iterator[str]:
+    """What the commit did, and what differs between a run before it and one after it."""
+    if first_bad is not None:
+        yield f"git show {first_bad.short}"
+    made = {probe.commit.tree: probe.run_ids[0] for probe in probes if probe.run_ids}
+    found = [made[commit.tree] for commit in ends if commit.tree in made]
+    if len(found) > 1:
+        yield f"isorun env diff {' '.join(found)}{store}"
 
 
 def _verdict(row: CommitRange, outer: _Stretch, stopped: str) -> tuple[str, str]:
@@ -532,7 +556,9 @@ def _verdict(row: CommitRange, outer: _Stretch, stopped: str) -> tuple[str, str]
     return FOUND, ended
 
 
-def _probed(stretches: Sequence[_Stretch], reasons: Mapping[str, str]) -> Iterator[Probed]:
+def _probed(
+    stretches: Sequence[_Stretch], reasons: Mapping[str, str], run_ids: Callable[[Commit, int], tuple[str, ...]]
+) -> Iterator[Probed]:
     """The commits that were looked at: the ends of each row, then its probes in their order."""
     for stretch in stretches:
         search = stretch.search
@@ -545,7 +571,8 @@ def _probed(stretches: Sequence[_Stretch], reasons: Mapping[str, str]) -> Iterat
             commit = stretch.row[place]
             found = search.difference(0, place) if isinstance(search, ScoreSearch) and place else None
             difference, interval = found or (None, None)
-            yield Probed(commit, verdict, runs, difference, interval, reasons.get(commit.id, ""))
+            ids = run_ids(commit, runs)
+            yield Probed(commit, verdict, runs, difference, interval, reasons.get(commit.id, ""), ids)
 
 
 def _differences(outer: _Stretch, last: _Stretch) -> dict[str, Any]:

@@ -94,7 +94,8 @@ def price(
         outcome = carry_out(ladder, opened, keyed, observer)
         told = workflow.store_conditions(opened.store)
     command = next(iter(given.approaches.values())).command
-    return _Answer(ladder, keyed, outcome, command=command, steps=steps, path=path).price((*outcome.conditions, *told))
+    found = _Answer(ladder, keyed, outcome, command=command, steps=steps, path=path).price((*outcome.conditions, *told))
+    return replace(found, next_steps=tuple(_after(found, workflow.store_words(store))))
 
 
 def _study_of(command: Sequence[str], folder: str | Path | None) -> Study:
@@ -456,6 +457,15 @@ class _Answer:
         return Condition(
             "still-differs", message, f"isorun audit {self._typed} tells what it leaves open, with the lines"
         )
+
+
+def _after(found: Price, store: str) -> Iterator[str]:
+    """The two runs to hold against each other: that differ with all steps taken, or without and with those chosen."""
+    chosen = found.recommended_set
+    if chosen is not None and chosen.names:
+        yield f"isorun env diff {found.as_it_is.run_ids[0]} {chosen.run_ids[0]}{store}"
+    elif chosen is None and found.steps and found.steps[-1].set.unlike:
+        yield f"isorun env diff {' '.join(found.steps[-1].set.unlike)}{store}"
 
 
 def _study_lines(chosen: Names, place: Environment) -> Iterator[str]:

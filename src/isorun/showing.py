@@ -290,6 +290,7 @@ def _price(found: Price) -> View:
     listings = [
         Listing("not measured here", tuple(f"{item.name}: {item.why}" for item in found.not_applicable)),
         Listing("the recommended set in a study file", tuple(how)),
+        Listing("next", found.next_steps),
     ]
     sentences = (*_broken_off(found), _cheapest(found), *_how_sure(found), *_timed(found))
     shown = tuple(item for item in listings if item.items)

@@ -487,6 +487,13 @@ def recent(store: Store = None) -> tuple[str, ...]:
         return () if kept is None else kept.documents(STUDIES).names()
 
 
+def store_words(store: Store) -> str:
+    """What names the store in a command that is to be typed next; empty for that of the folder."""
+    import shlex
+
+    return f" --store {shlex.quote(str(store))}" if isinstance(store, (str, Path)) else ""
+
+
 def has_store(study: Study, store: Store = None) -> bool:
     """Whether there is a store of the study's records already, so that opening it makes none."""
     place = place_of(study, store)

@@ -159,6 +159,7 @@ class MadeRun:
     bits: Hashable | None = None
     value: float | None = None
     step_seconds: float | None = None
+    run_id: str = ""
 
 
 def made_run(record: RunRecord, metric: str) -> MadeRun:
@@ -170,7 +171,7 @@ def made_run(record: RunRecord, metric: str) -> MadeRun:
     seed = record.cell.seed if record.cell.level.fixes_seed else None
     value, first = _value(record, metric), work.get("first_step")
     steps = max(float(work["seconds"]) - float(first["seconds"]), 1e-6) if first else None
-    return MadeRun(seconds, cpu, record.wall_seconds, seed, bits_of(record), value, steps)
+    return MadeRun(seconds, cpu, record.wall_seconds, seed, bits_of(record), value, steps, record.run_id)
 
 
 def _worked(work: Mapping[str, Any]) -> tuple[float | None, float | None]:
@@ -237,6 +238,14 @@ class PricedRuns:
         if not groups or any(made.bits is None for group in groups for made in group):
             return None
         return max(len({made.bits for made in group}) for group in groups)
+
+    def unlike(self, names: Names) -> tuple[str, ...]:
+        """The ids of two runs that should be the same and are not; none where there are no such."""
+        for group in self.by_seed(names):
+            other = next((made for made in group if made.bits != group[0].bits), None)
+            if other is not None:
+                return group[0].run_id, other.run_id
+        return ()
 
     def pairs(self, names: Names) -> float:
         """So many independent pairs of runs that should be the same: half of the runs that are not alone."""
@@ -399,7 +408,7 @@ class PricedSet:
     sd: what is left of the metric's spread between runs that should be the same, pooled over seeds. distinct: different
     ends among those of one seed. pairs: independent pairs of such runs; differing_at_most: the largest share of pairs
     that could differ without any having been seen to (95 %), None where some did or nothing is known. seeds: how many
-    were fixed, 0 where none was.
+    were fixed, 0 where none was. unlike: two runs that should be the same and are not, none where there are no such.
     """
 
     names: Names
@@ -419,6 +428,8 @@ class PricedSet:
     pairs: float
     identical: bool | None
     seeds: int = 0
+    run_ids: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
 
     @property
     def differing_at_most(self) -> float | None:
@@ -442,6 +453,7 @@ class PricedSet:
             "distinct": self.distinct,
             "identical": self.identical,
             "runs": self.runs,
+            "run_ids": list(self.run_ids),
             "units": self.units,
             "seeds": self.seeds,
             "pairs": self.pairs,
@@ -472,6 +484,7 @@ class Price(Told):
     names of those digests or numbers.
     steps_cut: optimizer steps after which runs were ended, 0 for whole trainings. study_lines: what a study file says
     for the recommended set. variables: those that ask for it outside of isorun. stopped: why it ended early.
+    next_steps: commands that go on from here.
     """
 
     told_as: ClassVar[str] = "price"
@@ -490,6 +503,7 @@ class Price(Told):
     variables: Mapping[str, str] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     stopped: str = ""
+    next_steps: tuple[str, ...] = ()
 
     @property
     def by_weights(self) -> bool:
@@ -520,6 +534,7 @@ class Price(Told):
             if chosen is None
             else {**chosen.to_json(), "study_lines": list(self.study_lines), "variables": dict(self.variables)},
             "stopped": self.stopped,
+            "next": list(self.next_steps),
             "warnings": [condition.to_json() for condition in self.conditions],
         }
 
@@ -573,6 +588,8 @@ def _priced(runs: PricedRuns, names: Names, sd_as_it_is: float | None) -> Priced
         pairs=runs.pairs(names),
         identical=runs.identical(names),
         seeds=len({made.seed for made in own} - {None}),
+        run_ids=tuple(made.run_id for made in own),
+        unlike=runs.unlike(names),
     )
 
 
