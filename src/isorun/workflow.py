@@ -419,21 +419,12 @@ def _looked_at(
     import tempfile
 
     from isorun.execution.output import told_environments
-    from isorun.study.design import adhoc_study
-    from isorun.worker.levels import AUDIT
+    from isorun.study.design import adhoc_study, only_looked_at
 
     study = adhoc_study([list(command)], name="audit", policy={"time_limit": limit}, folder=folder)
-    before = os.environ.get(AUDIT)
-    os.environ[AUDIT] = asked  # no study can set a variable of isorun's own
-    try:
-        with tempfile.TemporaryDirectory(prefix="isorun-audit-") as kept:
-            record = run(study, store=str(Path(kept) / "store"), launch="fresh").records[0]
-            return record, told_environments(Path(kept) / "store" / "runs" / record.run_id)
-    finally:
-        if before is None:
-            del os.environ[AUDIT]
-        else:
-            os.environ[AUDIT] = before
+    with tempfile.TemporaryDirectory(prefix="isorun-audit-") as kept:
+        record = run(only_looked_at(study, asked), store=str(Path(kept) / "store"), launch="fresh").records[0]
+        return record, told_environments(Path(kept) / "store" / "runs" / record.run_id)
 
 
 def _how_it_went(record: RunRecord, ranks: Sequence[Mapping[str, Any]], *, ended: bool) -> str:
@@ -513,6 +504,13 @@ def recent(store: Store = None) -> tuple[str, ...]:
     """The names of the ad hoc studies kept in the store of this folder, the latest first."""
     with store_if_there(place_of(None, store)) as kept:
         return () if kept is None else kept.documents(STUDIES).names()
+
+
+def store_words(store: Store) -> str:
+    """What names the store in a command that is to be typed next; empty for that of the folder."""
+    import shlex
+
+    return f" --store {shlex.quote(str(store))}" if isinstance(store, (str, Path)) else ""
 
 
 def has_store(study: Study, store: Store = None) -> bool:

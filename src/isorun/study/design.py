@@ -13,7 +13,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,6 +55,7 @@ __all__ = [
     "extends",
     "kept_study",
     "load_study",
+    "only_looked_at",
     "study_from_document",
     "together",
     "with_key",
@@ -490,6 +491,11 @@ def changed(study: Study, **changes: object) -> Study:
     made = study_from_document({**document_of(study), **changes}, Path(study.folder), study.name)
     same = not {"approaches", "environments"} & set(changes)
     return _with(made, withheld=study.withheld, kept=study.kept, known_as=study.known_as) if same else made
+
+
+def only_looked_at(study: Study, asked: str) -> Study:
+    """The study whose trainings the worker looks at and ends: cells of their own, which nobody takes for whole ones."""
+    return _with(study, environments={name: replace(item, look=asked) for name, item in study.environments.items()})
 
 
 def _with(study: Study, **checked: Any) -> Study:

@@ -388,6 +388,16 @@ def _bad_return(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) 
         )
 
 
+def _ended_early(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    noted = [note.message for record in records for note in record.notes if note.code == "ended-early"]
+    if noted:
+        yield Condition(
+            "ended-early",
+            f"{len(noted)} of {some(len(records), 'run')} did not come to their own end ({noted[0]})",
+            "what they left is that of a shorter training; runs without `steps` are whole ones",
+        )
+
+
 def _shared_device(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     noted = [next((note for note in record.notes if note.code == "shared-device"), None) for record in records]
     sharing = [note.message for note in noted if note]
@@ -441,6 +451,7 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _launch_mixed,
     _shared_device,
     _bad_return,
+    _ended_early,
     _training_altered,
 )
 
