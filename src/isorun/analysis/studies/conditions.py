@@ -98,9 +98,13 @@ def _not_independent(key: GroupKey, records: Sequence[RunRecord], units: RunUnit
 
 
 def _streams_asked(records: Sequence[RunRecord]) -> list[str]:
-    """The random streams that were asked to follow the seed; none where nothing was asked."""
-    switches = records[0].cell.environment_content.get("switches", {}) if records else {}
-    return [word for word in str(switches.get("streams", "")).partition("@")[0].split("+") if word]
+    """The random streams that were asked to follow the seed, as it was said; none where nothing was asked."""
+    asked = str((records[0].cell.environment_content if records else {}).get("switches", {}).get("streams", ""))
+    if not asked:
+        return []
+    from isorun.worker.frameworks.switches import StreamRequest  # most environments ask for nothing
+
+    return StreamRequest.of(asked).words.split("+")
 
 
 def why_merged(records: Sequence[RunRecord], units: RunUnits) -> str:
