@@ -41,6 +41,7 @@ from isorun.errors import InputError
 from isorun.study.cells import Level
 from isorun.study.factors import BASELINE, ONE_AT_A_TIME, FactorDesign
 from isorun.study.records import RunRecord
+from isorun.worker.frameworks.switches import StreamRequest
 
 __all__ = ["QUESTION", "FactorQuestion", "attributed"]
 
@@ -419,16 +420,16 @@ def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
     others = {name: value for name, value in asked.design.baseline.items() if name != STREAMS}
     held = {point: values for point, values in asked.design.points.items() if others.items() <= values.items()}
     found = {values[STREAMS]: part.values[point] for point, values in held.items() if point in part.values}
-    by_words = {value.partition("@")[0]: by_seed for value, by_seed in found.items()}
+    by_words = {StreamRequest.of(value).words: by_seed for value, by_seed in found.items()}
     whole = by_words.pop("all", {})
     if not whole:
         return VarianceSources(part.held, (), 'shares are of the variance at streams = "all", which is not there')
     shares = []
     for words, by_seed in by_words.items():
         seeds = sorted(whole.keys() & by_seed.keys())
-        some, every = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (by_seed, whole))
-        if words != "none" and len(seeds) > 2 and every.std() > 0:
-            shares.append(VarianceShare(f"{STREAMS}={words}", *variance_ratio(some, every)))
+        alone, together = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (by_seed, whole))
+        if words != "none" and len(seeds) > 2 and together.std() > 0:
+            shares.append(VarianceShare(f"{STREAMS}={words}", *variance_ratio(alone, together)))
     return VarianceSources(part.held, tuple(shares), "" if shares else "it takes three seeds that differ")
 
 
