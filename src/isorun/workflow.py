@@ -79,7 +79,7 @@ __all__ = [
 
 _GRACE: Final = 120.0
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
-_TOLD_AT_ONCE: Final = frozenset(["shared-device", "bad-return"])
+_TOLD_AT_ONCE: Final = frozenset(["shared-device", "bad-return", "checkout-changed", "checkout-written"])
 
 
 class Watches(Protocol):

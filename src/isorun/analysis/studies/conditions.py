@@ -400,6 +400,18 @@ def _shared_device(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnit
         )
 
 
+def _checkout_changed(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    """What runs did to the checkout that they worked in: it is undone before the next one begins."""
+    steps = {
+        "checkout-changed": "let the training write to {run_dir}, and read what it changes from there",
+        "checkout-written": "let the training write to {run_dir}, which is kept; what it downloads belongs into links",
+    }
+    for code, next_step in steps.items():
+        noted = [note.message for record in records for note in record.notes if note.code == code]
+        if noted:
+            yield Condition(code, f"{noted[0]} ({len(noted)} of {some(len(records), 'run')})", next_step)
+
+
 def _training_altered(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     """What a level answered in the training's place: that is its work, but a reader has to know of it."""
     answered = {record.run_id: list(_answers(record)) for record in records}
@@ -441,6 +453,7 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _launch_mixed,
     _shared_device,
     _bad_return,
+    _checkout_changed,
     _training_altered,
 )
 
@@ -485,9 +498,10 @@ def told_at_once(study: Study, records: Sequence[RunRecord]) -> tuple[Condition,
     groups: dict[GroupKey, list[RunRecord]] = {}
     for record in records:
         groups.setdefault(GroupKey.of(record), []).append(record)
+    of_runs = (_hook_never_started, _factor_without_effect, _streams_unclassified, _shared_device, _bad_return)
     noted = (
         replace(condition, groups=(key.label,))
-        for check in (_hook_never_started, _factor_without_effect, _streams_unclassified, _shared_device, _bad_return)
+        for check in (*of_runs, _checkout_changed)
         for key, made in groups.items()
         for condition in check(key, made, run_units(made))
     )
