@@ -110,7 +110,7 @@ def _sentences(result: FactorEffects) -> Iterator[str]:
 def _moved(result: FactorEffects) -> Iterator[str]:
     metric, moving = result.metric.name, result.moving
     if not moving:
-        yield _undecided(result)
+        yield f"{_undecided(result)}{_unknown(result)}."
         return
     factors = list(dict.fromkeys(effect.factor for effect in moving))
     tests = sum(effect.tested.p is not None for effect in result.effects)
@@ -124,6 +124,8 @@ def _moved(result: FactorEffects) -> Iterator[str]:
         )
     if len(moving) > _MOST_TOLD:
         yield f"And {len(moving) - _MOST_TOLD} more differences are told: see the table."
+    if unknown := _unknown(result):
+        yield f"{unknown[2].upper()}{unknown[3:]}."
 
 
 def _undecided(result: FactorEffects) -> str:
@@ -131,20 +133,30 @@ def _undecided(result: FactorEffects) -> str:
     tested = [effect for effect in result.effects if effect.tested.p is not None]
     withheld = next((effect for effect in tested if effect.why_not and _is_small(effect.p_corrected)), None)
     if withheld is not None:
-        return f"Undecided: {_named(result, withheld)} differs, but no claim is made: {withheld.why_not}."
+        return f"Undecided: {_named(result, withheld)} differs, but no claim is made: {withheld.why_not}"
     units = max((effect.tested.units for effect in result.effects), default=0)
     if not units:
-        return f"Undecided: there are no runs to hold against the baseline, so nothing is known of {metric}."
+        return f"Undecided: there is nothing to compare by {metric}"
     if units == 1:
         return (
             f"Undecided: from one {result.noun} no test is possible. What happened to it is told below as a fact; "
-            f"whether {metric} moves in general is not known."
+            f"whether {metric} moves in general is not known"
         )
     if not any(effect.changes.values for effect in result.effects) and not tested:
         return (
-            f"Undecided: no factor changed {metric} in any of {count(units, result.noun)}, so there is nothing to test."
+            f"Undecided: no factor changed {metric} in any of {count(units, result.noun)}, so there is nothing to test"
         )
-    return f"Undecided: no factor is told to move {metric}, as far as {count(units, result.noun)} can tell."
+    return f"Undecided: no factor is told to move {metric}, as far as {count(units, result.noun)} can tell"
+
+
+def _unknown(result: FactorEffects) -> str:
+    """The values that could not be held against the baseline, and which side never ran: part of the verdict."""
+    by_reason: dict[str, list[str]] = {}
+    for effect in result.effects:
+        if not effect.tested.units and effect.why_not:
+            by_reason.setdefault(effect.why_not, []).append(_named(result, effect))
+    told = (f"of {_listed(names)} nothing is known: {reason}" for reason, names in by_reason.items())
+    return "".join(f"; {text}" for text in told)
 
 
 def _is_small(p: float | None) -> bool:

@@ -180,6 +180,51 @@ def test_an_environment_without_runs_leaves_the_others(no_shares):
     assert {"runs-failed", "cells-missing"} <= {condition.code for condition in found.conditions}
 
 
+BASES = {
+    "base": {"variable": "BASE", "values": ["a", "b", "c"]},
+    "mode": {"variable": "MODE", "values": ["a", "b"]},
+    "design": "full",
+}
+
+
+def test_a_broken_environment_of_a_full_design_takes_only_its_own_effect_and_the_verdict_names_it(no_shares):
+    study = study_of(factors=BASES)
+    ran = trained(study, moved, skip=lambda cell: "base=b" in cell.environment)
+    found = isorun.factors(study, store=ran)
+    told, broken = effect(found, "mode=b"), effect(found, "base=b")
+    assert told.told
+    assert told.tested.difference == pytest.approx(0.02, abs=0.003)
+    assert told.tested.units == effect(found, "base=c").tested.units == 6
+    assert (broken.tested.units, broken.why_not) == (0, "no run with base=b finished")
+    assert {item.name: item.tested.units for item in found.interactions} == {
+        "base=b x mode=b": 0,
+        "base=c x mode=b": 6,
+    }
+    text = " ".join(str(found).split())
+    assert "Of base=b nothing is known: no run with base=b finished." in text
+    [warning] = [condition for condition in found.conditions if condition.code == "cells-missing"]
+    assert warning.message.endswith("; effects rest on the others")
+
+
+def test_an_effect_rests_on_the_values_of_other_factors_where_both_sides_ran(no_shares):
+    study = study_of(factors=BASES)
+    lost = next(name for name, values in study.factors.points.items() if values == {"base": "b", "mode": "b"})
+    store = trained(
+        study, lambda cell: seeded(cell) + 0.3 * ("mode=b" in cell.environment), skip=lambda c: c.environment == lost
+    )
+    found = isorun.factors(study, store=store)
+    # Were the mean over all that ran taken, the missing base b of mode b would pass for an effect of the base.
+    assert effect(found, "base=b").tested.difference == pytest.approx(0.0, abs=0.003)
+    assert effect(found, "mode=b").tested.difference == pytest.approx(0.3, abs=0.003)
+
+
+def test_a_baseline_that_never_ran_is_what_is_said_to_be_missing(no_shares):
+    study = study_of()
+    found = isorun.factors(study, store=trained(study, moved, skip=lambda cell: cell.environment == "baseline"))
+    told = "Undecided: there is nothing to compare by acc; of hash=1 and mode=b nothing is known: no run of the "
+    assert " ".join(str(found).split()).startswith(f"{told}baseline finished.")
+
+
 def test_other_packages_beside_the_factor_are_a_warning(no_shares):
     study = study_of()
 

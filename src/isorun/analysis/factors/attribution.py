@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -39,7 +39,7 @@ from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import StudyResult, StudySides
 from isorun.errors import InputError
 from isorun.study.cells import Level
-from isorun.study.factors import BASELINE, ONE_AT_A_TIME, FactorDesign
+from isorun.study.factors import BASELINE, FULL, ONE_AT_A_TIME, FactorDesign
 from isorun.study.records import RunRecord
 from isorun.worker.frameworks.switches import StreamRequest
 
@@ -47,6 +47,7 @@ __all__ = ["QUESTION", "FactorQuestion", "attributed"]
 
 QUESTION: Final = "question"
 STREAMS: Final = "streams"
+_NO_BASELINE: Final = "no run of the baseline finished"
 _BETWEEN: Final = frozenset({"sides-differ-in-code"})
 
 
@@ -74,12 +75,35 @@ class FactorQuestion:
         named = ((name, value) for name, factor in self.design.factors.items() for value in factor.values)
         return [(name, value, base[name]) for name, value in named if value != base[name]]
 
-    def weights(self, factor: str, value: str, against: str) -> Weights:
-        """How the points are weighed for the effect of one value."""
+    def weights(self, factor: str, value: str, against: str, present: Container[str]) -> Weights:
+        """How the points are weighed for the effect of one value. present: the points that have runs.
+
+        In a full design an environment that never ran takes only itself and its partner: the effect is then that at
+        the values of the other factors where both ran. A fraction has no partners to leave out.
+        """
+        between = self.between(factor, value, against)
         if self.design.design == ONE_AT_A_TIME:
-            [(low, high)] = self.between(factor, value, against)
+            [(low, high)] = between
             return {high: 1.0, low: -1.0}
-        return main_weights(self.design.points, factor, value, against)
+        both = [point for pair in between if all(point in present for point in pair) for point in pair]
+        points = self._only(both) if self.design.design == FULL and both else self.design.points
+        return main_weights(points, factor, value, against)
+
+    def interaction_weights(
+        self, first: tuple[str, str, str], second: tuple[str, str, str], present: Container[str]
+    ) -> Weights:
+        """How the points are weighed for the interaction of two values, where all four of a square ran."""
+        (a, *values_a), (b, *values_b) = first, second
+        squares: defaultdict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
+        for point, values in self.design.points.items():
+            if values[a] in values_a and values[b] in values_b:
+                squares[tuple((name, own) for name, own in values.items() if name not in {a, b})].append(point)
+        whole = [point for square in squares.values() if all(one in present for one in square) for point in square]
+        points = self._only(whole) if self.design.design == FULL and whole else self.design.points
+        return interaction_weights(points, first, second)
+
+    def _only(self, points: Collection[str]) -> dict[str, Mapping[str, str]]:
+        return {point: values for point, values in self.design.points.items() if point in points}
 
     def between(self, factor: str, value: str, against: str) -> list[tuple[str, str]]:
         """The points that differ in this factor alone."""
@@ -97,6 +121,11 @@ class _Part:
     groups: Mapping[str, GroupResult]
     draws: Mapping[str, Mapping[str, frozenset[str]]]
     alone: Mapping[str, Sequence[float]]
+
+    @property
+    def present(self) -> list[str]:
+        """The points that have a value of a finished run."""
+        return [point for point, values in self.values.items() if values]
 
     def first_seeds(self, points: Iterable[str]) -> dict[str, str]:
         """Each seed with the first one that is the same draw at one of these points: seeds without effect are one."""
@@ -225,13 +254,13 @@ def _effect(
     asked: FactorQuestion, part: _Part, factor: str, value: str, against: str
 ) -> tuple[FactorEffect, tuple[Condition, ...]]:
     """The effect, and what is known against it."""
-    weights, between = asked.weights(factor, value, against), asked.between(factor, value, against)
+    weights, between = asked.weights(factor, value, against, part.present), asked.between(factor, value, against)
     tested = part.units.tested(weights)
     first = part.first_seeds(point for pair in between for point in pair)
     changes = seed_changes(part.records, part.values, between, {seed for seed, one in first.items() if seed == one})
     name = f"{factor}={value}"
     known = (
-        *missing_cells(name, part.held.label, tested, [point for point in weights if point not in part.records]),
+        *missing_cells(name, part.held.label, tested, [one for one in asked.design.points if one not in part.present]),
         *packages_beside(part.records, between, asked.design.factors[factor], value),
         *_too_few(part.units.noun, name, tested, asked),
         *_skewed(name, tested),
@@ -246,10 +275,27 @@ def _effect(
         part.held,
         tested,
         changes,
-        why_not="" if reason is None else reason.message,
+        why_not=_without_runs(asked, part, tested, (factor, value, against))
+        or ("" if reason is None else reason.message),
         came_about=not any(_is_without_effect(one, asked, part, factor, value) for one in known),
     )
     return effect, known
+
+
+def _without_runs(asked: FactorQuestion, part: _Part, tested: UnitDifference, varied: tuple[str, str, str]) -> str:
+    """Which side of an effect never ran; "" where both did."""
+    factor, value, against = varied
+    if tested.units:
+        return ""
+    if asked.design.design == ONE_AT_A_TIME and BASELINE not in part.present:
+        return _NO_BASELINE
+    ran = {asked.design.points[point][factor] for point in part.present}
+    missing = [f"{factor}={one}" for one in (value, against) if one not in ran]
+    if missing:
+        return f"no run with {' or '.join(missing)} finished"
+    if len(part.present) < len(asked.design.points):
+        return "it needs environments in which no run finished"
+    return "" if asked.unit == QUESTION else "no seed finished on both sides"
 
 
 def _against(asked: FactorQuestion, part: _Part, weights: Weights) -> Iterator[Condition]:
@@ -353,7 +399,7 @@ def _interactions(asked: FactorQuestion, part: _Part) -> Iterator[Interaction]:
     if asked.design.design == ONE_AT_A_TIME:
         return
     pairs = [(a, b) for a, b in itertools.combinations(asked.varied, 2) if a[0] != b[0]]
-    weights = {_crossed(a, b): interaction_weights(asked.design.points, a, b) for a, b in pairs}
+    weights = {_crossed(a, b): asked.interaction_weights(a, b, part.present) for a, b in pairs}
     aliases = aliased(weights) if asked.design.resolution else {}
     for a, b in pairs:
         name = _crossed(a, b)

@@ -177,16 +177,17 @@ def _versions(records: Iterable[RunRecord]) -> dict[str, set[str]]:
 
 
 def missing_cells(name: str, held: str, tested: UnitDifference, absent: Sequence[str]) -> Iterator[Condition]:
-    """Seeds that not all sides of an effect have. held: what the runs have in common; absent: points without runs."""
+    """Seeds that not all sides of an effect have. held: what the runs have in common.
+
+    absent: points of the design without runs; told in the same words with every effect, so that it is one warning.
+    """
+    next_step = "isorun run STUDY makes what is missing; isorun report STUDY says what failed"
     if absent:
         told = first_of([f"({point})" for point in absent], _TOLD, ", ")
-        message = f"{held}: no finished run in {some(len(absent), 'environment')}: {told}; what needs them is not known"
-    elif tested.unmatched:
+        message = f"{held}: no finished run in {some(len(absent), 'environment')}: {told}; effects rest on the others"
+        yield Condition("cells-missing", message, next_step)
+    if tested.unmatched and (tested.units or not absent):
         told = first_of(tested.unmatched, _TOLD, ", ")
         rests = f"it rests on {some(tested.units, 'seed')}" if tested.units else "nothing is known of it"
         message = f"{name} ({held}): not both sides have a finished run of seed {told}; {rests}"
-    else:
-        return
-    yield Condition(
-        "cells-missing", message, "isorun run STUDY makes what is missing; isorun report STUDY says what failed"
-    )
+        yield Condition("cells-missing", message, next_step)
