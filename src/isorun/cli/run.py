@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["declare", "execute"]
 
 _MOST_SHOWN: Final = 1000
+_ENDS_TOLD: Final = 5
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -177,10 +178,8 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
     print(_headline(study, outcome, store))
     for line in progress.metrics_found():
         print(line)
-    for record in [record for record in outcome.records if record.state is not RunState.FINISHED][:5]:
-        print(f"  {record.state}: {record.cell.label}: {harmless(record.reason)}")
-        for line in record.log_tail.rstrip().splitlines()[-3:]:
-            print(f"    | {harmless(line)}")
+    for line in _told_ends(outcome):
+        print(harmless(line))
     conditions = [one for one in outcome.conditions if not progress.is_read(one)]
     if conditions:
         from isorun.report import View
@@ -189,14 +188,35 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
     if not outcome.proposed:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
     if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:
-        print(f"next: isorun {_asked_next(study)} {name}{f' --store {options.store}' if options.store else ''}")
+        kept_in = f" --store {options.store}" if options.store else ""
+        print(f"next: isorun {_asked_next(study, outcome)} {name}{kept_in}")
 
 
-def _asked_next(study: Study) -> str:
-    """The command that answers what the study was declared for."""
+def _told_ends(outcome: Outcome) -> Iterator[str]:
+    """The runs that did not finish, those that ended in the same way together, each with the end of its output.
+
+    What kept an environment from being made is both the reason and the output: no line of that is told twice.
+    """
+    alike: dict[tuple[RunState, str, str], list[str]] = {}
+    for record in outcome.records:
+        if record.state is not RunState.FINISHED:
+            alike.setdefault((record.state, record.reason, record.log_tail), []).append(record.cell.label)
+    for (state, reason, tail), labels in list(alike.items())[:_ENDS_TOLD]:
+        others = f" and {len(labels) - 1} more" if labels[1:] else ""
+        yield f"  {state}: {labels[0]}{others}: {reason}"
+        for line in tail.rstrip().splitlines()[-3:]:
+            found = line.strip().partition("found:")
+            if found[0] or not found[1] or found[2].strip() not in reason:
+                yield f"    | {line}"
+
+
+def _asked_next(study: Study, outcome: Outcome) -> str:
+    """The command that answers what the study was declared for; where runs left nothing to judge by, what says so."""
     if study.searches:
         return "repair"
-    return "factors" if study.factors is not None else "report"
+    finished = [record for record in outcome.records if record.state is RunState.FINISHED]
+    without_metric = finished and not any(record.results or record.series for record in finished)
+    return "report" if study.factors is None or without_metric else "factors"
 
 
 def _searched(study: Study, store: AbstractStore) -> Iterator[str]:
@@ -243,7 +263,7 @@ def _summary(study: Study, outcome: Outcome, name: str, store: AbstractStore, ke
         ],
         "warnings": [condition.to_json() for condition in outcome.conditions],
         **_searches_json(study, store, name, kept_in),
-        "next": f"isorun {_asked_next(study)} {name}{f' --store {kept_in}' if kept_in else ''}",
+        "next": f"isorun {_asked_next(study, outcome)} {name}{f' --store {kept_in}' if kept_in else ''}",
     }
 
 
