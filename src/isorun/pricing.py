@@ -50,7 +50,7 @@ from isorun.study.cells import Cell, Level, cells_of
 from isorun.study.design import Environment, Study, adhoc_study, changed, with_key
 from isorun.study.records import RunRecord, RunState
 from isorun.worker import frameworks
-from isorun.worker.levels import CpuPath, cpu_path, this_cpu_flags
+from isorun.worker.levels import InstructionPath, cpu_path, this_cpu_flags
 
 __all__ = ["price"]
 
@@ -118,7 +118,7 @@ def _check(study: Study, runs: int, seconds: float, steps: int) -> None:
         )
 
 
-def _one_cpu_path(*, intel: bool | None = None) -> CpuPath:
+def _one_cpu_path(*, intel: bool | None = None) -> InstructionPath:
     """The path that level `deterministic` takes, as switches where libraries answer to them, else by its variables.
 
     MKL answers on processors of its own maker alone. The switch `cpu` holds more than the level does, such as OpenBLAS.
@@ -131,10 +131,10 @@ def _one_cpu_path(*, intel: bool | None = None) -> CpuPath:
             intel = False
     switches = {name: value for name, value in path.switches.items() if intel or name != "mkl"}
     set_by_them = Environment("", switches=switches).variables
-    return CpuPath({name: value for name, value in path.variables.items() if name not in set_by_them}, switches)
+    return InstructionPath({name: value for name, value in path.variables.items() if name not in set_by_them}, switches)
 
 
-def _requested(names: Sequence[str], path: CpuPath) -> tuple[dict[str, str], dict[str, str]]:
+def _requested(names: Sequence[str], path: InstructionPath) -> tuple[dict[str, str], dict[str, str]]:
     """The switches and the variables that ask for these steps."""
     switches: dict[str, str] = {}
     variables: dict[str, str] = {}
@@ -150,7 +150,7 @@ def _place_of(names: Sequence[str]) -> str:
     return ", ".join(name for name in names if name != SEED) or _AS_IT_IS
 
 
-def _with_all_sets(study: Study, steps: int, path: CpuPath, seconds: float) -> Study:
+def _with_all_sets(study: Study, steps: int, path: InstructionPath, seconds: float) -> Study:
     """The study with an environment for every set of steps: which can be taken is known after the first run."""
     base = next(iter(study.environments.values()))
     places = {}
@@ -185,7 +185,7 @@ class _Ladder(AbstractAgenda):
     """
 
     def __init__(
-        self, study: Study, session: Session, *, most: int, seconds: float, path: CpuPath, metric: str
+        self, study: Study, session: Session, *, most: int, seconds: float, path: InstructionPath, metric: str
     ) -> None:
         self.runs = PricedRuns()
         self.records: dict[PlannedRun, RunRecord] = {}
@@ -303,7 +303,7 @@ class _Answer:
         *,
         command: Sequence[str],
         steps: int,
-        path: CpuPath,
+        path: InstructionPath,
     ) -> None:
         self._ladder = ladder
         self._study = study
@@ -473,7 +473,7 @@ def _after(found: Price, store: str) -> Iterator[str]:
         yield f"isorun env diff {' '.join(found.steps[-1].set.unlike)}{store}"
 
 
-def _study_lines(chosen: Names, place: Environment, path: CpuPath) -> Iterator[str]:
+def _study_lines(chosen: Names, place: Environment, path: InstructionPath) -> Iterator[str]:
     """The lines of a study file that give this set."""
     yield f'levels = ["{Level.FIXED_SEED if SEED in chosen else Level.DEFAULT}"]'
     lines = [f'{name} = "{value}"' for name, value in place.switches.items()]

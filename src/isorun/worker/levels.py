@@ -40,7 +40,7 @@ _FIXED_NUMBER_OF_THREADS = {"MKL_DYNAMIC": "FALSE", "OMP_DYNAMIC": "FALSE"}
 THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
-class CpuPath(NamedTuple):
+class InstructionPath(NamedTuple):
     """The instructions that libraries are held to: by variables at level `deterministic`, and as switches by name.
 
     The switch `cpu` also holds libraries that the level leaves alone, such as OpenBLAS.
@@ -52,8 +52,10 @@ class CpuPath(NamedTuple):
 
 # AVX2 is the widest path that Intel and AMD machines share, and STRICT keeps MKL's sums independent of the thread
 # count. COMPATIBLE would also hold on processors without AVX2, but multiplies matrices 2.5 times slower.
-_AVX2_PATH = CpuPath({"MKL_CBWR": "AVX2,STRICT", "ONEDNN_MAX_CPU_ISA": "AVX2"}, {"cpu": "avx2", "mkl": "avx2-strict"})
-_PORTABLE_PATH = CpuPath({"MKL_CBWR": "COMPATIBLE"}, {"cpu": "baseline", "mkl": "compatible"})
+_AVX2_PATH = InstructionPath(
+    {"MKL_CBWR": "AVX2,STRICT", "ONEDNN_MAX_CPU_ISA": "AVX2"}, {"cpu": "avx2", "mkl": "avx2-strict"}
+)
+_PORTABLE_PATH = InstructionPath({"MKL_CBWR": "COMPATIBLE"}, {"cpu": "baseline", "mkl": "compatible"})
 
 
 def level_environment(
@@ -104,7 +106,7 @@ def _deterministic_variables(threads: int | None, cpu_flags: FrozenSet[str]) -> 
     return variables
 
 
-def cpu_path(cpu_flags: FrozenSet[str]) -> CpuPath:
+def cpu_path(cpu_flags: FrozenSet[str]) -> InstructionPath:
     """The path that is taken on a CPU with these instruction sets."""
     return _AVX2_PATH if "avx2" in cpu_flags else _PORTABLE_PATH
 
