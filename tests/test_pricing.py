@@ -9,10 +9,14 @@ from dataclasses import replace
 import pytest
 
 import isorun
+from isorun import pricing
+from isorun.diagnose.pricing import LADDER
 from isorun.errors import ExecutionError, InputError
 from isorun.study.cells import Level
-from isorun.study.design import Study
+from isorun.study.design import Environment, Study
 from isorun.testing.instant_executor import Computed, InstantExecutor
+from isorun.worker import frameworks
+from isorun.worker.levels import THREAD_COUNTS, level_environment
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 ANSWERS = {"torch": {"kernels": "free", "threads": "2", "cpu": "avx512"}}
@@ -150,6 +154,28 @@ def test_runs_with_other_packages_are_not_used_again(tmp_path):
     whole = Trainings()
     priced(tmp_path / "alone", whole, runs=4)
     assert len(newer.jobs) >= len(whole.jobs), "but for the run that showed it, all were made again"
+
+
+@pytest.mark.parametrize("flags", [frozenset({"avx2"}), frozenset()])
+@pytest.mark.parametrize("intel", [True, False])
+def test_one_cpu_path_asks_for_what_the_deterministic_level_asks_for(monkeypatch, flags, intel):
+    monkeypatch.setattr(pricing, "this_cpu_flags", lambda: flags)
+    path = pricing._one_cpu_path(intel=intel)
+    switches, variables = pricing._requested(["one CPU path"], path)
+    asked = Environment("", switches=switches, env=variables).variables
+    of_the_level = level_environment("deterministic", 1, 1, {}, cpu_flags=flags)
+    wanted = {name: of_the_level[name] for name in ("MKL_CBWR", "ONEDNN_MAX_CPU_ISA") if name in of_the_level}
+    assert wanted == {name: asked[name] for name in wanted}
+    assert ("mkl" in switches) == intel, "elsewhere nobody answers"
+    lines = list(pricing._study_lines(("one CPU path",), Environment("", switches=switches), path))
+    assert any("MKL_CBWR" in text for text in lines) == (not intel)
+
+
+def test_one_thread_asks_every_framework():
+    (step,) = (step for step in LADDER if step.name == "one thread")
+    own = {name for framework in frameworks.every() for name in framework.thread_variables}
+    assert "TF_NUM_INTRAOP_THREADS" in own
+    assert step.variables == dict.fromkeys({*THREAD_COUNTS, *own}, "1")
 
 
 def test_what_is_missing_is_said_with_how_to_get_it(tmp_path):

@@ -11,7 +11,7 @@ import itertools
 import os
 import shlex
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -53,7 +53,7 @@ from isorun.study.cells import Cell, Level, cells_of
 from isorun.study.design import Environment, Study, adhoc_study, changed, with_key
 from isorun.study.records import RunRecord, RunState
 from isorun.worker import frameworks
-from isorun.worker.levels import this_cpu_flags
+from isorun.worker.levels import InstructionPath, cpu_path, this_cpu_flags
 
 __all__ = ["price"]
 
@@ -121,25 +121,30 @@ def _check(study: Study, runs: int, seconds: float, steps: int) -> None:
         )
 
 
-def _one_cpu_path() -> dict[str, str]:
-    """The path that level `deterministic` takes, as switches; MKL obeys on processors of its own maker alone."""
-    wide = "avx2" in this_cpu_flags()
-    try:
-        intel = "GenuineIntel" in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        intel = False
-    path = {"cpu": "avx2" if wide else "baseline"}
-    return {**path, **({"mkl": "avx2-strict" if wide else "compatible"} if intel else {})}
+def _one_cpu_path(*, intel: bool | None = None) -> InstructionPath:
+    """The path that level `deterministic` takes, as switches where libraries answer to them, else by its variables.
+
+    MKL answers on processors of its own maker alone. The switch `cpu` holds more than the level does, such as OpenBLAS.
+    """
+    path = cpu_path(this_cpu_flags())
+    if intel is None:
+        try:
+            intel = "GenuineIntel" in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            intel = False
+    switches = {name: value for name, value in path.switches.items() if intel or name != "mkl"}
+    set_by_them = Environment("", switches=switches).variables
+    return InstructionPath({name: value for name, value in path.variables.items() if name not in set_by_them}, switches)
 
 
-def _requested(names: Sequence[str], path: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _requested(names: Sequence[str], path: InstructionPath) -> tuple[dict[str, str], dict[str, str]]:
     """The switches and the variables that ask for these steps."""
     switches: dict[str, str] = {}
     variables: dict[str, str] = {}
     for step in _OPTIONAL:
         if step.name in names:
-            switches |= path if step.switch == "cpu" else step.switches
-            variables |= step.variables
+            switches |= path.switches if step.switch == "cpu" else step.switches
+            variables |= path.variables if step.switch == "cpu" else step.variables
     return switches, variables
 
 
@@ -148,7 +153,7 @@ def _place_of(names: Sequence[str]) -> str:
     return ", ".join(name for name in names if name != SEED) or _AS_IT_IS
 
 
-def _with_all_sets(study: Study, steps: int, path: Mapping[str, str], seconds: float) -> Study:
+def _with_all_sets(study: Study, steps: int, path: InstructionPath, seconds: float) -> Study:
     """The study with an environment for every set of steps: which can be taken is known after the first run."""
     base = next(iter(study.environments.values()))
     places = {}
@@ -183,7 +188,7 @@ class _Ladder(AbstractAgenda):
     """
 
     def __init__(
-        self, study: Study, session: Session, *, most: int, seconds: float, path: Mapping[str, str], metric: str
+        self, study: Study, session: Session, *, most: int, seconds: float, path: InstructionPath, metric: str
     ) -> None:
         self.runs = PricedRuns()
         self.records: dict[PlannedRun, RunRecord] = {}
@@ -265,7 +270,7 @@ class _Ladder(AbstractAgenda):
                 self._generation += 1
                 return False
             self.first = record
-            self.taken, self.left_out = applicable(record, self._path)
+            self.taken, self.left_out = applicable(record, self._path.switches)
             self.metric = metric_of([record], self.metric)
             self.runs.needed = () if record.seeded else (SEED,)  # what seeds itself may do without ours
         elif _versions_differ(record, self.first):
@@ -301,7 +306,7 @@ class _Answer:
         *,
         command: Sequence[str],
         steps: int,
-        path: Mapping[str, str],
+        path: InstructionPath,
     ) -> None:
         self._ladder = ladder
         self._study = study
@@ -338,7 +343,7 @@ class _Answer:
             not_applicable=(*ladder.left_out, *self._failed()),
             recommended=chosen,
             steps_cut=self._steps,
-            study_lines=() if chosen is None or place is None else tuple(_study_lines(chosen, place)),
+            study_lines=() if chosen is None or place is None else tuple(_study_lines(chosen, place, self._path)),
             variables={} if chosen is None or place is None else self._outside(chosen),
             conditions=(*self._conditions(sets, best), *told),
             stopped=self._outcome.stopped,
@@ -491,13 +496,13 @@ def _after(found: Price, store: str) -> Iterator[str]:
         yield f"isorun env diff {' '.join(found.steps[-1].set.unlike)}{store}"
 
 
-def _study_lines(chosen: Names, place: Environment) -> Iterator[str]:
+def _study_lines(chosen: Names, place: Environment, path: InstructionPath) -> Iterator[str]:
     """The lines of a study file that give this set."""
     yield f'levels = ["{Level.FIXED_SEED if SEED in chosen else Level.DEFAULT}"]'
     lines = [f'{name} = "{value}"' for name, value in place.switches.items()]
-    thread = {name: value for step in _OPTIONAL if step.name in chosen for name, value in step.variables.items()}
-    if thread:
-        lines.append("env = { " + ", ".join(f'{name} = "{value}"' for name, value in thread.items()) + " }")
+    _, asked = _requested(chosen, path)
+    if asked:
+        lines.append("env = { " + ", ".join(f'{name} = "{value}"' for name, value in asked.items()) + " }")
     if lines:
         yield "[environments.default]"
         yield from lines

@@ -12,11 +12,9 @@ import pytest
 from isorun import workflow
 from isorun.cli.main import main
 from isorun.errors import StudyError
-from isorun.scheduling import Outcome
 from isorun.study.cells import cells_of
 from isorun.study.design import Study, adhoc_study, only_looked_at
 from isorun.worker.levels import AUDIT
-from record_builder import make_record
 
 TRAIN = """\
 import os, random
@@ -192,12 +190,13 @@ with open("digests", "a") as file:
 def test_an_audit_is_asked_of_its_own_run_and_not_of_the_whole_process(here, monkeypatch):
     seen = []
 
-    def ended(study, **_):
+    def refused(study, **_):
         seen.append((study, dict(os.environ)))
-        return Outcome((make_record(),))
+        raise StudyError("enough was seen")
 
-    monkeypatch.setattr(workflow, "run", ended)
-    workflow.audit(["python", "train.py"], seconds=2, steps=5, folder=here)
+    monkeypatch.setattr(workflow, "run", refused)
+    with pytest.raises(StudyError, match="enough"):
+        workflow.audit(["python", "train.py"], seconds=2, steps=5, folder=here)
     ((study, environ),) = seen
     assert AUDIT not in environ
     (looked_at,) = cells_of(study)

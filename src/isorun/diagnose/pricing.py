@@ -23,6 +23,8 @@ from isorun.analysis.evidence.judged import first_choice
 from isorun.analysis.evidence.provenance import effective
 from isorun.analysis.evidence.run_units import BY_WEIGHTS, bits_of
 from isorun.study.records import RunRecord
+from isorun.worker import frameworks
+from isorun.worker.levels import THREAD_COUNTS
 
 __all__ = [
     "AS_IT_IS",
@@ -77,10 +79,7 @@ class LadderStep(NamedTuple):
     nobody: str = ""
 
 
-_THREADS: Final = (
-    *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
-    *("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"),
-)
+_THREADS: Final = (*THREAD_COUNTS, *(name for one in frameworks.every() for name in one.thread_variables))
 _NO_DEVICE: Final = "no library of it has started a GPU"
 # The order is that in which they are taken: what costs least, as a rule, first.
 LADDER: Final = (

@@ -36,12 +36,26 @@ OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS, SWITCHES, STEPS, AUDIT)
 _HASH_SEED = "0"
 
 _FIXED_NUMBER_OF_THREADS = {"MKL_DYNAMIC": "FALSE", "OMP_DYNAMIC": "FALSE"}
-_THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+# The counts of threads of libraries that several frameworks stand on; frameworks say their own (`thread_variables`).
+THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+class InstructionPath(NamedTuple):
+    """The instructions that libraries are held to: by variables at level `deterministic`, and as switches by name.
+
+    The switch `cpu` also holds libraries that the level leaves alone, such as OpenBLAS.
+    """
+
+    variables: Mapping[str, str]
+    switches: Mapping[str, str]
+
 
 # AVX2 is the widest path that Intel and AMD machines share, and STRICT keeps MKL's sums independent of the thread
 # count. COMPATIBLE would also hold on processors without AVX2, but multiplies matrices 2.5 times slower.
-_AVX2_PATH = {"MKL_CBWR": "AVX2,STRICT", "ONEDNN_MAX_CPU_ISA": "AVX2"}
-_PORTABLE_PATH = {"MKL_CBWR": "COMPATIBLE"}
+_AVX2_PATH = InstructionPath(
+    {"MKL_CBWR": "AVX2,STRICT", "ONEDNN_MAX_CPU_ISA": "AVX2"}, {"cpu": "avx2", "mkl": "avx2-strict"}
+)
+_PORTABLE_PATH = InstructionPath({"MKL_CBWR": "COMPATIBLE"}, {"cpu": "baseline", "mkl": "compatible"})
 
 
 def level_environment(
@@ -86,10 +100,15 @@ def _deterministic_variables(threads: int | None, cpu_flags: FrozenSet[str]) -> 
     variables = dict(_FIXED_NUMBER_OF_THREADS)
     for framework in frameworks.every():
         variables.update(framework.variables(cpu_flags))
-    variables.update(_AVX2_PATH if "avx2" in cpu_flags else _PORTABLE_PATH)
+    variables.update(cpu_path(cpu_flags).variables)
     if threads is not None:
-        variables.update(dict.fromkeys(_THREAD_COUNTS, str(threads)))
+        variables.update(dict.fromkeys(THREAD_COUNTS, str(threads)))
     return variables
+
+
+def cpu_path(cpu_flags: FrozenSet[str]) -> InstructionPath:
+    """The path that is taken on a CPU with these instruction sets."""
+    return _AVX2_PATH if "avx2" in cpu_flags else _PORTABLE_PATH
 
 
 def this_cpu_flags() -> FrozenSet[str]:
@@ -154,7 +173,7 @@ def read_settings(environ: Mapping[str, str], warm: bool) -> Settings:
     threads = _threads(environ) if level == DETERMINISTIC else None
     run_seed = int(environ["ISORUN_RUN_SEED"]) if environ.get("ISORUN_RUN_SEED") else None
     takes_seeds = run_seed is not None and bool(environ.get(TAKE_SEEDS))
-    counts = {name: environ[name] for name in _THREAD_COUNTS if name in environ}
+    counts = {name: environ[name] for name in THREAD_COUNTS if name in environ}
     asked = dict(item.split("=", 1) for item in environ.get(SWITCHES, "").split(",") if "=" in item)
     takes_seeds = takes_seeds or "streams" in asked  # a seed of the training's own starts streams that are parted
     folder = Path(environ["ISORUN_RUN_DIR"])
@@ -171,7 +190,7 @@ def _threads(environ: Mapping[str, str]) -> int:
 
 def _asked_threads(environ: Mapping[str, str]) -> int | None:
     """The first count of threads that the variables name; None where none does."""
-    for name in _THREAD_COUNTS:
+    for name in THREAD_COUNTS:
         asked = environ.get(name, "").split(",")[0].strip()
         if asked.isascii() and asked.isdigit() and int(asked) > 0:
             return int(asked)

@@ -373,6 +373,16 @@ def _edited_files(records: Sequence[RunRecord]) -> list[str]:
     return sorted(path for path, digests in seen.items() if len(digests) > 1)
 
 
+def _ended_early(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    noted = [note.message for record in records for note in record.notes if note.code == "ended-early"]
+    if noted:
+        yield Condition(
+            "ended-early",
+            f"{len(noted)} of {some(len(records), 'run')} did not come to their own end ({noted[0]})",
+            "what they left is that of a shorter training; runs without `steps` are whole ones",
+        )
+
+
 def _launch_mixed(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     modes = sorted({record.launch for record in records})
     if len(modes) > 1:
@@ -390,16 +400,6 @@ def _bad_return(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) 
             "bad-return",
             f"what {len(noted)} of {some(len(records), 'run')} returned was not taken ({noted[0]})",
             "return the metrics by name, such as {'test_acc': 0.98}; then run again in a new --store",
-        )
-
-
-def _ended_early(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
-    noted = [note.message for record in records for note in record.notes if note.code == "ended-early"]
-    if noted:
-        yield Condition(
-            "ended-early",
-            f"{len(noted)} of {some(len(records), 'run')} did not come to their own end ({noted[0]})",
-            "what they left is that of a shorter training; runs without `steps` are whole ones",
         )
 
 
@@ -479,10 +479,10 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _packages_differ,
     _input_differs,
     _code_differs,
+    _ended_early,
     _launch_mixed,
     _shared_device,
     _bad_return,
-    _ended_early,
     _checkout_changed,
     _training_altered,
 )

@@ -10,6 +10,7 @@ from typing import Final
 from isorun.diagnose.audit.findings import AuditFinding, SourceEdit, Sure, edited, with_keyword
 from isorun.diagnose.audit.flow import Flow, FlowStep
 from isorun.diagnose.audit.program import Source, keyword
+from isorun.worker.levels import THREAD_COUNTS
 
 __all__ = ["HEAD_LINES", "kernel_findings"]
 
@@ -35,7 +36,6 @@ _ADDING_NAMES: Final = frozenset(
 )
 _SMOOTH: Final = frozenset(("linear", "bilinear", "bicubic", "trilinear"))
 _TAKES_GPU: Final = ("tensorflow", "keras", "jax")
-_THREAD_VARIABLES: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _THREAD_CALLS: Final = (
     "torch.set_num_threads",
     "tensorflow.config.threading.set_intra_op_parallelism_threads",
@@ -385,7 +385,7 @@ def _next_use_reads(source: Source, assign: ast.Assign, name: str) -> bool:
 
 
 def _threads(flow: Flow) -> Iterator[AuditFinding]:
-    if any(_variable_set(flow, name) for name in _THREAD_VARIABLES) or "torchrun" in flow.program.words[0]:
+    if any(_variable_set(flow, name) for name in THREAD_COUNTS) or "torchrun" in flow.program.words[0]:
         return
     for step in flow.steps:
         if step.name in _THREAD_CALLS and isinstance(step.node, ast.Call):

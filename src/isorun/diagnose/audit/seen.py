@@ -18,6 +18,7 @@ from isorun.diagnose.audit.findings import AuditFinding, SourceEdit, Sure
 from isorun.diagnose.audit.generators import SEED_LINES
 from isorun.diagnose.audit.inputs import is_checked
 from isorun.diagnose.audit.program import AuditedProgram
+from isorun.worker.levels import THREAD_COUNTS
 from isorun.worker.usercode import hash_of_file
 
 __all__ = ["Seen", "hold_all", "hold_together", "those_that_trained"]
@@ -28,7 +29,6 @@ _SEEDING: Final = {
     "torch.manual_seed": "torch",
     "tensorflow.random.set_seed": "tensorflow",
 }
-_THREAD_VARIABLES: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _ON_A_GPU: Final = ("cudnn-autotune", "nondeterministic-kernels", "atomics", "tf32")
 _BACKWARD: Final = {
     **dict.fromkeys(("interpolate", "upsample", "Upsample", "UpsamplingBilinear2d"), "upsample_"),
@@ -316,7 +316,7 @@ def _not_reached(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
 
 def _judged_threads(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
     variables = seen.effective.get("variables") or {}
-    fixed = next((f"{name}={variables[name]}" for name in _THREAD_VARIABLES if variables.get(name)), "")
+    fixed = next((f"{name}={variables[name]}" for name in THREAD_COUNTS if variables.get(name)), "")
     if fixed:
         return f"{fixed} in the environment"
     threads = (seen.effective.get("torch") or {}).get("threads")
