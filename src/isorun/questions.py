@@ -84,12 +84,19 @@ class Results:
 
     def value(self, chosen: str | None) -> str:
         """The column with the results: as chosen, or a study's first metric."""
-        if chosen:
-            return chosen
-        if self.study is None or self.study.primary is None:
+        if self.study is None:
+            if chosen:
+                return chosen
             what = "which column holds the results is not said"
             raise InputError(what, allowed=", ".join(self.table.columns), hint="value=… (--value on the command line)")
-        return self.study.primary.name
+        if self.study.primary is None:
+            [told] = [condition for condition in self.study.conditions if condition.code == "no-metric"]
+            raise InputError(f"{told.message} (study {self.study.study})", hint=told.next_step)
+        metrics = [metric.name for metric in self.study.metrics]
+        if chosen in self.table.columns and chosen not in metrics:
+            what = f"the column {chosen!r} says which run it is, and not how good it was"
+            raise InputError(what, allowed=", ".join(metrics), hint="value=… (--value on the command line)")
+        return chosen or self.study.primary.name
 
     def metric(self, value: str | None, direction: str | None) -> JudgedMetric:
         """What is judged, with its direction: as chosen, else as the study says, else as the name tells."""

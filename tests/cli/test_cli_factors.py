@@ -120,3 +120,22 @@ def test_what_the_runs_do_not_have_is_refused(here, capsys):
         told = capsys.readouterr().err
         assert message in told, words
         assert "next:" in told or "allowed:" in told, words
+
+
+def test_a_study_whose_runs_left_no_metric_is_told_so(here, capsys):
+    (here / "factors.toml").write_text(STUDY.replace('[metrics.acc]\ndirection = "higher"\n', ""))
+    isorun.run("factors.toml", executor=InstantExecutor(lambda _job: Computed({})))
+    capsys.readouterr()
+    for more in ([], ["--value", "seed"]):
+        assert main(["factors", "factors.toml", *more]) == 1
+        told = capsys.readouterr().err
+        assert "no run logged a metric, so there is nothing to judge by" in told
+        assert "isorun.result(" in told
+
+
+def test_a_column_that_names_runs_is_no_metric(here, capsys):
+    trained(1)
+    assert main(["factors", "factors.toml", "--value", "seed"]) == 1
+    told = capsys.readouterr().err
+    assert "'seed' says which run it is" in told
+    assert "allowed: acc" in told

@@ -188,7 +188,8 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
     if not outcome.proposed:
         print("  a finished run is never run again; to repeat it (another script, other sources), name a new --store")
     if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:
-        print(f"next: isorun {_asked_next(study)} {name}{f' --store {options.store}' if options.store else ''}")
+        kept_in = f" --store {options.store}" if options.store else ""
+        print(f"next: isorun {_asked_next(study, outcome)} {name}{kept_in}")
 
 
 def _told_ends(outcome: Outcome) -> Iterator[str]:
@@ -209,11 +210,13 @@ def _told_ends(outcome: Outcome) -> Iterator[str]:
                 yield f"    | {line}"
 
 
-def _asked_next(study: Study) -> str:
-    """The command that answers what the study was declared for."""
+def _asked_next(study: Study, outcome: Outcome) -> str:
+    """The command that answers what the study was declared for; where runs left nothing to judge by, what says so."""
     if study.searches:
         return "repair"
-    return "factors" if study.factors is not None else "report"
+    finished = [record for record in outcome.records if record.state is RunState.FINISHED]
+    without_metric = finished and not any(record.results or record.series for record in finished)
+    return "report" if study.factors is None or without_metric else "factors"
 
 
 def _searched(study: Study, store: AbstractStore) -> Iterator[str]:
@@ -260,7 +263,7 @@ def _summary(study: Study, outcome: Outcome, name: str, store: AbstractStore, ke
         ],
         "warnings": [condition.to_json() for condition in outcome.conditions],
         **_searches_json(study, store, name, kept_in),
-        "next": f"isorun {_asked_next(study)} {name}{f' --store {kept_in}' if kept_in else ''}",
+        "next": f"isorun {_asked_next(study, outcome)} {name}{f' --store {kept_in}' if kept_in else ''}",
     }
 
 

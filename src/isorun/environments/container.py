@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ from isorun.environments.interpreter import ASK, OLDEST, REPLACED, ToldPython, i
 from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
 from isorun.study.parts import ENGINES, image_settings
-from isorun.worker.redaction import names_secret
+from isorun.worker.redaction import holds_secret, names_secret
 
 __all__ = ["IMAGE", "ContainerEnvironment"]
 
@@ -171,7 +171,7 @@ class ContainerEnvironment(AbstractEnvironment):
         kept = {
             "id": _id_of(image),
             "digest": next(iter(image.get("RepoDigests") or ()), image.get("Digest", "")),
-            "variables": dict(item.split("=", 1) for item in config.get("Env") or () if "=" in item),
+            "variables": dict(_without_secrets(config.get("Env") or ())),
             **facts,
         }
         kept |= self._python_inside(engine, kept)
@@ -408,6 +408,13 @@ class _InContainer(Prepared):
         why = docker[-1] if docker else lines[-2] if "no logs from conmon" in lines[-1] and lines[1:] else lines[-1]
         why = why.removeprefix("docker: ").removeprefix("Error: ")[:_SHOWN]
         return 0, f"{self.engine.name} did not start the command (exit code {exit_code}): {why}"
+
+
+def _without_secrets(variables: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The variables of an image that may be kept; the others it has inside, whether they are known here or not."""
+    for name, equals, value in (item.partition("=") for item in variables):
+        if equals and not names_secret(name) and not holds_secret(name, value):
+            yield name, value
 
 
 def _by_value(name: str) -> bool:

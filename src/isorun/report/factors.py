@@ -110,7 +110,7 @@ def _sentences(result: FactorEffects) -> Iterator[str]:
 def _moved(result: FactorEffects) -> Iterator[str]:
     metric, moving = result.metric.name, result.moving
     if not moving:
-        yield _undecided(result)
+        yield f"{_undecided(result)}{_unknown(result)}."
         return
     factors = list(dict.fromkeys(effect.factor for effect in moving))
     tests = sum(effect.tested.p is not None for effect in result.effects)
@@ -124,6 +124,8 @@ def _moved(result: FactorEffects) -> Iterator[str]:
         )
     if len(moving) > _MOST_TOLD:
         yield f"And {len(moving) - _MOST_TOLD} more differences are told: see the table."
+    if unknown := _unknown(result):
+        yield f"{unknown[2].upper()}{unknown[3:]}."
 
 
 def _undecided(result: FactorEffects) -> str:
@@ -131,20 +133,30 @@ def _undecided(result: FactorEffects) -> str:
     tested = [effect for effect in result.effects if effect.tested.p is not None]
     withheld = next((effect for effect in tested if effect.why_not and _is_small(effect.p_corrected)), None)
     if withheld is not None:
-        return f"Undecided: {_named(result, withheld)} differs, but no claim is made: {withheld.why_not}."
+        return f"Undecided: {_named(result, withheld)} differs, but no claim is made: {withheld.why_not}"
     units = max((effect.tested.units for effect in result.effects), default=0)
     if not units:
-        return f"Undecided: there are no runs to hold against the baseline, so nothing is known of {metric}."
+        return f"Undecided: there is nothing to compare by {metric}"
     if units == 1:
         return (
             f"Undecided: from one {result.noun} no test is possible. What happened to it is told below as a fact; "
-            f"whether {metric} moves in general is not known."
+            f"whether {metric} moves in general is not known"
         )
     if not any(effect.changes.values for effect in result.effects) and not tested:
         return (
-            f"Undecided: no factor changed {metric} in any of {count(units, result.noun)}, so there is nothing to test."
+            f"Undecided: no factor changed {metric} in any of {count(units, result.noun)}, so there is nothing to test"
         )
-    return f"Undecided: no factor is told to move {metric}, as far as {count(units, result.noun)} can tell."
+    return f"Undecided: no factor is told to move {metric}, as far as {count(units, result.noun)} can tell"
+
+
+def _unknown(result: FactorEffects) -> str:
+    """The values that could not be held against the baseline, and which side never ran: part of the verdict."""
+    by_reason: dict[str, list[str]] = {}
+    for effect in result.effects:
+        if not effect.tested.units and effect.why_not:
+            by_reason.setdefault(effect.why_not, []).append(_named(result, effect))
+    told = (f"of {_listed(names)} nothing is known: {reason}" for reason, names in by_reason.items())
+    return "".join(f"; {text}" for text in told)
 
 
 def _is_small(p: float | None) -> bool:
@@ -189,7 +201,7 @@ def _facts(result: FactorEffects) -> Iterator[str]:
 
 def _fact(result: FactorEffects, effect: FactorEffect) -> str:
     changes, metric, style = effect.changes, result.metric.name, style_for(result.metric.scale)
-    alone = " (as identical runs do by themselves)" if changes.alone else ""
+    alone = f" (of identical runs {changes.identical_changed} of {changes.identical} differ)" if changes.alone else ""
     if not changes.values and not changes.weights_changed:
         bits = ", and the same final weights" if changes.weights else ""
         known = "" if changes.weights else "; final weights are not known"
@@ -321,10 +333,23 @@ def _effects(result: FactorEffects) -> Table:
         rows=tuple(_effect_row(result, effect) for effect in result.effects),
         notes=(
             "Interval and p: each effect for itself. Corrected: p by Holm over all that could be tested.",
-            "Moved, weights: seeds whose value, whose final weights are others than in the baseline.",
+            f"Moved, weights: seeds whose value, whose weights are others than in the baseline.{_identical(result)}",
         ),
     )
     return without_constant_columns(table, _HELD)
+
+
+def _identical(result: FactorEffects) -> str:
+    """What identical runs do by themselves, which moved and weights are to be read beside."""
+    for condition in result.conditions:
+        if condition.code == "identical-runs-unknown":
+            where = f" ({'; '.join(condition.groups)})" if condition.groups else ""
+            return f" Whether identical runs agree is not known{where}: they are no evidence about a factor."
+    differing = [effect.changes for effect in result.effects if effect.changes.alone]
+    if not differing:
+        return ""
+    most = max(differing, key=lambda changes: changes.identical_changed / changes.identical)
+    return f" Of identical runs (same seed, same environment) {most.identical_changed} of {most.identical} differ."
 
 
 def _baseline(result: FactorEffects) -> str:

@@ -128,8 +128,34 @@ def test_weights_that_identical_runs_change_by_themselves_are_no_factors_doing(n
     found = isorun.factors(study, store=trained(study, seeded, weights=lambda cell: cell.id))
     assert effect(found, "mode=b").changes.alone is True
     assert effect(found, "mode=b").tested.units == 6
-    assert "(as identical runs do by themselves)" in " ".join(str(found).split())
+    text = " ".join(str(found).split())
+    assert "(of identical runs 12 of 12 differ)" in text
+    assert "Of identical runs (same seed, same environment) 12 of 12 differ." in text
+    changes = effect(found, "mode=b").changes.to_json()
+    assert (changes["identical"], changes["identical_changed"]) == (12, 12)
     assert max(item.most_of_one_seed for item in found.digests) == 2
+
+
+def test_without_repeats_moved_seeds_are_no_evidence_about_a_factor(no_shares):
+    study = study_of()
+    found = isorun.factors(study, store=trained(study, seeded, weights=lambda cell: cell.id))
+    [warning] = [condition for condition in found.conditions if condition.code == "identical-runs-unknown"]
+    assert (warning.voids, warning.groups) == (False, ())
+    assert "repeats = 2" in warning.next_step
+    text = " ".join(str(found).split())
+    assert "Whether identical runs agree is not known: they are no evidence about a factor." in text
+    agreeing = isorun.factors(study, store=trained(study, seeded, weights=lambda cell: cell.seed))
+    assert "identical-runs-unknown" not in {condition.code for condition in agreeing.conditions}
+
+
+def test_identical_runs_that_agree_are_not_spoken_of(no_shares):
+    study = study_of(repeats=2)
+    weights = lambda cell: (cell.seed, cell.environment)  # noqa: E731
+    found = isorun.factors(study, store=trained(study, seeded, weights=weights))
+    assert "identical-runs-unknown" not in {condition.code for condition in found.conditions}
+    assert "dentical runs" not in str(found)
+    changes = effect(found, "mode=b").changes
+    assert (changes.identical, changes.identical_changed) == (12, 0)
 
 
 def test_seeds_without_a_partner_are_a_warning(no_shares):
@@ -152,6 +178,51 @@ def test_an_environment_without_runs_leaves_the_others(no_shares):
     assert effect(found, "hash=1").tested.difference is None
     assert effect(found, "mode=b").told
     assert {"runs-failed", "cells-missing"} <= {condition.code for condition in found.conditions}
+
+
+BASES = {
+    "base": {"variable": "BASE", "values": ["a", "b", "c"]},
+    "mode": {"variable": "MODE", "values": ["a", "b"]},
+    "design": "full",
+}
+
+
+def test_a_broken_environment_of_a_full_design_takes_only_its_own_effect_and_the_verdict_names_it(no_shares):
+    study = study_of(factors=BASES)
+    ran = trained(study, moved, skip=lambda cell: "base=b" in cell.environment)
+    found = isorun.factors(study, store=ran)
+    told, broken = effect(found, "mode=b"), effect(found, "base=b")
+    assert told.told
+    assert told.tested.difference == pytest.approx(0.02, abs=0.003)
+    assert told.tested.units == effect(found, "base=c").tested.units == 6
+    assert (broken.tested.units, broken.why_not) == (0, "no run with base=b finished")
+    assert {item.name: item.tested.units for item in found.interactions} == {
+        "base=b x mode=b": 0,
+        "base=c x mode=b": 6,
+    }
+    text = " ".join(str(found).split())
+    assert "Of base=b nothing is known: no run with base=b finished." in text
+    [warning] = [condition for condition in found.conditions if condition.code == "cells-missing"]
+    assert warning.message.endswith("; effects rest on the others")
+
+
+def test_an_effect_rests_on_the_values_of_other_factors_where_both_sides_ran(no_shares):
+    study = study_of(factors=BASES)
+    lost = next(name for name, values in study.factors.points.items() if values == {"base": "b", "mode": "b"})
+    store = trained(
+        study, lambda cell: seeded(cell) + 0.3 * ("mode=b" in cell.environment), skip=lambda c: c.environment == lost
+    )
+    found = isorun.factors(study, store=store)
+    # Were the mean over all that ran taken, the missing base b of mode b would pass for an effect of the base.
+    assert effect(found, "base=b").tested.difference == pytest.approx(0.0, abs=0.003)
+    assert effect(found, "mode=b").tested.difference == pytest.approx(0.3, abs=0.003)
+
+
+def test_a_baseline_that_never_ran_is_what_is_said_to_be_missing(no_shares):
+    study = study_of()
+    found = isorun.factors(study, store=trained(study, moved, skip=lambda cell: cell.environment == "baseline"))
+    told = "Undecided: there is nothing to compare by acc; of hash=1 and mode=b nothing is known: no run of the "
+    assert " ".join(str(found).split()).startswith(f"{told}baseline finished.")
 
 
 def test_other_packages_beside_the_factor_are_a_warning(no_shares):

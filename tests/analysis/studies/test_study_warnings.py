@@ -394,3 +394,8 @@ def test_a_seed_that_differs_between_identical_runs_is_named_as_seen_open(study,
     ]
     told = warnings_of(study, clocked)["deterministic-differs"].message
     assert told.endswith("; seen open: random.seed at t.py:3 was given different seeds")
+
+
+def test_runs_that_were_ended_early_are_told(study, records):
+    noted = changed(records, Level.DEFAULT, notes=(Note("ended-early", "isorun ended the training after 20 steps"),))
+    assert "ended the training after 20 steps" in warnings_of(study, noted)["ended-early"].message

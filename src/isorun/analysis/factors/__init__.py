@@ -47,8 +47,9 @@ class HeldFixed:
 class FactorEffect:
     """A value of a factor against the baseline's; in a factorial design over all values of the other factors.
 
-    p_corrected: by Holm over all effects of the study that could be tested. why_not: why nothing is claimed whatever
-    p says, "" where a claim may be made. came_about: False where the libraries did not do what the value asks for.
+    p_corrected: by Holm over all effects and interactions of the study that could be tested. why_not: why nothing is
+    claimed whatever p says, "" where a claim may be made. came_about: False where the libraries did not do what the
+    value asks for.
     """
 
     factor: str

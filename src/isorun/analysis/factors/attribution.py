@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -39,7 +39,7 @@ from isorun.analysis.studies.group_result import GroupResult
 from isorun.analysis.studies.study_result import StudyResult, StudySides
 from isorun.errors import InputError
 from isorun.study.cells import Level
-from isorun.study.factors import BASELINE, ONE_AT_A_TIME, FactorDesign
+from isorun.study.factors import BASELINE, FULL, ONE_AT_A_TIME, FactorDesign
 from isorun.study.records import RunRecord
 from isorun.worker.frameworks.switches import StreamRequest
 
@@ -47,6 +47,7 @@ __all__ = ["QUESTION", "FactorQuestion", "attributed"]
 
 QUESTION: Final = "question"
 STREAMS: Final = "streams"
+_NO_BASELINE: Final = "no run of the baseline finished"
 _BETWEEN: Final = frozenset({"sides-differ-in-code"})
 
 
@@ -74,12 +75,35 @@ class FactorQuestion:
         named = ((name, value) for name, factor in self.design.factors.items() for value in factor.values)
         return [(name, value, base[name]) for name, value in named if value != base[name]]
 
-    def weights(self, factor: str, value: str, against: str) -> Weights:
-        """How the points are weighed for the effect of one value."""
+    def weights(self, factor: str, value: str, against: str, present: Container[str]) -> Weights:
+        """How the points are weighed for the effect of one value. present: the points that have runs.
+
+        In a full design an environment that never ran takes only itself and its partner: the effect is then that at
+        the values of the other factors where both ran. A fraction has no partners to leave out.
+        """
+        between = self.between(factor, value, against)
         if self.design.design == ONE_AT_A_TIME:
-            [(low, high)] = self.between(factor, value, against)
+            [(low, high)] = between
             return {high: 1.0, low: -1.0}
-        return main_weights(self.design.points, factor, value, against)
+        both = [point for pair in between if all(point in present for point in pair) for point in pair]
+        points = self._only(both) if self.design.design == FULL and both else self.design.points
+        return main_weights(points, factor, value, against)
+
+    def interaction_weights(
+        self, first: tuple[str, str, str], second: tuple[str, str, str], present: Container[str]
+    ) -> Weights:
+        """How the points are weighed for the interaction of two values, where all four of a square ran."""
+        (a, *values_a), (b, *values_b) = first, second
+        squares: defaultdict[tuple[tuple[str, str], ...], list[str]] = defaultdict(list)
+        for point, values in self.design.points.items():
+            if values[a] in values_a and values[b] in values_b:
+                squares[tuple((name, own) for name, own in values.items() if name not in {a, b})].append(point)
+        whole = [point for square in squares.values() if all(one in present for one in square) for point in square]
+        points = self._only(whole) if self.design.design == FULL and whole else self.design.points
+        return interaction_weights(points, first, second)
+
+    def _only(self, points: Collection[str]) -> dict[str, Mapping[str, str]]:
+        return {point: values for point, values in self.design.points.items() if point in points}
 
     def between(self, factor: str, value: str, against: str) -> list[tuple[str, str]]:
         """The points that differ in this factor alone."""
@@ -97,6 +121,11 @@ class _Part:
     groups: Mapping[str, GroupResult]
     draws: Mapping[str, Mapping[str, frozenset[str]]]
     alone: Mapping[str, Sequence[float]]
+
+    @property
+    def present(self) -> list[str]:
+        """The points that have a value of a finished run."""
+        return [point for point, values in self.values.items() if values]
 
     def first_seeds(self, points: Iterable[str]) -> dict[str, str]:
         """Each seed with the first one that is the same draw at one of these points: seeds without effect are one."""
@@ -117,8 +146,9 @@ def attributed(asked: FactorQuestion) -> FactorEffects:
     """What each factor did."""
     parts = list(_parts(asked))
     found = [_effect(asked, part, *varied) for part in parts for varied in asked.varied]
-    effects = tuple(_corrected_effects([effect for effect, _ in found]))
-    interactions = tuple(item for part in parts for item in _interactions(asked, part))
+    effects, interactions = _corrected(
+        [effect for effect, _ in found], [item for part in parts for item in _interactions(asked, part)]
+    )
     return FactorEffects(
         study=asked.result.study,
         metric=asked.metric,
@@ -126,12 +156,14 @@ def attributed(asked: FactorQuestion) -> FactorEffects:
         baseline=dict(asked.design.baseline),
         noun=QUESTION if asked.unit == QUESTION else asked.counting.noun,
         effects=effects,
-        interactions=tuple(_corrected_interactions(interactions)),
+        interactions=interactions,
         shares=tuple(_shares(asked, part) for part in parts),
         flips=tuple(_flips(asked, parts)),
         agreements=tuple(_agreements(parts)),
         digests=tuple(_digests(asked, parts)),
-        conditions=tuple(_merged([one for _, own in found for one in own], asked.result)),
+        conditions=tuple(
+            _merged([*(one for _, own in found for one in own), *_unknown_repeats(asked, effects)], asked.result)
+        ),
         notes=tuple(_notes(asked, effects)),
     )
 
@@ -222,13 +254,13 @@ def _effect(
     asked: FactorQuestion, part: _Part, factor: str, value: str, against: str
 ) -> tuple[FactorEffect, tuple[Condition, ...]]:
     """The effect, and what is known against it."""
-    weights, between = asked.weights(factor, value, against), asked.between(factor, value, against)
+    weights, between = asked.weights(factor, value, against, part.present), asked.between(factor, value, against)
     tested = part.units.tested(weights)
     first = part.first_seeds(point for pair in between for point in pair)
     changes = seed_changes(part.records, part.values, between, {seed for seed, one in first.items() if seed == one})
     name = f"{factor}={value}"
     known = (
-        *missing_cells(name, part.held.label, tested, [point for point in weights if point not in part.records]),
+        *missing_cells(name, part.held.label, tested, [one for one in asked.design.points if one not in part.present]),
         *packages_beside(part.records, between, asked.design.factors[factor], value),
         *_too_few(part.units.noun, name, tested, asked),
         *_skewed(name, tested),
@@ -243,10 +275,27 @@ def _effect(
         part.held,
         tested,
         changes,
-        why_not="" if reason is None else reason.message,
+        why_not=_without_runs(asked, part, tested, (factor, value, against))
+        or ("" if reason is None else reason.message),
         came_about=not any(_is_without_effect(one, asked, part, factor, value) for one in known),
     )
     return effect, known
+
+
+def _without_runs(asked: FactorQuestion, part: _Part, tested: UnitDifference, varied: tuple[str, str, str]) -> str:
+    """Which side of an effect never ran; "" where both did."""
+    factor, value, against = varied
+    if tested.units:
+        return ""
+    if asked.design.design == ONE_AT_A_TIME and BASELINE not in part.present:
+        return _NO_BASELINE
+    ran = {asked.design.points[point][factor] for point in part.present}
+    missing = [f"{factor}={one}" for one in (value, against) if one not in ran]
+    if missing:
+        return f"no run with {' or '.join(missing)} finished"
+    if len(part.present) < len(asked.design.points):
+        return "it needs environments in which no run finished"
+    return "" if asked.unit == QUESTION else "no seed finished on both sides"
 
 
 def _against(asked: FactorQuestion, part: _Part, weights: Weights) -> Iterator[Condition]:
@@ -311,21 +360,25 @@ def _skewed(name: str, tested: UnitDifference) -> Iterator[Condition]:
         )
 
 
-def _corrected(tested: Sequence[UnitDifference]) -> list[float | None]:
-    """Holm's p over all that could be tested."""
-    corrected = adjusted(np.array([np.nan if one.p is None else one.p for one in tested], dtype=np.float64), "holm")
-    return [None if np.isnan(p) else float(p) for p in corrected]
+def _corrected(
+    effects: Sequence[FactorEffect], found: Sequence[Interaction]
+) -> tuple[tuple[FactorEffect, ...], tuple[Interaction, ...]]:
+    """Holm's p over all effects and interactions that could be tested: one verdict, so one error rate for all of it.
 
-
-def _corrected_effects(effects: Sequence[FactorEffect]) -> Iterator[FactorEffect]:
-    for effect, p in zip(effects, _corrected([one.tested for one in effects]), strict=True):
-        yield replace(effect, p_corrected=p)
-
-
-def _corrected_interactions(found: Sequence[Interaction]) -> Iterator[Interaction]:
-    """Interactions that no design tells apart are one test."""
+    Interactions that no design tells apart are one test.
+    """
     first = [item for place, item in enumerate(found) if not _told_before(item, found[:place])]
-    corrected = dict(zip(map(_identity, first), _corrected([item.tested for item in first]), strict=True))
+    tested = [*(effect.tested for effect in effects), *(item.tested for item in first)]
+    adjusted_p = adjusted(np.array([np.nan if one.p is None else one.p for one in tested], dtype=np.float64), "holm")
+    corrected = [None if np.isnan(p) else float(p) for p in adjusted_p]
+    own = tuple(replace(effect, p_corrected=p) for effect, p in zip(effects, corrected, strict=False))
+    by_identity = dict(zip(map(_identity, first), corrected[len(effects) :], strict=True))
+    return own, tuple(_corrected_interactions(found, by_identity))
+
+
+def _corrected_interactions(
+    found: Sequence[Interaction], corrected: Mapping[tuple[HeldFixed, str], float | None]
+) -> Iterator[Interaction]:
     for item in found:
         alike = next(
             key for key in (_identity(item), *((item.held, name) for name in item.aliases)) if key in corrected
@@ -346,7 +399,7 @@ def _interactions(asked: FactorQuestion, part: _Part) -> Iterator[Interaction]:
     if asked.design.design == ONE_AT_A_TIME:
         return
     pairs = [(a, b) for a, b in itertools.combinations(asked.varied, 2) if a[0] != b[0]]
-    weights = {_crossed(a, b): interaction_weights(asked.design.points, a, b) for a, b in pairs}
+    weights = {_crossed(a, b): asked.interaction_weights(a, b, part.present) for a, b in pairs}
     aliases = aliased(weights) if asked.design.resolution else {}
     for a, b in pairs:
         name = _crossed(a, b)
@@ -497,6 +550,35 @@ def _merged(conditions: Sequence[Condition], result: StudyResult) -> Iterator[Co
         yield replace(condition, groups=told)
 
 
+def _held_without_repeats(effects: Sequence[FactorEffect]) -> list[HeldFixed]:
+    """Where seeds moved, and nothing says whether they would have done so by themselves.
+
+    Two environments that gave the same weights for a seed are as good as two identical runs.
+    """
+    found: defaultdict[HeldFixed, list[FactorEffect]] = defaultdict(list)
+    for effect in effects:
+        found[effect.held].append(effect)
+    return [
+        held
+        for held, own in found.items()
+        if any(one.changes.weights_changed or one.changes.values for one in own)
+        and not any(one.changes.identical or one.changes.weights > one.changes.weights_changed for one in own)
+    ]
+
+
+def _unknown_repeats(asked: FactorQuestion, effects: Sequence[FactorEffect]) -> Iterator[Condition]:
+    """Below the level `deterministic` runs of one seed may differ by themselves, as much as a factor makes them."""
+    held = [one for one in _held_without_repeats(effects) if Level(one.level) is not Level.DETERMINISTIC]
+    if held:
+        yield Condition(
+            "identical-runs-unknown",
+            "no seed ran twice in one environment, so that whether identical runs agree is not known: seeds that "
+            "moved, and other final weights, may be no factor's doing",
+            f"add repeats = 2 to {asked.result.study} and run again: finished runs are kept",
+            tuple(one.label for one in held) if len({effect.held for effect in effects}) > 1 else (),
+        )
+
+
 def _notes(asked: FactorQuestion, effects: Sequence[FactorEffect]) -> Iterator[str]:
     if asked.design.design == ONE_AT_A_TIME:
         yield (
@@ -507,16 +589,18 @@ def _notes(asked: FactorQuestion, effects: Sequence[FactorEffect]) -> Iterator[s
         yield "The design is of resolution IV: interactions with an alias are not told from each other."
     if asked.unit == QUESTION:
         yield "Counted over test questions: what is told holds for these trained models, and not for other seeds."
-    # Two environments that gave the same weights for a seed are as good as two identical runs.
-    seen_twice = any(effect.changes.weights > effect.changes.weights_changed for effect in effects)
-    if not seen_twice and any(one.changes.weights_changed and one.changes.alone is None for one in effects):
+    if any(Level(held.level) is Level.DETERMINISTIC for held in _held_without_repeats(effects)):
         yield (
             "No seed ran twice in one environment, so whether identical runs end with the same weights is not known: "
             "repeats = 2 shows it."
         )
-    alone = [effect for effect in effects if effect.changes.alone]
+    alone = [effect.changes for effect in effects if effect.changes.alone]
     if alone:
-        yield "Identical runs ended with different weights by themselves: changed weights may be no factor's doing."
+        most = max(alone, key=lambda changes: changes.identical_changed / changes.identical)
+        yield (
+            f"Of identical runs {most.identical_changed} of {most.identical} ended with different weights by "
+            "themselves: changed weights may be no factor's doing."
+        )
     dropped = int((~np.isfinite(asked.table.numbers(asked.metric.name))).sum())
     if dropped:
         yield f"Left out, because not finite: {some(dropped, 'value')} of {asked.metric.name}."

@@ -36,6 +36,8 @@ class SeedChanges:
     values: how many of them differ in value; largest: the largest change, without its sign. weights: pairs whose final
     weights are known; weights_changed: those whose weights differ.
     alone: whether identical runs ended with different weights by themselves; None where no seed ran twice.
+    identical: seeds that ran more than once in one environment; identical_changed: those whose runs ended with
+    different weights all the same.
     """
 
     pairs: int
@@ -44,6 +46,8 @@ class SeedChanges:
     weights: int
     weights_changed: int
     alone: bool | None
+    identical: int = 0
+    identical_changed: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -87,13 +91,16 @@ def seed_changes(
         if str(seed) in seeds and seed in digests[high]
     ]
     repeated = [found for of_point in digests.values() for found in of_point.values() if len(found) > 1]
+    differing = sum(len(set(found)) > 1 for found in repeated)
     return SeedChanges(
         pairs=len(changes),
         values=sum(change > 0.0 for change in changes),
         largest=max(changes, default=0.0),
         weights=len(both),
         weights_changed=sum(not set(first) & set(second) for first, second in both),
-        alone=any(len(set(found)) > 1 for found in repeated) if repeated else None,
+        alone=differing > 0 if repeated else None,
+        identical=len(repeated),
+        identical_changed=differing,
     )
 
 
@@ -170,16 +177,17 @@ def _versions(records: Iterable[RunRecord]) -> dict[str, set[str]]:
 
 
 def missing_cells(name: str, held: str, tested: UnitDifference, absent: Sequence[str]) -> Iterator[Condition]:
-    """Seeds that not all sides of an effect have. held: what the runs have in common; absent: points without runs."""
+    """Seeds that not all sides of an effect have. held: what the runs have in common.
+
+    absent: points of the design without runs; told in the same words with every effect, so that it is one warning.
+    """
+    next_step = "isorun run STUDY makes what is missing; isorun report STUDY says what failed"
     if absent:
         told = first_of([f"({point})" for point in absent], _TOLD, ", ")
-        message = f"{held}: no finished run in {some(len(absent), 'environment')}: {told}; what needs them is not known"
-    elif tested.unmatched:
+        message = f"{held}: no finished run in {some(len(absent), 'environment')}: {told}; effects rest on the others"
+        yield Condition("cells-missing", message, next_step)
+    if tested.unmatched and (tested.units or not absent):
         told = first_of(tested.unmatched, _TOLD, ", ")
         rests = f"it rests on {some(tested.units, 'seed')}" if tested.units else "nothing is known of it"
         message = f"{name} ({held}): not both sides have a finished run of seed {told}; {rests}"
-    else:
-        return
-    yield Condition(
-        "cells-missing", message, "isorun run STUDY makes what is missing; isorun report STUDY says what failed"
-    )
+        yield Condition("cells-missing", message, next_step)

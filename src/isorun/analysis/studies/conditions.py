@@ -392,6 +392,16 @@ def _bad_return(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) 
         )
 
 
+def _ended_early(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    noted = [note.message for record in records for note in record.notes if note.code == "ended-early"]
+    if noted:
+        yield Condition(
+            "ended-early",
+            f"{len(noted)} of {some(len(records), 'run')} did not come to their own end ({noted[0]})",
+            "what they left is that of a shorter training; runs without `steps` are whole ones",
+        )
+
+
 def _lock_of_the_study(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     """Versions of the code are compared with the same packages: one that was written for others may be misjudged."""
     noted = [note.message for record in records for note in record.notes if note.code == "lock-of-the-study"]
@@ -415,6 +425,18 @@ def _shared_device(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnit
             "compare, and what is chosen by speed or free memory may have changed values",
             "lower --jobs, or give more --devices",
         )
+
+
+def _checkout_changed(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    """What runs did to the checkout that they worked in: it is undone before the next one begins."""
+    steps = {
+        "checkout-changed": "let the training write to {run_dir}, and read what it changes from there",
+        "checkout-written": "let the training write to {run_dir}, which is kept; what it downloads belongs into links",
+    }
+    for code, next_step in steps.items():
+        noted = [note.message for record in records for note in record.notes if note.code == code]
+        if noted:
+            yield Condition(code, f"{noted[0]} ({len(noted)} of {some(len(records), 'run')})", next_step)
 
 
 def _training_altered(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
@@ -459,6 +481,8 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _launch_mixed,
     _shared_device,
     _bad_return,
+    _ended_early,
+    _checkout_changed,
     _training_altered,
 )
 
@@ -469,6 +493,7 @@ AT_ONCE: Final = (
     _lock_of_the_study,
     _shared_device,
     _bad_return,
+    _checkout_changed,
 )
 """Those of runs that were just made."""
 
