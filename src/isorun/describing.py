@@ -8,7 +8,6 @@ env_diff("3f0c9a1b", "77aa")    what differs, the most suspicious first
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -17,11 +16,12 @@ from typing import Any, Final
 
 from isorun.analysis.descriptions import EnvironmentDescription, description_of_machine, description_of_run
 from isorun.analysis.environments import EnvironmentDiff, difference_of
+from isorun.environments import callers_variables
 from isorun.environments.interpreter import Interpreters
 from isorun.errors import ExecutionError
 from isorun.session import Store, run_named
 from isorun.study.records import RunRecord
-from isorun.worker.levels import OWN_VARIABLES, site_folder
+from isorun.worker.levels import site_folder
 from isorun.worker.usercode import code_version
 
 __all__ = ["env_describe", "env_diff"]
@@ -60,7 +60,7 @@ def env_diff(
 
 def _asked(python: str) -> Mapping[str, Any]:
     """What a process of the interpreter says of itself, once it has imported the frameworks that it has."""
-    variables = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
+    variables = callers_variables()
     program = Interpreters().find(python, variables, Path.cwd())
     command = [program, str(site_folder() / "enter.py"), "tell", "frameworks"]
     try:

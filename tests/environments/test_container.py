@@ -24,7 +24,6 @@ KEPT = {
     "rootless": False,
     "pins": True,
     "python": "/usr/bin/python3",
-    "python_version": "3.11.2",
     "limits": [],
 }
 

@@ -1,11 +1,12 @@
 import os
+import subprocess
 import sys
 import time
 
 import pytest
 
-from isorun.environments import Folders, interpreter
-from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program
+from isorun.environments import Folders, callers_variables, interpreter
+from isorun.environments.interpreter import ASK, InterpreterEnvironment, Interpreters, ToldPython, find_program
 from isorun.errors import ExecutionError
 from isorun.execution.keeper import processes
 from isorun.study import Environment
@@ -145,3 +146,30 @@ def test_programs_are_searched_in_the_path_of_the_study_not_of_the_caller(tmp_pa
     assert find_program("trainer", {"PATH": str(tmp_path)}, tmp_path) == str(program)
     with pytest.raises(ExecutionError, match="no program of that name in PATH"):
         find_program("trainer", ENV, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("isorun-probe 3 11 /opt/my python/bin/python3\n", ((3, 11), "/opt/my python/bin/python3")),
+        ("isorun-probe 2 7 \n", ((2, 7), "")),
+        ("Python 3.11", None),
+        ("", None),
+        ("isorun-probe 3", None),
+    ],
+)
+def test_what_a_python_says_of_itself_is_read_or_it_is_none(answer, told):
+    assert ToldPython.of(answer) == told
+
+
+def test_the_question_is_answered_by_this_python():
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", ASK], capture_output=True, text=True, check=True)
+    assert ToldPython.of(done.stdout) == (sys.version_info[:2], sys.executable)
+
+
+def test_variables_of_an_isorun_around_this_one_are_not_passed_on(monkeypatch):
+    monkeypatch.setenv("ISORUN_SEED", "9")
+    monkeypatch.setenv("MINE", "1")
+    passed = callers_variables()
+    assert "ISORUN_SEED" not in passed
+    assert passed["MINE"] == "1"

@@ -367,7 +367,7 @@ def test_a_study_over_images_and_switches_in_a_version_of_the_code(tmp_path):
     by_name = {record.cell.environment: record.run_id for record in records}
     diff = json.loads(cli(tmp_path, "env", "diff", by_name["baseline"], by_name["image=new"], "--json", codes={0, 3}))
     kinds = {one["what"]: one["kind"] for one in diff["differences"]}
-    assert kinds["requested.image"] == kinds["requested.digest"] == kinds["packages.tinylib"] == "numerics"
+    assert kinds["requested.image"] == kinds["requested.image_id"] == kinds["packages.tinylib"] == "numerics"
     assert "requested.engine" not in kinds
 
 

@@ -12,6 +12,7 @@ import abc
 import fcntl
 import hashlib
 import json
+import os
 import shutil
 import threading
 import time
@@ -24,8 +25,19 @@ from typing import IO, Any, Final
 from isorun.errors import ExecutionError, IsorunError, StudyError
 from isorun.study import Environment
 from isorun.study.parsing import CONTAINER, INTERPRETER, PACKAGES
+from isorun.worker.levels import OWN_VARIABLES
 
-__all__ = ["AbstractEnvironment", "Environments", "Folders", "Made", "Prepared", "made_for", "opened_environment"]
+__all__ = [
+    "AbstractEnvironment",
+    "Environments",
+    "Folders",
+    "Made",
+    "Prepared",
+    "callers_variables",
+    "keep",
+    "made_for",
+    "opened_environment",
+]
 
 Make = Callable[[Path], None]
 """Calls `Made.make` for one folder, in a process that can be ended."""
@@ -34,6 +46,18 @@ _LOOK_SECONDS: Final = 0.1
 _TIMES_MADE: Final = 3
 CODE: Final = "code"
 """A checkout, made beside an environment of any kind whose study names a version of the code: it is no such kind."""
+
+
+def callers_variables() -> dict[str, str]:
+    """The variables of whoever called, without those of an isorun that this one runs inside."""
+    return {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
+
+
+def keep(path: Path, found: Mapping[str, Any]) -> None:
+    """Keep what was found while making, as JSON: whole or not at all."""
+    half = path.with_name(f"{path.name}.half")
+    half.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    half.replace(path)
 
 
 @dataclass(frozen=True, slots=True)

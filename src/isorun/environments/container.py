@@ -25,20 +25,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.environments import AbstractEnvironment, Folders, Prepared
+from isorun.environments import AbstractEnvironment, Folders, Prepared, callers_variables, keep
+from isorun.environments.interpreter import ASK, OLDEST, REPLACED, ToldPython, is_python
 from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
 from isorun.study.parts import ENGINES, image_settings
-from isorun.worker.levels import OWN_VARIABLES
 from isorun.worker.redaction import holds_secret, names_secret
 
 __all__ = ["IMAGE", "ContainerEnvironment"]
 
 IMAGE: Final = "image.json"
-_PYTHON: Final = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
-_REPLACED: Final = ("python", "python3")
-_OLDEST: Final = (3, 8)
-_ASK: Final = "import json, sys; print(json.dumps(['isorun', sys.executable, sys.version.split()[0]]))"
 _SHOWN: Final = 600
 _IMAGES_SHOWN: Final = 6
 _NOT_BEGUN, _NOT_EXECUTABLE, _NOT_FOUND = 125, 126, 127
@@ -99,7 +95,7 @@ class _Engine:
             text=True,
             errors="replace",
             check=False,
-            env=_caller(),
+            env=callers_variables(),
         )
 
     def image(self, name: str) -> Mapping[str, Any] | None:
@@ -131,7 +127,7 @@ class _Engine:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=_caller(),
+            env=callers_variables(),
             start_new_session=True,
         )
         words = [b"remove"]
@@ -179,9 +175,7 @@ class ContainerEnvironment(AbstractEnvironment):
             **facts,
         }
         kept |= self._python_inside(engine, kept)
-        half = folder / f"{IMAGE}.half"
-        half.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-        half.replace(folder / IMAGE)
+        keep(folder / IMAGE, kept)
 
     def prepare(self, command: Sequence[str], working_folder: Path) -> Prepared:  # noqa: ARG002 - nothing is looked for outside
         """The program inside: a Python without a path is the image's own, all else is looked for there."""
@@ -265,7 +259,7 @@ class ContainerEnvironment(AbstractEnvironment):
     def _python_inside(self, engine: _Engine, kept: Mapping[str, Any]) -> dict[str, Any]:
         """The Python of the image, empty where there is none that serves; and limits without which nothing begins."""
         limits: list[str] = []
-        names = [self._declared.python] if self._declared.python else list(_REPLACED)
+        names = [self._declared.python] if self._declared.python else list(REPLACED)
         said = f"there is no {' and no '.join(names)}"
         for name in names:
             done = self._asked_inside(engine, kept, limits, name)
@@ -278,16 +272,14 @@ class ContainerEnvironment(AbstractEnvironment):
                     found=_last(done),
                     hint=f"{engine.name} run --rm {self._settings['image']} true; what it needs stands in options",
                 )
-            try:
-                word, python, version = json.loads(done.stdout)
-                usable = word == "isorun" and tuple(map(int, version.split(".")[:2])) >= _OLDEST
-            except ValueError:
-                said = said if done.returncode == _NOT_FOUND else f"{name}: {_last(done)}"
-                continue
-            if usable:
-                return {"python": python or name, "python_version": version, "limits": limits}
-            said = f"{name} is Python {version}"
-        return {"python": "", "python_version": "", "why_no_python": said, "limits": limits}
+            told = ToldPython.of(done.stdout)
+            if told is not None and told.version >= OLDEST:
+                return {"python": told.path or name, "limits": limits}
+            if told is not None:
+                said = f"{name} is {told.name}"
+            elif done.returncode != _NOT_FOUND:
+                said = f"{name}: {_last(done)}"
+        return {"python": "", "why_no_python": said, "limits": limits}
 
     def _asked_inside(
         self, engine: _Engine, kept: Mapping[str, Any], limits: Sequence[str], python: str
@@ -295,20 +287,20 @@ class ContainerEnvironment(AbstractEnvironment):
         name = f"isorun-look-{os.getpid()}-{time.time_ns()}"
         words = [*self._options(kept, looks=True), *limits, f"--name={name}", f"--entrypoint={python}", kept["id"]]
         with engine.guard(name) as ended:
-            done = engine.ask("run", *words, "-I", "-S", "-c", _ASK)
+            done = engine.ask("run", *words, "-I", "-S", "-c", ASK)
             ended()
         return done
 
     def _interpreter(self, program: str) -> str:
         """The Python that a command starts with; empty when it starts with something else."""
-        if program not in {*_REPLACED, FUNCTION}:
-            return program if _PYTHON.fullmatch(program) else ""
+        if program not in {*REPLACED, FUNCTION}:
+            return program if is_python(program) else ""
         if self._kept["python"]:
             return str(self._kept["python"])
         raise ExecutionError(
             f"the image {self._settings['image']!r} of the environment {self._declared.name!r} has no Python for this",
             found=self._kept["why_no_python"],
-            allowed=f"Python {_OLDEST[0]}.{_OLDEST[1]} or newer, called python or python3 there, or python = PATH",
+            allowed=f"Python {OLDEST[0]}.{OLDEST[1]} or newer, called python or python3 there, or python = PATH",
             hint="put a Python into the image; a command that starts with something else runs in it as it is",
         )
 
@@ -395,7 +387,7 @@ class _InContainer(Prepared):
             for name, value in variables.items()
             if not _by_value(name) and (name in self.own or self.variables.get(name) != value or names_secret(name))
         }
-        return {**_caller(), **passed}
+        return {**callers_variables(), **passed}
 
     @contextmanager
     def guard(self, folders: Folders) -> Iterator[Callable[[], None]]:
@@ -416,10 +408,6 @@ class _InContainer(Prepared):
         why = docker[-1] if docker else lines[-2] if "no logs from conmon" in lines[-1] and lines[1:] else lines[-1]
         why = why.removeprefix("docker: ").removeprefix("Error: ")[:_SHOWN]
         return 0, f"{self.engine.name} did not start the command (exit code {exit_code}): {why}"
-
-
-def _caller() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
 
 
 def _without_secrets(variables: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -15,22 +15,58 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from isorun.environments import AbstractEnvironment, Prepared
+from isorun.environments import AbstractEnvironment, Prepared, callers_variables
 from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
 from isorun.study.design import Study
-from isorun.worker.levels import OWN_VARIABLES
 
-__all__ = ["InterpreterEnvironment", "Interpreters", "find_program", "interpreters_of"]
+__all__ = [
+    "ASK",
+    "OLDEST",
+    "REPLACED",
+    "InterpreterEnvironment",
+    "Interpreters",
+    "ToldPython",
+    "find_program",
+    "interpreters_of",
+    "is_python",
+]
 
-_REPLACED: Final = ("python", "python3")
+REPLACED: Final = ("python", "python3")
+"""What a command may begin with for the environment's own Python."""
+OLDEST: Final = (3, 8)
+"""The oldest Python that the worker runs in."""
+ASK: Final = "import sys; print('isorun-probe %d %d %s' % (sys.version_info[:2] + (sys.executable or '',)))"
+"""What any Python answers, however old; it loads nothing for it."""
 _PYTHON_NAME: Final = re.compile(r"(?:.*/)?python3?(?:\.\d+)?")
-_OLDEST: Final = (3, 8)
-_QUESTION: Final = "import sys; print('isorun-probe', *sys.version_info[:2])"
+_ANSWER: Final = re.compile(r"isorun-probe (\d+) (\d+) ?(.*)")
 _SILENT_SECONDS: Final = 2.0
 _PROBE_SECONDS: Final = 30.0
+
+
+class ToldPython(NamedTuple):
+    """What a Python says of itself: its version, and where it really lies, empty where it does not know."""
+
+    version: tuple[int, int]
+    path: str
+
+    @classmethod
+    def of(cls, answer: str) -> ToldPython | None:
+        """The answer to `ASK`; None where that was no Python."""
+        found = _ANSWER.fullmatch(answer.strip())
+        return cls((int(found[1]), int(found[2])), found[3]) if found else None
+
+    @property
+    def name(self) -> str:
+        """As people call it."""
+        return f"Python {self.version[0]}.{self.version[1]}"
+
+
+def is_python(program: str) -> bool:
+    """Whether a program is a Python by its name."""
+    return _PYTHON_NAME.fullmatch(program) is not None
 
 
 class InterpreterEnvironment(AbstractEnvironment):
@@ -42,9 +78,7 @@ class InterpreterEnvironment(AbstractEnvironment):
 
     def prepare(self, command: Sequence[str], working_folder: Path) -> Prepared:
         """The variables of the process and its program: an interpreter, which was looked at, or another one."""
-        # Those of an isorun that this one runs inside are not passed on.
-        caller = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
-        variables = {**caller, **self._declared.env}
+        variables = {**callers_variables(), **self._declared.env}
         name = self._name_of(command[0])
         interpreter = self._interpreters.find(name, variables, working_folder) if name else ""
         program = interpreter or find_program(command[0], variables, working_folder)
@@ -54,9 +88,9 @@ class InterpreterEnvironment(AbstractEnvironment):
         """What the interpreter is called; empty when the program is none."""
         if program == FUNCTION:  # no shell would have run it: it belongs to the interpreter that it was given to
             return self._declared.python or sys.executable
-        if program in _REPLACED:
+        if program in REPLACED:
             return self._declared.python or program
-        return program if _PYTHON_NAME.fullmatch(program) else ""
+        return program if is_python(program) else ""
 
 
 def interpreters_of(study: Study) -> tuple[str, ...]:
@@ -68,7 +102,7 @@ def interpreters_of(study: Study) -> tuple[str, ...]:
     for approach in study.approaches.values():
         for environment in study.environments.values():
             name = environment.python or approach.command[0]
-            if approach.command[0] in _REPLACED and not environment.kind:
+            if approach.command[0] in REPLACED and not environment.kind:
                 path = shutil.which(os.path.expanduser(name), path=environment.env.get("PATH"))  # noqa: PTH111
                 found.update({os.path.abspath(path): None} if path and not _is_own(path) else {})  # noqa: PTH100
     return tuple(found)
@@ -118,9 +152,9 @@ def find_program(program: str, env: Mapping[str, str], working_folder: Path, wha
 
 
 def _other_python(program: str, env: Mapping[str, str]) -> str:
-    if program not in _REPLACED:
+    if program not in REPLACED:
         return ""
-    others = [name for name in _REPLACED if shutil.which(name, path=env.get("PATH", os.defpath))]
+    others = [name for name in REPLACED if shutil.which(name, path=env.get("PATH", os.defpath))]
     instead = f"write {others[0]} instead of {program}" if others else "activate the environment it is in"
     return f"{instead}, or name an interpreter: --python PATH (isorun's own is {sys.executable})"
 
@@ -144,7 +178,7 @@ def _probe(path: str, variables: Mapping[str, str], working_folder: Path) -> Non
     """Ask as the run will be started: what `python` is may depend on the folder (pyenv) and on variables."""
     try:
         asked = subprocess.Popen(
-            [path, "-I", "-S", "-c", _QUESTION],
+            [path, "-I", "-S", "-c", ASK],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -157,11 +191,11 @@ def _probe(path: str, variables: Mapping[str, str], working_folder: Path) -> Non
         raise _not_python(path, str(error)) from error
     with asked:
         said, complained = _answer(asked, path)
-    words = said.split()
-    if asked.returncode != 0 or len(words) != 3 or words[0] != "isorun-probe":
+    told = ToldPython.of(said)
+    if asked.returncode != 0 or told is None:
         raise _not_python(path, _first_line(complained or said) or f"exit code {asked.returncode}")
-    if (int(words[1]), int(words[2])) < _OLDEST:
-        raise _not_python(path, f"Python {words[1]}.{words[2]}")
+    if told.version < OLDEST:
+        raise _not_python(path, told.name)
 
 
 def _answer(asked: subprocess.Popen[str], path: str) -> tuple[str, str]:
@@ -181,7 +215,7 @@ def _not_python(path: str, found: str) -> ExecutionError:
     return ExecutionError(
         f"the interpreter {path} cannot be used",
         found=found,
-        allowed=f"Python {_OLDEST[0]}.{_OLDEST[1]} or newer",
+        allowed=f"Python {OLDEST[0]}.{OLDEST[1]} or newer",
         hint=f"{path} --version",
     )
 

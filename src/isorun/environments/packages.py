@@ -19,12 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.environments import Prepared
-from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program
+from isorun.environments import Prepared, callers_variables, keep
+from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program, is_python
 from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
 from isorun.study.parts import package_settings
-from isorun.worker.levels import OWN_VARIABLES
 from isorun.worker.usercode import hash_of_file
 
 __all__ = ["RESOLVED", "PackagesEnvironment", "Resolved"]
@@ -32,7 +31,6 @@ __all__ = ["RESOLVED", "PackagesEnvironment", "Resolved"]
 RESOLVED: Final = "resolved.json"
 _PLACE: Final = "venv"
 _VERSION: Final = re.compile(r"3\.\d+(?:\.\d+)?")
-_BARE_PYTHON: Final = re.compile(r"python3?(?:\.\d+)?")
 _PIP_FOR_OTHERS: Final = (22, 3)
 """From this one on pip installs for another interpreter, so that none need be in the environment."""
 _SHOWN: Final = 1_000
@@ -88,7 +86,7 @@ class PackagesEnvironment(InterpreterEnvironment):
                 found=failed.said,
                 hint=failed.hint,
             ) from None
-        _keep(folder, {"python": version, "packages": _installed(place), "made_by": maker.name})
+        keep(folder / RESOLVED, {"python": version, "packages": _installed(place), "made_by": maker.name})
 
     def _requirements(self) -> list[str]:
         return ["--", *self._settings["requirements"]] if self._settings.get("requirements") else []
@@ -113,7 +111,7 @@ class PackagesEnvironment(InterpreterEnvironment):
         path = f"{place / 'bin'}{os.pathsep}{found.get('PATH', os.defpath)}"
         variables = {**found, "VIRTUAL_ENV": str(place), "PATH": path}
         interpreter = ""
-        if command[0] == FUNCTION or _BARE_PYTHON.fullmatch(command[0]):
+        if command[0] == FUNCTION or ("/" not in command[0] and is_python(command[0])):
             interpreter = self._own_python(place, "python" if command[0] == FUNCTION else command[0])
         program = interpreter or find_program(command[0], variables, working_folder)
         resolved = self._resolved
@@ -137,8 +135,9 @@ class PackagesEnvironment(InterpreterEnvironment):
 
     def _variables(self) -> dict[str, str]:
         """Those of the caller and of the study, without what would lead a Python away from its own packages."""
-        caller = {name: value for name, value in os.environ.items() if name not in (*OWN_VARIABLES, "PYTHONHOME")}
-        return {**caller, **self._declared.env}
+        variables = callers_variables()
+        variables.pop("PYTHONHOME", None)
+        return {**variables, **self._declared.env}
 
     def _python_below(self) -> tuple[str, str, str, str]:
         """The interpreter that the environment is made of: its path, implementation, version and platform."""
@@ -186,12 +185,6 @@ def _installed(place: Path) -> dict[str, str]:
     found = importlib.metadata.distributions(path=folders)
     names = {re.sub(r"[-_.]+", "-", one.metadata["Name"]).lower(): one.version for one in found}
     return dict(sorted(names.items()))
-
-
-def _keep(folder: Path, resolved: Mapping[str, Any]) -> None:
-    half = folder / f"{RESOLVED}.half"
-    half.write_text(json.dumps(resolved, indent=1) + "\n", encoding="utf-8")
-    half.replace(folder / RESOLVED)
 
 
 class _MakerFailed(Exception):

@@ -17,13 +17,12 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.environments import made_for
+from isorun.environments import callers_variables, made_for
 from isorun.errors import ExecutionError, IsorunError, PluginError, StudyError
 from isorun.execution.keeper import PASSED_SOCKET
 from isorun.execution.output import Secrets, readable_tail
 from isorun.execution.process import Exit, Keepers, KeptProcess, unnamed_file
 from isorun.study import Environment
-from isorun.worker.levels import OWN_VARIABLES
 
 __all__ = ["main", "make_apart"]
 
@@ -76,7 +75,7 @@ def _started(declared: Environment, folder: Path, working_folder: Path, keepers:
         return KeptProcess(
             keepers,
             [sys.executable, "-c", _START],
-            env={name: value for name, value in os.environ.items() if name not in OWN_VARIABLES},
+            env=callers_variables(),
             working_folder=working_folder,
             cpus=sorted(os.sched_getaffinity(0)),
             input_fd=request,
