@@ -23,7 +23,7 @@ from isorun.environments import Prepared
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program
 from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
-from isorun.study.parts import package_settings
+from isorun.study.parts import lines_elsewhere, package_settings
 from isorun.worker.levels import OWN_VARIABLES
 from isorun.worker.usercode import hash_of_file
 
@@ -107,6 +107,8 @@ class PackagesEnvironment(InterpreterEnvironment):
             raise ExecutionError(
                 what, found="another content" if found else "no such file", hint="start the study again"
             )
+        if lines := lines_elsewhere(lock.read_text(encoding="utf-8", errors="replace")):
+            raise ExecutionError(f"the lock {lock} does not hold all that it asks for", found=lines[0])
         return str(lock)
 
     def prepare(self, command: Sequence[str], working_folder: Path) -> Prepared:

@@ -16,7 +16,7 @@ from isorun.errors import StudyError
 from isorun.study.parsing import CONTAINER, PACKAGES, as_mapping, as_one_of, as_table, as_text, as_texts, shown
 from isorun.worker.frameworks.switches import STREAM_NAMES, SWITCHES
 
-__all__ = ["ENGINES", "image_settings", "package_settings", "switch_value", "with_parts_apart"]
+__all__ = ["ENGINES", "image_settings", "lines_elsewhere", "package_settings", "switch_value", "with_parts_apart"]
 
 _PACKAGE_KEYS: Final = {"packages": "requirements", "lock": "lock"}
 """The short form of an environment with packages of its own: what the settings of that kind are called beside it."""
@@ -93,6 +93,8 @@ def package_settings(value: Any, where: str, folder: Path | None) -> dict[str, A
         if not text.strip() or text.startswith("-") or not text.isprintable():
             allowed = 'such as "NAME==VERSION"; options of an installer come from its own variables and files'
             raise StudyError(f"{where}.requirements: that is no requirement", found=shown(text), allowed=allowed)
+        if _leads_elsewhere(text):
+            raise StudyError(f"{where}.requirements: {_ELSEWHERE}", found=shown(text), allowed=_CONTENT, hint=_PINNED)
     lock = as_text(table.get("lock", ""), f"{where}.lock")
     if not wanted and not lock:
         raise StudyError(f"{where}: there are no packages", allowed='packages = ["NAME==VERSION"], or lock = "FILE"')
@@ -103,12 +105,44 @@ def package_settings(value: Any, where: str, folder: Path | None) -> dict[str, A
 def _hash_of(lock: str, where: str, folder: Path | None) -> str:
     path = (folder or Path()) / lock
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        content = path.read_bytes()
+        if lines := lines_elsewhere(content.decode(errors="replace")):
+            raise StudyError(f"{where}.lock: {_ELSEWHERE}", found=shown(lines[0]), allowed=_CONTENT, hint=_PINNED)
+        return hashlib.sha256(content).hexdigest()
     except OSError as error:
         found = f"{path}: {error.strerror or error}"
         raise StudyError(
             f"{where}.lock: it cannot be read", found=found, allowed="a file such as requirements.txt"
         ) from None
+
+
+def lines_elsewhere(text: str) -> list[str]:
+    """The lines of a lock that lead to what its own content does not tell: other files, folders, a branch."""
+    lines = [_COMMENT.sub("", line).strip() for line in text.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line and (_INCLUDES.match(line) or _leads_elsewhere(line))]
+
+
+def _leads_elsewhere(requirement: str) -> bool:
+    """Whether it names a folder, a file, or what a branch has today: what is installed can change under it."""
+    if requirement.startswith("-"):
+        return False  # an option of the installer
+    wanted = re.split(r"\s;|;\s|\s--", requirement, maxsplit=1)[0].strip()
+    if "://" in wanted:
+        fixed = _VERSIONED.search(wanted) is None or _AT_COMMIT.search(wanted) is not None
+        return "file:" in wanted.lower() or not fixed
+    return bool(_PATH.search(wanted))
+
+
+_INCLUDES: Final = re.compile(r"(?:-[rce]|--(?:requirements?|constraints?|editable|overrides?)\b)|(?:path|file)\s*[=:]")
+_COMMENT: Final = re.compile(r"(?:^|\s)#.*")
+_VERSIONED: Final = re.compile(r"\b(?:git|hg|svn|bzr)\+|\bgit://")
+_AT_COMMIT: Final = re.compile(r"@[0-9a-f]{40}(?:[#?&\s]|$)")
+_PATH: Final = re.compile(
+    r"^[.~$]|@\s*[.~$/]|^[^\[\]=<>!\"']*[/\\]|^file:|\.(?:whl|zip|tgz|tar(?:\.\w+)?)$", re.IGNORECASE
+)
+_ELSEWHERE: Final = "that leads to a folder, a file or a branch, whose content can change while the text stays"
+_CONTENT: Final = "NAME==VERSION, an archive by its URL, or a repository at a whole commit: NAME @ git+https://…@COMMIT"
+_PINNED: Final = "put what it holds here; for code beside the study: PYTHONPATH in env, and code = REF for its versions"
 
 
 def image_settings(value: Any, where: str, *, whole: bool = True) -> dict[str, Any]:
