@@ -183,6 +183,11 @@ def test_runs_of_a_version_are_not_called_old_when_the_working_copy_changes(repo
         ({"code": ""}, "no branch, tag or commit ''"),
         ({"code": 3}, "it must be a table"),
         ({"code": {"reff": "v1.0"}}, "did you mean 'ref'"),
+        *(
+            ({"code": {"ref": "v1.0", "commit": name}}, "that is no id")
+            for name in ("--lock", "HEAD", "a" * 39, "A" * 40)
+        ),
+        ({"code": {"ref": ".", "commit": "a" * 40, "diff": "--all"}}, "that is no id"),
         ({"code": "v1.0", "links": ["nowhere"]}, "nothing to link: nowhere"),
         ({"code": "v1.0", "links": ["../.."]}, "that cannot be linked"),
         ({"code": "v1.0", "links": ["/etc"]}, "that cannot be linked"),
@@ -210,6 +215,12 @@ def test_a_folder_that_a_version_does_not_have_is_a_failed_run_and_others_go_on(
     assert values(outcome) == {"new": 1}
     (failed,) = [record for record in outcome.records if record.state is RunState.FAILED]
     assert "the study's folder deep/later is not in the code v1.0" in failed.reason
+
+
+def test_a_commit_that_is_not_there_is_a_failed_run_and_no_other_one_runs(repository):
+    (record,) = isorun.run(study(repository, e={"code": {"ref": "v1.0", "commit": "a" * 40}})).records
+    assert record.state is RunState.FAILED
+    assert "the code v1.0 (aaaaaaaaaa) of the environment 'e' cannot be checked out" in record.reason
 
 
 def test_what_the_version_has_itself_is_not_replaced_by_a_link(repository):

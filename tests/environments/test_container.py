@@ -67,10 +67,11 @@ def test_what_is_set_for_the_training_is_not_obeyed_by_the_engine_and_secrets_ar
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.setenv("ISORUN_SEED", "99")
     own = {"HOME": "/data", "PATH": "/opt/bin", "API_TOKEN": "hunter2", "LD_PRELOAD": "/x.so", "MINE": "1"}
+    own |= dict.fromkeys(("CONTAINERS_AUTH_X", "REGISTRY_AUTH_FILE", "GODEBUGTOKEN", "XDG_DATA_SECRET"), "hunter2")
     environment = opened(env=own)
     words = wrapped(environment, own)
     assert {"--env=HOME=/data", "--env=PATH=/opt/bin", "--env=LD_PRELOAD=/x.so"} <= {*words}
-    assert {"--env=API_TOKEN", "--env=MINE"} <= {*words}
+    assert {"--env=API_TOKEN", "--env=MINE", "--env=REGISTRY_AUTH_FILE", "--authfile="} <= {*words}
     assert "hunter2" not in " ".join(words)
     prepared = environment.prepare(["python", "t.py"], Path("/work"))
     assert "OMP_NUM_THREADS" not in prepared.variables, "a level must set what the caller has set in vain"
@@ -257,7 +258,30 @@ def test_exit_codes_of_engines_are_those_of_the_command_its_signal_or_their_own(
         ({"image": "a", "mounts": ["/a:/b:rw:x"]}, "that is no mount"),
         ({"image": "a", "options": ["alpine"]}, "that is no option"),
         ({"image": "a", "options": ["--env=A=b"]}, r"--env is set by isorun itself[\s\S]*variables stand in env"),
-        ({"image": "a", "options": ["-d"]}, "-d is set by isorun itself"),
+        *(
+            ({"image": "a", "options": [option]}, "set by isorun itself")
+            for option in ("-v/:/x", "-eA_TOKEN=b", "-e=A=b", "--volume=/:/x", "--volumes-from=b", "--env-file=b")
+        ),
+        *(
+            ({"image": "a", "options": [option]}, "cannot be set")
+            for option in (
+                "-d",
+                "-dq",
+                "-it",
+                "-m8g",
+                "--detach",
+                "--name=b",
+                "--rm=false",
+                "--annotation=a=b",
+                "--rootfs=/",
+            )
+        ),
+        ({"image": "a", "options": ["--shm-size"]}, "--shm-size needs a value"),
+        ({"image": "a", "options": ["--init=/x"]}, "--init takes none"),
+        *(
+            ({"image": image}, "that is no name but a way to a file")
+            for image in ("dir:/etc", "docker-archive:/a.tar", "oci:a", "docker://a", "containers-storage:a")
+        ),
         ({"image": "a", "gpus": "two"}, "names no devices"),
         ({"image": "a", "packages": ["numpy"]}, "packages"),
     ],

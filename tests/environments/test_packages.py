@@ -204,6 +204,27 @@ def test_the_short_form_is_the_long_one_and_comes_back_from_a_kept_study(folder)
         ({"packages": ["--index-url=x"]}, "that is no requirement"),
         ({"packages": [""]}, "that is no requirement"),
         ({"packages": [3]}, "it must be a text"),
+        *(
+            ({"packages": [text]}, "leads to a folder, a file or a branch")
+            for text in (
+                *(
+                    "./mypkg",
+                    "../mypkg",
+                    "/abs/mypkg",
+                    "mypkg/",
+                    "a @ ./b",
+                    "file:b",
+                    "a @ file:///b",
+                    "~/b",
+                    "a[x] @ /b",
+                ),
+                *("b-1.0-py3-none-any.whl", "b.tar.gz", "git+https://h/a@main", "a @ git+ssh://g@h/a.git", "./b ; x"),
+            )
+        ),
+        *(
+            ({"lock": lock}, "lock: that leads to")
+            for lock in ("include.txt", "constraint.txt", "editable.txt", "path.txt", "glued.txt")
+        ),
         ({"lock": "nowhere.txt"}, r"lock: it cannot be read[\s\S]*nowhere.txt"),
         ({"packages": ["a"], "kind": "interpreter"}, "packages are said twice, or for another kind"),
         ({"packages": ["a"], "settings": {"requirements": ["b"]}}, "packages are said twice"),
@@ -211,8 +232,27 @@ def test_the_short_form_is_the_long_one_and_comes_back_from_a_kept_study(folder)
     ],
 )
 def test_what_are_no_packages_is_refused(environment, why, tmp_path):
+    (tmp_path / "include.txt").write_text("a==1\n-r base.txt\n")
+    (tmp_path / "constraint.txt").write_text("a==1\n--constraint=base.txt\n")
+    (tmp_path / "editable.txt").write_text("a==1 # fine\n-e .\n")
+    (tmp_path / "path.txt").write_text("a==1 \\\n  --hash=sha256:aa/bb\n./b\n")
+    (tmp_path / "glued.txt").write_text("-rbase.txt\n")
     with pytest.raises(StudyError, match=why):
         study(tmp_path, **environment)
+
+
+def test_what_says_all_it_asks_for_is_taken(tmp_path):
+    wanted = [
+        "a[x]>=1,<2;sys_platform=='a/b'",
+        "b @ https://h/b-1.zip",
+        f"c @ git+https://h/c@{'0' * 40}#egg=c",
+        "d.e-f",
+    ]
+    assert study(tmp_path, packages=wanted).environments["e"].settings["requirements"] == sorted(wanted)
+    (tmp_path / "lock.txt").write_text(
+        "# -r other.txt, ./b\n--find-links ./wheels\na==1 --hash=sha256:a/b  # via -r in.txt\n" + "\n".join(wanted)
+    )
+    assert study(tmp_path, lock="lock.txt").environments["e"].settings["sha256"]
 
 
 def test_a_python_that_is_not_there_is_a_record_that_says_what_to_do(folder):

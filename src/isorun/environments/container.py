@@ -44,11 +44,17 @@ _PASSED_THROUGH: Final = (4, 0)
 """From this podman on a container gets the run's own files as its input and output, and nothing copies them."""
 
 _OF_THE_ENGINE: Final = re.compile(
-    r"PATH|HOME|USER|TMPDIR|LD_.*|XDG_.*|GO[A-Z]+|STORAGE_.*|REGISTRY_AUTH_FILE|_?CONTAINERS?_.*|"
-    r"DOCKER_(HOST|CONFIG|CONTEXT|CERT_PATH|TLS.*|API_VERSION)|BUILDAH_.*|NOTIFY_SOCKET|LISTEN_.*"
+    r"PATH|HOME|USER|TMPDIR|LD_(LIBRARY_PATH|PRELOAD|AUDIT|BIND_NOW|DEBUG|DEBUG_OUTPUT)|"
+    r"XDG_(RUNTIME_DIR|(CONFIG|DATA|CACHE|STATE)_(HOME|DIRS))|"
+    r"GO(DEBUG|GC|MAXPROCS|MEMLIMIT|TRACEBACK|COVERDIR)|STORAGE_(DRIVER|OPTS)|"
+    r"CONTAINERS_((STORAGE_|REGISTRIES_)?CONF(_OVERRIDE)?|HELPER_BINARY_DIR)|_CONTAINERS_(ROOTLESS_[UG]ID|USERNS_CONFIGURED)|"
+    r"CONTAINER_(HOST|CONNECTION|SSHKEY)|DOCKER_(HOST|CONFIG|CONTEXT|CERT_PATH|TLS|TLS_VERIFY|API_VERSION)|"
+    r"BUILDAH_(ISOLATION|RUNTIME|FORMAT|LAYERS)|NOTIFY_SOCKET|LISTEN_(FDS|PID|FDNAMES)"
 )
-"""Variables that engines obey themselves: a study that sets one sets it for its training, not for the engine."""
+"""Variables that engines obey themselves: a study that sets one sets it for its training, not for the engine. Each is
+named in full: all others are passed by name, as is what may be a secret."""
 
+_LOGINS: Final = "REGISTRY_AUTH_FILE"
 _GLOBAL_OPTIONS: Final = {
     "podman": re.compile(
         r"--(root|runroot|runtime|runtime-flag|cgroup-manager|storage-driver|storage-opt|conmon|connection|url|identity|"
@@ -367,6 +373,8 @@ class _InContainer(Prepared):
             words.append(f"--cpuset-cpus={','.join(map(str, folders.cpus))}")
         words += [_mount(*mount) for mount in self._all_mounts(folders)]
         words += [f"--env={name}" for name in sorted(variables) if not _by_value(name)]
+        if self.engine.name == "podman" and _LOGINS in variables:
+            words.append("--authfile=")  # the training's, which may lie nowhere but inside: podman looks for none
         told = {name: value for name, value in variables.items() if _by_value(name)}
         if "--user=0:0" not in words:  # a user whom the image does not know has no home there
             told = {"HOME": "/tmp", **told}  # noqa: S108 - of the container

@@ -23,7 +23,7 @@ from isorun.environments import Prepared, callers_variables, keep
 from isorun.environments.interpreter import InterpreterEnvironment, Interpreters, find_program, is_python
 from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
-from isorun.study.parts import package_settings
+from isorun.study.parts import lines_elsewhere, package_settings
 from isorun.worker.usercode import hash_of_file
 
 __all__ = ["RESOLVED", "PackagesEnvironment", "Resolved"]
@@ -102,6 +102,8 @@ class PackagesEnvironment(InterpreterEnvironment):
             raise ExecutionError(
                 what, found="another content" if found else "no such file", hint="start the study again"
             )
+        if lines := lines_elsewhere(lock.read_text(encoding="utf-8", errors="replace")):
+            raise ExecutionError(f"the lock {lock} does not hold all that it asks for", found=lines[0])
         return str(lock)
 
     def prepare(self, command: Sequence[str], working_folder: Path) -> Prepared:

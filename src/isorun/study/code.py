@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from isorun.errors import InputError, StudyError
-from isorun.study.parsing import as_mapping, as_table, as_text, as_texts
+from isorun.study.parsing import as_mapping, as_table, as_text, as_texts, shown
 from isorun.worker.usercode import GIT, code_version
 
 __all__ = [
@@ -39,7 +40,11 @@ _RANGE: Final = "the range"
 
 
 def git(folder: Path, *words: str, seconds: float | None = _SECONDS) -> subprocess.CompletedProcess[str]:
-    """Ask git in a folder, whatever repository the caller is at work in; nothing that a repository names is run."""
+    """Ask git in a folder, whatever repository the caller is at work in.
+
+    No hook and no monitor that a repository names is run. Filters that its settings name (LFS) are, as in any checkout
+    that the user makes there: without them the files would be others.
+    """
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = [*GIT, *words]
     try:
@@ -73,6 +78,10 @@ def code_settings(value: Any, links: Any, where: str, folder: Path) -> dict[str,
     ref = as_text(given.get("ref", ""), where)
     linked = _links(given.get("links", [] if links is None else links), f"{where.rpartition('.')[0]}.links", ref)
     found = {key: as_text(given[key], where) for key in ("commit", "diff") if given.get(key)}
+    for key, said in found.items():
+        if not _ID.fullmatch(said):  # it is a word of a command line later
+            allowed = "the whole id of a commit, as isorun writes it; any name stands in ref alone"
+            raise StudyError(f"{where}.{key}: that is no id", found=shown(said), allowed=allowed)
     if "commit" not in found:
         found = _resolved(ref, where, folder)
         for name in linked:
@@ -82,6 +91,7 @@ def code_settings(value: Any, links: Any, where: str, folder: Path) -> dict[str,
 
 
 _KEYS: Final = ("ref", "commit", "diff", "links")
+_ID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def _links(value: Any, where: str, ref: str) -> list[str]:

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.errors import StudyError
+from isorun.errors import StudyError, known_names
 from isorun.study.parsing import CONTAINER, PACKAGES, as_mapping, as_one_of, as_table, as_text, as_texts, shown
 from isorun.worker.frameworks.switches import STREAM_NAMES, SWITCHES
 
-__all__ = ["ENGINES", "image_settings", "package_settings", "switch_value", "with_parts_apart"]
+__all__ = ["ENGINES", "image_settings", "lines_elsewhere", "package_settings", "switch_value", "with_parts_apart"]
 
 _PACKAGE_KEYS: Final = {"packages": "requirements", "lock": "lock"}
 """The short form of an environment with packages of its own: what the settings of that kind are called beside it."""
@@ -26,13 +26,29 @@ _SHORT_FORMS: Final = ((PACKAGES, "packages are", _PACKAGE_KEYS), (CONTAINER, "a
 ENGINES: Final = ("podman", "docker")
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][\w.:/@+-]*")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-_SET_BY_ISORUN: Final = {
+_SAID_ELSEWHERE: Final = {
     **dict.fromkeys(("-e", "--env", "--env-file", "--env-host"), "variables stand in env"),
-    **dict.fromkeys(("-v", "--volume", "--mount"), "folders stand in mounts"),
-    **dict.fromkeys(("--name", "--label", "-l", "--entrypoint", "-w", "--workdir", "--rm", "--cidfile"), ""),
-    **dict.fromkeys(("-d", "--detach", "-t", "--tty", "-it", "-ti", "-i", "--interactive", "--log-driver"), ""),
+    **dict.fromkeys(("-v", "--volume", "--mount", "--volumes-from"), "folders stand in mounts"),
 }
-"""Options of an engine that would take a run out of isorun's hands, and where to say the same."""
+_WITH_VALUE: Final = """
+    add-host arch blkio-weight cap-add cap-drop cgroup-manager cgroup-parent cgroupns cgroups config conmon
+    connection context cpu-period cpu-quota cpu-shares cpus cpuset-cpus cpuset-mems device device-cgroup-rule
+    dns dns-option dns-search events-backend gidmap gpus group-add hooks-dir host hostname identity imagestore
+    ip ipc log-level mac-address memory memory-reservation memory-swap memory-swappiness module net network
+    network-alias network-config-dir oom-score-adj pid pids-limit platform root runroot runtime runtime-flag
+    secret security-opt shm-size storage-driver storage-opt sysctl tlscacert tlscert tlskey tmpdir tmpfs tz
+    uidmap ulimit umask url user userns uts
+"""
+_WITHOUT: Final = "debug init no-hosts oom-kill-disable privileged read-only remote tls tlsverify transient-store"
+_OPTIONS: Final = tuple(f"--{name}" for name in _WITH_VALUE.split())
+"""Options of engines that a study may set, each with a value: what they do to a run is seen in it, and none is secret.
+All others are refused: they would take the run out of isorun's hands (--detach), or hold what stands elsewhere."""
+_FLAGS: Final = tuple(f"--{name}" for name in _WITHOUT.split())
+"""The same, for those that take none."""
+_TRANSPORTS: Final = re.compile(
+    r"(?:dir|oci|oci-archive|docker-archive|docker-daemon|containers-storage|ostree|sif|tarball|atomic):|.*:/"
+)
+"""What makes an engine read a file or a folder of the machine in place of a name."""
 
 
 def with_parts_apart(table: Mapping[str, Any], where: str, keys: tuple[str, ...]) -> Mapping[str, Any]:
@@ -93,6 +109,8 @@ def package_settings(value: Any, where: str, folder: Path | None) -> dict[str, A
         if not text.strip() or text.startswith("-") or not text.isprintable():
             allowed = 'such as "NAME==VERSION"; options of an installer come from its own variables and files'
             raise StudyError(f"{where}.requirements: that is no requirement", found=shown(text), allowed=allowed)
+        if _leads_elsewhere(text):
+            raise StudyError(f"{where}.requirements: {_ELSEWHERE}", found=shown(text), allowed=_CONTENT, hint=_PINNED)
     lock = as_text(table.get("lock", ""), f"{where}.lock")
     if not wanted and not lock:
         raise StudyError(f"{where}: there are no packages", allowed='packages = ["NAME==VERSION"], or lock = "FILE"')
@@ -103,12 +121,44 @@ def package_settings(value: Any, where: str, folder: Path | None) -> dict[str, A
 def _hash_of(lock: str, where: str, folder: Path | None) -> str:
     path = (folder or Path()) / lock
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        content = path.read_bytes()
+        if lines := lines_elsewhere(content.decode(errors="replace")):
+            raise StudyError(f"{where}.lock: {_ELSEWHERE}", found=shown(lines[0]), allowed=_CONTENT, hint=_PINNED)
+        return hashlib.sha256(content).hexdigest()
     except OSError as error:
         found = f"{path}: {error.strerror or error}"
         raise StudyError(
             f"{where}.lock: it cannot be read", found=found, allowed="a file such as requirements.txt"
         ) from None
+
+
+def lines_elsewhere(text: str) -> list[str]:
+    """The lines of a lock that lead to what its own content does not tell: other files, folders, a branch."""
+    lines = [_COMMENT.sub("", line).strip() for line in text.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line and (_INCLUDES.match(line) or _leads_elsewhere(line))]
+
+
+def _leads_elsewhere(requirement: str) -> bool:
+    """Whether it names a folder, a file, or what a branch has today: what is installed can change under it."""
+    if requirement.startswith("-"):
+        return False  # an option of the installer
+    wanted = re.split(r"\s;|;\s|\s--", requirement, maxsplit=1)[0].strip()
+    if "://" in wanted:
+        fixed = _VERSIONED.search(wanted) is None or _AT_COMMIT.search(wanted) is not None
+        return "file:" in wanted.lower() or not fixed
+    return bool(_PATH.search(wanted))
+
+
+_INCLUDES: Final = re.compile(r"(?:-[rce]|--(?:requirements?|constraints?|editable|overrides?)\b)|(?:path|file)\s*[=:]")
+_COMMENT: Final = re.compile(r"(?:^|\s)#.*")
+_VERSIONED: Final = re.compile(r"\b(?:git|hg|svn|bzr)\+|\bgit://")
+_AT_COMMIT: Final = re.compile(r"@[0-9a-f]{40}(?:[#?&\s]|$)")
+_PATH: Final = re.compile(
+    r"^[.~$]|@\s*[.~$/]|^[^\[\]=<>!\"']*[/\\]|^file:|\.(?:whl|zip|tgz|tar(?:\.\w+)?)$", re.IGNORECASE
+)
+_ELSEWHERE: Final = "that leads to a folder, a file or a branch, whose content can change while the text stays"
+_CONTENT: Final = "NAME==VERSION, an archive by its URL, or a repository at a whole commit: NAME @ git+https://…@COMMIT"
+_PINNED: Final = "put what it holds here; for code beside the study: PYTHONPATH in env, and code = REF for its versions"
 
 
 def image_settings(value: Any, where: str, *, whole: bool = True) -> dict[str, Any]:
@@ -141,18 +191,34 @@ def _check_image(image: str, where: str) -> None:
         raise StudyError(
             f"{where}: that is no digest", found=shown(digest), allowed="sha256: and 64 hexadecimal digits"
         )
+    if _TRANSPORTS.match(image):
+        what, hint = (
+            f"{where}: that is no name but a way to a file",
+            "podman load --input FILE, then name what it loaded",
+        )
+        raise StudyError(what, found=shown(image), allowed="the name or the id of an image", hint=hint)
     if not _IMAGE.fullmatch(image):
         allowed = '"NAME:TAG", "NAME@sha256:…", or the id of an image, "sha256:…"'
         raise StudyError(f"{where}: that is no image", found=shown(image), allowed=allowed)
 
 
 def _check_option(option: str, where: str) -> None:
-    name = option.partition("=")[0]
+    name, _, value = option.partition("=")
     if not re.match(r"--?[a-zA-Z]", option) or not option.isprintable():
-        allowed = "options of the engine that begin with -, each with its value: --shm-size=1g"
+        allowed = "options of the engine that begin with --, each with its value: --shm-size=1g"
         raise StudyError(f"{where}: that is no option", found=shown(option), allowed=allowed)
-    if name in _SET_BY_ISORUN:
-        raise StudyError(f"{where}: {name} is set by isorun itself", hint=_SET_BY_ISORUN[name] or "leave it out")
+    for said, instead in _SAID_ELSEWHERE.items():
+        if name == said or (len(said) == 2 and option.startswith(said)):
+            raise StudyError(f"{where}: {said} is set by isorun itself", hint=instead)
+    if name not in (*_OPTIONS, *_FLAGS):  # what was given is not shown: it may be a secret
+        told = name if option.startswith("--") else option[:2]
+        written = "options are written out: --memory=8g for -m8g" if not option.startswith("--") else "leave it out"
+        allowed = known_names(name, (*_OPTIONS, *_FLAGS))
+        raise StudyError(f"{where}: {told} cannot be set", allowed=allowed, hint=written)
+    if (name in _OPTIONS) != bool(value) and (name in _OPTIONS or value not in {"true", "false"}):
+        raise StudyError(
+            f"{where}: {name} {'needs a value' if name in _OPTIONS else 'takes none'}", allowed=f"{name}=…"
+        )
 
 
 def _gpus(table: Mapping[str, Any], where: str) -> Any:

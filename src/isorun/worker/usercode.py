@@ -185,7 +185,7 @@ def _untracked_line(root: str, name: str) -> bytes:
     return f"{name}\0{content}\n".encode(errors="surrogateescape")
 
 
-# A repository may name programs to run in its settings: none of them is needed here.
+# A repository may name programs to run in its settings: none of these is needed here. Filters are: they make the files.
 GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
