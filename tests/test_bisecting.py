@@ -1,6 +1,8 @@
 """Bisecting real histories without processes: which commit is named, and what that takes."""
 
+import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -218,8 +220,34 @@ def test_bits_are_told_by_digests_with_one_run_a_commit(tmp_path):
     assert (result.first_bad.subject, result.runs, result.error_rate) == ("step 10", 4 + 4, 0.0)
     assert "bits" in str(result)
     noisy = trained(folder)
-    with pytest.raises(InputError, match="do not end with the same bits"):
+    with pytest.raises(InputError, match="do not end with the same bits") as refused:
         bisected(folder, compute=noisy, what="bits")
+    assert "other numbers: acc" in str(refused.value)
+
+
+def test_the_thread_goes_on_with_the_runs_before_and_after_the_commit(tmp_path):
+    folder, store = history(tmp_path, levels([0.9] * 9 + [0.8] * 7)), MemoryStore()
+    result = bisected(folder, compute=trained(folder, digests=True), what="bits", store=store)
+    known = {probe.commit.subject: probe.run_ids for probe in result.probes}
+    assert set().union(*known.values()) == set(store.run_ids())
+    before, after = known["step 9"][0], known["step 10"][0]
+    shown = f"git show {result.first_bad.short}"
+    assert result.next_steps == (shown, f"isorun env diff {before} {after}") == tuple(result.to_json()["next"])
+    assert shown in str(result)
+    assert "8 runs of the two ends and 4 of the 14 commits between them" in " ".join(str(result).split())
+    assert result.to_json()["probes"][0]["run_ids"] == list(known["step 1"])
+
+
+def test_times_are_no_bits_and_a_run_that_leaves_nothing_has_none(tmp_path):
+    folder = history(tmp_path, levels([0.9] * 3 + [0.8]))
+    clock, steady = itertools.count(), trained(folder, spread=0.0)
+
+    def timed(job):
+        return replace(steady(job), results={**steady(job).results, "train_seconds": float(next(clock))})
+
+    assert bisected(folder, compute=timed, what="bits").first_bad.subject == "step 4"
+    with pytest.raises(NothingRecorded, match="neither digests nor numbers"):
+        bisected(folder, compute=lambda job: replace(timed(job), results={}), what="bits")
 
 
 def test_pairs_share_their_seeds(tmp_path):

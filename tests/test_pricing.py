@@ -1,6 +1,7 @@
 """Pricing a training: the runs that are made, what is used again, and what is said."""
 
 import importlib.util
+import itertools
 import sys
 from contextlib import closing
 from dataclasses import replace
@@ -72,6 +73,19 @@ def test_a_training_of_known_structure(tmp_path):
     assert "(3 pairs of equal seeds), so at most 63 % of pairs differ (95 %)" in " ".join(text.split())
 
 
+def test_the_thread_goes_on_with_two_runs(tmp_path):
+    found = priced(tmp_path)
+    sets = [found.as_it_is, *(step.set for step in found.steps), *found.tried]
+    assert all(len(set(item.run_ids)) == item.runs for item in sets)
+    words = f"isorun env diff {found.as_it_is.run_ids[0]} {found.recommended_set.run_ids[0]} --store {tmp_path}/store"
+    assert [words] == found.to_json()["next"]
+    assert "isorun env diff" in str(found)
+    never = priced(tmp_path / "never", Trainings(fails=("deterministic",)))
+    assert never.recommended is None
+    one, other = never.steps[-1].set.unlike
+    assert f"isorun env diff {one} {other}" in never.next_steps[0]
+
+
 def test_the_study_lines_declare_what_was_measured(tmp_path):
     import tomllib
 
@@ -122,8 +136,9 @@ def test_runs_with_other_packages_are_not_used_again(tmp_path):
 
 def test_what_is_missing_is_said_with_how_to_get_it(tmp_path):
     by_metric = priced(tmp_path / "1", Trainings(digest=False))
-    assert "judged-by-metric" in {item.code for item in by_metric.conditions}
-    assert str(by_metric).startswith("Cheapest set that gives runs with the same metric here")
+    assert "the same numbers (acc)" in {item.code: item for item in by_metric.conditions}["judged-by-numbers"].message
+    assert str(by_metric).startswith("Cheapest set that gives runs with the same numbers here")
+    assert (by_metric.to_json()["judged_by"], by_metric.to_json()["compared"]) == ("numbers", ["acc"])
     neither = priced(tmp_path / "2", Trainings(digest=False, metric=False))
     told = {item.code: item for item in neither.conditions}
     assert "isorun.result(weights=model)" in told["nothing-to-compare"].next_step
@@ -131,6 +146,34 @@ def test_what_is_missing_is_said_with_how_to_get_it(tmp_path):
     assert neither.recommended is None
     assert neither.steps[1].set.time_ratio == pytest.approx(1.5, rel=0.01), "the time is known all the same"
     assert "is not known" in str(neither).splitlines()[0]
+
+
+class Unseeded(InstantExecutor):
+    """A training that draws its loss, and ends with the same accuracy all the same; a seed holds the loss."""
+
+    def __init__(self, *, draws=True):
+        self.drawn = itertools.count()
+        self.draws = draws
+        super().__init__(self.compute)
+
+    def compute(self, job):
+        held = job.cell.level is Level.FIXED_SEED or not self.draws
+        loss = 0.5 + (0 if held else next(self.drawn))
+        return Computed(results={"test_acc": 0.5, "loss": loss, "train_seconds": float(next(self.drawn))})
+
+
+def test_numbers_beside_the_metric_tell_runs_apart_and_times_do_not(tmp_path):
+    found = priced(tmp_path, Unseeded())
+    assert (found.metric, found.as_it_is.identical) == ("test_acc", False)
+    assert found.recommended == ("seed",)
+    assert found.compared == ("loss", "test_acc")
+
+
+def test_equal_runs_without_a_seed_are_no_pairs_of_equal_seeds(tmp_path):
+    text = " ".join(str(priced(tmp_path, Unseeded(draws=False))).split())
+    assert "The training as it is gives runs with the same numbers here: no step has to be taken." in text
+    assert "came to one end, and no seed was fixed from outside (3 pairs)" in text
+    assert "equal seeds" not in text
 
 
 def test_nothing_that_answers_leaves_the_seed_alone(tmp_path):

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from isorun import workflow
-from isorun.analysis.evidence import Condition, voided
-from isorun.analysis.evidence.run_units import run_units
+from isorun.analysis.evidence import Condition, first_of, voided
+from isorun.analysis.evidence.run_units import Bits, bits_of, run_units
 from isorun.analysis.sequential.change_search import (
     AbstractChangeSearch,
     BitSearch,
@@ -121,6 +121,8 @@ def bisect(
         stopped=outcome.stopped,
         metric=agenda.metric,
         reasons=agenda.reasons,
+        run_ids=agenda.run_ids,
+        store=workflow.store_words(store),
         conditions=(*agenda.conditions, *told),
     )
 
@@ -270,6 +272,7 @@ class _Halving(AbstractAgenda):
         self._read: set[str] = set()
         self._records: dict[str, RunRecord] = {}
         self._of_others: dict[str, RunRecord] | None = None
+        self._kept_as: dict[str, str] = {}
 
     @property
     def runs(self) -> int:
@@ -296,6 +299,11 @@ class _Halving(AbstractAgenda):
             self._open.discard(record.cell.id)
             self._ended.add(record.cell.id)
 
+    def run_ids(self, commit: Commit, draws: int) -> tuple[str, ...]:
+        """The finished runs of a commit as the store knows them."""
+        records = filter(None, map(self._finished, self.cells(commit, draws)))
+        return tuple(self._kept_as.get(record.cell.id, record.run_id) for record in records)
+
     def end(self) -> None:
         """Nothing more is made."""
         self._steps.close()
@@ -316,6 +324,7 @@ class _Halving(AbstractAgenda):
         for key in new - set(found):
             if (same := self._made_by_others().get(_content(asked[key]))) is not None:
                 found[key] = replace(same, cell=asked[key])
+                self._kept_as[key] = same.run_id
         self._records |= found
         self._ended |= set(found)
 
@@ -347,13 +356,20 @@ class _Halving(AbstractAgenda):
         cells = {commit.id: self.cells(commit, draws) for commit, draws in wanted.items()}
         self._note_failures(wanted, cells)
         if self._question.what == BITS:
-            return {name: [bits_of(self._finished(cell)) for cell in draws] for name, draws in cells.items()}
+            return {name: [self._bits(name, cell) for cell in draws] for name, draws in cells.items()}
         known = self._scores(cells)
         return {name: [known.get(cell.id, math.nan) for cell in draws] for name, draws in cells.items()}
 
     def _finished(self, cell: Cell) -> RunRecord | None:
         record = self._records.get(cell.id)
         return record if record is not None and record.state is RunState.FINISHED else None
+
+    def _bits(self, commit: str, cell: Cell) -> Bits | None:
+        record = self._finished(cell)
+        found = None if record is None else bits_of(record)
+        if record is not None and found is None:
+            self.reasons.setdefault(commit, "its runs left neither digests nor numbers to compare")
+        return found
 
     def _note_failures(self, wanted: Mapping[Commit, int], cells: Mapping[str, Sequence[Cell]]) -> None:
         for commit in wanted:
@@ -405,9 +421,11 @@ class _Halving(AbstractAgenda):
             raise _broken_end(commit, end, self.reasons.get(commit.id, ""))
         if isinstance(search, BitSearch) and search.unsteady in {0, search.count}:
             commit = stretch.row[search.unsteady]
+            one, other, *_ = (bits for bits in dict.fromkeys(search.drawn[search.unsteady]) if bits is not None)
             raise InputError(
                 f"two runs of {commit.ref or commit.short} with the same seed do not end with the same bits",
-                found=f"level {next(iter(self._versions.values())).levels[0]}",
+                found=f"level {next(iter(self._versions.values())).levels[0]}, other {one.judged_by}: "
+                f"{first_of(one.differing(other), 3, ', ')}",
                 hint="isorun audit says what is left open; --what score needs no equal bits",
             )
 
@@ -435,18 +453,6 @@ class _Halving(AbstractAgenda):
             self._steps = inner.steps()
             self._wanted = next(self._steps)
             return
-
-
-def bits_of(record: RunRecord | None) -> tuple[str, Any] | None:
-    """What tells one result from another to the last bit: digests, else all numbers that the run left."""
-    if record is None:
-        return None
-    digests = {name: value for name, value in record.digests.items() if not name.endswith("initial")}
-    if digests:
-        return "digests", tuple(sorted(digests.items()))
-    series = {name: tuple(map(repr, map(float, item.values))) for name, item in record.series.items()}
-    numbers = {name: repr(value) for name, value in record.results.items()}
-    return "numbers", tuple(sorted({**series, **numbers}.items(), key=lambda item: item[0]))
 
 
 def _unit_values(table: Mapping[str, Sequence[Any]], metric: str) -> dict[str, float]:
@@ -486,6 +492,8 @@ def _result(
     stopped: str = "",
     metric: str = "",
     reasons: Mapping[str, str] | None = None,
+    run_ids: Callable[[Commit, int], tuple[str, ...]] = lambda *_: (),
+    store: str = "",
     conditions: tuple[Condition, ...] = (),
 ) -> Bisection:
     """What the searches came to, the one of a merge after that of the row it lies in."""
@@ -497,6 +505,8 @@ def _result(
         verdict, ended = STOPPED, f"{void.message}; next: {void.next_step}"
     candidates = row.meant(last.row, last.search.low, last.search.high) if verdict == FOUND else ()
     first_bad = candidates[0] if len(candidates) == 1 else None
+    probes = tuple(_probed(stretches, reasons or {}, run_ids))
+    ends = (last.row[last.search.low], last.row[last.search.high]) if verdict == FOUND else ()
     others = [(one.row[first], one.row[second]) for one in stretches for first, second in one.search.others]
     return Bisection(
         good=row.good,
@@ -506,7 +516,7 @@ def _result(
         first_bad=first_bad,
         candidates=candidates,
         error_rate=question.alpha if question.what == SCORE else 0.0,
-        probes=tuple(_probed(stretches, reasons or {})),
+        probes=probes,
         runs=runs,
         made=made,
         metric=metric,
@@ -520,7 +530,18 @@ def _result(
         margin=question.margin,
         max_runs=question.max_runs,
         conditions=conditions,
+        next_steps=tuple(_after(first_bad, ends, probes, store)),
     )
+
+
+def _after(first_bad: Commit | None, ends: Sequence[Commit], probes: Sequence[Probed], store: str) -> Iterator[str]:
+    """What the commit did, and what differs between a run before it and one after it."""
+    if first_bad is not None:
+        yield f"git show {first_bad.short}"
+    made = {probe.commit.tree: probe.run_ids[0] for probe in probes if probe.run_ids}
+    found = [made[commit.tree] for commit in ends if commit.tree in made]
+    if len(found) > 1:
+        yield f"isorun env diff {' '.join(found)}{store}"
 
 
 def _verdict(row: CommitRange, outer: _Stretch, stopped: str) -> tuple[str, str]:
@@ -535,7 +556,9 @@ def _verdict(row: CommitRange, outer: _Stretch, stopped: str) -> tuple[str, str]
     return FOUND, ended
 
 
-def _probed(stretches: Sequence[_Stretch], reasons: Mapping[str, str]) -> Iterator[Probed]:
+def _probed(
+    stretches: Sequence[_Stretch], reasons: Mapping[str, str], run_ids: Callable[[Commit, int], tuple[str, ...]]
+) -> Iterator[Probed]:
     """The commits that were looked at: the ends of each row, then its probes in their order."""
     for stretch in stretches:
         search = stretch.search
@@ -548,7 +571,8 @@ def _probed(stretches: Sequence[_Stretch], reasons: Mapping[str, str]) -> Iterat
             commit = stretch.row[place]
             found = search.difference(0, place) if isinstance(search, ScoreSearch) and place else None
             difference, interval = found or (None, None)
-            yield Probed(commit, verdict, runs, difference, interval, reasons.get(commit.id, ""))
+            ids = run_ids(commit, runs)
+            yield Probed(commit, verdict, runs, difference, interval, reasons.get(commit.id, ""), ids)
 
 
 def _differences(outer: _Stretch, last: _Stretch) -> dict[str, Any]:

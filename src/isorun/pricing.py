@@ -19,11 +19,11 @@ from typing import Final
 from isorun import workflow
 from isorun.analysis.evidence import Condition, first_of
 from isorun.analysis.evidence.provenance import effective
+from isorun.analysis.evidence.run_units import BY_DIGESTS, BY_NUMBERS, BY_WEIGHTS, bits_of
 from isorun.analysis.studies.conditions import told_at_once
 from isorun.diagnose.pricing import (
     AS_IT_IS,
     FEWEST_RUNS,
-    FINAL_WEIGHTS,
     LADDER,
     MOST_RUNS,
     SEED,
@@ -94,7 +94,8 @@ def price(
         outcome = carry_out(ladder, opened, keyed, observer)
         told = workflow.store_conditions(opened.store)
     command = next(iter(given.approaches.values())).command
-    return _Answer(ladder, keyed, outcome, command=command, steps=steps, path=path).price((*outcome.conditions, *told))
+    found = _Answer(ladder, keyed, outcome, command=command, steps=steps, path=path).price((*outcome.conditions, *told))
+    return replace(found, next_steps=tuple(_after(found, workflow.store_words(store))))
 
 
 def _study_of(command: Sequence[str], folder: str | Path | None) -> Study:
@@ -307,6 +308,12 @@ class _Answer:
         self._steps = steps
         self._path = path
         self._records = list(ladder.records.values())
+        bits = [bits_of(record) for record in self._records]
+        known = [item for item in bits if item is not None]
+        # That of the run that told least: no more than it was compared.
+        kinds = {item.judged_by for item in known}
+        self._judged_by = next((kind for kind in (BY_NUMBERS, BY_DIGESTS, BY_WEIGHTS) if kind in kinds), "")
+        self._compared = tuple(sorted({name for item in known for name in item.names}))
 
     def price(self, told: Sequence[Condition]) -> Price:
         """All there is to say."""
@@ -319,7 +326,8 @@ class _Answer:
         return Price(
             command=self._command,
             metric=ladder.metric,
-            by_weights=all(FINAL_WEIGHTS in record.digests for record in self._records),
+            judged_by=self._judged_by,
+            compared=self._compared,
             as_it_is=base,
             steps=steps,
             tried=tried,
@@ -386,17 +394,19 @@ class _Answer:
         yield from (item for item in found if item.code == "factor-without-effect")
 
     def _about_digests(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
-        without = [record for record in self._records if FINAL_WEIGHTS not in record.digests]
-        if not without:
+        if self._judged_by == BY_WEIGHTS:
             return
-        told = {note.message for record in without for note in record.notes if note.code == "no-digest"}
+        told = {note.message for record in self._records for note in record.notes if note.code == "no-digest"}
         why = f" ({first_of(sorted(told), 1)})" if told else ""
         add = "add isorun.result(weights=model) at the end of the training: its bits are then compared"
         if any(item.distinct is not None for item in sets):
-            message = f"the runs left no digest of their weights{why}: identical means the same values of the metric"
-            yield Condition("judged-by-metric", message, add)
+            names = first_of(self._compared, 5, ", ")
+            message = (
+                f"the runs left no digest of their weights{why}: identical means the same {self._judged_by} ({names})"
+            )
+            yield Condition("judged-by-numbers", message, add)
         else:
-            message = f"the runs left neither a digest of their weights{why} nor a metric: only their time is known"
+            message = f"the runs left neither a digest of their weights{why} nor numbers: only their time is known"
             yield Condition(
                 "nothing-to-compare", message, f"{add}; isorun scan shows which metrics are read", voids=True
             )
@@ -447,6 +457,15 @@ class _Answer:
         return Condition(
             "still-differs", message, f"isorun audit {self._typed} tells what it leaves open, with the lines"
         )
+
+
+def _after(found: Price, store: str) -> Iterator[str]:
+    """The two runs to hold against each other: that differ with all steps taken, or without and with those chosen."""
+    chosen = found.recommended_set
+    if chosen is not None and chosen.names:
+        yield f"isorun env diff {found.as_it_is.run_ids[0]} {chosen.run_ids[0]}{store}"
+    elif chosen is None and found.steps and found.steps[-1].set.unlike:
+        yield f"isorun env diff {' '.join(found.steps[-1].set.unlike)}{store}"
 
 
 def _study_lines(chosen: Names, place: Environment) -> Iterator[str]:

@@ -270,7 +270,8 @@ def _not_kept(source: str | Path | None, path: Path, names: Sequence[str]) -> St
     if source is None:
         raise NothingRecorded(
             "no study is named, and no ad hoc study was run in this folder",
-            hint="isorun report study.toml, or isorun run -n 16 -- python train.py first",
+            hint="isorun report study.toml, or isorun run -n 16 -- python train.py first; what isorun price or bisect "
+            "measured is told again, without new runs, when the same is typed again",
         )
     if path.suffix == ".toml" or (path.exists() and str(source)):
         return load_study(path)

@@ -290,6 +290,7 @@ def _price(found: Price) -> View:
     listings = [
         Listing("not measured here", tuple(f"{item.name}: {item.why}" for item in found.not_applicable)),
         Listing("the recommended set in a study file", tuple(how)),
+        Listing("next", found.next_steps),
     ]
     sentences = (*_broken_off(found), _cheapest(found), *_how_sure(found), *_timed(found))
     shown = tuple(item for item in listings if item.items)
@@ -364,7 +365,7 @@ def _cheapest(found: Price) -> str:
             why = "too few runs were made" if found.stopped else "there is nothing to compare runs by"
             return f"Whether any set of steps gives bit-identical runs is not known: {why}."
         return "No set of steps that was measured gives bit-identical runs."
-    what = "bit-identical runs" if found.by_weights else "runs with the same metric"
+    what = "bit-identical runs" if found.by_weights else f"runs with the same {found.judged_by}"
     if not chosen.names:
         return f"The training as it is gives {what} here: no step has to be taken."
     costs = f"at {_times(chosen.time_ratio, chosen.interval95)} times the time"
@@ -375,7 +376,12 @@ def _how_sure(found: Price) -> tuple[str, ...]:
     chosen = found.recommended_set
     if chosen is None or chosen.differing_at_most is None:
         return ()
-    alike = f"All {chosen.runs} runs of it came to one end for each seed ({chosen.pairs:g} pairs of equal seeds)"
+    if chosen.seeds:
+        alike = f"All {chosen.runs} runs of it came to one end for each seed ({chosen.pairs:g} pairs of equal seeds)"
+    else:
+        alike = (
+            f"All {chosen.runs} runs of it came to one end, and no seed was fixed from outside ({chosen.pairs:g} pairs)"
+        )
     return (f"{alike}, so at most {100 * chosen.differing_at_most:.0f} % of pairs differ (95 %).",)
 
 

@@ -79,13 +79,17 @@ __all__ = [
 
 _GRACE: Final = 120.0
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
-_TOLD_AT_ONCE: Final = frozenset(["shared-device", "bad-return"])
+_TOLD_AT_ONCE: Final = frozenset(["shared-device", "bad-return", "lock-of-the-study"])
 
 
 class Watches(Protocol):
-    """What `isorun.watch` gives: rows of a training."""
+    """What `isorun.watch` gives: rows of a training, and why it ended before that did."""
 
-    rows: Sequence[Mapping[str, Any]]
+    problem: str
+
+    @property
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """What was seen, an epoch a row."""
 
 
 def load(source: str | Path | Study, *, store: Store = None) -> Study:
@@ -356,13 +360,17 @@ def doctor(what: Study | str | Path | Watches | RunRecord, *, store: Store = Non
     if isinstance(what, RunRecord):
         traces, subject = [Trace.of_record(what)], what.run_id
     elif isinstance(what, (Study, str, Path)):
+        if not isinstance(what, Study):
+            from isorun.repair import refuse_search
+
+            refuse_search(what)
         found = _run_of(what, store) or _latest_attempts(records(what, store=store))
-        traces, subject = (
-            [Trace.of_record(record) for record in found],
-            what.name if isinstance(what, Study) else str(what),
-        )
+        subject = what.name if isinstance(what, Study) else str(what)
+        if not found:
+            raise NothingRecorded(f"no run of {subject} has ended yet", hint="isorun run makes the runs")
+        traces = [Trace.of_record(record) for record in found]
     else:
-        traces, subject = [Trace.of_rows(what.rows)], "this training"
+        traces, subject = [Trace.of_rows(what.rows, watch_ended=what.problem)], "this training"
     return Diagnosis(subject, tuple(map(examine, traces)))
 
 
@@ -385,48 +393,50 @@ def audit(
     program = read_program(command, where, os.environ)
     found = Audit(tuple(command), program.script.shown, len(program.sources), examine_source(program))
     if not static:
-        from isorun.diagnose.audit.seen import Seen, hold_together
+        from isorun.diagnose.audit.seen import Seen, hold_all, those_that_trained
 
-        began = time.time()
-        record = _looked_at(command, where, f"{seconds:g} {steps}", seconds + _GRACE)
-        effective = dict(record.environment.get("effective") or {})
-        found = replace(found, ran=_how_it_went(record, effective))
-        if effective.get("audit") and record.state is RunState.FINISHED:  # how far another came is not known
-            kept, withdrawn = hold_together(found.findings, Seen.of(program, effective, began))
-            found = replace(found, findings=kept, withdrawn=withdrawn, effective=effective)
+        began, script = time.time(), program.script.path.resolve()
+        record, processes = _looked_at(command, where, f"{seconds:g} {steps} {script}", seconds + _GRACE)
+        ranks = those_that_trained(processes, program) or [dict(record.environment.get("effective") or {})]
+        ended = record.state is RunState.FINISHED or any(
+            each["audit"].get("stopped") for each in ranks if "audit" in each
+        )
+        found = replace(found, ran=_how_it_went(record, ranks, ended=ended))
+        if ranks[0].get("audit") and ended:  # how far another came is not known
+            kept, withdrawn = hold_all(found.findings, [Seen.of(program, each, began) for each in ranks])
+            look = {
+                name: value for name, value in ranks[0]["audit"].items() if name != "reached"
+            }  # long, and of no use
+            found = replace(found, findings=kept, withdrawn=withdrawn, effective={**ranks[0], "audit": look})
     pins = (found.effective.get("packages") or {}).items()
     return replace(found, patch=patch_for(program, found.findings, pins))
 
 
-def _looked_at(command: Sequence[str], folder: Path, asked: str, limit: float) -> RunRecord:
-    """A run that the worker ends after a few steps; its record is kept nowhere."""
+def _looked_at(
+    command: Sequence[str], folder: Path, asked: str, limit: float
+) -> tuple[RunRecord, list[Mapping[str, Any]]]:
+    """A run that the worker ends after a few steps, and what each of its processes told; it is kept nowhere."""
     import tempfile
 
-    from isorun.study.design import adhoc_study
-    from isorun.worker.levels import AUDIT
+    from isorun.execution.output import told_environments
+    from isorun.study.design import adhoc_study, only_looked_at
 
     study = adhoc_study([list(command)], name="audit", policy={"time_limit": limit}, folder=folder)
-    before = os.environ.get(AUDIT)
-    os.environ[AUDIT] = asked  # no study can set a variable of isorun's own
-    try:
-        with tempfile.TemporaryDirectory(prefix="isorun-audit-") as kept:
-            return run(study, store=str(Path(kept) / "store"), launch="fresh").records[0]
-    finally:
-        if before is None:
-            del os.environ[AUDIT]
-        else:
-            os.environ[AUDIT] = before
+    with tempfile.TemporaryDirectory(prefix="isorun-audit-") as kept:
+        record = run(only_looked_at(study, asked), store=str(Path(kept) / "store"), launch="fresh").records[0]
+        return record, told_environments(Path(kept) / "store" / "runs" / record.run_id)
 
 
-def _how_it_went(record: RunRecord, effective: Mapping[str, Any]) -> str:
-    audit = effective.get("audit")
-    if record.state is not RunState.FINISHED:
+def _how_it_went(record: RunRecord, ranks: Sequence[Mapping[str, Any]], *, ended: bool) -> str:
+    if not ended:
         return f"a run of it, which {record.state} and so tells nothing: {record.reason}"
-    if not audit:
+    looks = [each["audit"] for each in ranks if each.get("audit")]
+    if not looks:
         return "a run of it, which could not be looked into: it is no Python, or a Python without isorun's hook"
-    steps = f"{audit['steps']} steps, " if audit.get("steps") else ""
-    stopped = f"stopped {audit['stopped']}" if audit.get("stopped") else "to its end"
-    return f"a run of it ({steps}{audit['seconds']:.1f} s, {stopped})"
+    many = f"{len(looks)} ranks, " if len(looks) > 1 else ""
+    steps = f"{looks[0]['steps']} steps, " if looks[0].get("steps") else ""
+    stopped = f"stopped {looks[0]['stopped']}" if looks[0].get("stopped") else "to its end"
+    return f"a run of it ({many}{steps}{looks[0]['seconds']:.1f} s, {stopped})"
 
 
 def _run_of(what: Study | str | Path, store: Store) -> list[RunRecord]:
@@ -494,6 +504,13 @@ def recent(store: Store = None) -> tuple[str, ...]:
     """The names of the ad hoc studies kept in the store of this folder, the latest first."""
     with store_if_there(place_of(None, store)) as kept:
         return () if kept is None else kept.documents(STUDIES).names()
+
+
+def store_words(store: Store) -> str:
+    """What names the store in a command that is to be typed next; empty for that of the folder."""
+    import shlex
+
+    return f" --store {shlex.quote(str(store))}" if isinstance(store, (str, Path)) else ""
 
 
 def has_store(study: Study, store: Store = None) -> bool:

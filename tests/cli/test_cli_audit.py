@@ -1,6 +1,7 @@
 """isorun audit as people type it."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,12 @@ import pytest
 
 from isorun import workflow
 from isorun.cli.main import main
-from isorun.study.design import adhoc_study
+from isorun.errors import StudyError
+from isorun.scheduling import Outcome
+from isorun.study.cells import cells_of
+from isorun.study.design import Study, adhoc_study, only_looked_at
+from isorun.worker.levels import AUDIT
+from record_builder import make_record
 
 TRAIN = """\
 import os, random
@@ -181,3 +187,36 @@ with open("digests", "a") as file:
     digests = (shell.folder / "digests").read_text().split()
     assert len(digests) == 3
     assert len(set(digests)) == 1  # also of the run that was looked at
+
+
+def test_an_audit_is_asked_of_its_own_run_and_not_of_the_whole_process(here, monkeypatch):
+    seen = []
+
+    def ended(study, **_):
+        seen.append((study, dict(os.environ)))
+        return Outcome((make_record(),))
+
+    monkeypatch.setattr(workflow, "run", ended)
+    workflow.audit(["python", "train.py"], seconds=2, steps=5, folder=here)
+    ((study, environ),) = seen
+    assert AUDIT not in environ
+    (looked_at,) = cells_of(study)
+    (whole,) = cells_of(adhoc_study([["python", "train.py"]], folder=here))
+    assert looked_at.environment_content["look"].startswith("2 5")
+    assert looked_at.id != whole.id
+
+
+def test_a_whole_run_inside_an_audit_is_whole_and_one_that_is_cut_says_so(here, monkeypatch):
+    monkeypatch.setenv(AUDIT, "0.2 1")
+    (here / "train.py").write_text("import time; time.sleep(0.4); print('loss: 0.5')")
+    study = adhoc_study([["python", "train.py"]], folder=here)
+    (whole,) = workflow.run(study, store=here / "store", launch="fresh").records
+    assert (whole.results, whole.notes) == ({"loss": 0.5}, ())
+    (cut,) = workflow.run(only_looked_at(study, "0.1 1"), store=here / "store", launch="fresh").records
+    assert [note.code for note in cut.notes] == ["ended-early"]
+    assert cut.cell.id != whole.cell.id
+
+
+def test_no_study_file_asks_to_be_only_looked_at():
+    with pytest.raises(StudyError, match="look"):
+        Study("s", approaches={"a": "python train.py"}, environments={"default": {"look": "2 20"}})

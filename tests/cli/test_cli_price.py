@@ -22,12 +22,12 @@ def test_a_training_without_a_framework_and_the_same_again(shell):
     assert (step["name"], step["sd"], step["distinct"]) == ("seed", 0.0, 1)
     assert step["interval95"][0] <= step["time_ratio"] <= step["interval95"][1]
     assert told["as_it_is"]["distinct"] == 4
-    assert told["judged_by"] == "metric"
+    assert told["judged_by"] == "numbers"
     assert len(told["not_applicable"]) == 5
     again = shell("price", "--runs", "4", "--", "python", "train.py")
     assert again.returncode == 0
     assert "runs to do" not in again.stderr, "all was measured"
-    assert again.stdout.startswith("Cheapest set that gives runs with the same metric here: seed")
+    assert again.stdout.startswith("Cheapest set that gives runs with the same numbers here: seed")
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,18 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
 import isorun
 from isorun.analysis.evidence import Condition
 from isorun.cli.progress import Progress
+from isorun.cli.run import _told_ends
+from isorun.errors import ExecutionError
+from isorun.scheduling import Outcome
+from isorun.study.records import RunState
+from record_builder import make_cell, make_record
 
 
 def test_a_study_is_run_and_the_second_time_nothing_is_missing(toy):
@@ -415,3 +421,31 @@ def test_a_warning_that_was_read_on_the_terminal_is_not_shown_again(monkeypatch)
         progress = Progress(isorun.Study("plain", approaches={"toy": "python train.py"}), Terminal())
         progress.warned(one)
         assert (progress.is_read(one), progress.is_read(other)) == (is_read, False)
+
+
+def test_runs_that_ended_alike_are_told_once_and_no_line_twice():
+    error = ExecutionError("no image", found="connection refused", allowed="one that is here", hint="podman pull")
+    failed = RunState.FAILED
+    lost = [
+        replace(
+            make_record(make_cell(repeat=at)),
+            state=failed,
+            reason="no image: connection refused",
+            log_tail=error.message(),
+        )
+        for at in range(3)
+    ]
+    crashed = replace(
+        make_record(make_cell(repeat=7)), state=failed, reason="exit code 1", log_tail="1\nfound: 2\nexit code"
+    )
+    outcome = Outcome((*lost, crashed))
+    first, *others = _told_ends(outcome)
+    assert first == f"  failed: {lost[0].cell.label} and 2 more: no image: connection refused"
+    assert "refused" not in "".join(others)
+    assert "    |   next:    podman pull" in others
+    assert others[-4:] == [
+        f"  failed: {crashed.cell.label}: exit code 1",
+        "    | 1",
+        "    | found: 2",
+        "    | exit code",
+    ]

@@ -151,3 +151,49 @@ def test_a_loader_without_workers_withdraws_what_workers_would_do(tmp_path):
     assert list(withdrawn) == ["loader-workers"]
     left, _ = held(tmp_path, code, [{**loader, "workers": 4}])
     assert "(here 4)" in left["loader-workers", 3].why
+
+
+MODELS = """import torch
+class Used(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+    def forward(self, x, i, y):
+        return x.index_add_(0, i, y)
+class Other(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+    def forward(self, x, i, y):
+        return x.scatter_add_(0, i, y)
+def evaluate(x, i, y):
+    return x.index_add(0, i, y)
+Used().cuda()(x, i, y)
+if mode == "other":
+    Other()(x, i, y)
+evaluate(x, i, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stopped", "left_over", "reasons"),
+    [
+        (
+            "after 3 steps",
+            {6: Sure.HIGH, 13: Sure.LOW},
+            ["nothing of Other ran in 3 steps: this command does not use it"],
+        ),
+        ("", {6: Sure.HIGH}, ["the run came to its end without it"] * 2),
+    ],
+)
+def test_what_the_run_did_not_enter_is_withdrawn_or_may_be(tmp_path, stopped, left_over, reasons):
+    script = tmp_path / "train.py"
+    script.write_text(MODELS)
+    program = read_program(["python", "train.py"], tmp_path, {})
+    operation = {"what": "operation", "name": "index_add_", "device": "cuda", "where": f"{script}:6"}
+    look = {"stopped": stopped, "events": [operation], "seconds": 1.0, "steps": 3, "reached": {str(script): [1, 3, 5]}}
+    seen = Seen.of(program, {**GPU, "torch": {"threads": 1}, "audit": look}, 0.0)
+    kept, withdrawn = hold_together(examine_source(program), seen)
+    assert {item.line: item.sure for item in kept if item.kind == "atomics"} == left_over
+    assert [item.because for item in withdrawn if item.finding.kind == "atomics"] == reasons
+    assert all("(not reached in this run)" in item.why for item in kept if item.line == 13)
+    unknown = Seen.of(program, {**GPU, "torch": {"threads": 1}, "audit": {**look, "reached": None}}, 0.0)
+    assert len([item for item in hold_together(examine_source(program), unknown)[0] if item.kind == "atomics"]) >= 1

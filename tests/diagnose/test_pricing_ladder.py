@@ -199,7 +199,7 @@ def test_at_most_so_many_pairs_differ():
         differ, broken = 1 - sum(chance**2 for chance in chances), 0
         for _ in range(1000):
             ends = generator.choice(len(chances), 6, p=np.array(chances) / sum(chances))
-            made = {PlannedRun((SEED,), 1 + n): MadeRun(1.0, seed=1, digest=str(end)) for n, end in enumerate(ends)}
+            made = {PlannedRun((SEED,), 1 + n): MadeRun(1.0, seed=1, bits=str(end)) for n, end in enumerate(ends)}
             made |= {PlannedRun(AS_IT_IS, 1 + n): MadeRun(1.0) for n in range(6)}
             _, (step,), _ = judged(PricedRuns(made), (SEED,))
             bound = step.set.differing_at_most
@@ -242,13 +242,15 @@ def test_what_a_record_says_of_a_run():
 
     cut = made_run(record(work=work, digests={"weights.initial": "a", "weights.final": "b"}), "acc")
     assert (cut.seconds, cut.cpu_seconds, cut.wall_seconds, cut.seed) == (3.0, 6.0, 8.0, 2)
-    assert (cut.digest, cut.value) == ("b", None)
+    assert (cut.bits, cut.value) == (("weights", (("weights.final", "b"),)), None)
     whole = made_run(record(work={**work, "cut": False}), "acc")
-    assert (whole.seconds, whole.cpu_seconds, whole.digest, whole.step_seconds) == (5.0, 9.0, "", 3.0)
+    assert (whole.seconds, whole.cpu_seconds, whole.bits, whole.step_seconds) == (5.0, 9.0, None, 3.0)
     told = made_run(record(series={"acc": Series((1, 2), (1, 2), (0.5, 0.75))}, results={"time": 3.2}), "acc")
     assert (told.seconds, told.cpu_seconds, told.value) == (7.0, None, 0.75)
     again = made_run(record(series={"acc": Series((1, 2), (1, 2), (0.5, 0.75))}, results={"time": 3.3}), "acc")
-    assert told.digest == again.digest != "", "a time that is told is no difference"
+    assert told.bits == again.bits is not None, "a time that is told is no difference"
+    other = made_run(record(series={"acc": Series((1, 2), (1, 2), (0.5, 0.75))}, results={"loss": 3.3}), "acc")
+    assert told.bits != other.bits, "not the metric alone is compared"
     assert metric_of([record(results={"loss": 1.0, "acc": 0.5})]) == "acc"
     assert metric_of([record()], "loss") == "loss"
 

@@ -1,5 +1,6 @@
 """Versions of the code as environments: refs become commits, and each is checked out once, in the cache."""
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,12 @@ import pytest
 import isorun
 from isorun.analysis.evidence.provenance import between_sides, provenance
 from isorun.errors import StudyError
+from isorun.execution.carrying import _checkout_notes
+from isorun.study import Environment
 from isorun.study.cells import cells_of
 from isorun.study.design import changed, document_of, study_from_document
 from isorun.study.records import RunState
+from isorun.testing.executor_contract import job_for
 
 SCRIPT = "import pathlib, part; print('acc:', part.value + len(pathlib.Path('data/n').read_text()))"
 
@@ -93,6 +97,24 @@ def test_a_training_that_writes_over_its_own_sources_is_told(repository):
     first = isorun.run(wanted)
     made = [*first.records, *isorun.run(changed(wanted, repeats=2)).records]
     assert "checkout-changed" in {note.code for note in made[-1].notes}
+
+
+def test_a_version_with_another_lock_than_the_study_is_told(repository):
+    (repository / "req.txt").write_text("a==1")
+    ours = hashlib.sha256(b"a==2").hexdigest()
+    code = {"ref": "v1.0", "commit": "1" * 40}
+    settings = {"lock": "req.txt", "sha256": ours}
+    locked = Environment("e", kind="packages", code=code, settings=settings)
+    job = job_for("", repository, environment=locked)
+    (note,) = _checkout_notes(job, {})
+    assert (note.code, note.message) == (
+        "lock-of-the-study",
+        "v1.0 has another req.txt of its own, which was not installed",
+    )
+    (repository / "req.txt").write_text("a==2")
+    assert _checkout_notes(job, {}) == []
+    (repository / "req.txt").unlink()
+    assert _checkout_notes(job, {}) == [], "there is no other"
 
 
 def test_cells_are_known_by_the_commit_and_not_by_what_it_is_called(repository):

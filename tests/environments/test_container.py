@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import isorun
-from isorun.environments import Folders, opened_environment
+from isorun.environments import Environments, Folders, opened_environment
 from isorun.environments.container import IMAGE
 from isorun.errors import ExecutionError, StudyError
 from isorun.study import Environment
@@ -148,8 +148,8 @@ def test_odd_folders_are_mounted_or_refused(opened):
 def test_mounts_are_looked_for_where_the_study_is(opened, tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     environment = opened(settings={"mounts": ["data", "data:/inside:ro", "/"]})
+    environment.study_folder = tmp_path
     monkeypatch.setattr("isorun.environments.container._Engine.image", lambda _self, _name: {"Id": "1"})
-    environment.made_from(tmp_path)
     mounts = {word for word in wrapped(environment) if word.startswith("--mount")}
     data = tmp_path / "data"
     assert f"--mount=type=bind,source={data},target={data}" in mounts
@@ -157,7 +157,39 @@ def test_mounts_are_looked_for_where_the_study_is(opened, tmp_path, monkeypatch)
     with pytest.raises(
         ExecutionError, match=r"the mount 'nope' of the environment 'e' does not exist[\s\S]*next: +make"
     ):
-        opened(settings={"mounts": ["nope"]}).made_from(tmp_path)
+        opened(settings={"mounts": ["nope"]}).made_from()
+
+
+def test_an_image_that_is_pulled_is_known_by_its_name_until_it_is_here(opened, tmp_path, monkeypatch):
+    monkeypatch.setenv("ISORUN_CACHE", str(tmp_path / "cache"))
+    here, pulls = {}, []
+    monkeypatch.setattr("isorun.environments.container._Engine.image", lambda _self, name: here.get(name))
+    opened()  # so that there is an engine
+    declared = Environment("e", kind="container", settings={"image": "made:1"})
+
+    def make(folder):
+        assert not [*folder.iterdir()]
+        (folder / "half").touch()
+        pulls.append(folder.name)
+        if len(pulls) < 3:
+            raise ExecutionError("no registry")
+        here["made:1"] = {"Id": "77"}
+
+    def ready():
+        return Environments().ready(declared, tmp_path, make, lambda _message: None, lambda: False)
+
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match="no registry"):
+            ready()
+    cache = tmp_path / "cache" / "environments"
+    assert [path.suffix for path in cache.iterdir()] == [".lock"], "every failure has the same one"
+    made = ready()
+    assert pulls[0] == pulls[1] == pulls[2] != pulls[3] == made.folder.name
+    assert ready().folder == made.folder
+    assert len(pulls) == 4
+    here.clear()
+    ready()
+    assert pulls[4:] == [pulls[0]], "what was removed since is pulled again, and what it is was looked at before"
 
 
 @pytest.mark.parametrize(

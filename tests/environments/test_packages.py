@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import isorun
-from isorun.environments import opened_environment
+from isorun.environments import made_for
 from isorun.environments.packages import PackagesEnvironment, _told
 from isorun.errors import ExecutionError, StudyError
 from isorun.execution.carrying import Workshop
@@ -166,11 +166,11 @@ def test_a_lock_is_known_by_its_content_and_not_by_its_name(folder):
     (folder / "a.txt").write_text("tinylib==1.0\n")
     (folder / "b.txt").write_text("tinylib==1.0\n")
     first, second = (study(folder, lock=name).environments["e"] for name in ("a.txt", "b.txt"))
-    made = [opened_environment(one).made_from(folder) for one in (first, second)]
+    made = [made_for(one, folder).made_from() for one in (first, second)]
     assert made[0] == made[1]
     (folder / "a.txt").write_text("tinylib==2.0\n")
     other = study(folder, lock="a.txt").environments["e"]
-    assert opened_environment(other).made_from(folder) != made[0]
+    assert made_for(other, folder).made_from() != made[0]
     outcome = isorun.run(study(folder, lock="b.txt"))
     assert [record.environment["requested"]["packages"] for record in outcome.records] == [{"tinylib": "1.0"}]
 

@@ -238,3 +238,37 @@ def test_what_the_user_built_is_not_proposed_by_another_name():
     assert targets("keep", built) == ["1e-2"]
     assert targets("1e-3", built) == ["1e-2"]
     assert targets("1e-2", built) == ["keep"]
+
+
+def test_a_choice_with_which_every_trial_failed_is_not_proposed_until_one_does_not():
+    rng = np.random.default_rng(0)
+    made = [
+        Trial(number, "failed" if value == "sigmoid" else "finished", None if value == "sigmoid" else 0.5, parameters)
+        for number in range(12)
+        for value in ["sigmoid" if number % 3 == 2 else "relu"]
+        for parameters in [{**configuration(rng), "activation": value}]
+    ]
+    proposed = {
+        propose(search(made), None, np.random.default_rng(seed)).action.parameters["activation"] for seed in range(60)
+    }
+    assert proposed == {"relu", "tanh"}
+    again = [*made, Trial(12, "finished", 0.4, {**configuration(rng), "activation": "sigmoid"})]
+    actions = single_edits(search(again), again[0], (), rng)
+    assert {action.parameters["activation"] for action in actions} == {"relu", "tanh", "sigmoid"}
+
+
+def test_failures_that_have_nothing_to_do_with_a_choice_leave_it_open():
+    """Three of four trials fail: that all three of one choice did is what chance does."""
+    rng = np.random.default_rng(0)
+    values = ["relu", "tanh"] * 8 + ["sigmoid"] * 3
+    made = [
+        Trial(
+            number,
+            "finished" if number in (0, 1, 2, 3) else "failed",
+            0.5 if number < 4 else None,
+            {**configuration(rng), "activation": value},
+        )
+        for number, value in enumerate(values)
+    ]
+    actions = single_edits(search(made), made[0], (), rng)
+    assert {action.parameters["activation"] for action in actions} == {"relu", "tanh", "sigmoid"}

@@ -266,6 +266,8 @@ def test_one_failure_again_and_again_names_the_value_it_comes_with():
         "RuntimeError: CUDA out of memory. Tried to allocate {}.75 MiB. GPU 0 has 11.90 GiB",
         "OSError: /tmp/job{}/checkpoint.pt is cut off at 0x7f{}",
         "ValueError: Model too large! It contains {}000,000 params.",
+        'ValueError: Input 0 of layer "dense_{}" is incompatible with the layer: expected axis -1 of {} values',
+        "FileNotFoundError: [Errno 2] No such file or directory: '/data/part{}.npy'",
     ],
 )
 def test_a_failure_is_the_same_whatever_numbers_its_message_holds(why):
@@ -279,6 +281,18 @@ def test_a_failure_is_the_same_whatever_numbers_its_message_holds(why):
     assert f"trials failed alike, the first with {why.replace('{}', '1')!r}" in bug.evidence
     others = [replace(one, why_failed=one.why_failed and "abcdefghijkl"[one.number] * 9) for one in trials]
     assert "repeated-failure" not in kinds(replace(scored, trials=tuple(others)))
+
+
+@pytest.mark.parametrize("names", [("relu2", "relu6"), ("resnet18", "resnet50"), ("act1d", "act2d")])
+def test_names_that_differ_by_a_digit_are_different_failures(names):
+    scored = of_scores([None if number < 6 else 0.5 + number / 1000 for number in range(60)])
+    trials = [
+        replace(one, why_failed=f"KeyError: {names[one.number % 2]!r}") if one.number < 6 else one
+        for one in scored.trials
+    ]
+    assert "repeated-failure" not in kinds(replace(scored, trials=tuple(trials)))
+    alike = [replace(one, why_failed=trials[0].why_failed) if one.number < 6 else one for one in trials]
+    assert "6 of 60" in kinds(replace(scored, trials=tuple(alike)))["repeated-failure"].evidence
 
 
 def test_processes_that_ended_differently_did_not_fail_alike():

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_searches import OPERATIONS, SPACE, of_scores, search
 
+import isorun
 from isorun.diagnose import Symptoms
-from isorun.errors import InputError
+from isorun.errors import InputError, NothingRecorded
 from isorun.repair import priors
 from isorun.repair.actions import MEANINGS, edit
 from isorun.repair.bugs import Limits
@@ -25,6 +26,7 @@ from isorun.repair.priorities import Prior, PriorRow, ToldChances, told_chances
 from isorun.repair.priors import prior_from_json, prior_of, prior_to_json, read_prior, shipped_prior
 from isorun.repair.racing import race
 from isorun.repair.searches import UNKNOWN_SYMPTOMS, Trial, not_offered
+from isorun.testing.memory_store import MemoryStore
 
 KEYS = {"engine", "study", "trials", "best", "bugs", "symptoms", "actions", "unknown_parameters"}
 
@@ -330,3 +332,17 @@ def test_what_could_not_be_offered_is_listed_with_the_reason():
 
 def test_a_race_shows_itself_in_a_notebook():
     assert race(lambda config, _: config, 0.5, 0.9)._repr_html_().startswith("<p>not better: ")
+
+
+@pytest.mark.parametrize("where", ["sqlite:///study.db", "journal:study.log", "keras-tuner:searches", "study.db"])
+def test_the_doctor_sends_searches_of_engines_to_isorun_repair(where, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    address = where if ":" in where else f"sqlite:///{where}"
+    with pytest.raises(InputError, match=f"isorun repair {address}"):
+        isorun.doctor(where)
+
+
+def test_the_doctor_does_not_call_a_study_healthy_that_has_no_runs():
+    study = isorun.Study("none", approaches={"a": ["true"]}, levels=["default"], metrics={"accuracy": "higher"})
+    with pytest.raises(NothingRecorded, match="no run of none has ended yet"):
+        isorun.doctor(study, store=MemoryStore())

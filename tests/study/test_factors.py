@@ -15,7 +15,7 @@ import isorun
 from isorun.errors import StudyError
 from isorun.study.cells import cells_of
 from isorun.study.design import Study, changed, document_of, document_without_secrets, kept_study, study_from_document
-from isorun.study.factors import MOST_ENVIRONMENTS, _columns
+from isorun.study.factors import KINDS, MOST_ENVIRONMENTS, _columns
 
 TWO = {"threads": [1, 2], "onednn": ["on", "off"]}
 WORDS = ("onednn", "tf32", "threads", "python", "a", "b", "c", "d", "e", "f", "g", "h")
@@ -171,6 +171,31 @@ def test_in_python_it_is_the_same():
 def test_what_is_no_design_is_refused(factors, why):
     with pytest.raises(StudyError, match=why):
         study(factors)
+
+
+def test_a_name_of_isoruns_own_is_no_variable():
+    with pytest.raises(StudyError, match=r"factors.threads: it is a factor of isorun's own[\s\S]*my_threads"):
+        study({"threads": {"variable": "OMP_NUM_THREADS", "values": ["1", "2"]}})
+    made = study({"my_threads": {"variable": "OMP_NUM_THREADS", "values": ["1", "2"]}})
+    assert made.environments["my_threads=2"].env == {"OMP_NUM_THREADS": "2"}
+
+
+def test_every_kind_is_one_row_that_parses_puts_in_and_is_kept(tmp_path):
+    (tmp_path / "req.txt").write_text("a==1")
+    declared = {
+        "tf32": [True, False],
+        "streams": [["order", "weights"], "all"],
+        "threads": [1, 2],
+        "python": ["python3.11", "python3.12"],
+        "lib": {"old": ["a==1"], "new": {"lock": "req.txt"}},
+        "v": {"variable": "V", "values": {"x": "1", "y": "2"}},
+    }
+    made = study(declared, tmp_path)
+    assert {factor.kind for factor in made.factors.factors.values()} == set(KINDS) - {"code", "image"}
+    assert study_from_document(document_of(made), tmp_path, "s").environments == made.environments
+    assert made.environments["v=y"].env == {"V": "2"}
+    assert made.environments["baseline"].switches == {"streams": "weights+order", "tf32": "on"}
+    assert any("old (a==1), new (req.txt)" in line for line in made.factors.told())
 
 
 def test_factors_vary_one_environment():

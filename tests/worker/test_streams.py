@@ -25,7 +25,8 @@ EACH = STREAM_NAMES[:4]
 
 
 def parted(*follow, run_seed=2, asked=""):
-    return streams.Streams(StreamRequest(frozenset(follow), 1), run_seed, asked or "+".join(follow))
+    asked = asked or "+".join(follow)
+    return streams.Streams(StreamRequest(frozenset(follow), 1, asked), run_seed, asked)
 
 
 def stand_in():
@@ -217,9 +218,9 @@ def test_streams_are_asked_for_by_words_in_one_order_and_read_back():
     assert asked.environments["e"].switches == {"streams": "weights+order"}
     assert study(streams="order+weights@9").environments["e"].switches == {"streams": "weights+order@9"}
     assert study_from_document(document_of(asked), Path(), "s") == asked
-    assert stream_request({"streams": "weights+order@9"}) == (frozenset({"weights", "order"}), 9)
-    assert stream_request({"streams": "all"}) == (frozenset(STREAM_NAMES), 1)
-    assert stream_request({"streams": "none"}) == (frozenset(), 1)
+    assert stream_request({"streams": "weights+order@9"}) == (frozenset({"weights", "order"}), 9, "weights+order")
+    assert stream_request({"streams": "all"}) == (frozenset(STREAM_NAMES), 1, "all")
+    assert stream_request({"streams": "none"}) == (frozenset(), 1, "none")
     assert stream_request({}) is None
     for wrong in ("weight", ["weights", "all"], "weights,order", "weights@x"):
         with pytest.raises(StudyError, match="streams"):

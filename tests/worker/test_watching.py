@@ -324,6 +324,66 @@ def test_trainings_in_many_threads_are_watched_without_harm():
     assert not importlib.import_module("torch.optim.optimizer")._global_optimizer_pre_hooks
 
 
+def told(watcher):
+    return [(row["epoch"], row["loss"]) for row in watcher.rows if "loss" in row]
+
+
+def test_an_epoch_is_told_of_the_models_that_its_thread_trains():
+    """As Optuna runs trials with n_jobs: the epochs of one trial are none of the other's."""
+    turn, seen = threading.Barrier(2), {}
+
+    def trial(number):
+        model, (x, y) = small(), data()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with isorun.watch(model, every=1) as seen[number]:
+            for epoch in range(3):
+                nn.functional.cross_entropy(model(x), y).backward()
+                optimizer.step()
+                turn.wait(10)
+                isorun.log(epoch=epoch, loss=10 * number + epoch)
+                turn.wait(10)
+
+    threads = [threading.Thread(target=trial, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert told(seen[0]) == [(0, 0.0), (1, 1.0), (2, 2.0)]
+    assert told(seen[1]) == [(0, 10.0), (1, 11.0), (2, 12.0)]
+
+
+def test_an_epoch_told_by_a_thread_that_trains_nothing_is_that_of_the_one_that_trains():
+    model, (x, y) = small(), data()
+    watcher = isorun.watch(model, every=1)
+    training = threading.Thread(target=lambda: train_once(model, x, y))
+    training.start()
+    training.join()
+    isorun.log(epoch=0, loss=0.5)
+    watcher.stop()
+    assert told(watcher) == [(0, 0.5)]
+
+
+def train_once(model, x, y):
+    nn.functional.cross_entropy(model(x), y).backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+
+
+def test_a_model_that_is_trained_and_kept_has_no_epochs_of_the_next_one():
+    kept, model, (x, y) = small(), small(), data()
+    first = isorun.watch(kept, every=1)
+    train_once(kept, x, y)
+    isorun.log(epoch=0, loss=1.0)
+    second = isorun.watch(model, every=1)
+    train_once(model, x, y)
+    isorun.log(epoch=0, loss=2.0)
+    isorun.log(epoch=0, val_loss=3.0)
+    first.stop(), second.stop()
+    assert told(first) == [(0, 1.0)]
+    assert "val_loss" not in first.rows[-1]
+    assert told(second) == [(0, 2.0)]
+    assert second.rows[-1]["val_loss"] == 3.0
+
+
 def test_a_watcher_that_is_kept_with_a_model_is_copied_and_saved_with_it():
     model, (x, y) = small(), data()
     model.watcher = isorun.watch(model, every=1)
@@ -363,6 +423,44 @@ def test_a_scaler_and_autocast_do_no_harm():
         scaler.update()
     watcher.stop()
     assert samples(watcher)
+
+
+def test_an_output_whose_attributes_are_its_items_is_looked_at():
+    class Items(dict):
+        __getattr__ = dict.__getitem__  # hasattr raises KeyError
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = small()
+
+        def forward(self, x):
+            return Items(loss=x.sum(), logits=self.inner(x))
+
+    watcher = train(Model(), loss=lambda given, y: nn.functional.cross_entropy(given.logits, y))
+    assert watcher.problem == ""
+    assert samples(watcher)[0]["output"]["loss"] == "cross-entropy-of-logits"
+
+
+def test_a_watcher_that_is_asked_before_it_is_stopped_tells_the_last_epoch_too():
+    watcher = Watcher()
+    for epoch in range(3):
+        watcher.mark(epoch, loss=1.0 - epoch / 10)
+    assert told(watcher) == [(0, 1.0), (1, 0.9), (2, 0.8)]
+    watcher.mark(2, val_loss=0.7)
+    watcher.stop()
+    assert len(watcher.rows) == 3
+    assert watcher.rows[-1]["val_loss"] == 0.7
+
+
+def test_the_doctor_says_that_watching_ended_and_why():
+    watcher = Watcher()
+    watcher.guarded("sampling a step", lambda: 1 / 0)
+    for epoch in range(3):
+        watcher.mark(epoch, loss=1.0)
+    said = isorun.doctor(watcher).to_json()
+    assert "watching it ended early (sampling a step: ZeroDivisionError: division by zero)" in str(said)
+    assert "it was not watched" not in str(said)
 
 
 def test_a_forward_pass_that_raises_is_the_training_s_own_error():

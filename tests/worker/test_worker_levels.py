@@ -83,3 +83,9 @@ def test_the_hook_leads_the_python_path():
     site = str(levels.site_folder())
     assert levels.hooked_python_path({}) == site
     assert levels.hooked_python_path({"PYTHONPATH": "/a:/b"}) == f"{site}:/a:/b"
+
+
+def test_no_variable_of_isorun_is_passed_on_to_trainings_that_it_starts():
+    named = {value for value in vars(levels).values() if isinstance(value, str) and value.startswith("ISORUN_")}
+    assert levels.AUDIT in named
+    assert named <= set(levels.OWN_VARIABLES)

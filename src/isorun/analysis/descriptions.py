@@ -168,9 +168,9 @@ def _driver(inside: Mapping[str, Any]) -> str:
 
 
 def _image(requested: Mapping[str, Any]) -> Iterator[str]:
-    digest = str(requested.get("digest") or "").removeprefix("sha256:")
-    if requested.get("image") and digest:
-        yield f"in the container image {requested['image']} (sha256 {digest[:_SHORT]})"
+    image_id = str(requested.get("image_id") or "").removeprefix("sha256:")
+    if requested.get("image") and image_id:
+        yield f"in the container image {requested['image']} (sha256 {image_id[:_SHORT]})"
 
 
 def _software(inside: Mapping[str, Any]) -> Iterator[str]:
@@ -289,8 +289,8 @@ def _packages(inside: Mapping[str, Any], requested: Mapping[str, Any]) -> Checke
     made, imported = _mapping(requested.get("packages")), _mapping(inside.get("packages"))
     if made:
         return CheckedItem("packages", RECORDED, f"{some(len(made), 'package')} as they were installed for the study")
-    if requested.get("digest"):
-        detail = f"those of the image {requested.get('image')}, which is known by its digest"
+    if requested.get("image_id"):
+        detail = f"those of the image {requested.get('image')}, which is known by its id"
         return CheckedItem("packages", RECORDED, detail)
     if not imported:
         return CheckedItem(

@@ -88,7 +88,7 @@ RULES: Final = (
     FactRule(r"[^.]+\.(deterministic_algorithms|cudnn_.*|float32_matmul_precision|default_dtype|mkl|mkldnn)", NUMERICS,
              "a setting that chooses kernels or precision"),
     FactRule(r"cpu\.(model|vector)|platform\.machine", NUMERICS, "libraries choose kernels by the processor"),
-    FactRule(r"requested\.(packages|lock|requirements|image|digest|image_digest)(\..*)?", NUMERICS,
+    FactRule(r"requested\.(packages|lock|requirements|image|image_id|image_digest)(\..*)?", NUMERICS,
              "another environment was made"),
     FactRule(r"python\.(version|implementation|hash_randomization|optimize)|variables\.PYTHON.*", NUMERICS,
              "Python's own streams, hashes and assertions"),

@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from isorun.cli import duration
 from isorun.environments.interpreter import interpreters_of
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from isorun.study.design import Study
 
 __all__ = ["Progress"]
+
+_REASON_SHOWN: Final = 120
 
 
 def _spread(values: list[float]) -> str:
@@ -139,7 +141,8 @@ class Progress(Observer):
 
     def _told(self, record: RunRecord) -> str:
         if record.state is not RunState.FINISHED:
-            return f"{record.state} ({record.reason})"
+            reason = record.reason  # whole where the runs are summed up
+            return f"{record.state} ({reason if len(reason) <= _REASON_SHOWN else f'{reason[:_REASON_SHOWN]}…'})"
         value = self._value(record)
         if value is None:
             return f"{duration(record.wall_seconds)}, no {next(iter(self._study.metrics), 'metric')} found"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["declare", "execute"]
 
 _MOST_SHOWN: Final = 1000
+_ENDS_TOLD: Final = 5
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -177,10 +178,8 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
     print(_headline(study, outcome, store))
     for line in progress.metrics_found():
         print(line)
-    for record in [record for record in outcome.records if record.state is not RunState.FINISHED][:5]:
-        print(f"  {record.state}: {record.cell.label}: {harmless(record.reason)}")
-        for line in record.log_tail.rstrip().splitlines()[-3:]:
-            print(f"    | {harmless(line)}")
+    for line in _told_ends(outcome):
+        print(harmless(line))
     conditions = [one for one in outcome.conditions if not progress.is_read(one)]
     if conditions:
         from isorun.report import View
@@ -191,6 +190,24 @@ def _print(study: Study, outcome: Outcome, progress: Any, options: argparse.Name
     if outcome.count(RunState.FINISHED) or outcome.elsewhere or not outcome.proposed:
         kept_in = f" --store {options.store}" if options.store else ""
         print(f"next: isorun {_asked_next(study, outcome)} {name}{kept_in}")
+
+
+def _told_ends(outcome: Outcome) -> Iterator[str]:
+    """The runs that did not finish, those that ended in the same way together, each with the end of its output.
+
+    What kept an environment from being made is both the reason and the output: no line of that is told twice.
+    """
+    alike: dict[tuple[RunState, str, str], list[str]] = {}
+    for record in outcome.records:
+        if record.state is not RunState.FINISHED:
+            alike.setdefault((record.state, record.reason, record.log_tail), []).append(record.cell.label)
+    for (state, reason, tail), labels in list(alike.items())[:_ENDS_TOLD]:
+        others = f" and {len(labels) - 1} more" if labels[1:] else ""
+        yield f"  {state}: {labels[0]}{others}: {reason}"
+        for line in tail.rstrip().splitlines()[-3:]:
+            found = line.strip().partition("found:")
+            if found[0] or not found[1] or found[2].strip() not in reason:
+                yield f"    | {line}"
 
 
 def _asked_next(study: Study, outcome: Outcome) -> str:

@@ -1,8 +1,14 @@
-"""Is a store whole, and what can be saved of one that is not? Nothing is ever deleted.
+"""Is a store whole, what can be saved of one that is not, and what must not be in it? No record is ever deleted.
 
 isorun store verify                looks at every record; exit code 3 when something is damaged or was set aside
 isorun store repair                a new database of all that is sound; what is damaged is kept beside it
 isorun store share --group lab     the group may read and write the store, too (mode 2770)
+isorun store redact DB_HOST        takes what is recorded of a variable out of records, logs and kept studies
+isorun store redact --value -      the same for a value, which is read from standard input
+
+redact --dry-run lists where the values stand, with exit code 3 where they do. Without it the code is 3 where something
+could not be reached. Cells keep their ids: finished runs are used again. Backups, what was sent to others, and disk
+blocks that are free now are not reached.
 
 Stores in folders only: one behind a URL is looked after by what brings it.
 """
@@ -10,7 +16,9 @@ Stores in folders only: one behind a URL is looked after by what brings it.
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +28,7 @@ from isorun.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from isorun.store.checking import Repaired, Verified
+    from isorun.store.redacting import Redacted
 
 __all__ = ["declare", "execute"]
 
@@ -28,9 +37,15 @@ _SHOWN = 20
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The words this command understands."""
-    parser.add_argument("action", choices=("verify", "repair", "share"), help="what to do with the store")
+    parser.add_argument("action", choices=("verify", "repair", "share", "redact"), help="what to do with the store")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="with redact: environment variables")
     parser.add_argument("--store", metavar="FOLDER", help="where records are kept (default: .isorun in this folder)")
     parser.add_argument("--group", metavar="NAME", help="with share: the group (default: the one the folder has)")
+    parser.add_argument("--value", metavar="FILE", help="with redact: a value, in a file, or - for standard input")
+    parser.add_argument(
+        "--value-from-env", action="store_true", help="with redact: the values these variables have now"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="with redact: only say where the values stand")
     cli.declare_json(parser)
 
 
@@ -41,6 +56,10 @@ def execute(options: argparse.Namespace) -> int:
     folder = _folder(options.action, options.store)
     if options.group and options.action != "share":
         raise UsageError(f"--group is of no use to {options.action}", hint="isorun store share --group NAME")
+    if options.action == "redact":
+        return _redact(folder, options)
+    if options.names or options.value is not None or options.value_from_env or options.dry_run:
+        raise UsageError(f"variables and values are of no use to {options.action}", hint="isorun store redact NAME")
     if options.action == "verify":
         return _tell_findings(checking.verify(folder), options)
     if options.action == "repair":
@@ -51,6 +70,77 @@ def execute(options: argparse.Namespace) -> int:
     else:
         print(f"{folder}: its group may work with it now ({changed:,} files and folders)")
     return 0
+
+
+def _redact(folder: Path, options: argparse.Namespace) -> int:
+    from isorun.store.redacting import redact
+
+    if not options.names and options.value is None and not _is_begun(folder):
+        hint = "isorun store redact NAME, or isorun store redact --value - to type the value"
+        raise UsageError("nothing is said to be taken out", hint=hint)
+    if options.value_from_env and not options.names:
+        raise UsageError("--value-from-env needs the names of variables", hint="isorun store redact NAME …")
+    values = {name: _value_now(name) for name in options.names} if options.value_from_env else {}
+    literals = [] if options.value is None else [_value_in(options.value)]
+    done = redact(folder, options.names, values=values, literals=literals, dry_run=options.dry_run)
+    return _tell_redacted(done, options)
+
+
+def _is_begun(folder: Path) -> bool:
+    from isorun.store.folder import REDACTING
+
+    return (folder / REDACTING).exists()
+
+
+def _value_now(name: str) -> str:
+    value = os.environ.get(name, "")
+    if not value:
+        hint = "without --value-from-env the values are those that records show"
+        raise InputError(f"the variable {name!r} has no value here", found="it is not set, or empty", hint=hint)
+    return value
+
+
+def _value_in(place: str) -> str:
+    """The value, without the end of its last line."""
+    try:
+        data = sys.stdin.buffer.read() if place == "-" else Path(place).read_bytes()
+    except OSError as error:
+        hint = "--value FILE, or --value - for standard input; a value is never given as an argument"
+        raise InputError("the file with the value cannot be read", found=error.strerror or "", hint=hint) from None
+    return os.fsdecode(data).removesuffix("\n").removesuffix("\r")
+
+
+def _tell_redacted(done: Redacted, options: argparse.Namespace) -> int:
+    holds = bool(done.records or done.files)
+    code = 3 if done.unreached or (done.dry_run and holds) else 0
+    if options.json:
+        cli.print_json(done.to_json())
+        return code
+    many = f"{done.records:,} {'record' if done.records == 1 else 'records'}"
+    more = f"{len(done.files):,} {'file' if len(done.files) == 1 else 'files'}"
+    if not holds:
+        print(f"{done.store}: nothing was found to take out")
+    elif done.dry_run:
+        print(f"{done.store}: {many} and {more} would be changed; nothing was")
+    else:
+        print(f"{done.store}: {many} and {more} were changed{'; an earlier call is finished' if done.resumed else ''}")
+    for path in done.files[:_SHOWN] if done.dry_run else ():
+        print(f"  {path}")
+    if done.dry_run and len(done.files) > _SHOWN:
+        print(f"  and {len(done.files) - _SHOWN:,} more (all of them with --json)")
+    if done.fields_only:
+        print(f"  {', '.join(done.fields_only)}: only its own fields; texts hold such a value for other reasons, too")
+    if done.not_found:
+        print(f"  {', '.join(done.not_found)}: nothing is recorded of it")
+    for where, why in done.unreached[:_SHOWN]:
+        print(f"  not reached: {where}: {why}")
+    if len(done.unreached) > _SHOWN:
+        print(f"  and {len(done.unreached) - _SHOWN:,} more (all of them with --json)")
+    if holds and not done.dry_run:
+        print(
+            "  backups, what was sent to others and free blocks of the disk are not reached: change the secret itself"
+        )
+    return code
 
 
 def _folder(action: str, store: str | None) -> Path:
@@ -72,7 +162,7 @@ def _folder(action: str, store: str | None) -> Path:
 
 def _tell_findings(findings: Verified, options: argparse.Namespace) -> int:
     to_repair = bool(findings.damage or findings.unrecorded)
-    code = 3 if to_repair or findings.aside else 0
+    code = 3 if to_repair or findings.aside or findings.redacting else 0
     if options.json:
         cli.print_json(findings.to_json())
         return code
@@ -94,6 +184,8 @@ def _tell_findings(findings: Verified, options: argparse.Namespace) -> int:
     if findings.unchecked:
         kept = f"{len(findings.unchecked):,} documents" if len(findings.unchecked) > 1 else "1 document"
         print(f"  not checkable: {kept} of an older isorun, such as {findings.unchecked[0]}, without a digest")
+    if findings.redacting:
+        print("  values were being taken out, which was killed: isorun store redact, without a name, finishes it")
     if to_repair:
         print(f"next: isorun store repair{f' --store {shlex.quote(options.store)}' if options.store else ''}")
     return code

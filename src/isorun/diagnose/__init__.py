@@ -137,7 +137,7 @@ class Trace:
     """The story of one training: what it told epoch by epoch, what was watched inside, how it ended.
 
     parameters: its setting of hyper-parameters. state: as a record has it; empty where it is not known. clock: what the
-    places of the curves count, "epoch" or "step".
+    places of the curves count, "epoch" or "step". watch_ended: why watching ended before the training did.
     """
 
     name: str = ""
@@ -150,6 +150,7 @@ class Trace:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = math.nan
     clock: str = "epoch"
+    watch_ended: str = ""
 
     @classmethod
     def of_record(cls, record: RunRecord) -> Self:
@@ -163,6 +164,7 @@ class Trace:
             parameters=dict(record.cell.config_values),
             seconds=record.wall_seconds,
             clock="step" if _counts_steps(curves.values(), record.watched) else "epoch",
+            watch_ended=next((note.message for note in record.notes if note.code == "watch-ended"), ""),
         )
 
     @classmethod
@@ -174,6 +176,7 @@ class Trace:
         curves: Mapping[str, Sequence[float]] | None = None,
         parameters: Mapping[str, Any] | None = None,
         state: str = "",
+        watch_ended: str = "",
     ) -> Self:
         """The trace of a watcher's rows (`watcher.rows`), or of an engine's trial.
 
@@ -187,7 +190,8 @@ class Trace:
             for name in [next((name for name in names if name in given), "")]
             if name
         }
-        return cls._told_by(found, rows, name=name, state=state, parameters=parameters or {})
+        about = {"name": name, "state": state, "parameters": parameters or {}, "watch_ended": watch_ended}
+        return cls._told_by(found, rows, **about)
 
     @classmethod
     def _told_by(cls, curves: Mapping[str, Curve], rows: Iterable[Any], **about: Any) -> Self:
@@ -206,6 +210,11 @@ class Trace:
     def samples(self) -> tuple[WatchedRow, ...]:
         """The rows that hold a sample of the inside."""
         return tuple(row for row in self.rows if row.layers)
+
+    @property
+    def unwatched(self) -> str:
+        """Why the inside is not known, where it is not."""
+        return f"watching it ended early ({self.watch_ended})" if self.watch_ended else NOT_WATCHED
 
     @property
     def judged(self) -> Curve:
@@ -290,7 +299,7 @@ class AbstractDetector(abc.ABC):
     def lacks_samples(self, trace: Trace) -> str:
         """What a detector lacks that looks inside a training and must know whether it converges."""
         if not trace.samples:
-            return NOT_WATCHED
+            return trace.unwatched
         told = (trace.loss, trace.accuracy, trace.val_loss, trace.val_accuracy)
         return "" if any(len(curve.values) >= 2 for curve in told) else NOT_TOLD
 

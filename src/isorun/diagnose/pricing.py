@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -20,6 +20,7 @@ from isorun.analysis import Told
 from isorun.analysis.evidence import Condition
 from isorun.analysis.evidence.judged import first_choice
 from isorun.analysis.evidence.provenance import effective
+from isorun.analysis.evidence.run_units import BY_WEIGHTS, bits_of
 from isorun.study.records import RunRecord
 
 __all__ = [
@@ -148,21 +149,17 @@ class MadeRun:
     """What is known of one run. seconds, cpu_seconds: of the training's own work; wall_seconds: of all of it.
 
     step_seconds: of the work behind its first optimizer step, None where no step was seen. seed: None where none was
-    fixed. digest: what it ended with, bit for bit, "" where that is not known.
-    value: of the metric, None where there is none.
+    fixed. bits: what it ended with, None where that is not known. value: of the metric, None where there is none.
     """
 
     seconds: float
     cpu_seconds: float | None = None
     wall_seconds: float = 0.0
     seed: int | None = None
-    digest: str = ""
+    bits: Hashable | None = None
     value: float | None = None
     step_seconds: float | None = None
-
-
-FINAL_WEIGHTS: Final = "weights.final"
-_INITIAL: Final = "weights.initial"
+    run_id: str = ""
 
 
 def made_run(record: RunRecord, metric: str) -> MadeRun:
@@ -171,12 +168,10 @@ def made_run(record: RunRecord, metric: str) -> MadeRun:
     seconds, cpu = _worked(work)
     if seconds is None:
         seconds = max(record.wall_seconds - (record.startup_seconds or 0.0), 1e-6)
-    final = {name: value for name, value in sorted(record.digests.items()) if name != _INITIAL}
-    digest = final.get(FINAL_WEIGHTS) or "".join(f"{name}={value};" for name, value in final.items())
     seed = record.cell.seed if record.cell.level.fixes_seed else None
     value, first = _value(record, metric), work.get("first_step")
     steps = max(float(work["seconds"]) - float(first["seconds"]), 1e-6) if first else None
-    return MadeRun(seconds, cpu, record.wall_seconds, seed, digest or _told(record, metric), value, steps)
+    return MadeRun(seconds, cpu, record.wall_seconds, seed, bits_of(record), value, steps, record.run_id)
 
 
 def _worked(work: Mapping[str, Any]) -> tuple[float | None, float | None]:
@@ -194,14 +189,6 @@ def _value(record: RunRecord, metric: str) -> float | None:
         return record.results[metric]
     series = record.series.get(metric)
     return float(series.values[-1]) if series is not None and len(series.values) else None
-
-
-def _told(record: RunRecord, metric: str) -> str:
-    """In place of a digest: all values of the metric as they were told. Other numbers may be times."""
-    series = record.series.get(metric)
-    values = [*(series.values if series is not None else ())]
-    values += [record.results[metric]] if metric in record.results else []
-    return f"told:{','.join(value.hex() for value in map(float, values))}" if values else ""
 
 
 def metric_of(records: Iterable[RunRecord], asked: str = "") -> str:
@@ -248,9 +235,17 @@ class PricedRuns:
     def distinct(self, names: Names) -> int | None:
         """How many different ends the runs of one seed came to, at most; None where some end is not known."""
         groups = self.by_seed(names)
-        if not groups or any(not made.digest for group in groups for made in group):
+        if not groups or any(made.bits is None for group in groups for made in group):
             return None
-        return max(len({made.digest for made in group}) for group in groups)
+        return max(len({made.bits for made in group}) for group in groups)
+
+    def unlike(self, names: Names) -> tuple[str, ...]:
+        """The ids of two runs that should be the same and are not; none where there are no such."""
+        for group in self.by_seed(names):
+            other = next((made for made in group if made.bits != group[0].bits), None)
+            if other is not None:
+                return group[0].run_id, other.run_id
+        return ()
 
     def pairs(self, names: Names) -> float:
         """So many independent pairs of runs that should be the same: half of the runs that are not alone."""
@@ -413,7 +408,7 @@ class PricedSet:
     sd: what is left of the metric's spread between runs that should be the same, pooled over seeds. distinct: different
     ends among those of one seed. pairs: independent pairs of such runs; differing_at_most: the largest share of pairs
     that could differ without any having been seen to (95 %), None where some did or nothing is known. seeds: how many
-    were fixed, 0 where none was.
+    were fixed, 0 where none was. unlike: two runs that should be the same and are not, none where there are no such.
     """
 
     names: Names
@@ -433,6 +428,8 @@ class PricedSet:
     pairs: float
     identical: bool | None
     seeds: int = 0
+    run_ids: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
 
     @property
     def differing_at_most(self) -> float | None:
@@ -456,6 +453,7 @@ class PricedSet:
             "distinct": self.distinct,
             "identical": self.identical,
             "runs": self.runs,
+            "run_ids": list(self.run_ids),
             "units": self.units,
             "seeds": self.seeds,
             "pairs": self.pairs,
@@ -482,16 +480,19 @@ class PricedStep:
 class Price(Told):
     """What each step costs and buys, and the cheapest set that gives bit-identical runs; None where none does.
 
-    by_weights: identical runs ended with the same weights; otherwise they told the same values of the metric.
+    judged_by: what runs were told apart by ("weights", "digests", "numbers"; "" where there was nothing); compared: the
+    names of those digests or numbers.
     steps_cut: optimizer steps after which runs were ended, 0 for whole trainings. study_lines: what a study file says
     for the recommended set. variables: those that ask for it outside of isorun. stopped: why it ended early.
+    next_steps: commands that go on from here.
     """
 
     told_as: ClassVar[str] = "price"
 
     command: tuple[str, ...]
     metric: str
-    by_weights: bool
+    judged_by: str
+    compared: tuple[str, ...]
     as_it_is: PricedSet
     steps: tuple[PricedStep, ...]
     tried: tuple[PricedSet, ...]
@@ -502,6 +503,12 @@ class Price(Told):
     variables: Mapping[str, str] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     stopped: str = ""
+    next_steps: tuple[str, ...] = ()
+
+    @property
+    def by_weights(self) -> bool:
+        """Whether identical runs ended with the same weights: no smaller difference is left."""
+        return self.judged_by == BY_WEIGHTS
 
     @property
     def recommended_set(self) -> PricedSet | None:
@@ -515,7 +522,8 @@ class Price(Told):
         return {
             "command": list(self.command),
             "metric": self.metric,
-            "judged_by": "weights" if self.by_weights else "metric" if self.as_it_is.distinct is not None else None,
+            "judged_by": self.judged_by or None,
+            "compared": list(self.compared),
             "cut_after_steps": self.steps_cut or None,
             "as_it_is": self.as_it_is.to_json(),
             "steps": [step.to_json() for step in self.steps],
@@ -526,6 +534,7 @@ class Price(Told):
             if chosen is None
             else {**chosen.to_json(), "study_lines": list(self.study_lines), "variables": dict(self.variables)},
             "stopped": self.stopped,
+            "next": list(self.next_steps),
             "warnings": [condition.to_json() for condition in self.conditions],
         }
 
@@ -579,6 +588,8 @@ def _priced(runs: PricedRuns, names: Names, sd_as_it_is: float | None) -> Priced
         pairs=runs.pairs(names),
         identical=runs.identical(names),
         seeds=len({made.seed for made in own} - {None}),
+        run_ids=tuple(made.run_id for made in own),
+        unlike=runs.unlike(names),
     )
 
 

@@ -21,18 +21,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from isorun.errors import ExecutionError, IsorunError
+from isorun.errors import ExecutionError, IsorunError, StudyError
 from isorun.study import Environment
 from isorun.study.parsing import CONTAINER, INTERPRETER, PACKAGES
 
-__all__ = ["AbstractEnvironment", "Environments", "Folders", "Prepared", "opened_environment"]
+__all__ = ["AbstractEnvironment", "Environments", "Folders", "Made", "Prepared", "made_for", "opened_environment"]
 
 Make = Callable[[Path], None]
-"""Calls `AbstractEnvironment.make` for one folder, in a process that can be ended."""
+"""Calls `Made.make` for one folder, in a process that can be ended."""
 
 _LOOK_SECONDS: Final = 0.1
+_TIMES_MADE: Final = 3
 CODE: Final = "code"
-"""A checkout, made beside an environment of any kind whose study names a version of the code: no study names it."""
+"""A checkout, made beside an environment of any kind whose study names a version of the code: it is no such kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +102,14 @@ class Prepared:
         return 0, ""
 
 
-class AbstractEnvironment(abc.ABC):
-    """One way to say where a training runs: an interpreter, packages, a container image, a code version.
+class Made:
+    """What is made once on a machine, and lies in a folder: an environment, or the checkout beside it.
 
-    What is declared is part of a cell's id only where it is set; what was found is recorded, and in no id. One object
-    serves all runs of one declared environment. It is opened with what was declared, and refuses settings it cannot use
-    (StudyError). That happens where a study is started as well, before anything is made or run: opening is quick and
-    makes nothing. folder: what `make` left, where there is such a step.
+    study_folder: the folder of the study, which relative paths start from. folder: what `make` left, where there is
+    such a step. Both are set by whoever opens it.
     """
 
+    study_folder: Path = Path()
     folder: Path
 
     def make(self, folder: Path, tell: Callable[[str], None]) -> None:
@@ -127,9 +127,23 @@ class AbstractEnvironment(abc.ABC):
         """
         del folder, tell
 
-    def made_from(self, working_folder: Path) -> Any:  # noqa: ARG002 - for those that look there
-        """What tells one made folder from another, as plain JSON; None where that is python and settings."""
+    def made_from(self) -> Any:
+        """What tells one made folder from another, as plain JSON; None where that is python and settings.
+
+        It is asked before and after: where the answer has changed meanwhile, what was made is not what is asked for
+        any more, counts for nothing, and is made again.
+        """
         return None
+
+
+class AbstractEnvironment(Made, abc.ABC):
+    """One way to say where a training runs: an interpreter, packages, a container image.
+
+    What is declared is part of a cell's id only where it is set; what was found is recorded, and in no id. One object
+    serves all runs of one declared environment. It is opened with what was declared, and refuses settings it cannot use
+    (StudyError). That happens where a study is started as well, before anything is made or run: opening is quick and
+    makes nothing.
+    """
 
     @abc.abstractmethod
     def prepare(self, command: Sequence[str], working_folder: Path) -> Prepared:
@@ -144,7 +158,7 @@ class Environments:
     """The environments of the runs on this machine, each opened once and made once, by the name of its kind."""
 
     def __init__(self) -> None:
-        self._opened: dict[str, AbstractEnvironment] = {}
+        self._opened: dict[str, Made] = {}
         self._failed: dict[str, ExecutionError] = {}
         self._locks: dict[str, threading.Lock] = {}
 
@@ -155,8 +169,8 @@ class Environments:
         make: Make,
         tell: Callable[[str], None],
         is_stopped: Callable[[], bool],
-    ) -> AbstractEnvironment | None:
-        """The environment that was declared, with all made that takes long; PluginError when there is no such kind.
+    ) -> Made | None:
+        """What was declared, with all made that takes long; PluginError when there is no such kind.
 
         make: how it is made, once; what failed is not tried again here, and raised for each run. tell: hears how far
         that is. None as soon as whoever needs it is stopped, also while it is made, or waited for.
@@ -171,10 +185,9 @@ class Environments:
             if key in self._failed:
                 raise self._failed[key]
             if key not in self._opened and not is_stopped():
-                opened = opened_environment(declared)
-                if type(opened).make is not AbstractEnvironment.make:
-                    content = opened.made_from(working_folder) or [declared.python, declared.settings]
-                    opened.folder = _made_once(declared, content, make, tell, is_stopped)
+                opened = made_for(declared, working_folder)
+                if type(opened).make is not Made.make:
+                    opened.folder = _made_once(opened, declared, make, tell, is_stopped)
                 self._opened[key] = opened
         except IsorunError as error:  # what was ended in the middle may say anything
             if not is_stopped():
@@ -187,25 +200,45 @@ class Environments:
 
 
 def _made_once(
-    declared: Environment, content: Any, make: Make, tell: Callable[[str], None], is_stopped: Callable[[], bool]
+    opened: Made,
+    declared: Environment,
+    make: Make,
+    tell: Callable[[str], None],
+    is_stopped: Callable[[], bool],
 ) -> Path:
-    """The folder of what the environment makes, whichever process made it."""
-    from isorun.worker.fingerprint import cache_folder  # noqa: PLC0415 - only where something is made
-
-    written = json.dumps(content, sort_keys=True)
-    name = f"{declared.kind}-{hashlib.sha256(written.encode()).hexdigest()[:16]}"
-    folder = cache_folder() / "environments" / name
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    done = folder.with_name(f"{name}.made")
-    with folder.with_name(f"{name}.lock").open("a") as lock:
-        _wait_for(lock, declared, tell, is_stopped)
-        if not (done.exists() and folder.is_dir()):
+    """The folder of what is made, whichever process made it. Of what failed, or is out of date, nothing is left."""
+    for _ in range(_TIMES_MADE):
+        folder = _place_of(opened, declared)
+        done = folder.with_name(f"{folder.name}.made")
+        with folder.with_name(f"{folder.name}.lock").open("a") as lock:
+            _wait_for(lock, declared, tell, is_stopped)
+            if done.exists() and folder.is_dir():
+                return folder
             done.unlink(missing_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
-            make(folder)
-            done.touch()
-    return folder
+            try:
+                make(folder)
+                if _place_of(opened, declared) == folder:
+                    done.touch()
+                    return folder
+            finally:
+                if not done.exists():
+                    shutil.rmtree(folder, ignore_errors=True)
+    what = f"what the environment {declared.name!r} is made from changes while it is made"
+    raise ExecutionError(what, found=f"made {_TIMES_MADE} times", hint="run again when nobody changes it")
+
+
+def _place_of(opened: Made, declared: Environment) -> Path:
+    """The folder in the cache that is named by what the environment is made from."""
+    from isorun.worker.fingerprint import cache_folder  # noqa: PLC0415 - only where something is made
+
+    content = opened.made_from()
+    content = [declared.python, declared.settings] if content is None else content
+    written = json.dumps(content, sort_keys=True)
+    folder = cache_folder() / "environments"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / f"{declared.kind}-{hashlib.sha256(written.encode()).hexdigest()[:16]}"
 
 
 def _wait_for(
@@ -223,6 +256,18 @@ def _wait_for(
     raise ExecutionError(f"the environment {declared.name} was not waited for")
 
 
+def made_for(declared: Environment, study_folder: Path) -> Made:
+    """What is to be made, nothing of it made yet: the environment that was declared, or a checkout for one."""
+    if declared.kind == CODE:
+        from isorun.environments.code import Checkout  # noqa: PLC0415 - it is built on this file
+
+        opened: Made = Checkout(declared)
+    else:
+        opened = opened_environment(declared)
+    opened.study_folder = study_folder
+    return opened
+
+
 def opened_environment(declared: Environment) -> AbstractEnvironment:
     """The environment that was declared, nothing of it made; an error where its kind or its settings are not known."""
     if declared.kind in {"", INTERPRETER}:
@@ -238,9 +283,8 @@ def opened_environment(declared: Environment) -> AbstractEnvironment:
 
         return ContainerEnvironment(declared)
     if declared.kind == CODE:
-        from isorun.environments.code import CheckoutEnvironment  # noqa: PLC0415 - as above
-
-        return CheckoutEnvironment(declared)
+        what = f"environments.{declared.name}: a version of the code is no kind of environment"
+        raise StudyError(what, found=f"kind = {CODE!r}", allowed='code = "main", beside any kind')
     from isorun import plugins  # noqa: PLC0415  only where a study names a kind of another distribution
 
     made: AbstractEnvironment = plugins.make(

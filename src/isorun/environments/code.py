@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.environments.interpreter import InterpreterEnvironment
-from isorun.errors import ExecutionError, StudyError
+from isorun.environments import CODE, Made
+from isorun.errors import ExecutionError
 from isorun.study import Environment
 from isorun.study.code import git, repository_of, told_version
 
-__all__ = ["CheckoutEnvironment", "checkout_of"]
+__all__ = ["Checkout", "checkout_of"]
 
 _TREE: Final = "tree"
 _SUBMODULE: Final = "160000 "
@@ -37,22 +37,18 @@ def checkout_of(declared: Environment, working_folder: Path) -> Environment:
     below = working_folder.resolve().relative_to(repository.resolve()).as_posix()
     settings = {"repository": str(repository.resolve()), "below": below, **declared.code}
     settings.pop("ref")  # whatever it was called
-    return replace(declared, kind="code", settings=settings)
+    return replace(declared, kind=CODE, settings=settings)
 
 
-class CheckoutEnvironment(InterpreterEnvironment):
+class Checkout(Made):
     """A commit, checked out. `working_folder` is where runs work in it."""
 
     def __init__(self, declared: Environment) -> None:
-        super().__init__(declared)
+        self._declared = declared
         self._settings: dict[str, Any] = dict(declared.settings)
-        if "commit" not in self._settings:
-            what = f"environments.{declared.name}: a version of the code is no kind of environment"
-            raise StudyError(what, found='kind = "code"', allowed='code = "main", beside any kind')
 
-    def made_from(self, working_folder: Path) -> Any:
+    def made_from(self) -> Any:
         """Nothing but the version: whatever else is declared, the checkout is the same."""
-        del working_folder
         return self._settings
 
     @property

@@ -1,7 +1,7 @@
 """A container: an image, run by podman or docker, with the run's own folders in it under the names they have here.
 
-An image is resolved to the digest of its content when it is made, and runs use that digest: a tag that moves later
-moves no run. Of the caller's variables none gets in, only those of the run, and these by name: a command line is for
+An image is resolved to the id of its content when it is made, and runs use that id: a tag that moves later moves no
+run. Of the caller's variables none gets in, only those of the run, and these by name: a command line is for
 everybody to read. A training sees the machine as any other run does (its processes, network, shared memory), so that
 signals, exit codes and workers of data loaders are what they are elsewhere: a container is an environment here, and no
 wall. What is in it ends with the run; where isorun itself is killed, a warden that waits for that removes it.
@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ from isorun.errors import ExecutionError
 from isorun.study import FUNCTION, Environment
 from isorun.study.parts import ENGINES, image_settings
 from isorun.worker.levels import OWN_VARIABLES
-from isorun.worker.redaction import names_secret
+from isorun.worker.redaction import holds_secret, names_secret
 
 __all__ = ["IMAGE", "ContainerEnvironment"]
 
@@ -155,20 +155,18 @@ class ContainerEnvironment(AbstractEnvironment):
     def __init__(self, declared: Environment) -> None:
         self._declared = declared
         self._settings = image_settings(declared.settings, f"environments.{declared.name}.settings")
-        self._study_folder = Path()
 
-    def made_from(self, working_folder: Path) -> Any:
+    def made_from(self) -> Any:
         """The image as it is here now: a tag that was moved to another one is made again. Mounts are looked at."""
-        self._study_folder = working_folder
         self._mounts()
         engine, image = self._engine, self._settings["image"]
         found = engine.image(image)
-        # One that has to be pulled is nobody else's: whoever comes later finds it here, by its id.
-        content = _id_of(found) if found else time.time_ns()
+        # One that has to be pulled is known by its name; when it is here, it is another one to be made, by its id.
+        content = _id_of(found) if found else ""
         return [engine.name, engine.options, image, content, self._declared.python, self._settings.get("options", [])]
 
     def make(self, folder: Path, tell: Callable[[str], None]) -> None:
-        """Have the image here, and keep what it is: its digest, variables and Python, and who runs it."""
+        """Have the image here, and keep what it is: its id, digest, variables and Python, and who runs it."""
         engine = self._engine
         facts = engine.facts()
         image = self._found_or_pulled(engine, tell)
@@ -177,7 +175,7 @@ class ContainerEnvironment(AbstractEnvironment):
         kept = {
             "id": _id_of(image),
             "digest": next(iter(image.get("RepoDigests") or ()), image.get("Digest", "")),
-            "variables": dict(item.split("=", 1) for item in config.get("Env") or () if "=" in item),
+            "variables": dict(_without_secrets(config.get("Env") or ())),
             **facts,
         }
         kept |= self._python_inside(engine, kept)
@@ -196,7 +194,7 @@ class ContainerEnvironment(AbstractEnvironment):
             {
                 "python": interpreter,
                 "image": self._settings["image"],
-                "digest": kept["id"],
+                "image_id": kept["id"],
                 **({"image_digest": kept["digest"]} if kept["digest"] else {}),
                 "engine": f"{self._engine.name} {kept['version']}",
             },
@@ -233,7 +231,7 @@ class ContainerEnvironment(AbstractEnvironment):
         found = []
         for mount in self._settings.get("mounts", ()):
             named, target, mode = (*mount.split(":"), "", "")[:3]
-            source = (self._study_folder / os.path.expanduser(named)).absolute()  # noqa: PTH111
+            source = (self.study_folder / os.path.expanduser(named)).absolute()  # noqa: PTH111
             if not source.exists():
                 raise ExecutionError(
                     f"the mount {named!r} of the environment {self._declared.name!r} does not exist",
@@ -381,7 +379,7 @@ class _InContainer(Prepared):
         if "--user=0:0" not in words:  # a user whom the image does not know has no home there
             told = {"HOME": "/tmp", **told}  # noqa: S108 - of the container
         words += [f"--env={name}={value}" for name, value in sorted(told.items())]
-        return self.engine.command("run", *words, f"--entrypoint={argv[0]}", self.identity["digest"], *argv[1:])
+        return self.engine.command("run", *words, f"--entrypoint={argv[0]}", self.identity["image_id"], *argv[1:])
 
     def _all_mounts(self, folders: Folders) -> list[tuple[str, str, bool]]:
         """By their targets: what isorun needs itself wins."""
@@ -422,6 +420,13 @@ class _InContainer(Prepared):
 
 def _caller() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
+
+
+def _without_secrets(variables: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The variables of an image that may be kept; the others it has inside, whether they are known here or not."""
+    for name, equals, value in (item.partition("=") for item in variables):
+        if equals and not names_secret(name) and not holds_secret(name, value):
+            yield name, value
 
 
 def _by_value(name: str) -> bool:

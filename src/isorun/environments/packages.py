@@ -64,23 +64,24 @@ class PackagesEnvironment(InterpreterEnvironment):
         super().__init__(declared)
         self._settings = package_settings(declared.settings, f"environments.{declared.name}.settings", None)
 
-    def made_from(self, working_folder: Path) -> Any:
+    def made_from(self) -> Any:
         """Requirements in any order, the content of the lock, and the Python below: its version and platform."""
-        below = self._python_below(working_folder)
+        below = self._python_below()
         settings = {**self._settings, "requirements": sorted(self._settings.get("requirements", ()))}
         settings.pop("lock", None)  # whatever it is called
         return [below[1:], settings]
 
     def make(self, folder: Path, tell: Callable[[str], None]) -> None:
         """Make the virtual environment, install, and keep what was installed: without that it counts for nothing."""
-        python, _, version, _ = self._python_below(Path.cwd())
+        python, _, version, _ = self._python_below()
         place, variables = folder / _PLACE, self._variables()
         maker = _Uv.found(variables) or _Pip(python, variables)
-        told = ", ".join([*self._settings.get("requirements", ()), *([self._settings["lock"]] if self._lock else [])])
+        lock = self._settings.get("lock")
+        told = ", ".join([*self._settings.get("requirements", ()), *([lock] if lock else [])])
         tell(f"installing {told} for Python {version} with {maker.name}")
         try:
             maker.make(python, place)
-            maker.install(place, [*(["-r", self._checked_lock()] if self._lock else []), *self._requirements()])
+            maker.install(place, [*(["-r", self._checked_lock(lock)] if lock else []), *self._requirements()])
         except _MakerFailed as failed:
             raise ExecutionError(
                 f"the packages of the environment {self._declared.name!r} cannot be installed",
@@ -89,20 +90,16 @@ class PackagesEnvironment(InterpreterEnvironment):
             ) from None
         _keep(folder, {"python": version, "packages": _installed(place), "made_by": maker.name})
 
-    @property
-    def _lock(self) -> bool:
-        return "lock" in self._settings
-
     def _requirements(self) -> list[str]:
         return ["--", *self._settings["requirements"]] if self._settings.get("requirements") else []
 
-    def _checked_lock(self) -> str:
+    def _checked_lock(self, name: str) -> str:
         """The lock, which must be the one that the study was read with: the environment is known by its content."""
-        lock = Path(self._settings["lock"])
+        lock = self.study_folder / name
         found = hash_of_file(lock) if lock.is_file() else ""
         if found != self._settings["sha256"]:
             what = (
-                f"the lock {lock} of the environment {self._declared.name!r} is not the one that the study began with"
+                f"the lock {name} of the environment {self._declared.name!r} is not the one that the study began with"
             )
             raise ExecutionError(
                 what, found="another content" if found else "no such file", hint="start the study again"
@@ -143,23 +140,23 @@ class PackagesEnvironment(InterpreterEnvironment):
         caller = {name: value for name, value in os.environ.items() if name not in (*OWN_VARIABLES, "PYTHONHOME")}
         return {**caller, **self._declared.env}
 
-    def _python_below(self, working_folder: Path) -> tuple[str, str, str, str]:
+    def _python_below(self) -> tuple[str, str, str, str]:
         """The interpreter that the environment is made of: its path, implementation, version and platform."""
         asked, variables = self._declared.python, self._variables()
         if _VERSION.fullmatch(asked):
-            return self._of_version(asked, variables, working_folder)
+            return self._of_version(asked, variables)
         if not asked and shutil.which("python", path=variables.get("PATH", os.defpath)) is None:
             asked = sys.executable
-        return _asked(self._interpreters, asked or "python", variables, working_folder)
+        return _asked(self._interpreters, asked or "python", variables, self.study_folder)
 
-    def _of_version(self, asked: str, variables: Mapping[str, str], folder: Path) -> tuple[str, str, str, str]:
+    def _of_version(self, asked: str, variables: Mapping[str, str]) -> tuple[str, str, str, str]:
         names = [f"python{'.'.join(asked.split('.')[:2])}", "python3", "python"]
         uv = _Uv.found(variables)
         if uv is not None and (managed := uv.python(asked)):
             names.insert(0, managed)
         for name in names:
             try:
-                found = _asked(self._interpreters, name, variables, folder)
+                found = _asked(self._interpreters, name, variables, self.study_folder)
             except ExecutionError:
                 continue
             if f"{found[2]}.".startswith(f"{asked}."):

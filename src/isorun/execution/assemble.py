@@ -240,7 +240,7 @@ def _notes(ended: Ended, found: Found) -> list[Note]:
     notes += non_finite_notes(found.results, found.series)
     if not ended.events.start:
         notes.append(Note("no-worker", f"no Python process of this run loaded the worker: {_without_worker(ended)}"))
-    notes += _thread_notes(ended)
+    notes += [*_thread_notes(ended), *_early_notes(ended)]
     if ended.exit.left_behind:
         names = ", ".join(sorted(ended.exit.left_behind))
         notes.append(Note("left-behind", f"processes that outlived the training were ended: {names}"))
@@ -251,6 +251,16 @@ def _without_worker(ended: Ended) -> str:
     if ended.job.cell.level.fixes_seed:
         return f"the level {ended.job.cell.level} was not applied"
     return "no environment and no digests were recorded"
+
+
+def _early_notes(ended: Ended) -> list[Note]:
+    """A training that isorun itself ended, for who only looks at it or times it, is never a whole one."""
+    work, look = (ended.events.effective.get(name) for name in ("work", "audit"))
+    cut = isinstance(work, Mapping) and work.get("cut")
+    if not cut and not (isinstance(look, Mapping) and look.get("stopped")):
+        return []
+    when = f"after {work.get('steps')} optimizer steps" if cut and isinstance(work, Mapping) else "while looked at"
+    return [Note("ended-early", f"isorun ended the training {when}, as was asked: it is no whole one")]
 
 
 def _thread_notes(ended: Ended) -> list[Note]:

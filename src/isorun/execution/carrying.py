@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isorun.environments import AbstractEnvironment, Environments, Prepared
+from isorun.environments import AbstractEnvironment, Environments, Made, Prepared
 from isorun.errors import ExecutionError, IsorunError, known_names
 from isorun.execution import (
     Event,
@@ -66,8 +66,10 @@ from isorun.execution.output import (
 from isorun.execution.process import GRACE_SECONDS, Exit, KeptProcess, Marks, end_strays, signal_name
 from isorun.execution.resources import STDIN, Devices, Lent, StandardInput, check_memory, lent_cpus, own_input
 from isorun.sources import Found, Reading
+from isorun.study.parsing import PACKAGES
 from isorun.study.records import Note, RunRecord, RunState
 from isorun.worker.runfolder import make_own_folder, write_own
+from isorun.worker.usercode import hash_of_file
 
 if TYPE_CHECKING:
     from isorun.execution.warm import WarmRun
@@ -126,16 +128,18 @@ class Workshop:
         """
         if job.environment.code.get("ref", ".") == ".":  # the working copy as it is
             return job
-        from isorun.environments.code import CheckoutEnvironment, checkout_of  # noqa: PLC0415  most jobs name none
+        from isorun.environments.code import Checkout, checkout_of  # noqa: PLC0415  most jobs name none
 
         declared = checkout_of(job.environment, job.working_folder)
-        checkout = self.environment(replace(job, environment=declared), tell)
-        if not isinstance(checkout, CheckoutEnvironment):
-            return None
-        return replace(job, working_folder=checkout.working_folder)
+        checkout = self._made(replace(job, environment=declared), tell)
+        return replace(job, working_folder=checkout.working_folder) if isinstance(checkout, Checkout) else None
 
     def environment(self, job: Job, tell: Tell) -> AbstractEnvironment | None:
         """The environment of the job, with all made that takes long; None when the run was stopped by then."""
+        made = self._made(job, tell)
+        return made if isinstance(made, AbstractEnvironment) else None
+
+    def _made(self, job: Job, tell: Tell) -> Made | None:
 
         def heard(message: str) -> None:
             tell(Preparing(job.run_id, message))
@@ -383,11 +387,22 @@ def _with_events(ended: Ended, events: EventLog, code: dict[str, Any]) -> Ended:
 
 
 def _checkout_notes(job: Job, code: Mapping[str, Any]) -> list[Note]:
-    """All runs of a version share its checkout: a training that writes over its own sources changes it for others."""
+    """All runs of a version share its checkout: a training that writes over its own sources changes it for others.
+
+    What is not varied is the same for all versions, and so is the lock; where a version has another one, that is told.
+    """
+    notes: list[Note] = []
     ref = job.environment.code.get("ref", ".")
-    if ref == "." or not code.get("dirty"):
-        return []
-    return [Note("checkout-changed", f"the checkout of {ref} in {job.working_folder} is no longer what was committed")]
+    if ref == ".":
+        return notes
+    if code.get("dirty"):
+        changed = f"the checkout of {ref} in {job.working_folder} is no longer what was committed"
+        notes.append(Note("checkout-changed", changed))
+    lock = job.environment.settings.get("lock", "") if job.environment.kind == PACKAGES else ""
+    own = job.working_folder / lock
+    if lock and own.is_file() and hash_of_file(own) != job.environment.settings["sha256"]:
+        notes.append(Note("lock-of-the-study", f"{ref} has another {lock} of its own, which was not installed"))
+    return notes
 
 
 def _where(ready: ReadyRun) -> dict[str, str]:

@@ -17,6 +17,7 @@ from isorun.execution.resources import InputCopy, Lent, StandardInput
 from isorun.study import FUNCTION
 from isorun.study.records import Note
 from isorun.worker.levels import (
+    AUDIT,
     OWN_VARIABLES,
     STEPS,
     SWITCHES,
@@ -124,7 +125,8 @@ def _level_variables(job: Job, threads: int, base: Mapping[str, str]) -> dict[st
     seed = job.told_seed if job.cell.level.fixes_seed else None
     seeds = seed_environment(job.seed, take_seeds=job.cell.take_seeds)
     steps = {} if job.environment.steps is None else {STEPS: str(job.environment.steps)}
-    return {**level_environment(str(job.cell.level), seed, threads, base), **seeds, **steps}
+    look = {AUDIT: job.environment.look} if job.environment.look else {}
+    return {**level_environment(str(job.cell.level), seed, threads, base), **seeds, **steps, **look}
 
 
 def _python_program(job: Job) -> Program | None:

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any, Final
 
-from isorun.environments import opened_environment
+from isorun.environments import made_for
 from isorun.errors import ExecutionError, IsorunError, PluginError, StudyError
 from isorun.execution.keeper import PASSED_SOCKET
 from isorun.execution.output import Secrets, readable_tail
@@ -130,7 +130,7 @@ def main(asked: Mapping[str, Any]) -> None:
 
         declared = Environment.from_json(asked["environment"])
         try:
-            opened_environment(declared).make(Path(asked["folder"]), lambda message: say({"told": str(message)}))
+            made_for(declared, Path.cwd()).make(Path(asked["folder"]), lambda message: say({"told": str(message)}))
         except IsorunError as error:
             kind = type(error).__name__ if type(error).__name__ in _ERRORS else ExecutionError.__name__
             parts = ("what", "found", "allowed", "hint")

@@ -127,6 +127,13 @@ def read_run_folder(folder: Path, held: HeldFolder | None = None) -> EventLog:
     return log
 
 
+def told_environments(folder: Path) -> list[Mapping[str, Any]]:
+    """The effective environment that each process of a run told, in the order of their files."""
+    logs: dict[str, EventLog] = {}
+    read_files(folder, lambda name, events: logs.setdefault(name, EventLog()).take_all(events))
+    return [log.effective for log in logs.values() if log.effective]
+
+
 def _damages(folder: Path, files: list[ReadFile], held: HeldFolder | None) -> list[Note]:
     damaged = [file for file in files if file.problem or file.unread_bytes]
     losses = [file for file in damaged if file.name.startswith(LOSS)]

@@ -241,6 +241,21 @@ def is_storage(where: str) -> bool:
     return _STORAGE.match(where) is not None
 
 
+def refuse_search(where: str | Path) -> None:
+    """What an engine runs has no recorded runs: isorun repair is who looks into it."""
+    from isorun.repair.engines import without_password  # noqa: PLC0415 - as above
+
+    if is_storage(str(where)) and not Path(where).exists():
+        told = without_password(str(where))
+        raise InputError(
+            "the trials of a search that an engine runs are no recorded runs",
+            found=told,
+            allowed="a study's file or name, or the id of a run",
+            hint=f"isorun repair {shlex.quote(told)} tells the symptoms of its best and latest trials",
+        )
+    refuse_bare_path(where)
+
+
 def refuse_bare_path(where: str | Path) -> None:
     """A storage that is named by its path alone would be taken for a study: the address is told."""
     from isorun.repair.engines import address_of  # noqa: PLC0415 - as above

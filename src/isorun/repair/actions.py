@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
@@ -99,6 +100,8 @@ PREMISES: Final = (
 )
 """What is idle, the parameter that this depends on, and the values of it with which it is: as patterns of names."""
 _GENERAL_DEPTH: Final = r"(n_|num_)?(layers?|blocks?|hidden_layers|depth)"
+_SURELY_FAILS: Final = 3
+_FAILS_BY_CHANCE: Final = 0.01
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PLACE: Final = re.compile(r"^(layer|block|conv|dense|stage|fc|l|b)_?\d+_|(_(l|layer)?\d+|\d+)+$")
 _LOG_STEPS: Final = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
@@ -280,6 +283,8 @@ def single_edits(
 ) -> list[Action]:
     """The actions on one parameter of a trial that lead to configurations nobody has tried or is trying.
 
+    None to a choice with which every trial failed.
+
     A category goes to each other choice, a number by factors of 3, 10 and 100 on a log scale, by one and two fifths
     of its range on a linear one, by one and two where there are few: each a little off at random, so that a value
     is not tried twice and the space between is reached. with_idle: also what changes nothing as long as it is alone.
@@ -287,6 +292,7 @@ def single_edits(
     """
     known = set(tried)
     idle = frozenset() if with_idle else idle_parameters(search.space, origin.parameters)
+    failing = _failing(search)
     actions = []
     for name, value in origin.parameters.items():
         parameter = search.parameters.get(name)
@@ -296,12 +302,33 @@ def single_edits(
             built = origin.as_built.get(name)
             if built is not None and (target == built or (value == built and target == KEEP)):
                 continue  # what the user built, by another name
+            if (name, repr(target)) in failing:
+                continue
             one = edit(parameter, value, target)
             made = untried(search, origin, Action((one,), led_to(search, origin, (one,))), known, rng)
             if made is not None:
                 known.add(made.configuration)
                 actions.append(made)
     return actions
+
+
+def _failing(search: Search) -> Set[tuple[str, str]]:
+    """Choices with which every trial failed, beyond chance: what changes to them would come to is known."""
+    over = [trial for trial in search.trials if trial.is_over]
+    failed = [trial for trial in over if trial.state == "failed"]
+    if len(failed) < _SURELY_FAILS:
+        return frozenset()
+    had = Counter((name, repr(value)) for trial in over for name, value in trial.parameters.items())
+    fails = Counter((name, repr(value)) for trial in failed for name, value in trial.parameters.items())
+    return {
+        (name, value)
+        for (name, value), times in fails.items()
+        if times >= _SURELY_FAILS
+        and times == had[name, value]
+        and name in search.parameters
+        and search.parameters[name].kind == "category"
+        and math.comb(len(failed), times) / math.comb(len(over), times) < _FAILS_BY_CHANCE
+    }
 
 
 def untried(

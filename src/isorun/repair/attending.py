@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from isorun.errors import InputError, IsorunError, UsageError
 from isorun.repair.bugs import Limits, stall_limit
-from isorun.repair.engines import AbstractEngine, chosen, open_engine, read_search, without_password
+from isorun.repair.engines import AbstractEngine, chosen, open_engine, read_search, without_password, written
 from isorun.repair.policy import RepairPolicy
 from isorun.repair.priors import prior_of
 from isorun.repair.searches import Search, Trial
@@ -68,7 +68,9 @@ class Continuation:
         engine = open_engine(self.where)
         name = chosen(engine, self.name)
         run = function or named_function(self.function, engine.function_option)
-        engine.go_on(name, run, self.trials, RepairPolicy(0, self.limits, prior_of(self.prior)), again=self.again)
+        policy = RepairPolicy(0, self.limits, prior_of(self.prior))
+        with written(self.where):
+            engine.go_on(name, run, self.trials, policy, again=self.again)
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Continuation:

@@ -82,14 +82,15 @@ _FAILURE_SHARE: Final = 0.1
 """Of all trials. Three of two hundred that ran out of memory are what a wide space costs."""
 _VARIES: Final = re.compile(
     r"""
-    (?:[A-Za-z]:)?[\\/](?:[^\s'"]*[\\/])?(?:tmp|temp|T|folders)[\\/][^\s'",:;)]*  # a path in a temporary folder
+    (?<=['"`])(?P<name>[A-Za-z]\w*?)(?:_\d+)?(?=['"`])  # relu6 is not relu2, but Keras numbers: dense, dense_1, dense_2
+    | (?:[A-Za-z]:)?[\\/](?:[^\s'"]*[\\/])?(?:tmp|temp|T|folders)[\\/][^\s'",:;)]*  # a path in a temporary folder
     | \b0x[0-9a-fA-F]+
     | (?<!exit\scode\s)(?<!\d)  # how a process ended is what it failed with
       [-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?(?:\s*(?:bytes?|[KMGT]i?B)\b)?  # 980.00 MiB and 1.02 GiB differ no more
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""What differs between two messages of the same failure."""
+"""What differs between two messages of the same failure; of a name that is quoted, no more than its last number."""
 _NOTHING_NEW: Final = 20
 _DUPLICATES: Final = 3
 _DUPLICATE_SHARE: Final = 0.1
@@ -387,7 +388,7 @@ def _repeated_failure(search: Search) -> Iterator[Bug]:
     alike: dict[str, list[Trial]] = {}
     for trial in search.trials:
         if trial.state == "failed":
-            alike.setdefault(_VARIES.sub("#", _last_line(trial)), []).append(trial)
+            alike.setdefault(_VARIES.sub(lambda found: found["name"] or "#", _last_line(trial)), []).append(trial)
     for reason, same in sorted(alike.items(), key=lambda one: (not one[0], -len(one[1]))):
         guilty = _guilty(search, same, sure=not reason) if len(same) >= _SAME_FAILURES else ""
         share = _FAILURE_SHARE if reason else _MOST  # without a reason they may have failed in different ways

@@ -21,6 +21,7 @@ __all__ = [
     "SYMPTOMS",
     "UNKNOWN_SYMPTOMS",
     "Configuration",
+    "Direction",
     "Parameter",
     "Search",
     "State",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 Configuration = tuple[tuple[str, str], ...]
+Direction = Literal["higher", "lower"]
 State = Literal["finished", "pruned", "failed", "running", "waiting"]
 SYMPTOMS: Final = Symptoms._fields
 """What a trial shows, in the order in which conditions are written: A, C, G, W."""
@@ -111,7 +113,7 @@ class Search:
 
     engine: str
     name: str
-    direction: Literal["higher", "lower"]
+    direction: Direction
     space: tuple[Parameter, ...]
     trials: tuple[Trial, ...]
     noise: float = 0.0

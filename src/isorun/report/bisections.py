@@ -20,6 +20,7 @@ _SUBJECT: Final = 32
 def bisection_view(result: Bisection) -> View:
     """The commit first, then how sure that is, then what else changed; the commits that were looked at below."""
     listings = [Listing("one of these", tuple(_listed(result)))] if result.verdict == RANGE else []
+    listings += [Listing("next", result.next_steps)] if result.next_steps else []
     tables = (_probes(result),) if result.probes else ()
     return View((*_verdict(result), *_others(result)), tables, result.conditions, listings=tuple(listings))
 
@@ -110,8 +111,10 @@ def _why_not_one(result: Bisection) -> Iterator[str]:
 
 
 def _how_sure(result: Bisection) -> str:
-    looked = f"{count(result.runs, 'run')} of {count(len({probe.commit.tree for probe in result.probes}), 'commit')}"
-    of_all = f"{looked}, of {result.commits} in the range"
+    ends = {result.good.tree, result.bad.tree}
+    probed = len({probe.commit.tree for probe in result.probes if probe.verdict != "fork"} - ends)
+    between = f" and {probed} of the {count(result.commits - 1, 'commit')} between them" if result.commits > 1 else ""
+    of_all = f"{count(result.runs, 'run')} of the two ends{between}"
     if result.what == _BITS:
         return f"{of_all}; right where bits that changed once did not change back."
     return f"{of_all}; wrong in at most {100 * result.error_rate:g} % of such searches, all comparisons together."

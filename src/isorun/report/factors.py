@@ -201,7 +201,7 @@ def _facts(result: FactorEffects) -> Iterator[str]:
 
 def _fact(result: FactorEffects, effect: FactorEffect) -> str:
     changes, metric, style = effect.changes, result.metric.name, style_for(result.metric.scale)
-    alone = " (as identical runs do by themselves)" if changes.alone else ""
+    alone = f" (of identical runs {changes.identical_changed} of {changes.identical} differ)" if changes.alone else ""
     if not changes.values and not changes.weights_changed:
         bits = ", and the same final weights" if changes.weights else ""
         known = "" if changes.weights else "; final weights are not known"
@@ -333,10 +333,23 @@ def _effects(result: FactorEffects) -> Table:
         rows=tuple(_effect_row(result, effect) for effect in result.effects),
         notes=(
             "Interval and p: each effect for itself. Corrected: p by Holm over all that could be tested.",
-            "Moved, weights: seeds whose value, whose final weights are others than in the baseline.",
+            f"Moved, weights: seeds whose value, whose weights are others than in the baseline.{_identical(result)}",
         ),
     )
     return without_constant_columns(table, _HELD)
+
+
+def _identical(result: FactorEffects) -> str:
+    """What identical runs do by themselves, which moved and weights are to be read beside."""
+    for condition in result.conditions:
+        if condition.code == "identical-runs-unknown":
+            where = f" ({'; '.join(condition.groups)})" if condition.groups else ""
+            return f" Whether identical runs agree is not known{where}: they are no evidence about a factor."
+    differing = [effect.changes for effect in result.effects if effect.changes.alone]
+    if not differing:
+        return ""
+    most = max(differing, key=lambda changes: changes.identical_changed / changes.identical)
+    return f" Of identical runs (same seed, same environment) {most.identical_changed} of {most.identical} differ."
 
 
 def _baseline(result: FactorEffects) -> str:

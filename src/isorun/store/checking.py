@@ -21,7 +21,7 @@ from isorun.store.claims import ByteLocks, Claims, cell_of, claim_names, read_cl
 from isorun.store.content import KnownAttempt, is_known
 from isorun.store.database import connect, create_database, writing
 from isorun.store.files import Files, FolderDocuments, reported
-from isorun.store.folder import Catalogue, make_key, packed_count, read_key, remember_count
+from isorun.store.folder import REDACTING, Catalogue, make_key, packed_count, read_key, remember_count
 from isorun.store.inbox import DamagedFile, Inbox, write_batch
 from isorun.store.rows import RecordWriter, Unwritable, is_another_key, remember_key
 from isorun.store.salvage import (
@@ -36,7 +36,7 @@ from isorun.store.salvage import (
 )
 from isorun.study.records import RunRecord, RunState, record_digest
 
-__all__ = ["Damage", "Repaired", "Verified", "repair", "share", "verify"]
+__all__ = ["Damage", "Repaired", "Verified", "existing", "only_writer", "repair", "share", "verify"]
 
 _WAIT_SECONDS: Final = 60.0
 
@@ -48,7 +48,8 @@ class Verified:
     unrecorded: runs that ended and whose record is in their folder only: the process was killed just then, or another
     database was put in place of the one that had it. lost: runs whose record is nowhere whole. aside: files and
     folders of runs that were set aside earlier and are still there. unchecked: documents that an older isorun kept
-    without a digest: nothing tells whether they are as they were.
+    without a digest: nothing tells whether they are as they were. redacting: whether values were being taken out of it
+    by a process that was killed, so that some are still there.
     """
 
     store: str
@@ -59,6 +60,7 @@ class Verified:
     lost: tuple[str, ...] = ()
     aside: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
+    redacting: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -72,6 +74,7 @@ class Verified:
             "lost": list(self.lost),
             "set_aside": list(self.aside),
             "not_checkable": list(self.unchecked),
+            "redaction_unfinished": self.redacting,
         }
 
 
@@ -107,7 +110,7 @@ class Repaired:
 
 def verify(folder: Path) -> Verified:
     """Look at every record, document and file of the store, and try whether what waits can be written."""
-    folder = _existing(folder)
+    folder = existing(folder)
     inbox = Inbox(folder / "inbox", Files())
     damage = [*_damaged_files(folder)]
     packed = _packed_count(folder, damage)  # before the database, to which others may add
@@ -146,6 +149,7 @@ def verify(folder: Path) -> Verified:
         lost=tuple(sorted(unreadable - whole - set(unrecorded))),
         aside=(*(str(inbox.folder / name) for name in aside), *folders_aside(folder)),
         unchecked=tuple(_without_digest(folder)),
+        redacting=(folder / REDACTING).exists(),
     )
 
 
@@ -228,9 +232,9 @@ def _refused(inbox: Inbox, connection: sqlite3.Connection) -> Iterator[Damage]:
 
 def repair(folder: Path) -> Repaired:
     """Make a new database of what is sound; nothing happens to a store that is."""
-    folder = _existing(folder)
+    folder = existing(folder)
     files = Files()
-    with _only_writer(folder):
+    with only_writer(folder, "repaired"):
         findings = verify(folder)
         packed = _packed_count(folder, [])
         aside = [*findings.aside, *_set_damaged_files_aside(folder, findings.damage, files)]
@@ -305,7 +309,7 @@ def share(folder: Path, group: int | None = None) -> int:
 
     group: its number; None for the group that the folder has.
     """
-    folder = _existing(folder).resolve()  # links within the store lead elsewhere; the one to it is the store
+    folder = existing(folder).resolve()  # links within the store lead elsewhere; the one to it is the store
     changed = 0
     with reported("sharing the store", folder):
         for path in (folder, *folder.rglob("*")):
@@ -318,7 +322,8 @@ def share(folder: Path, group: int | None = None) -> int:
     return changed
 
 
-def _existing(folder: Path) -> Path:
+def existing(folder: Path) -> Path:
+    """The folder of a store, absolute; StoreError where there is none."""
     folder = Path(folder).absolute()
     if not folder.is_dir():
         hint = "name the right folder with --store"
@@ -442,15 +447,14 @@ class _Rebuilding:
 
 
 @contextmanager
-def _only_writer(folder: Path) -> Iterator[None]:
+def only_writer(folder: Path, doing: str) -> Iterator[None]:
+    """Be the only writer among all processes. doing: what is to be done to the store, for the message."""
     with reported("opening the writer's lock", folder):
         locks = ByteLocks(folder / "writer.lock")
     try:
         if not locks.acquire(0, timeout_seconds=_WAIT_SECONDS):
             hint = "wait for it to end, and run the same command again"
-            raise StoreBusy(
-                f"the store at {folder} cannot be repaired", found="another process writes to it", hint=hint
-            )
+            raise StoreBusy(f"the store at {folder} cannot be {doing}", found="another process writes to it", hint=hint)
         yield
     finally:
         locks.close()

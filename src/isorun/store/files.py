@@ -60,15 +60,15 @@ class Files:
         """Let go of the descriptor and of its lock."""
         os.close(descriptor)
 
-    def write_whole(self, path: Path, data: bytes) -> None:
-        """Put a small file in place: whole and on the disk, or not at all."""
+    def write_whole(self, path: Path, data: bytes, *, changed_ns: int | None = None) -> None:
+        """Put a small file in place: whole and on the disk, or not at all. changed_ns: its time stamp; None for now."""
         temporary = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
         try:
             descriptor = self.create(temporary)
             try:
                 self.write(descriptor, data)
                 with suppress(OSError):  # the kernel's own time stamps are too coarse to order two documents by
-                    os.utime(descriptor, ns=(time.time_ns(),) * 2)
+                    os.utime(descriptor, ns=(time.time_ns() if changed_ns is None else changed_ns,) * 2)
                 self.fsync(descriptor)
             finally:
                 self.close(descriptor)
@@ -269,12 +269,15 @@ class FolderDocuments(AbstractDocuments):
         except (OSError, ValueError):
             return True  # what cannot be read is told otherwise
 
-    def write(self, name: str, document: dict[str, Any]) -> None:
-        """Write the document under another name, then put it in place; a write that failed leaves nothing behind."""
+    def write(self, name: str, document: dict[str, Any], *, changed_ns: int | None = None) -> None:
+        """Write the document under another name, then put it in place; a write that failed leaves nothing behind.
+
+        changed_ns: when it was written, for one that keeps its place among the others; None for now.
+        """
         with reported(f"keeping {name}", self._folder):
             self._files.ensure_folder(self._folder.parent)
             self._files.ensure_inner_folder(self._folder)
-            self._files.write_whole(self._path(name), _sealed(document))
+            self._files.write_whole(self._path(name), _sealed(document), changed_ns=changed_ns)
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.json"

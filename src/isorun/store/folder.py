@@ -24,13 +24,16 @@ from isorun.store.rows import RecordReader, RunRow, has_withheld, is_another_key
 from isorun.study.records import Note, RunRecord, RunState, sealed
 from isorun.worker.runfolder import is_shared
 
-__all__ = ["Catalogue", "FolderStore", "make_key", "packed_count", "read_key", "remember_count"]
+__all__ = ["REDACTING", "Catalogue", "FolderStore", "make_key", "packed_count", "read_key", "remember_count"]
 
+REDACTING: Final = "redacting.json"
+"""What is being taken out of the store; it is there only while that goes on, or was killed."""
 _WRITER_SECONDS: Final = 60.0
 _PACK_AFTER: Final = 64
 _KEY_BYTES: Final = 32
 _COUNT: Final = "packed"
 _INNER_FOLDERS: Final = ("inbox", "claims", "runs", "studies", "plans")
+_UNFINISHED: Final = "values are being taken out of this store, or that was killed: isorun store redact finishes it"
 _STATES: Final = frozenset(map(str, RunState))
 _OWN_FILES: Final = ("store.sqlite", "key", "writer.lock", "claims.lock", _COUNT)
 
@@ -208,6 +211,7 @@ class FolderStore(AbstractStore):
             *(Note("store-claim-unreadable", f"{found}; attempts follow the records and folders") for found in claims),
             *([Note("store-not-packed", self._not_packed)] if self._not_packed else ()),
             *self._open_doors(),
+            *([Note("store-redaction-unfinished", _UNFINISHED)] if (self.folder / REDACTING).exists() else ()),
         )
 
     def _open_doors(self) -> Iterator[Note]:

@@ -33,7 +33,8 @@ __all__ = [
 ]
 
 FUNCTION: Final = "function"
-_HASHED: Final = re.compile(r"<sha256:[0-9a-f]{16}>")
+_HASHED: Final = re.compile(rf"<sha256:[0-9a-f]{{16}}>|{re.escape(REDACTED)}(?:~[0-9a-f]{{4}})?")
+"""What stands for a variable that is not recorded, or was taken out again."""
 
 
 def _uniform(generator: random.Random, low: float, high: float) -> float:
@@ -168,7 +169,8 @@ class Environment:
     it ready (`isorun.environments`), empty for an interpreter of the machine; settings: what that kind is told, as
     plain JSON, which it checks itself. code: a version of the code that it works in (`study.code`), empty for the
     study's folder as it is. switches: how libraries are asked to compute (`worker.frameworks.switches`), by name.
-    steps: the training's work is timed, and ended after so many steps of an optimizer (0: at its own end).
+    steps: the training's work is timed, and ended after so many steps of an optimizer (0: at its own end). look: it is
+    only looked at, and ended when the worker is told to here; of audits alone (`only_looked_at`), no file can say it.
     """
 
     name: str
@@ -183,6 +185,7 @@ class Environment:
     code: Mapping[str, Any] = field(default_factory=dict)
     switches: Mapping[str, str] = field(default_factory=dict)
     steps: int | None = None
+    look: str = ""
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -214,6 +217,7 @@ class Environment:
             "settings": dict(self.settings),
             "code": dict(self.code),
             "switches": dict(self.switches),
+            "look": self.look,
         }
         timed = {} if self.steps is None else {"steps": self.steps}
         return {**{key: value for key, value in given.items() if value}, **timed}
@@ -248,6 +252,7 @@ class Environment:
             code=dict(data.get("code", {})),
             switches=dict(data.get("switches", {})),
             steps=data.get("steps"),
+            look=data.get("look", ""),
         )
 
 

@@ -16,7 +16,7 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from isorun.errors import StudyError, known_names
@@ -32,6 +32,7 @@ __all__ = [
     "Cell",
     "ConfigValue",
     "Level",
+    "as_known",
     "cells_of",
     "check_placeholders",
     "config_placeholders",
@@ -96,6 +97,7 @@ class Cell:
     take_seeds: whether constants that the training seeds with are replaced; part of the id only when they are, so that
     cells from before it was there are still the same.
     withheld: the keyed hash of what is not in command and environment_content; part of the id only when there is some.
+    known_as: the id that it had before a value was taken out of its content (`isorun store redact`), and still has.
     """
 
     approach: str
@@ -109,10 +111,12 @@ class Cell:
     repeat: int
     take_seeds: bool = False
     withheld: str = ""
+    known_as: str = ""
     id: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id", _id_from(hashlib.sha256(self.canonical().encode())))
+        made = self.known_as or _id_from(hashlib.sha256(self.canonical().encode()))
+        object.__setattr__(self, "id", made)
 
     def canonical(self) -> str:
         """The content that the id is derived from, always written in the same way."""
@@ -130,7 +134,7 @@ class Cell:
             "seed": self.seed,
             "repeat": self.repeat,
         }
-        given = {"take_seeds": self.take_seeds, "withheld": self.withheld}
+        given = {"take_seeds": self.take_seeds, "withheld": self.withheld, "known_as": self.known_as}
         return {**content, **{name: value for name, value in given.items() if value}}
 
     def to_json(self) -> dict[str, Any]:
@@ -152,6 +156,7 @@ class Cell:
             repeat=data["repeat"],
             take_seeds=data.get("take_seeds", False),
             withheld=data.get("withheld", ""),
+            known_as=data.get("known_as", ""),
         )
 
     def sibling(self, seed: int | None, repeat: int, cell_id: str) -> Cell:
@@ -190,7 +195,15 @@ def cells_of(study: Study, key: bytes | None = None) -> tuple[Cell, ...]:
     instead of one after the other. key: that of the store, unless the study was given it (`design.with_key`).
     """
     _refuse_too_many(study)
-    return tuple(sorted(_all_cells(study, key), key=lambda cell: cell.repeat))
+    cells = _all_cells(study, key)
+    known = (as_known(study, cell) for cell in cells) if study.known_as else cells
+    return tuple(sorted(known, key=lambda cell: cell.repeat))
+
+
+def as_known(study: Study, cell: Cell) -> Cell:
+    """The cell under the id that the store knows it by, where a value was taken out of the kept study."""
+    known_as = study.known_as.get(cell.id, "")
+    return replace(cell, known_as=known_as) if known_as else cell
 
 
 def withheld_hashes(study: Study, key: bytes | None) -> dict[str, dict[str, str]]:

@@ -13,7 +13,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,6 +55,7 @@ __all__ = [
     "extends",
     "kept_study",
     "load_study",
+    "only_looked_at",
     "study_from_document",
     "together",
     "with_key",
@@ -106,6 +107,7 @@ class Study:
     An approach may also be a module-level Python function. folder: where relative paths start and where the default
     store lies. withheld: by approach and environment, the keyed hashes of what is in no record (`with_key`).
     kept: whether commands and variables are those that a store kept, without what is withheld (`kept_study`).
+    known_as: of a kept study that a value was taken out of, the ids that its cells and searches had, by those of today.
     asked: of a command that was run in several ways (`together`), the runs of each way; otherwise every level has all.
     take_seeds: whether constants that the training seeds with follow the run's seed instead.
     searches: for configs, by name: the study's cells are then those that its searches proposed so far (`proposed`,
@@ -129,6 +131,7 @@ class Study:
     folder: str = field(compare=False)
     withheld: Mapping[str, Mapping[str, str]] = field(compare=False, repr=False)
     kept: bool = field(compare=False, repr=False)
+    known_as: Mapping[str, str] = field(compare=False, repr=False)
     asked: tuple[AskedRuns, ...] = field(compare=False, repr=False)
     proposed: tuple[Proposed, ...] = field(compare=False, repr=False)
 
@@ -172,6 +175,7 @@ class Study:
             "folder": str(folder),
             "withheld": {},
             "kept": False,
+            "known_as": {},
             "asked": (),
             "proposed": (),
         }
@@ -447,7 +451,8 @@ def document_without_secrets(study: Study) -> dict[str, Any]:
     for environment in document["environments"].values():
         environment["env"] = {name: recordable(name, value) for name, value in environment["env"].items()}
     hashes, asked = _hashes(study), [item.to_json() for item in study.asked]
-    return {**document, **({"withheld": hashes} if hashes else {}), **({"asked": asked} if asked else {})}
+    also = {"withheld": hashes, "asked": asked, "known_as": dict(study.known_as)}
+    return {**document, **{name: value for name, value in also.items() if value}}
 
 
 def _hashes(study: Study) -> dict[str, dict[str, str]]:
@@ -460,11 +465,13 @@ def kept_study(document: dict[str, Any], folder: Path, name: str) -> Study:
     hashes = document.get("withheld", {})
     if not isinstance(hashes, dict) or not all(isinstance(items, dict) for items in hashes.values()):
         raise StudyError("withheld: it is no table of hashes", found=repr(hashes))
-    declared = {key: value for key, value in document.items() if key not in {"withheld", "asked"}}
+    known_as = parsing.as_mapping(document.get("known_as", {}), "known_as")
+    declared = {key: value for key, value in document.items() if key not in {"withheld", "asked", "known_as"}}
     study = _with(study_from_document(declared, folder, name), kept=True)
     items = parsing.as_list(document.get("asked", []), "asked", "a list of what was asked")
     parts = [changed(study, **parsing.as_table(item, "asked", ("levels", "seeds", "repeats"))) for item in items]
-    return _with(study, withheld=hashes, asked=tuple(asked for part in parts for asked in _asked_of(part)))
+    asked = tuple(asked for part in parts for asked in _asked_of(part))
+    return _with(study, withheld=hashes, asked=asked, known_as=known_as)
 
 
 def extended(study: Study, level: Level, units: int, *, of_one_seed: bool = False) -> Study:
@@ -483,7 +490,12 @@ def changed(study: Study, **changes: object) -> Study:
     """The study with some keys of its document changed; everything is checked as in a study file."""
     made = study_from_document({**document_of(study), **changes}, Path(study.folder), study.name)
     same = not {"approaches", "environments"} & set(changes)
-    return _with(made, withheld=study.withheld, kept=study.kept) if same else made
+    return _with(made, withheld=study.withheld, kept=study.kept, known_as=study.known_as) if same else made
+
+
+def only_looked_at(study: Study, asked: str) -> Study:
+    """The study whose trainings the worker looks at and ends: cells of their own, which nobody takes for whole ones."""
+    return _with(study, environments={name: replace(item, look=asked) for name, item in study.environments.items()})
 
 
 def _with(study: Study, **checked: Any) -> Study:

@@ -57,7 +57,7 @@ _FORMS: Final = (
 class StudyFactor:
     """What is varied: by the name of each value, what an environment is told for it, as plain JSON.
 
-    kind: "switch", "threads", "python", "code", "image", "packages" or "variable", which has the name of the variable.
+    kind: the name of a row of `KINDS`. variable: the name of the variable, where it is one.
     """
 
     name: str
@@ -67,12 +67,12 @@ class StudyFactor:
 
     def put_into(self, environment: Environment, value: str) -> Environment:
         """The environment with this value of the factor."""
-        return _PARTS[self.kind](environment, self, self.values[value])
+        return KINDS[self.kind].put_into(environment, self, self.values[value])
 
     def to_json(self) -> dict[str, Any]:
         """As a study file says it, each value with what it was resolved to."""
         values = dict(self.values)
-        return {"variable": self.variable, "values": values} if self.kind == "variable" else values
+        return {"variable": self.variable, "values": values} if self.variable else values
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,24 +113,13 @@ class FactorDesign:
         if self.resolution:
             yield f"  {_MEANING[self.resolution]}"
         for name, factor in self.factors.items():
-            values = (f"{value}{_resolved(factor, value)}" for value in factor.values)
+            tell = KINDS[factor.kind].tell
+            values = (f"{value}{tell(value, told)}" for value, told in factor.values.items())
             yield f"  {name}: {', '.join(values)}; baseline {self.baseline[name]}"
         if self.chosen:
             first = self.chosen[0]
             told = f"  the baseline is the first value of {', '.join(self.chosen)}"
             yield f'{told}; to say another: baseline = {{ {first} = "{self.baseline[first]}" }}'
-
-
-def _resolved(factor: StudyFactor, value: str) -> str:
-    if factor.kind == "code":
-        return f" {told_version(factor.values[value]).partition(' ')[2]}"
-    if factor.kind == "image":
-        image = factor.values[value]["image"]
-        return "" if image == value else f" ({image})"
-    if factor.kind == "packages":
-        setting = factor.values[value]
-        return f" ({', '.join([*setting.get('requirements', ()), *filter(None, [setting.get('lock')])])})"
-    return ""
 
 
 def _some(number: int, noun: str) -> str:
@@ -163,18 +152,100 @@ def _switched(environment: Environment, factor: StudyFactor, value: str) -> Envi
     return replace(environment, switches=dict(sorted({**environment.switches, factor.name: value}.items())))
 
 
-_PARTS: Final[Mapping[str, Callable[[Environment, StudyFactor, Any], Environment]]] = {
-    "switch": _switched,
-    "threads": lambda environment, _factor, value: replace(environment, threads=value),
-    "python": lambda environment, _factor, value: replace(environment, python=value),
-    "code": lambda environment, _factor, value: replace(environment, code=value),
-    "image": _with_image,
-    "packages": _with_packages,
-    "variable": lambda environment, factor, value: replace(
-        environment, env={**environment.env, factor.variable: value}
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """What the values of a factor have in common: its name, the keys beside them, and the study's folder."""
+
+    name: str
+    beside: Mapping[str, Any]
+    folder: Path
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    raise StudyError("factors: a value is a text or a number, or has a name in a table", found=shown(value))
+
+
+def _switch_label(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (list, tuple)) and value and all(isinstance(one, str) for one in value):
+        return "+".join(value)  # several random streams; other switches refuse the value
+    return _label(value)
+
+
+def _variable(declared: _Declared, item: Any, where: str) -> str:
+    name = declared.beside["variable"]
+    refuse_secret(name, item if isinstance(item, str) else None, where)
+    return variables({name: item}, where)[name]
+
+
+def _packages(declared: _Declared, item: Any, where: str) -> dict[str, Any]:
+    return package_settings({"requirements": item} if isinstance(item, (list, tuple)) else item, where, declared.folder)
+
+
+def _told_packages(_label: str, setting: Mapping[str, Any]) -> str:
+    return f" ({', '.join([*setting.get('requirements', ()), *filter(None, [setting.get('lock')])])})"
+
+
+@dataclass(frozen=True, slots=True)
+class FactorKind:
+    """One row: something that can be varied.
+
+    parse: what an environment is told for a value, checked as in an environment. put_into: the environment with it.
+    tell: behind the name of a value, what it was resolved to. label: what a value without a name of its own is called.
+    beside: keys that may stand beside `values`. is_named: whether it is known by its name.
+    """
+
+    parse: Callable[[_Declared, Any, str], Any]
+    put_into: Callable[[Environment, StudyFactor, Any], Environment]
+    tell: Callable[[str, Any], str] = lambda _value, _told: ""
+    label: Callable[[Any], str] = _label
+    beside: tuple[str, ...] = ()
+    is_named: bool = True
+
+
+KINDS: Final[Mapping[str, FactorKind]] = {
+    "switch": FactorKind(
+        lambda declared, item, where: switch_value(declared.name, item, where),
+        _switched,
+        label=_switch_label,
+        is_named=False,  # each by its own
+    ),
+    "threads": FactorKind(
+        lambda _declared, item, where: as_whole(item, where, 1, 4096),
+        lambda environment, _factor, value: replace(environment, threads=value),
+    ),
+    "python": FactorKind(
+        lambda _declared, item, where: as_text(item, where),
+        lambda environment, _factor, value: replace(environment, python=value),
+    ),
+    "code": FactorKind(
+        lambda declared, item, where: code_settings(item, declared.beside.get("links"), where, declared.folder),
+        lambda environment, _factor, value: replace(environment, code=value),
+        tell=lambda _value, code: f" {told_version(code).partition(' ')[2]}",
+        beside=("links",),
+    ),
+    "image": FactorKind(
+        lambda _declared, item, where: image_settings(item if isinstance(item, Mapping) else {"image": item}, where),
+        _with_image,
+        tell=lambda value, setting: "" if setting["image"] == value else f" ({setting['image']})",
+    ),
+    "packages": FactorKind(_packages, _with_packages, tell=_told_packages, is_named=False),
+    "variable": FactorKind(
+        _variable,
+        lambda environment, factor, value: replace(environment, env={**environment.env, factor.variable: value}),
+        beside=("variable",),
+        is_named=False,
     ),
 }
-_NAMED: Final = {**dict.fromkeys(SWITCHES, "switch"), **{name: name for name in ("threads", "python", "code", "image")}}
+_NAMED: Final = {
+    **dict.fromkeys(SWITCHES, "switch"),
+    **{name: name for name, row in KINDS.items() if row.is_named},
+}
 """Factors that are known by their name, and what each is."""
 
 
@@ -200,7 +271,7 @@ def factor_design(value: Any, environments: Mapping[str, Environment], folder: P
 def _in_baseline(factor: StudyFactor, given: Mapping[str, Any]) -> str:
     if factor.name not in given:
         return next(iter(factor.values))
-    label = _label(given[factor.name], factor.kind)
+    label = KINDS[factor.kind].label(given[factor.name])
     if label not in factor.values:
         what = f"factors.{BASELINE}.{factor.name}: {label!r} is not a value of this factor"
         raise StudyError(what, allowed=known_names(label, factor.values))
@@ -208,76 +279,48 @@ def _in_baseline(factor: StudyFactor, given: Mapping[str, Any]) -> str:
 
 
 def _factor(name: str, value: Any, folder: Path) -> StudyFactor:
-    where = f"factors.{name}"
-    kind, variable, listed, links = _kind_of(name, value), "", value, None
-    if kind == "variable" or (kind == "code" and isinstance(value, Mapping) and "values" in value):
-        listed = as_table(value, where, ("variable", "values") if kind == "variable" else ("values", "links"))
-        variable, links = as_text(listed.get("variable", ""), f"{where}.variable"), listed.get("links")
-        listed = listed.get("values", [])
-    written = _by_label(listed, kind, where)
+    where, kind = f"factors.{name}", _kind_of(name, value)
+    row, beside, listed = KINDS[kind], {}, value
+    if row.beside and isinstance(value, Mapping) and {"values", "variable"} & set(value):
+        table = as_table(value, where, ("values", *row.beside))
+        beside, listed = {key: item for key, item in table.items() if key != "values"}, table.get("values", [])
+    variable = as_text(beside.get("variable", ""), f"{where}.variable")
+    written = _by_label(listed, row, where)
     if len(written) < 2:
         raise StudyError(
             f"{where}: a factor has at least two values",
             found=", ".join(written) or "none",
             hint="what is the same everywhere stands in [environments.NAME]",
         )
-    values = {
-        as_name(label, where): _value(kind, name, item, f"{where}.{label}", variable, links, folder)
-        for label, item in written.items()
-    }
+    declared = _Declared(name, beside, folder)
+    values = {as_name(label, where): row.parse(declared, item, f"{where}.{label}") for label, item in written.items()}
     return StudyFactor(name, kind, values, variable)
 
 
 def _kind_of(name: str, value: Any) -> str:
+    is_variable = isinstance(value, Mapping) and "variable" in value
+    if name in _NAMED and is_variable:
+        what = f"factors.{name}: it is a factor of isorun's own, and no variable"
+        raise StudyError(what, allowed=f"{name} = […]", hint=f"call that of the variable otherwise: my_{name}")
     if name in _NAMED:
         return _NAMED[name]
-    if isinstance(value, Mapping) and "variable" in value:
+    if is_variable:
         return "variable"
     if isinstance(value, Mapping) and all(isinstance(item, (list, tuple, Mapping)) for item in value.values()):
         return "packages"
     raise StudyError(f"factors: there is no factor {name!r}", allowed=f"{known_names(name, _NAMED)}; {_FORMS}")
 
 
-def _by_label(value: Any, kind: str, where: str) -> dict[str, Any]:
+def _by_label(value: Any, row: FactorKind, where: str) -> dict[str, Any]:
     """The values by what they are called: as they are written, or by the names of a table."""
     if isinstance(value, Mapping):
         return dict(as_mapping(value, where))
     items = as_list(value, where, "a list of values, or a table of them by name")
-    labels = [_label(item, kind) for item in items]
+    labels = [row.label(item) for item in items]
     for label in labels:
         if labels.count(label) > 1:
             raise StudyError(f"{where}: {label} is there more than once", found=", ".join(labels))
     return dict(zip(labels, items, strict=True))
-
-
-def _label(value: Any, kind: str) -> str:
-    if isinstance(value, bool):
-        return {True: "on", False: "off"}[value] if kind == "switch" else str(value).lower()
-    if isinstance(value, (str, int, float)):
-        return str(value)
-    if kind == "switch" and isinstance(value, (list, tuple)) and value and all(isinstance(one, str) for one in value):
-        return "+".join(value)  # several random streams; other switches refuse the value
-    raise StudyError("factors: a value is a text or a number, or has a name in a table", found=shown(value))
-
-
-def _value(kind: str, name: str, item: Any, where: str, variable: str, links: Any, folder: Path) -> Any:  # noqa: PLR0917
-    """What an environment is told for a value, checked as in an environment."""
-    match kind:
-        case "switch":
-            return switch_value(name, item, where)
-        case "threads":
-            return as_whole(item, where, 1, 4096)
-        case "python":
-            return as_text(item, where)
-        case "code":
-            return code_settings(item, links, where, folder)
-        case "image":
-            return image_settings(item if isinstance(item, Mapping) else {"image": item}, where)
-        case "variable":
-            refuse_secret(variable, item if isinstance(item, str) else None, where)
-            return variables({variable: item}, where)[variable]
-    settings = {"requirements": item} if isinstance(item, (list, tuple)) else item
-    return package_settings(settings, where, folder)
 
 
 def _points(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from isorun import plugins
 from isorun.errors import StudyError, known_names
-from isorun.study.cells import Cell, ConfigValue, config_placeholders, recorded_command, withheld_hash
+from isorun.study.cells import Cell, ConfigValue, as_known, config_placeholders, recorded_command, withheld_hash
 from isorun.study.parsing import (
     as_boolean,
     as_duration,
@@ -42,6 +42,7 @@ __all__ = [
     "ENGINES",
     "KEEP",
     "OFFERED",
+    "Kind",
     "Parameter",
     "Proposed",
     "SearchDesign",
@@ -57,6 +58,7 @@ __all__ = [
 
 _T = TypeVar("_T")
 Value = str | int | float | bool | None
+Kind = Literal["category", "float", "int"]
 OFFERED: Final = "isorun."
 """What the names of parameters begin with that isorun offers on top of the user's space."""
 KEEP: Final = "keep"
@@ -93,7 +95,7 @@ class Parameter:
     """One dimension of a space. step: the distance of neighbouring values; none for a continuous one."""
 
     name: str
-    kind: Literal["category", "float", "int"]
+    kind: Kind
     choices: tuple[Value, ...] = ()
     low: float = 0.0
     high: float = 0.0
@@ -504,7 +506,8 @@ def search_id(study: Study, design: SearchDesign, key: bytes | None = None) -> s
         "seed": design.seed,
         **({} if design.start is None else {"start": dict(design.start)}),
     }
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    made = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    return study.known_as.get(made, made)
 
 
 def proposed_cells(study: Study, key: bytes | None) -> Iterator[Cell]:
@@ -529,7 +532,7 @@ def trial_cell(study: Study, design: SearchDesign, one: Proposed, key: bytes | N
     approach = study.approaches[design.approach]
     environment = next(iter(study.environments.values()))
     level = study.levels[0]
-    return Cell(
+    cell = Cell(
         approach=approach.name,
         command=recorded_command(study, approach),
         config=design.label(one.number),
@@ -542,6 +545,7 @@ def trial_cell(study: Study, design: SearchDesign, one: Proposed, key: bytes | N
         take_seeds=study.take_seeds,
         withheld=withheld_hash(study, approach, environment, key),
     )
+    return as_known(study, cell)
 
 
 def seed_of_repeat(study: Study, repeat: int) -> int:

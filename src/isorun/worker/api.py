@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any, Callable, Mapping, Sequence
 from . import recorder
 
 _watching: Any = None
-_followers: list[Callable[[], Any]] = []
+_followers: list[tuple[threading.Thread, Callable[[], Any]]] = []
 
 __all__ = ["digest", "log", "result", "watch"]
 
@@ -34,16 +35,15 @@ def log(
 
 
 def follow(follower: Callable[[], Any]) -> None:
-    """Call what this weak reference gives with every epoch that `log` is told, as long as it is there."""
-    _followers.append(follower)
+    """Call what this weak reference gives with every epoch that this thread tells `log`, as long as it is there."""
+    _followers.append((threading.current_thread(), follower))
 
 
 def _tell_followers(epoch: Any) -> None:
-    for reference in tuple(_followers):
+    _followers[:] = [one for one in _followers if one[1]() is not None]
+    for reference in recorder.of_this_thread(_followers):
         follower = reference()
-        if follower is None:
-            _followers.remove(reference)
-        else:
+        if follower is not None:
             follower(epoch)
 
 

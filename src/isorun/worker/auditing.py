@@ -4,25 +4,35 @@ Nothing is changed in what it computes: generators keep their seeds, settings st
 environment, under the key `audit`: seeds and first draws of each generator in their order, generators without a seed,
 operations whose sums have no order on a GPU, loaders with their workers, and the data files that were opened.
 
+Where a launcher (torchrun, accelerate) starts the training, its ranks look for themselves and end by themselves: each
+has a clock of its own, ends after as many steps as the others, and is not gone before they have told what they saw.
+
 `Work` only times it, for `isorun price`, and ends it in the same good order: looking at every operation takes time.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import signal
 import sys
 import threading
+import time
 from contextlib import suppress
 from typing import Any, Callable
 
-from . import frameworks, seeding
+from . import frameworks, runfolder, seeding
 from .fingerprint import cache_folder
 from .recorder import Recorder
-from .usercode import ISORUN, STANDARD_LIBRARY, is_library_file
+from .usercode import ISORUN, STANDARD_LIBRARY, is_library_file, is_users_file, main_script
 
 _MOST = 100
+# A rank that has gone breaks the sums that the others wait for: they are given so long to come to their own end.
+_PATIENCE = 5.0
+_LOOK_AGAIN = 0.25
+# A launcher's ranks begin after it, and import their frameworks.
+_LATER = 60.0
 # Neither data nor a matter of the training: the interpreter, libraries, devices, and what the system is made of.
 _NO_DATA = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/bin/", "/lib", "/opt/", "/var/lib/", "/run/", "/snap/")
 _CODE = (
@@ -52,7 +62,10 @@ class Sight:
         self.stopped = ""
         self._recorder = recorder
         self.end: Callable[[], None] | None = None
+        self.join: Callable[[], None] | None = None
         self._steps = steps
+        self._script = main_script()
+        self._reached = _Reached()
         self._known: set[tuple[str, ...]] = set()
         self._states: dict[str, tuple[Callable[[], Any], Any]] = {}
         self._thread = threading.local()
@@ -92,19 +105,69 @@ class Sight:
     def told(self) -> dict[str, Any]:
         """What goes into the record."""
         return {
+            "rank": self._recorder.rank if runfolder.has_rank(os.environ) else None,
+            "script": str(self._script or ""),
             "seconds": round(self._recorder.seconds, 3),
             "steps": self.steps,
             "stopped": self.stopped,
             "events": self.events,
+            "reached": self._reached.told(),
             "moved": [family for family, (state, before) in self._states.items() if state() != before],
         }
 
     def stepped(self) -> None:
-        """An optimizer has made a step."""
+        """An optimizer has made a step: whoever does that is a training, whatever started it."""
+        if self._recorder.is_forked_child:
+            return
         self.steps += 1
-        if self.steps >= self._steps and self.end is not None and not self._recorder.is_forked_child:
+        if self.steps == 1 and self.join is not None:
+            self.join()
+        if self.steps >= self._steps and self.end is not None:
             self.stopped = f"after {self.steps} steps"
             self.end()
+
+
+class _Reached:
+    """Which functions of the user's own files were entered: what never was is no matter of this command, so far.
+
+    From Python 3.12 on each function is told once and costs nothing then; before it every call is seen.
+    """
+
+    def __init__(self) -> None:
+        self._codes: set[Any] = set()
+        self._watching: Any = getattr(sys, "monitoring", None)
+        if self._watching is None:
+            sys.setprofile(self._called)
+            threading.setprofile(self._called)
+            return
+        tool = self._watching.PROFILER_ID
+        try:
+            self._watching.use_tool_id(tool, "isorun")
+        except ValueError:  # somebody else has it
+            self._codes = set()
+            self._watching = False
+            return
+        self._watching.register_callback(tool, self._watching.events.PY_START, self._started)
+        self._watching.set_events(tool, self._watching.events.PY_START)
+
+    def _called(self, frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            self._codes.add(frame.f_code)
+
+    def _started(self, code: Any, _: int) -> Any:
+        self._codes.add(code)
+        return self._watching.DISABLE
+
+    def told(self) -> dict[str, list[int]] | None:
+        """The first lines of what was entered, by file; None where somebody else took the place of the look."""
+        if self._watching is False or (self._watching is None and sys.getprofile() != self._called):
+            return None
+        found: dict[str, set[int]] = {}
+        for code in list(self._codes):
+            file = os.path.realpath(code.co_filename)
+            if not code.co_filename.startswith("<") and is_users_file(file):
+                found.setdefault(file, set()).add(code.co_firstlineno)
+        return {file: sorted(lines) for file, lines in sorted(found.items())}
 
 
 _sight: Sight | None = None
@@ -116,36 +179,80 @@ def told() -> dict[str, Any] | None:
 
 
 def begin(asked: str, recorder: Recorder, close: Callable[[], None]) -> None:
-    """Look from now on. asked: seconds and steps after which the training ends. close: the worker's last work."""
+    """Look from now on. asked: seconds and steps after which it ends, and its script. close: the worker's last work."""
     global _sight  # noqa: PLW0603  one a process
-    seconds, _, steps = asked.partition(" ")
+    seconds, steps, script = [*asked.split(" ", 2), ""][:3]
     sight = _sight = Sight(recorder, int(steps))
     seeding.activate(_Onlooker(recorder, sight))
-    if not recorder.is_main_process:
-        return
     own = (str(recorder.folder), str(cache_folder()))
     sys.addaudithook(functools.partial(_opened, sight, own))
-    limit = float(seconds)
+    # A program that starts itself anew (`os.execv`) keeps the clock that rings, and loses who answers it.
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    ending = _Ending(sight, recorder, close, float(seconds), script)
+    if recorder.is_main_process or runfolder.has_rank(os.environ) or main_script() is not None:
+        ending.join()
+    else:  # a helper, until it trains
+        sight.join = ending.join
 
-    def end(*signalled: Any) -> None:
-        left = limit - recorder.seconds
-        if signalled and left > 0.05:  # the clock of the training stands while it imports a framework
+
+class _Ending:
+    """The end of a look in this process, at its own time."""
+
+    def __init__(self, sight: Sight, recorder: Recorder, close: Callable[[], None], limit: float, script: str) -> None:
+        self._script = script
+        self._sight = sight
+        self._recorder = recorder
+        self._close = close
+        self._limit = limit
+        self._began = time.monotonic()
+
+    def join(self) -> None:
+        """Take part from now on: the clock runs, and the other processes of the run know that this one is at work."""
+        self._recorder.come_forward()
+        self._sight.end = self.end
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGALRM, self._rung)
+            atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)  # an interpreter that ends answers no signals
+            signal.setitimer(signal.ITIMER_REAL, max(self._limit - self._recorder.seconds, _LOOK_AGAIN))
+
+    def _rung(self, *_: Any) -> None:
+        left = self._limit - self._recorder.seconds
+        if left > 0.05:  # the clock of the training stands while it imports a framework
             signal.setitimer(signal.ITIMER_REAL, left)
-            return
-        sight.stopped = sight.stopped or f"after {limit:g} s"
-        _leave(close)
+        elif self._is_launcher() and time.monotonic() - self._began < self._limit + _LATER:
+            signal.setitimer(signal.ITIMER_REAL, _LOOK_AGAIN)
+        else:
+            self.end()
 
-    signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, limit)
-    sight.end = end
+    def end(self) -> None:
+        """End the process, and do not pull it away from under the others."""
+        self._sight.stopped = self._sight.stopped or f"after {self._limit:g} s"
+        _leave(self._close, self._wait_for_others)
+
+    def _is_launcher(self) -> bool:
+        """Whether this process trains nothing itself: others do, or will, for it is not the training's script."""
+        if self._sight.steps or runfolder.has_rank(os.environ):
+            return False
+        main = str(getattr(sys.modules.get("__main__"), "__file__", None) or "")
+        is_other = bool(self._script) and os.path.realpath(main) != self._script
+        return is_other or bool(self._others())
+
+    def _others(self) -> set[int]:
+        return runfolder.at_work(self._recorder.folder) - {os.getpid(), os.getppid()}
+
+    def _wait_for_others(self) -> None:
+        until = time.monotonic() + _PATIENCE
+        while self._others() and time.monotonic() < until:
+            time.sleep(0.02)
 
 
-def _leave(close: Callable[[], None]) -> None:
+def _leave(close: Callable[[], None], before: Callable[[], None] = lambda: None) -> None:
     """End the process: whatever the training would do at its end, such as saving a model, is not part of a look."""
     close()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
+    before()
     os._exit(0)
 
 

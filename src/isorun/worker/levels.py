@@ -26,11 +26,11 @@ LEVEL = "ISORUN_LEVEL"
 TAKE_SEEDS = "ISORUN_TAKE_SEEDS"
 # Switches that frameworks are asked for in the training ("onednn=off,tf32=on").
 SWITCHES = "ISORUN_SWITCHES"
-# Seconds and steps after which a training that is only looked at ends; nobody sets it but an audit.
+# Seconds and steps after which a training that is only looked at ends: what an audit's environment says.
 AUDIT = "ISORUN_AUDIT"
 # Optimizer steps after which a training is ended, whose work is then timed; 0 for one that goes to its own end.
 STEPS = "ISORUN_STEPS"
-OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS, SWITCHES, STEPS)
+OWN_VARIABLES = (*PER_RUN_VARIABLES, LEVEL, TAKE_SEEDS, SWITCHES, STEPS, AUDIT)
 
 # One value for all seeds: Python reads it at start, so a value that followed the seed would need a fork server a seed.
 _HASH_SEED = "0"

@@ -48,6 +48,13 @@ def activate(recorder: Recorder) -> None:
     os.register_at_fork(after_in_parent=recorder.count_fork, after_in_child=recorder.become_forked_child)
 
 
+def of_this_thread(owned: list[tuple[threading.Thread, Any]]) -> list[Any]:
+    """What this thread owns. A thread that owns nothing speaks for the one that does; of several it means none."""
+    here = threading.current_thread()
+    owners = {owner for owner, _ in owned}
+    return [thing for owner, thing in owned if owner is here or (here not in owners and len(owners) == 1)]
+
+
 class Recorder:
     """Writes the events of one process, in order, whatever thread they come from.
 
@@ -103,6 +110,12 @@ class Recorder:
             self._file = runfolder.claim_main(self.folder)
             self.is_main_process = self._file is not None
             self._release_held()
+
+    def come_forward(self) -> None:
+        """Have a file from now on, whatever there is to say: other processes of the run see who is at work."""
+        with self._lock:
+            if self._file is None:
+                self._open_own_file()
 
     def log(
         self,

@@ -115,6 +115,7 @@ _PLACES = _words(
     sharing stdin env yaml yml toml ini txt md py"""
 )
 _HARMLESS = frozenset(("PWD", "OLDPWD", "XDG_SESSION_ID"))
+_TELLING_START = "OP_SESSION_"  # 1Password's, with the name of an account behind it
 _SHORTEST_SECRET = 6
 _SHORTEST_PRINTED = 8
 _SHORTEST_SHAPE = 12
@@ -461,7 +462,9 @@ def _names_clearly(name: str) -> bool:
     words = _name_words(name)
     if name in _HARMLESS or _is_ordinary_name(words):
         return False
-    if words == ["token"] or (len(words) > 1 and _tells_after(words, len(words) - 1)):
+    if words == ["token"] or name.startswith(_TELLING_START):
+        return True
+    if len(words) > 1 and _tells_after(words, len(words) - 1):
         return True
     last = words[-1]
     if last in _PLACES:

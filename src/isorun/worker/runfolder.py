@@ -452,6 +452,25 @@ def rank_of(environ: Mapping[str, str]) -> int:
     return max(map(int, ranks), default=0)
 
 
+def has_rank(environ: Mapping[str, str]) -> bool:
+    """Whether this process is one of a distributed training, as whoever launched it says."""
+    return any(environ.get(name, "").isdigit() for name in _RANK_VARIABLES)
+
+
+def at_work(folder: Path) -> set[int]:
+    """The processes that have a file, have not told their end, and are there."""
+    found = read_files(folder, lambda *_: None)
+    return {file.evidence.pid for file in found if not file.evidence.has_ended and _is_there(file.evidence.pid)}
+
+
+def _is_there(pid: int) -> bool:
+    """Whether there is such a process that still does something."""
+    try:
+        return Path("/proc/%d/stat" % pid).read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        return False
+
+
 def claim_main(folder: Path) -> EventFile | None:
     """`events.jsonl` for this process, or None when it belongs to another one."""
     path = folder / MAIN_EVENTS
@@ -513,9 +532,14 @@ class Evidence:
         return (not self._rank, self._logged, self._weights, self._framework)
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the process told its end."""
+        return self._last == "end"
+
+    @property
     def is_ended_helper(self) -> bool:
         """Whether the process ended in an orderly way and left nothing that looks like training."""
-        return self._last == "end" and not any(self.order[1:])
+        return self.has_ended and not any(self.order[1:])
 
 
 class ReadFile(NamedTuple):

@@ -198,9 +198,8 @@ class Streams:
 
     def answer(self) -> str:
         """What came about, in the words of the switch: of the streams that were named those that drew anything."""
-        words = self.asked.partition("@")[0]
         counts = self.drawn().counts
-        if words in ("all", "none") or all(counts[name] for name in self.request.follow):
+        if self.request.words in ("all", "none") or all(counts[name] for name in self.request.follow):
             return self.asked
         return "+".join(name for name in STREAM_NAMES if name in self.request.follow and counts[name]) or "none"
 

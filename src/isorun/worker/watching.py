@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import atexit
 import functools
+import itertools
 import math
+import threading
 import time
 from typing import Any, Callable, Mapping
 
@@ -42,6 +44,7 @@ TOLD = {
 """What trainings call the metrics that a row tells, the usual name first."""
 
 _watchers: list[Watcher] = []
+_calls = itertools.count(1)
 
 
 class Watcher:
@@ -50,10 +53,11 @@ class Watcher:
     rows: what was seen, as in the table of docs/design/repair.md; at most MAX_ROWS, thinned evenly. spent: the seconds
     that watching took. problem: why it ended before the training did, empty while all is well. every: sample each
     so-many-th step, whatever it takes; None for as many as the share pays for. is_told_epochs: marks are sure to come.
+    thread: the one that trains the model, as far as was seen. heard: which call of `log` it was marked by last.
     """
 
     def __init__(self, every: int | None = None, share: float = SHARE) -> None:
-        self.rows: list[dict[str, Any]] = []
+        self._rows: list[dict[str, Any]] = []
         self.spent = 0.0
         self.problem = ""
         self.step = 0
@@ -73,6 +77,14 @@ class Watcher:
         self._keep_every = 1
         self._probe: Any = None
         self._recorder = recorder.active()
+        self.thread: threading.Thread | None = threading.current_thread()
+        self.heard = 0
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """What was seen until now; the last row may still grow, when more is told of its epoch."""
+        grows = self._open
+        return [*self._rows, dict(grows)] if grows is not None else list(self._rows)
 
     def mark(self, epoch: Any = None, **metrics: Any) -> None:
         """An epoch has ended: a row with the latest sample and these metrics. More for the same epoch joins the row."""
@@ -106,7 +118,7 @@ class Watcher:
 
     def __getstate__(self) -> dict[str, Any]:
         """Who keeps a watcher with a model or a trainer copies and saves it with that: what it saw, and no more."""
-        return {**self.__dict__, "_probe": None, "_recorder": None}
+        return {**self.__dict__, "_probe": None, "_recorder": None, "thread": None}
 
     def __enter__(self) -> Watcher:
         return self
@@ -133,6 +145,8 @@ class Watcher:
         """Count what watching took. anew: with it a sample begins; else it is one more part of the latest."""
         self.spent += seconds
         self._cost = seconds if anew else self._cost + seconds
+        if anew:
+            self.thread = threading.current_thread()
 
     def take(self, sample: dict[str, Any], step: int) -> None:
         """Take the sample of a step for the next row."""
@@ -149,6 +163,11 @@ class Watcher:
         row = self._sample or self._open
         if row is not None:
             row.update({"update": update, "finite": row.get("finite", True) and finite})
+
+    @property
+    def has_stepped(self) -> bool:
+        """Whether the model was trained since the last mark."""
+        return self.step > self._last_mark
 
     def plan(self) -> None:
         """Find the step at which the next sample is due."""
@@ -224,11 +243,11 @@ class Watcher:
         wrong = row.get("finite") is False
         if place % self._keep_every and not wrong:
             return
-        self.rows.append(row)
+        self._rows.append(row)
         if self._recorder is not None and not self._recorder.rank:
             self._recorder.write({"kind": "watched", "t": self._recorder.seconds, **spelled(row)})
-        if len(self.rows) > MAX_ROWS:
-            self.rows = self.rows[::2]
+        if len(self._rows) > MAX_ROWS:
+            self._rows = self._rows[::2]
             self._keep_every *= 2
 
     def _finish(self) -> None:
@@ -281,9 +300,21 @@ def _finish_all() -> None:
 
 
 def marked(epoch: Any, metrics: Mapping[str, Any]) -> None:
-    """`isorun.log` was told an epoch."""
-    for watcher in tuple(_watchers):
+    """`isorun.log` was told an epoch, which is one of the models that are trained where it was called."""
+    number = next(_calls)
+    for watcher in _meant():
+        watcher.heard = number
         watcher.mark(epoch, **metrics)
+
+
+def _meant() -> list[Watcher]:
+    """The watchers that an epoch is told of: those of this thread whose models were trained since they were marked.
+
+    Others train trials of their own, or are done and only kept. Where none was, more is told of the epoch before.
+    """
+    own = recorder.of_this_thread([(one.thread, one) for one in tuple(_watchers) if one.thread is not None])
+    latest = max((one.heard for one in own), default=0)
+    return [one for one in own if one.has_stepped] or [one for one in own if one.heard == latest or not one.step]
 
 
 def grouped(names: list[str], columns: Mapping[str, list[float]], sizes: list[int]) -> dict[str, Any]:

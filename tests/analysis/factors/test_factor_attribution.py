@@ -128,8 +128,34 @@ def test_weights_that_identical_runs_change_by_themselves_are_no_factors_doing(n
     found = isorun.factors(study, store=trained(study, seeded, weights=lambda cell: cell.id))
     assert effect(found, "mode=b").changes.alone is True
     assert effect(found, "mode=b").tested.units == 6
-    assert "(as identical runs do by themselves)" in " ".join(str(found).split())
+    text = " ".join(str(found).split())
+    assert "(of identical runs 12 of 12 differ)" in text
+    assert "Of identical runs (same seed, same environment) 12 of 12 differ." in text
+    changes = effect(found, "mode=b").changes.to_json()
+    assert (changes["identical"], changes["identical_changed"]) == (12, 12)
     assert max(item.most_of_one_seed for item in found.digests) == 2
+
+
+def test_without_repeats_moved_seeds_are_no_evidence_about_a_factor(no_shares):
+    study = study_of()
+    found = isorun.factors(study, store=trained(study, seeded, weights=lambda cell: cell.id))
+    [warning] = [condition for condition in found.conditions if condition.code == "identical-runs-unknown"]
+    assert (warning.voids, warning.groups) == (False, ())
+    assert "repeats = 2" in warning.next_step
+    text = " ".join(str(found).split())
+    assert "Whether identical runs agree is not known: they are no evidence about a factor." in text
+    agreeing = isorun.factors(study, store=trained(study, seeded, weights=lambda cell: cell.seed))
+    assert "identical-runs-unknown" not in {condition.code for condition in agreeing.conditions}
+
+
+def test_identical_runs_that_agree_are_not_spoken_of(no_shares):
+    study = study_of(repeats=2)
+    weights = lambda cell: (cell.seed, cell.environment)  # noqa: E731
+    found = isorun.factors(study, store=trained(study, seeded, weights=weights))
+    assert "identical-runs-unknown" not in {condition.code for condition in found.conditions}
+    assert "dentical runs" not in str(found)
+    changes = effect(found, "mode=b").changes
+    assert (changes.identical, changes.identical_changed) == (12, 0)
 
 
 def test_seeds_without_a_partner_are_a_warning(no_shares):

@@ -106,6 +106,13 @@ def test_packages_that_differ_are_told(study, records):
     assert "numpy" not in message
 
 
+def test_a_version_that_ran_with_the_lock_of_the_study_is_told(study, records):
+    noted = changed(records, Level.DEFAULT, notes=(Note("lock-of-the-study", "v1 has another req.txt"),))
+    told = warnings_of(study, noted)["lock-of-the-study"]
+    assert "v1 has another req.txt: all versions of the code ran with the packages of the study's" in told.message
+    assert "git show REF:./" in told.next_step
+
+
 def test_standard_inputs_that_differ_are_told(study, records):
     def reading(digest):
         return {**ENVIRONMENT, "requested": {"stdin": {"sha256": digest, "bytes": 4}}}
@@ -387,3 +394,8 @@ def test_a_seed_that_differs_between_identical_runs_is_named_as_seen_open(study,
     ]
     told = warnings_of(study, clocked)["deterministic-differs"].message
     assert told.endswith("; seen open: random.seed at t.py:3 was given different seeds")
+
+
+def test_runs_that_were_ended_early_are_told(study, records):
+    noted = changed(records, Level.DEFAULT, notes=(Note("ended-early", "isorun ended the training after 20 steps"),))
+    assert "ended the training after 20 steps" in warnings_of(study, noted)["ended-early"].message

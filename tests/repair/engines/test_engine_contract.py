@@ -1,5 +1,6 @@
 """Engines as a family: isorun's own and one of another distribution keep the contract, and liars are found."""
 
+import errno
 import json
 import math
 import sys
@@ -12,7 +13,7 @@ import isorun
 from isorun.cli.main import main
 from isorun.errors import InputError, IsorunError, PluginError, StudyError
 from isorun.repair.agenda import _Choosing
-from isorun.repair.engines import open_engine, strategy_of, without_password
+from isorun.repair.engines import open_engine, read_search, strategy_of, without_password, written
 from isorun.repair.engines.keras_folders import KerasTunerFolder
 from isorun.repair.searches import Search
 from isorun.testing.engine_contract import EngineContract
@@ -307,3 +308,33 @@ def test_a_password_is_not_told():
         open_engine("mysqll://me:secret@host/db")
     assert "secret" not in str(refused.value)
     assert "isorun repair 'mysql://me:***@host/db'" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("word", "allowed"), [("maximize", "higher, lower"), ("complete", "finished, pruned"), ("categorical", "category")]
+)
+def test_words_that_an_engine_did_not_translate_are_refused(word, allowed, tmp_path):
+    class Untranslated(Ledger):
+        def read(self, name):
+            found = super().read(name)
+            if word == "maximize":
+                return replace(found, direction=word)
+            if word == "complete":
+                return replace(found, trials=tuple(replace(one, state=word) for one in found.trials))
+            return replace(found, space=tuple(replace(one, kind=word) for one in found.space))
+
+    with pytest.raises(PluginError, match=f"{word}(.|\\n)*{allowed}"):
+        read_search(Untranslated(ledger(tmp_path / "book", (0.5, 0.25))), None)
+
+
+def test_a_storage_that_takes_nothing_more_is_told_whatever_an_engine_raises_on_top_of_it():
+    def keeps():
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        finally:
+            raise AssertionError("should not reach")
+
+    with pytest.raises(InputError, match=r"ledger:book cannot be written(.|\n)*No space left"), written("ledger:book"):
+        keeps()
+    with pytest.raises(FileNotFoundError), written("ledger:book"):
+        raise FileNotFoundError(errno.ENOENT, "a training's own error stays what it is")

@@ -549,3 +549,15 @@ def test_without_optuna_what_keeps_symptoms_names_the_extra(monkeypatch):
 
 def test_every_name_is_seen_before_it_is_used():
     assert set(isorun.repair.__all__) <= set(dir(isorun.repair))
+
+
+def test_half_a_line_of_a_journal_is_set_aside_before_anything_is_written_behind_it(tmp_path):
+    path = tmp_path / "study.log"
+    backend = optuna.storages.journal.JournalFileBackend(str(path))
+    study = optuna.create_study(storage=optuna.storages.JournalStorage(backend), study_name="s", direction="maximize")
+    study.optimize(lambda trial: trial.suggest_float("lr", 1e-3, 1.0), n_trials=3)
+    path.write_bytes(path.read_bytes() + b'{"op_code": 6, "tri')  # as a kill leaves it
+    found = isorun.repair.go_on(f"journal:{path}", 2, lambda trial: trial.suggest_float("lr", 1e-3, 1.0))
+    assert len(found.search.trials) == 5
+    assert all(trial.has_score for trial in found.search.trials)
+    assert (tmp_path / "study.log.half-written").read_bytes() == b'{"op_code": 6, "tri'

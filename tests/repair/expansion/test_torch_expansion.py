@@ -2,6 +2,7 @@
 
 import copy
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -371,6 +372,24 @@ def test_epochs_are_told_by_whoever_tells_them(teller):
             expanded.epoch_ended()
     steps = [round(number / 9, 3) for number in range(9)]
     assert places == (steps if teller == "steps" else [0.0] * 3 + [0.333] * 3 + [0.667] * 3)
+
+
+def test_epochs_that_another_thread_logs_for_its_own_trial_do_not_move_this_one():
+    """As Optuna runs trials with n_jobs: a learning rate would fall twice as fast."""
+    model, other = perceptron(), perceptron()
+    expanded = expand(Chosen(end_learning_rate="0"), model, sgd(model), epochs=4)
+    seen = []
+
+    def trial():
+        seen.append(expand(Chosen(end_learning_rate="0"), other, sgd(other), epochs=4))
+        isorun.log(epoch=7, loss=0.5)
+
+    thread = threading.Thread(target=trial)
+    thread.start()
+    thread.join()
+    isorun.log(epoch=0, loss=0.5)
+    isorun.log(epoch=1, loss=0.5)
+    assert (expanded.progress, seen[0].progress) == (0.5, 0.25)
 
 
 @pytest.mark.parametrize("closure", [False, True])

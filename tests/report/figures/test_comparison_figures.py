@@ -30,6 +30,15 @@ def test_a_forest_marks_the_intervals_that_leave_no_difference_out():
     assert figure.sentence.startswith("2 of 3 intervals leave 0 out")
 
 
+def test_an_estimate_without_an_interval_is_not_said_to_hold_anything():
+    found = forest([ForestRow("a", 0.0, None), ForestRow("b", 1.0, (0.5, 1.5))])
+    assert [(item.label, item.shape) for item in found.legend] == [
+        ("interval leaves 0 out", "square"),
+        ("no interval can be given", "diamond"),
+    ]
+    assert [dot.shape for dot in found.dots] == ["diamond", "square"]
+
+
 def test_a_forest_may_ask_about_even_odds():
     figure = forest([ForestRow("a", 0.7, (0.55, 0.8))], "probability of improvement", reference=0.5)
     assert figure.sentence == "a: 0.700 (0.550 to 0.800); the interval leaves 0.5 out."

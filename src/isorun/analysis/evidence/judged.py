@@ -174,6 +174,13 @@ BOOKKEEPING: Final = (
     | SPEEDS
 )
 
+MEASURED: Final = (
+    _named("""time times timestamp second seconds sec secs minutes hours duration eta ms memory mem ram vram speed""")
+    | CLOCKS
+    | SPEEDS
+)
+"""Words of what is measured of the machine: it differs between runs that computed the very same."""
+
 JOINED: Final = _named(
     """loss losses logloss error err acc accuracy auc auroc rmse mse mae mape nll ppl perplexity precision recall
     reward f1 iou dice ece brier crossentropy"""
@@ -311,6 +318,11 @@ def kind_of(name: str) -> MetricKind:
 def is_bookkeeping(name: str) -> bool:
     """Whether the name is that of a counter, a clock or a setting rather than of a result."""
     return kind_of(name) is MetricKind.OTHER and any(word in BOOKKEEPING for word in _words(name))
+
+
+def is_of_the_machine(name: str) -> bool:
+    """Whether the name is that of a time, a speed or a use of memory: no part of what a training computes."""
+    return kind_of(name) is MetricKind.OTHER and any(word in MEASURED for word in _words(name))
 
 
 def _is_part(text: str) -> bool:

@@ -5,6 +5,8 @@ Identical runs: how many different weights came out of runs that had everything 
 At the levels that fix a seed, runs of one group with the same seed are identical; at level `default` all runs of a
 group are, and their weights are expected to differ.
 
+Bits: what tells the end of one run from that of another. All who ask whether runs are bit-identical ask it here.
+
 Units among recorded runs: which runs of a group were drawn independently, and which are copies of one draw.
 
 At level `default` every run is meant to be a draw of its own, at the fixed levels every seed. Whether that came true is
@@ -19,22 +21,27 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from isorun.analysis.evidence.judged import MetricKind, is_bookkeeping, kind_of
+from isorun.analysis.evidence.judged import MetricKind, is_bookkeeping, is_of_the_machine, kind_of
 from isorun.analysis.evidence.units import BOUNDS, distinct_among, significant_digits
 from isorun.analysis.samples import FloatArray
 from isorun.study.records import RunRecord, Seeded, Series
 
 __all__ = [
+    "BY_DIGESTS",
+    "BY_NUMBERS",
+    "BY_WEIGHTS",
     "FINAL_WEIGHTS",
     "INITIAL_WEIGHTS",
+    "Bits",
     "DigestCount",
     "IdenticalRuns",
     "Merge",
     "RunUnits",
+    "bits_of",
     "identical_runs",
     "own_seeds",
     "run_units",
@@ -42,6 +49,50 @@ __all__ = [
 
 INITIAL_WEIGHTS: Final = "weights.initial"
 FINAL_WEIGHTS: Final = "weights.final"
+
+BY_WEIGHTS: Final = "weights"
+BY_DIGESTS: Final = "digests"
+BY_NUMBERS: Final = "numbers"
+
+
+class Bits(NamedTuple):
+    """What tells the end of one run from that of another to the last bit. judged_by: what of it there was to go by.
+
+    parts: by name, digests, or the numbers of a series and its result.
+    """
+
+    judged_by: str
+    parts: tuple[tuple[str, Hashable], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What was looked at."""
+        return tuple(name for name, _ in self.parts)
+
+    def differing(self, other: Bits) -> tuple[str, ...]:
+        """The names under which the two are not the same."""
+        mine, theirs = dict(self.parts), dict(other.parts)
+        return tuple(name for name in dict.fromkeys((*mine, *theirs)) if mine.get(name) != theirs.get(name))
+
+
+def bits_of(record: RunRecord) -> Bits | None:
+    """The digests that a run left, but for that of its beginning; else all its numbers, but for those of the machine.
+
+    None where it left nothing that runs could be told apart by.
+    """
+    digests = {name: value for name, value in sorted(record.digests.items()) if value and name != INITIAL_WEIGHTS}
+    if digests:
+        return Bits(BY_WEIGHTS if FINAL_WEIGHTS in digests else BY_DIGESTS, tuple(digests.items()))
+    names = sorted(name for name in {*record.results, *record.series} if not is_of_the_machine(name))
+    parts = tuple((name, _written(record, name)) for name in names)
+    return Bits(BY_NUMBERS, parts) if parts else None
+
+
+def _written(record: RunRecord, name: str) -> Hashable:
+    """The numbers under a name, so that NaN is equal to itself and -0 is not 0."""
+    series, result = record.series.get(name), record.results.get(name)
+    values = () if series is None else tuple(float(value).hex() for value in series.values)
+    return values, None if result is None else float(result).hex()
 
 
 @dataclass(frozen=True, slots=True)

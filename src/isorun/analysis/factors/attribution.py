@@ -41,6 +41,7 @@ from isorun.errors import InputError
 from isorun.study.cells import Level
 from isorun.study.factors import BASELINE, FULL, ONE_AT_A_TIME, FactorDesign
 from isorun.study.records import RunRecord
+from isorun.worker.frameworks.switches import StreamRequest
 
 __all__ = ["QUESTION", "FactorQuestion", "attributed"]
 
@@ -160,7 +161,9 @@ def attributed(asked: FactorQuestion) -> FactorEffects:
         flips=tuple(_flips(asked, parts)),
         agreements=tuple(_agreements(parts)),
         digests=tuple(_digests(asked, parts)),
-        conditions=tuple(_merged([one for _, own in found for one in own], asked.result)),
+        conditions=tuple(
+            _merged([*(one for _, own in found for one in own), *_unknown_repeats(asked, effects)], asked.result)
+        ),
         notes=tuple(_notes(asked, effects)),
     )
 
@@ -463,16 +466,16 @@ def _stream_shares(asked: FactorQuestion, part: _Part) -> VarianceSources:
     others = {name: value for name, value in asked.design.baseline.items() if name != STREAMS}
     held = {point: values for point, values in asked.design.points.items() if others.items() <= values.items()}
     found = {values[STREAMS]: part.values[point] for point, values in held.items() if point in part.values}
-    by_words = {value.partition("@")[0]: by_seed for value, by_seed in found.items()}
+    by_words = {StreamRequest.of(value).words: by_seed for value, by_seed in found.items()}
     whole = by_words.pop("all", {})
     if not whole:
         return VarianceSources(part.held, (), 'shares are of the variance at streams = "all", which is not there')
     shares = []
     for words, by_seed in by_words.items():
         seeds = sorted(whole.keys() & by_seed.keys())
-        some, every = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (by_seed, whole))
-        if words != "none" and len(seeds) > 2 and every.std() > 0:
-            shares.append(VarianceShare(f"{STREAMS}={words}", *variance_ratio(some, every)))
+        alone, together = (np.array([values[seed] for seed in seeds], dtype=np.float64) for values in (by_seed, whole))
+        if words != "none" and len(seeds) > 2 and together.std() > 0:
+            shares.append(VarianceShare(f"{STREAMS}={words}", *variance_ratio(alone, together)))
     return VarianceSources(part.held, tuple(shares), "" if shares else "it takes three seeds that differ")
 
 
@@ -547,6 +550,35 @@ def _merged(conditions: Sequence[Condition], result: StudyResult) -> Iterator[Co
         yield replace(condition, groups=told)
 
 
+def _held_without_repeats(effects: Sequence[FactorEffect]) -> list[HeldFixed]:
+    """Where seeds moved, and nothing says whether they would have done so by themselves.
+
+    Two environments that gave the same weights for a seed are as good as two identical runs.
+    """
+    found: defaultdict[HeldFixed, list[FactorEffect]] = defaultdict(list)
+    for effect in effects:
+        found[effect.held].append(effect)
+    return [
+        held
+        for held, own in found.items()
+        if any(one.changes.weights_changed or one.changes.values for one in own)
+        and not any(one.changes.identical or one.changes.weights > one.changes.weights_changed for one in own)
+    ]
+
+
+def _unknown_repeats(asked: FactorQuestion, effects: Sequence[FactorEffect]) -> Iterator[Condition]:
+    """Below the level `deterministic` runs of one seed may differ by themselves, as much as a factor makes them."""
+    held = [one for one in _held_without_repeats(effects) if Level(one.level) is not Level.DETERMINISTIC]
+    if held:
+        yield Condition(
+            "identical-runs-unknown",
+            "no seed ran twice in one environment, so that whether identical runs agree is not known: seeds that "
+            "moved, and other final weights, may be no factor's doing",
+            f"add repeats = 2 to {asked.result.study} and run again: finished runs are kept",
+            tuple(one.label for one in held) if len({effect.held for effect in effects}) > 1 else (),
+        )
+
+
 def _notes(asked: FactorQuestion, effects: Sequence[FactorEffect]) -> Iterator[str]:
     if asked.design.design == ONE_AT_A_TIME:
         yield (
@@ -557,16 +589,18 @@ def _notes(asked: FactorQuestion, effects: Sequence[FactorEffect]) -> Iterator[s
         yield "The design is of resolution IV: interactions with an alias are not told from each other."
     if asked.unit == QUESTION:
         yield "Counted over test questions: what is told holds for these trained models, and not for other seeds."
-    # Two environments that gave the same weights for a seed are as good as two identical runs.
-    seen_twice = any(effect.changes.weights > effect.changes.weights_changed for effect in effects)
-    if not seen_twice and any(one.changes.weights_changed and one.changes.alone is None for one in effects):
+    if any(Level(held.level) is Level.DETERMINISTIC for held in _held_without_repeats(effects)):
         yield (
             "No seed ran twice in one environment, so whether identical runs end with the same weights is not known: "
             "repeats = 2 shows it."
         )
-    alone = [effect for effect in effects if effect.changes.alone]
+    alone = [effect.changes for effect in effects if effect.changes.alone]
     if alone:
-        yield "Identical runs ended with different weights by themselves: changed weights may be no factor's doing."
+        most = max(alone, key=lambda changes: changes.identical_changed / changes.identical)
+        yield (
+            f"Of identical runs {most.identical_changed} of {most.identical} ended with different weights by "
+            "themselves: changed weights may be no factor's doing."
+        )
     dropped = int((~np.isfinite(asked.table.numbers(asked.metric.name))).sum())
     if dropped:
         yield f"Left out, because not finite: {some(dropped, 'value')} of {asked.metric.name}."

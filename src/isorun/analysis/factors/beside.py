@@ -36,6 +36,8 @@ class SeedChanges:
     values: how many of them differ in value; largest: the largest change, without its sign. weights: pairs whose final
     weights are known; weights_changed: those whose weights differ.
     alone: whether identical runs ended with different weights by themselves; None where no seed ran twice.
+    identical: seeds that ran more than once in one environment; identical_changed: those whose runs ended with
+    different weights all the same.
     """
 
     pairs: int
@@ -44,6 +46,8 @@ class SeedChanges:
     weights: int
     weights_changed: int
     alone: bool | None
+    identical: int = 0
+    identical_changed: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -87,13 +91,16 @@ def seed_changes(
         if str(seed) in seeds and seed in digests[high]
     ]
     repeated = [found for of_point in digests.values() for found in of_point.values() if len(found) > 1]
+    differing = sum(len(set(found)) > 1 for found in repeated)
     return SeedChanges(
         pairs=len(changes),
         values=sum(change > 0.0 for change in changes),
         largest=max(changes, default=0.0),
         weights=len(both),
         weights_changed=sum(not set(first) & set(second) for first, second in both),
-        alone=any(len(set(found)) > 1 for found in repeated) if repeated else None,
+        alone=differing > 0 if repeated else None,
+        identical=len(repeated),
+        identical_changed=differing,
     )
 
 

@@ -22,7 +22,10 @@ PLANNED: Final = "planned"
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """A commit that was looked at, the ends first. difference: from the good end, in units of the metric."""
+    """A commit that was looked at, the ends first. difference: from the good end, in units of the metric.
+
+    run_ids: those of its runs that finished.
+    """
 
     commit: Commit
     verdict: str
@@ -30,6 +33,7 @@ class Probed:
     difference: float | None = None
     interval95: Interval | None = None
     reason: str = ""
+    run_ids: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -37,6 +41,7 @@ class Probed:
             **self.commit.to_json(),
             "verdict": self.verdict,
             "runs": self.runs,
+            "run_ids": list(self.run_ids),
             "difference": self.difference,
             "interval95": None if self.interval95 is None else list(self.interval95),
             "reason": self.reason,
@@ -52,7 +57,8 @@ class Bisection(Told):
     the last good commit to the first bad one brought; total, total_interval95: the same of the ends. before, after:
     what the rest of the range brought on either side of it, with intervals. others: further stretches in which
     something changed. runs: how many were looked at; made: those of them that were made now.
-    planned: how many probes halving takes. fewest, most: how many runs that can come to.
+    planned: how many probes halving takes. fewest, most: how many runs that can come to. next_steps: commands that go
+    on from here.
     """
 
     told_as: ClassVar[str] = "bisection"
@@ -85,6 +91,7 @@ class Bisection(Told):
     margin: float | None = None
     max_runs: int = 0
     conditions: tuple[Condition, ...] = ()
+    next_steps: tuple[str, ...] = ()
 
     @property
     def found(self) -> bool:
@@ -116,6 +123,7 @@ class Bisection(Told):
             "stopped": self.stopped,
             "commits": self.commits,
             "planned": {"probes": self.planned, "fewest_runs": self.fewest, "most_runs": self.most},
+            "next": list(self.next_steps),
             "warnings": [condition.to_json() for condition in self.conditions],
         }
 

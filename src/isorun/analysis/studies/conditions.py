@@ -98,9 +98,13 @@ def _not_independent(key: GroupKey, records: Sequence[RunRecord], units: RunUnit
 
 
 def _streams_asked(records: Sequence[RunRecord]) -> list[str]:
-    """The random streams that were asked to follow the seed; none where nothing was asked."""
-    switches = records[0].cell.environment_content.get("switches", {}) if records else {}
-    return [word for word in str(switches.get("streams", "")).partition("@")[0].split("+") if word]
+    """The random streams that were asked to follow the seed, as it was said; none where nothing was asked."""
+    asked = str((records[0].cell.environment_content if records else {}).get("switches", {}).get("streams", ""))
+    if not asked:
+        return []
+    from isorun.worker.frameworks.switches import StreamRequest  # most environments ask for nothing
+
+    return StreamRequest.of(asked).words.split("+")
 
 
 def why_merged(records: Sequence[RunRecord], units: RunUnits) -> str:
@@ -388,6 +392,29 @@ def _bad_return(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) 
         )
 
 
+def _ended_early(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    noted = [note.message for record in records for note in record.notes if note.code == "ended-early"]
+    if noted:
+        yield Condition(
+            "ended-early",
+            f"{len(noted)} of {some(len(records), 'run')} did not come to their own end ({noted[0]})",
+            "what they left is that of a shorter training; runs without `steps` are whole ones",
+        )
+
+
+def _lock_of_the_study(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    """Versions of the code are compared with the same packages: one that was written for others may be misjudged."""
+    noted = [note.message for record in records for note in record.notes if note.code == "lock-of-the-study"]
+    if noted:
+        lock = records[0].cell.environment_content.get("settings", {}).get("lock", "LOCK")
+        yield Condition(
+            "lock-of-the-study",
+            f"{noted[0]}: all versions of the code ran with the packages of the study's {lock}",
+            "nothing, where the code alone is meant; to run each with its own packages: "
+            f"git show REF:./{lock} > FILE, and in the study an environment for each REF with code = REF, lock = FILE",
+        )
+
+
 def _shared_device(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     noted = [next((note for note in record.notes if note.code == "shared-device"), None) for record in records]
     sharing = [note.message for note in noted if note]
@@ -433,6 +460,7 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _no_identical_runs,
     _factor_without_effect,
     _streams_unclassified,
+    _lock_of_the_study,
     _threads_differ,
     _machine_differs,
     _packages_differ,
@@ -441,9 +469,19 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _launch_mixed,
     _shared_device,
     _bad_return,
+    _ended_early,
     _training_altered,
 )
 
+AT_ONCE: Final = (
+    _hook_never_started,
+    _factor_without_effect,
+    _streams_unclassified,
+    _lock_of_the_study,
+    _shared_device,
+    _bad_return,
+)
+"""Those of runs that were just made."""
 
 FEWEST_RUNS: Final = 5
 """Below this many runs a standard deviation says next to nothing: its 90 % interval at n = 4 is 0.6 to 2.9 times sd."""
@@ -487,7 +525,7 @@ def told_at_once(study: Study, records: Sequence[RunRecord]) -> tuple[Condition,
         groups.setdefault(GroupKey.of(record), []).append(record)
     noted = (
         replace(condition, groups=(key.label,))
-        for check in (_hook_never_started, _factor_without_effect, _streams_unclassified, _shared_device, _bad_return)
+        for check in AT_ONCE
         for key, made in groups.items()
         for condition in check(key, made, run_units(made))
     )

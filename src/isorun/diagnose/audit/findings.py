@@ -49,7 +49,10 @@ class SourceEdit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """about: which generator, operation or package, for what joins findings. edits: what closes it, where known."""
+    """about: which generator, operation or package, for what joins findings. edits: what closes it, where known.
+
+    ranks: of a distributed training, those it was found in where that is not all of them; empty for all.
+    """
 
     kind: str
     file: str
@@ -59,6 +62,7 @@ class AuditFinding:
     sure: Sure
     about: str = ""
     edits: tuple[SourceEdit, ...] = ()
+    ranks: tuple[int, ...] = ()
 
     @property
     def place(self) -> str:
@@ -68,7 +72,7 @@ class AuditFinding:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         found = {name: getattr(self, name) for name in ("kind", "file", "line", "why", "fix")}
-        return {**found, "sure": str(self.sure)}
+        return {**found, "sure": str(self.sure), **({"ranks": list(self.ranks)} if self.ranks else {})}
 
 
 def edited(source: Source, node: ast.AST, text: str) -> tuple[SourceEdit, ...]:

@@ -7,6 +7,7 @@ was stopped: what it did not reach is left as the source has it, but is not sure
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from isorun.diagnose.audit.inputs import is_checked
 from isorun.diagnose.audit.program import AuditedProgram
 from isorun.worker.usercode import hash_of_file
 
-__all__ = ["Seen", "hold_together"]
+__all__ = ["Seen", "hold_all", "hold_together", "those_that_trained"]
 
 _SEEDING: Final = {
     "random.seed": "random",
@@ -35,6 +36,10 @@ _BACKWARD: Final = {
     "grid_sample": "grid_sampler_",
 }
 """What is called, to the beginning of the name of the operation that adds in its backward pass."""
+_ONLY_WHERE_REACHED: Final = frozenset(
+    {"atomics", "uninitialised-memory", "hash-order", "file-order", "loader-workers", "data-checksum"}
+)
+"""Kinds that are about what a line does when it is executed."""
 _LARGEST_HASHED: Final = 2**28
 _NO_GPU: Final = "the run computed on no GPU"
 _NOT_REACHED: Final = "the run came to its end without it"
@@ -45,6 +50,7 @@ class Seen:
     """What the worker noted. events: in their order. ended: the training came to its end by itself.
 
     began: its start, in seconds since 1970. moved: generators of the process that stood elsewhere at the end.
+    steps: of an optimizer. reached: first lines of the functions that were entered, by file; None where not known.
     """
 
     program: AuditedProgram
@@ -53,6 +59,8 @@ class Seen:
     ended: bool
     began: float
     moved: tuple[str, ...] = ()
+    steps: int = 0
+    reached: Mapping[str, Sequence[int]] | None = None
 
     @classmethod
     def of(cls, program: AuditedProgram, effective: Mapping[str, Any], began: float) -> Seen:
@@ -60,7 +68,14 @@ class Seen:
         audit = effective.get("audit") or {}
         events = [event for event in audit.get("events", ()) if isinstance(event, Mapping)]
         return cls(
-            program, effective, events, bool(audit) and not audit.get("stopped"), began, tuple(audit.get("moved", ()))
+            program,
+            effective,
+            events,
+            bool(audit) and not audit.get("stopped"),
+            began,
+            tuple(audit.get("moved", ())),
+            int(audit.get("steps") or 0),
+            audit.get("reached"),
         )
 
     @property
@@ -88,6 +103,50 @@ class Seen:
         return next((event for event in self.of_kind(what) if self.place(event) == (finding.file, finding.line)), None)
 
 
+def those_that_trained(processes: Iterable[Mapping[str, Any]], program: AuditedProgram) -> list[Mapping[str, Any]]:
+    """Of what the processes of a run told, what the ranks of the training did, by rank: not a launcher, nor helpers."""
+    script = program.script.path.resolve()
+    looks = [(each.get("audit") or {}, each) for each in processes]
+    ranks = [(look, each) for look, each in looks if look.get("rank") is not None or look.get("steps")]
+    found = ranks or [
+        (look, each) for look, each in looks if look.get("script") and Path(str(look["script"])).resolve() == script
+    ]
+    return [each for _, each in sorted(found, key=lambda item: -1 if item[0].get("rank") is None else item[0]["rank"])]
+
+
+def hold_all(
+    found: Sequence[AuditFinding], ranks: Sequence[Seen]
+) -> tuple[tuple[AuditFinding, ...], tuple[Withdrawn, ...]]:
+    """What holds in any of the ranks, each finding once, as the rank has it that is surest of it.
+
+    Each rank is held against the source by itself, for the order of seeds and draws is one of a process.
+    """
+    held = [hold_together(found, seen) for seen in ranks]
+    kept: dict[tuple[str, str, int, str], list[tuple[int, AuditFinding]]] = {}
+    for place, (own, _) in enumerate(held):
+        told = (ranks[place].effective.get("audit") or {}).get("rank")
+        rank = place if told is None else int(told)
+        for item in own:
+            kept.setdefault((item.kind, item.file, item.line, item.about), []).append((rank, item))
+    withdrawn = {(item.finding.kind, item.finding.place): item for _, own in held for item in own}
+    left = {(kind, f"{file}:{line}" if line else file) for kind, file, line, _ in kept}
+    merged = in_order(_of_ranks(items, len(ranks)) for items in kept.values())
+    return merged, tuple(item for key, item in withdrawn.items() if key not in left)
+
+
+def _of_ranks(items: Sequence[tuple[int, AuditFinding]], ranks: int) -> AuditFinding:
+    """One finding, with the ranks that are surest of it where others are not."""
+    order = list(Sure)
+    surest = min((item.sure for _, item in items), key=order.index)
+    where = [(rank, item) for rank, item in items if item.sure is surest]
+    finding = where[0][1]
+    if len(where) == ranks:
+        return finding
+    numbers = tuple(rank for rank, _ in where)
+    told = f"rank {numbers[0]}" if len(numbers) == 1 else f"ranks {', '.join(map(str, numbers))}"
+    return replace(finding, why=f"{finding.why} (in {told} of {ranks})", ranks=numbers)
+
+
 def hold_together(found: Sequence[AuditFinding], seen: Seen) -> tuple[tuple[AuditFinding, ...], tuple[Withdrawn, ...]]:
     """The findings of both, and those of the source that the run did not bear out."""
     kept: list[AuditFinding] = []
@@ -104,6 +163,10 @@ def hold_together(found: Sequence[AuditFinding], seen: Seen) -> tuple[tuple[Audi
 
 def _judged(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
     """The finding as the run leaves it; why it is withdrawn, as a text."""
+    if finding.kind in _ONLY_WHERE_REACHED and (finding.kind != "atomics" or seen.gpus):
+        unreached = _unreached(finding, seen)
+        if unreached is not None:
+            return unreached
     if finding.kind in _ON_A_GPU:
         return _judged_on_gpu(finding, seen)
     if finding.kind in {"unseeded-generator", "late-seed"} and finding.about in SEED_LINES:
@@ -123,6 +186,47 @@ def _judged(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
             return "the run loaded its data without workers"
         return replace(finding, why=f"{finding.why} (here {event['workers']})") if event else finding
     return _with_checksum(finding, seen) if finding.kind == "data-checksum" else finding
+
+
+def _unreached(finding: AuditFinding, seen: Seen) -> AuditFinding | str | None:
+    """What is left of a finding in a function that was never entered; None where it was, or nobody knows.
+
+    A few steps do not reach an evaluation, or what comes at the end: such a function stays, as what may be. But a model
+    is built before its first step: a class of which nothing ran by then is not what this command trains.
+    """
+    source = next((each for each in seen.program.sources if each.shown == finding.file), None)
+    if source is None or seen.reached is None or not finding.line:
+        return None
+    entered = set(seen.reached.get(str(source.path.resolve()), ()))
+    function, owner = _around(source.tree, finding.line)
+    if not entered or function is None or _first_lines(function) & entered:
+        return None
+    if seen.ended:
+        return _NOT_REACHED
+    if owner is not None and seen.steps:
+        methods = [node for node in owner.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        if not any(_first_lines(method) & entered for method in methods):
+            return f"nothing of {owner.name} ran in {seen.steps} steps: this command does not use it"
+    return replace(finding, sure=Sure.LOW, why=f"{finding.why} (not reached in this run)")
+
+
+def _first_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
+    """Where Python says that a function begins: at its first decorator, or at itself."""
+    return {function.lineno, *(decorator.lineno for decorator in function.decorator_list)}
+
+
+def _around(tree: ast.AST, line: int) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, ast.ClassDef | None]:
+    """The innermost function around a line, and the class that it is a method of."""
+    function, owner, inner = None, None, None
+    for node in ast.walk(tree):  # what is further in comes later
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if not node.lineno <= line <= (node.end_lineno or node.lineno):
+                continue
+            if isinstance(node, ast.ClassDef):
+                inner = node
+            else:
+                function, owner = node, inner
+    return function, owner
 
 
 def _judged_on_gpu(finding: AuditFinding, seen: Seen) -> AuditFinding | str:

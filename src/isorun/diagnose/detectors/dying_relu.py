@@ -47,5 +47,7 @@ class DyingRelu(AbstractDetector):
 def _worst(row: WatchedRow) -> tuple[float, str]:
     """The largest share, and of what: of units where they were seen, of gradients in all layers but the first."""
     units = [(share, f"the units of {name} give nothing for a whole batch") for name, share in row.dead.items()]
-    later = [(share, f"the gradient of {name} is zero") for name, share in zip(row.layers, row.zero, strict=False)][1:]
+    later = [
+        (share, f"the gradient of layer {name} is zero") for name, share in zip(row.layers, row.zero, strict=False)
+    ][1:]
     return max((item for item in (*units, *later) if not math.isnan(item[0])), default=(0.0, ""))

@@ -43,7 +43,9 @@ class ExplodingGradient(AbstractDetector):
         if 2 * len(hit) < len(trace.samples) or not hit:
             return None
         first, last = end_gradients(hit[-1])
-        told = f"the gradient of {hit[-1].layers[0]} is {first:.2g}, {first / last:.0f} times that of the last layer"
+        told = (
+            f"the gradient of layer {hit[-1].layers[0]} is {first:.2g}, {first / last:.0f} times that of the last layer"
+        )
         return self.found(hit[0].epoch, f"{told}, in {len(hit)} of {len(trace.samples)} samples; it does not converge")
 
 

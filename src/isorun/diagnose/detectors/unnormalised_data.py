@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
-from isorun.diagnose import NOT_WATCHED, AbstractDetector, Problem, Trace
+from isorun.diagnose import AbstractDetector, Problem, Trace
 
 FAR: Final = 10.0
 GOOD_ACCURACY: Final = 0.9
@@ -28,7 +28,7 @@ class UnnormalisedData(AbstractDetector):
     def lacks(self, trace: Trace) -> str:
         """The first batch."""
         if not trace.samples:
-            return NOT_WATCHED
+            return trace.unwatched
         return "" if _inputs(trace) else "no inputs of floating-point numbers were seen"
 
     def examine(self, trace: Trace) -> Problem | None:

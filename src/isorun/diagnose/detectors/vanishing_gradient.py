@@ -20,7 +20,7 @@ class VanishingGradient(AbstractDetector):
 
     kind = "vanishing-gradient"
     remedies: ClassVar = (
-        "ReLU or SELU in place of sigmoid or tanh",
+        "ReLU or SELU in place of sigmoid or tanh, where there is one",
         "batch normalisation between the layers",
         "residual connections, or fewer layers",
         "He or Glorot initialisation",
@@ -36,7 +36,8 @@ class VanishingGradient(AbstractDetector):
         if trace.learns or 2 * len(hit) < len(trace.samples) or not hit:
             return None
         first, last = end_gradients(hit[-1])
-        told = f"the gradient of {hit[-1].layers[0]} is {first:.2g}, that of {hit[-1].layers[-1]} {last:.2g}"
+        layers = hit[-1].layers
+        told = f"the gradient of layer {layers[0]} is {first:.2g}, that of layer {layers[-1]} {last:.2g}"
         return self.found(hit[0].epoch, f"{told}, in {len(hit)} of {len(trace.samples)} samples; it does not converge")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from isorun.diagnose import NOT_WATCHED, AbstractDetector, Problem, Trace
+from isorun.diagnose import AbstractDetector, Problem, Trace
 
 _WRONG: Final = {
     ("probabilities", "cross-entropy-of-logits"): "the loss applies a softmax to an output that is one already",
@@ -41,7 +41,7 @@ class WrongLoss(AbstractDetector):
     def lacks(self, trace: Trace) -> str:
         """An output that was seen with its gradient."""
         if not trace.samples:
-            return NOT_WATCHED
+            return trace.unwatched
         return "" if _outputs(trace) else "the model's output was not seen with its gradient"
 
     def examine(self, trace: Trace) -> Problem | None:

@@ -8,18 +8,20 @@ words; here are those that fit any.
 from __future__ import annotations
 
 import abc
+import errno
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args
 
 from isorun import plugins
 from isorun.errors import InputError, MissingExtra, PluginError, UsageError, foreign_errors, known_names
 from isorun.repair.bugs import Limits
-from isorun.repair.searches import Parameter, Search, Value, with_noise
+from isorun.repair.searches import Direction, Parameter, Search, State, Value, with_noise
+from isorun.study.searches import Kind
 
 if TYPE_CHECKING:
     from isorun.repair.policy import RepairPolicy
@@ -38,12 +40,14 @@ __all__ = [
     "steps_of_study",
     "strategy_of",
     "without_password",
+    "written",
 ]
 
 _NEEDS: Final = {"optuna": {"optuna"}, "keras-tuner": {"keras_tuner", "keras", "six"}, "autokeras": {"autokeras"}}
 """Modules without which an engine cannot be imported, by its extra; `six` is one that KerasTuner does not declare."""
 MORE: Final = ("--continue", "15")
 """How far a search goes on that is told to."""
+_NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _FOLDERS: Final = "keras-tuner"
 _DATABASES: Final = ("sqlite", "journal", "mysql", "mariadb", "postgresql", "oracle", "mssql")
 """What begins the address of a storage of Optuna; behind it a driver may stand (mysql+pymysql://)."""
@@ -176,7 +180,48 @@ def strategy_of(text: str) -> Strategy:
 def read_search(engine: AbstractEngine, name: str | None, noise: float = 0.0) -> Search:
     """The search of this name, or the only one. noise: of a score between seeds, where the search does not show it."""
     with foreign_errors(lambda said: InputError(f"{without_password(engine.where)} cannot be read", found=said)):
-        return with_noise(engine.read(chosen(engine, name)), noise)
+        found = engine.read(chosen(engine, name))
+    _refuse_other_words(engine, found)
+    return with_noise(found, noise)
+
+
+@contextmanager
+def written(where: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Around what writes trials down: a storage that takes nothing more is told, and no training is at fault.
+
+    kinds: what an engine raises then, besides the system's errors. Other errors of its own may come on top of them.
+    """
+    try:
+        yield
+    except Exception as error:
+        chain: list[BaseException] = [error]
+        while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
+            chain.append(cause)
+        for one in reversed(chain):
+            if isinstance(one, kinds) or (isinstance(one, OSError) and one.errno in _NOT_WRITTEN):
+                said = getattr(one.__cause__, "orig", None) or one
+                raise InputError(
+                    f"{without_password(where)} cannot be written",
+                    found=str(said),
+                    hint="make room, then the same command: finished trials are kept",
+                ) from error
+        raise
+
+
+def _refuse_other_words(engine: AbstractEngine, search: Search) -> None:
+    """Engines have words of their own: what is not translated would be taken for another, worst for best."""
+    told: tuple[tuple[str, set[str], tuple[str, ...]], ...] = (
+        ("direction", {search.direction}, get_args(Direction)),
+        ("state of a trial", {trial.state for trial in search.trials}, get_args(State)),
+        ("kind of parameter", {parameter.kind for parameter in search.space}, get_args(Kind)),
+    )
+    for what, words, allowed in told:
+        if others := words - set(allowed):
+            raise PluginError(
+                f"the engine {engine.name!r} tells a {what} that isorun does not know",
+                found=", ".join(sorted(map(repr, others))),
+                allowed=", ".join(allowed),
+            )
 
 
 def chosen(engine: AbstractEngine, name: str | None) -> str:

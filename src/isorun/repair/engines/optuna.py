@@ -30,7 +30,16 @@ from optuna.trial import FrozenTrial, TrialState
 from isorun.diagnose import Symptoms, Trace, symptoms_of
 from isorun.errors import InputError
 from isorun.repair.bugs import Limits
-from isorun.repair.engines import MORE, AbstractEngine, NextSteps, address_of, chosen, command, without_password
+from isorun.repair.engines import (
+    MORE,
+    AbstractEngine,
+    NextSteps,
+    address_of,
+    chosen,
+    command,
+    without_password,
+    written,
+)
 from isorun.repair.expansion import AS_BUILT, LEFT_OUT
 from isorun.repair.policy import RepairPolicy, values_for
 from isorun.repair.priorities import Proposal
@@ -355,16 +364,20 @@ class OptunaStorage(AbstractEngine):
 
     def go_on(self, name: str, function: Callable[..., Any], trials: int, policy: RepairPolicy, *, again: bool) -> None:
         """More trials of the user's objective, by TPE where it is not isorun's turn."""
-        study = self.study(name, RepairSampler(optuna.samplers.TPESampler(), policy))
-        if again:
-            requeue(study)
-        continue_study(study, function, trials)
+        with written(self.where, optuna.exceptions.StorageInternalError):
+            _set_aside_half_a_line(self.where)
+            study = self.study(name, RepairSampler(optuna.samplers.TPESampler(), policy))
+            if again:
+                requeue(study)
+            continue_study(study, function, trials)
 
     def give_up(self, name: str, number: int, why: str) -> bool:
         """The reason is an attribute of the study, for a trial of another process cannot be given one."""
-        study = self.study(name)
-        study.set_user_attr(f"{_WHY}:{number}", why)
-        study.tell(number, state=TrialState.FAIL)
+        with written(self.where, optuna.exceptions.StorageInternalError):
+            _set_aside_half_a_line(self.where)
+            study = self.study(name)
+            study.set_user_attr(f"{_WHY}:{number}", why)
+            study.tell(number, state=TrialState.FAIL)
         return True
 
     def steps(self, search: Search, limits: Limits) -> NextSteps:
@@ -408,6 +421,35 @@ def _storage(url: str) -> Any:
             raise InputError(f"{url} is no address of a database", allowed="sqlite:///FILE: three slashes", hint=hint)
         _check_sqlite(url, Path(rest.removeprefix("///").partition("?")[0]))
     return _answered(url, lambda: optuna.storages.get_storage(url))
+
+
+def _set_aside_half_a_line(url: str) -> None:
+    """A journal whose writer was killed, or had no room, ends in half a line: Optuna would write on in that line.
+
+    Then it could not read the journal any more, from that line on. What is cut off is kept beside it.
+    """
+    scheme, _, rest = url.partition(":")
+    if scheme != "journal" or not _half_a_line(Path(rest)):
+        return
+    lock = optuna.storages.journal.JournalFileSymlinkLock(rest)
+    lock.acquire()  # somebody else may be writing that line now
+    try:
+        half = _half_a_line(Path(rest))
+        if half:
+            Path(f"{rest}.half-written").write_bytes(half)
+            os.truncate(rest, Path(rest).stat().st_size - len(half))
+    finally:
+        lock.release()
+
+
+def _half_a_line(path: Path) -> bytes:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 1))
+        if file.read(1) in (b"", b"\n"):
+            return b""
+        file.seek(0)
+        return file.read().rpartition(b"\n")[2]
 
 
 def _not_there(path: Path) -> InputError:

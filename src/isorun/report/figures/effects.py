@@ -115,6 +115,8 @@ def _forest_series(row: ForestRow, reference: float) -> int:
 
 
 def _shape(row: ForestRow, reference: float) -> Shape:
+    if row.interval is None:
+        return Shape.DIAMOND
     return Shape.SQUARE if row.clear_of(reference) else Shape.CIRCLE
 
 
@@ -129,6 +131,8 @@ def _forest_legend(rows: Sequence[ForestRow], reference: float) -> Iterator[Lege
         yield Legend(f"interval leaves {reference:g} out", Shape.SQUARE, _CLEAR)
     if any(not row.clear_of(reference) for row in known):
         yield Legend(f"interval holds {reference:g}", Shape.CIRCLE, _OPEN)
+    if any(row.interval is None and row.estimate is not None for row in rows):
+        yield Legend("no interval can be given", Shape.DIAMOND, _OPEN)
 
 
 def _forest_sentence(rows: Sequence[ForestRow], reference: float, level: float) -> str:

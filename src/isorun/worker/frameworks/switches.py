@@ -19,34 +19,25 @@ STREAM_NAMES = ("weights", "order", "dropout", "augmentation", "other")
 _BASELINE_SEED = 1
 
 
-_TOLD = {
-    "onednn": "oneDNN",
-    "cpu": "instructions up to",
-    "mkl": "MKL's conditional reproducibility",
-    "device": "computed on",
-    "tf32": "TF32",
-    "cudnn": "cuDNN",
-    "kernels": "kernels",
-    "streams": "random streams that follow the seed",
-}
-
-
 class Switch(NamedTuple):
     """One row. values: the words it takes; other words are `other`, a pattern with what is said of it.
 
-    variables: by value, what asks libraries that several frameworks stand on; frameworks say their own.
+    told: what its value stands behind in a sentence. variables: by value, what asks libraries that several frameworks
+    stand on; frameworks say their own. asked_by: variables that ask for it where a study sets them by itself, each with
+    those of its words (in small letters) that the switch calls otherwise. only_on: of the variables those that a
+    library obeys on processors of its own maker alone, by a word of the processor's name. of_a_gpu: on the CPU it is
+    neither on nor off, and asking for it asks for nothing.
     """
 
     name: str
+    told: str
     values: tuple[str, ...]
     meaning: str
     variables: Mapping[str, Mapping[str, str]] = {}
     other: tuple[str, str] = ("", "")
-
-    @property
-    def told(self) -> str:
-        """What its value stands behind in a sentence."""
-        return _TOLD.get(self.name, self.name)
+    asked_by: Mapping[str, Mapping[str, str]] = {}
+    only_on: Mapping[str, str] = {}
+    of_a_gpu: bool = False
 
     @property
     def allowed(self) -> str:
@@ -54,8 +45,8 @@ class Switch(NamedTuple):
         return ", ".join([*self.values, *([self.other[1]] if self.other[1] else [])])
 
 
-def _widest(openmp: str, mkl: str, openblas: str) -> dict[str, str]:
-    return {"ONEDNN_MAX_CPU_ISA": openmp, "MKL_ENABLE_INSTRUCTIONS": mkl, "OPENBLAS_CORETYPE": openblas}
+def _widest(onednn: str, mkl: str, openblas: str) -> dict[str, str]:
+    return {"ONEDNN_MAX_CPU_ISA": onednn, "MKL_ENABLE_INSTRUCTIONS": mkl, "OPENBLAS_CORETYPE": openblas}
 
 
 _NAME = f"({'|'.join(STREAM_NAMES)})"
@@ -65,9 +56,16 @@ _BRANCHES = ("auto", "compatible", "avx2", "avx2-strict", "avx512", "avx512-stri
 SWITCHES: Mapping[str, Switch] = {
     row.name: row
     for row in (
-        Switch("onednn", ("on", "off"), "whether oneDNN's kernels are used on the CPU"),
+        Switch(
+            "onednn",
+            "oneDNN",
+            ("on", "off"),
+            "whether oneDNN's kernels are used on the CPU",
+            asked_by={"TF_ENABLE_ONEDNN_OPTS": {"0": "off", "1": "on"}},
+        ),
         Switch(
             "cpu",
+            "instructions up to",
             (NATIVE, "avx512", "avx2", "baseline"),
             "the widest instructions that libraries may use: another CPU",
             {
@@ -75,15 +73,20 @@ SWITCHES: Mapping[str, Switch] = {
                 "avx2": _widest("AVX2", "AVX2", "Haswell"),
                 "baseline": _widest("SSE41", "SSE4_2", "Nehalem"),
             },
+            asked_by={"ATEN_CPU_CAPABILITY": {"default": "baseline"}},
+            only_on={"MKL_ENABLE_INSTRUCTIONS": "Intel"},
         ),
         Switch(
             "mkl",
+            "MKL's conditional reproducibility",
             ("off", *_BRANCHES),
             "MKL's conditional reproducibility",
             {branch: {"MKL_CBWR": branch.upper().replace("-", ",")} for branch in _BRANCHES},
+            asked_by={"MKL_CBWR": {}},
         ),
         Switch(
             "device",
+            "computed on",
             ("cpu", "cuda"),
             "where it computes",
             {"cpu": _NO_DEVICE},
@@ -91,14 +94,28 @@ SWITCHES: Mapping[str, Switch] = {
         ),
         Switch(
             "tf32",
+            "TF32",
             ("on", "off"),
             "whether float32 products on NVIDIA's devices may be rounded to TF32",
             {"off": {"NVIDIA_TF32_OVERRIDE": "0"}},
+            of_a_gpu=True,
         ),
-        Switch("cudnn", ("on", "off", "benchmark"), "whether cuDNN is used, and chooses its kernels by time"),
-        Switch("kernels", ("free", "deterministic"), "whether kernels are asked for that give the same bits again"),
+        Switch(
+            "cudnn",
+            "cuDNN",
+            ("on", "off", "benchmark"),
+            "whether cuDNN is used, and chooses its kernels by time",
+            of_a_gpu=True,
+        ),
+        Switch(
+            "kernels",
+            "kernels",
+            ("free", "deterministic"),
+            "whether kernels are asked for that give the same bits again",
+        ),
         Switch(
             "streams",
+            "random streams that follow the seed",
             ("all", "none", *STREAM_NAMES),
             "which random streams follow the run's seed; the others keep the baseline's",
             other=(
@@ -111,14 +128,8 @@ SWITCHES: Mapping[str, Switch] = {
 
 THREADS = "threads"
 _COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
-_NAMED_AFTER = {"ATEN_CPU_CAPABILITY": {"default": "baseline"}, "TF_ENABLE_ONEDNN_OPTS": {"0": "off", "1": "on"}}
-_ASKED_BY = {"ATEN_CPU_CAPABILITY": "cpu", "TF_ENABLE_ONEDNN_OPTS": "onednn"}
-
-# What only a GPU does: on the CPU it is neither on nor off, and asking for it there asks for nothing.
-_OF_A_GPU = frozenset(("tf32", "cudnn"))
-
-# A variable that a library obeys only on processors of its own maker, by a word of the processor's name.
-ONLY_ON = {"MKL_ENABLE_INSTRUCTIONS": "Intel"}
+_ASKED_BY = {variable: row for row in SWITCHES.values() for variable in row.asked_by}
+ONLY_ON = {variable: maker for row in SWITCHES.values() for variable, maker in row.only_on.items()}
 
 
 def variables(asked: Mapping[str, str]) -> dict[str, str]:
@@ -134,19 +145,23 @@ def variables(asked: Mapping[str, str]) -> dict[str, str]:
 
 
 class StreamRequest(NamedTuple):
-    """Which random streams follow the run's seed, and the seed that the others keep."""
+    """Which random streams follow the run's seed, the seed that the others keep, and the words that say which."""
 
     follow: FrozenSet[str]
     kept_seed: int
+    words: str
+
+    @classmethod
+    def of(cls, text: str) -> StreamRequest:
+        """What a value of the switch `streams` asks for."""
+        words, _, seed = text.partition("@")
+        follow = {"all": STREAM_NAMES, "none": ()}.get(words, tuple(words.split("+")))
+        return cls(frozenset(follow), int(seed) if seed else _BASELINE_SEED, words)
 
 
 def stream_request(asked: Mapping[str, str]) -> StreamRequest | None:
     """What the switch `streams` asks for; None where it is not asked for."""
-    if "streams" not in asked:
-        return None
-    words, _, seed = asked["streams"].partition("@")
-    follow = {"all": STREAM_NAMES, "none": ()}.get(words, tuple(words.split("+")))
-    return StreamRequest(frozenset(follow), int(seed) if seed else _BASELINE_SEED)
+    return StreamRequest.of(asked["streams"]) if "streams" in asked else None
 
 
 def told_seed(asked: Mapping[str, str], seed: int) -> int:
@@ -166,9 +181,8 @@ def asked_by(environment: Mapping[str, str]) -> dict[str, str]:
         if name in _COUNTS and value.isdigit():
             asked[THREADS] = max(value, asked.get(THREADS, ""), key=lambda text: int(text or 0))
         elif name in _ASKED_BY:
-            asked[_ASKED_BY[name]] = _NAMED_AFTER[name].get(value.lower(), value.lower())
-        elif name == "MKL_CBWR":
-            asked["mkl"] = value.lower().replace(",", "-")
+            row = _ASKED_BY[name]
+            asked[row.name] = row.asked_by[name].get(value.lower(), value.lower().replace(",", "-"))
     return asked
 
 
@@ -200,7 +214,8 @@ def without_effect(asked: Mapping[str, str], answered: Mapping[str, Mapping[str,
     """The requests that did not come about, each with what those have that answer; nothing where nobody answers."""
     missed: dict[str, dict[str, str]] = {}
     for name, value in asked.items():
-        if value == NATIVE or (name in _OF_A_GPU and asked.get("device") == "cpu"):
+        is_nothing = name in SWITCHES and SWITCHES[name].of_a_gpu and asked.get("device") == "cpu"
+        if value == NATIVE or is_nothing:
             continue
         heard = {who: str(items[name]) for who, items in answered.items() if name in items}
         other = {who: has for who, has in heard.items() if has != value.partition(":")[0]}

@@ -1,11 +1,11 @@
-"""Looking into a torch model: gradients, weights, activations, and which loss the gradient of its output is that of.
+"""Looking into a torch model at the steps of its optimizers: gradients, weights, and what a step changes.
 
-The one hook that stays is on the optimizers' step. For a step that is sampled, torch is asked to tell of every call of
-a module, and a mode that sees activation functions is on during the model's forward pass; both are gone when it ends.
-They only read: the training computes the same bits. Nothing of this is part of the model, so it can be copied, saved,
-scripted and traced at any moment. Nothing is kept alive: a model that is dropped takes its watcher with it.
+The one hook that stays is on the optimizers' step. Before a step that is sampled, the forward pass is looked at
+(`torch_forward.py`). All of it only reads: the training computes the same bits. Nothing of this is part of the model,
+so it can be copied, saved, scripted and traced at any moment. Nothing is kept alive: a model that is dropped takes its
+watcher with it.
 
-Nor do they wait for a device: all numbers of a sample are copied from where they were computed in one transfer, which
+Nor does it wait for a device: all numbers of a sample are copied from where they were computed in one transfer, which
 is asked for when the sample is taken and read at a later step, when it is there. On a CPU it is there at once.
 """
 
@@ -17,35 +17,18 @@ import itertools
 import math
 import threading
 import time
-import warnings
 import weakref
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple
 
 from ... import watching
+from .torch_forward import Forward, is_recording, output_of
 
 if TYPE_CHECKING:
     from ...watching import Watcher
 
-_EXAMPLES = 64
-_LEAST_EXAMPLES = 8
-_NUMBERS_LOOKED_AT = 65_536
 _MAX_UPDATE_NUMBERS = 20_000_000
 _OUTPUTS_LOOKED_AT = 3
-_RECTIFIERS = frozenset(("relu", "relu_", "relu6"))
-_SQUASHERS = {"sigmoid": (0.5, 0.48), "sigmoid_": (0.5, 0.48), "tanh": (0.0, 0.96), "tanh_": (0.0, 0.96)}
-# What a tensor that came out of these is, and what merely changes its shape or type.
-_LOOKS = {
-    "SoftmaxBackward0": "probabilities",
-    "LogSoftmaxBackward0": "log-probabilities",
-    "SigmoidBackward0": "sigmoid",
-    "ReluBackward0": "rectified",
-}
-# What the hooks take of one call of a module, measured; most calls are not those of the model itself.
-_SECONDS_A_CALL = 3e-6
-_VIEWS = ("View", "Reshape", "Squeeze", "Unsqueeze", "ToCopy", "Alias", "Permute", "Transpose", "UnsafeView")
-
-
 # A forward pass that was not seen so often runs in code that was compiled, or not in training mode: it is left alone.
 _MOST_MISSED = 6
 _halted: list[Any] = []
@@ -133,7 +116,7 @@ class TorchProbe:
     def _wake_up(self) -> None:
         """See what the last sampled step changed, sample this one, and look at the next, each if it is time."""
         watcher = self._watcher
-        if _is_recording(self._torch):
+        if is_recording(self._torch):
             return
         if self._updating:
             self._finish_update()
@@ -318,10 +301,7 @@ class Sample:
         self._forward = forward
         self.numbers += [*(count for *_, count in forward.found), *forward.inputs]
         if with_output:
-            width = forward.output.shape[-1] if forward.output.dim() > 1 else 1
-            rows = max(_LEAST_EXAMPLES, min(_EXAMPLES, _NUMBERS_LOOKED_AT // max(width, 1)))
-            both = (forward.output,) if forward.gradient is None else (forward.output, forward.gradient)
-            self.matrices = [one.reshape(-1, width)[:rows].float() for one in both]
+            self.matrices = forward.matrices()
 
     def told(self, host: Any) -> dict[str, Any]:
         """The sample, from all that was asked for."""
@@ -372,270 +352,6 @@ class Sample:
         return {name: joined[name] if name == "layers" else watching.rounded(joined[name]) for name in joined}
 
 
-class Forward:
-    """What one forward pass shows: inputs, activations, and the output with its gradient. spent: in seconds.
-
-    The hooks are torch's for all modules: one of a module's own would be copied, pickled and compiled with it. roots:
-    the modules whose calls are looked at.
-    """
-
-    def __init__(self, torch: ModuleType, watcher: Watcher, roots: list[Any], wants_inputs: bool) -> None:
-        self.seen = False
-        self.spent = 0.0
-        self.inputs: list[Any] = []
-        self.output: Any = None
-        self.gradient: Any = None
-        self.looks = ""
-        self._torch = torch
-        self._watcher = watcher
-        self._wants_inputs = wants_inputs
-        self._mode: Any = None
-        self._is_halted = False
-        self.found: list[tuple[str, str, int, Any]] = []
-        self._roots = {id(root) for root in roots}
-        self._within = 0
-        self._hooks = _for_all_modules(torch)
-        self._hooks.tell(self)
-
-    def remove(self) -> None:
-        """Take the hooks down; not to be called where torch may be going through them."""
-        self.leave()
-        self._hooks.tell_no_more(self)
-
-    def halt(self) -> None:
-        """See nothing more, at whatever moment; the hooks go when a module is called next."""
-        self._is_halted = True
-        self.leave()
-
-    def begins(self, module: Any, args: Any) -> None:
-        """A module is called; torch goes through a copy of these hooks."""
-        self.spent += _SECONDS_A_CALL
-        if self._is_halted:
-            self.remove()
-        if id(module) not in self._roots or self._mode is not None or self.seen or not module.training:
-            return
-        if not self._torch.jit.is_tracing() and not _is_recording(self._torch):
-            self._watcher.guarded("looking at a forward pass", self._begin, module, args)
-
-    def _begin(self, module: Any, args: Any) -> None:
-        if not self._torch.is_grad_enabled():
-            return
-        began = time.thread_time()
-        self._within = id(module)
-        self._look_at_inputs(args)
-        self._mode = _activation_mode(self._torch)(self)
-        self._mode.__enter__()
-        self.spent += time.thread_time() - began
-
-    def _look_at_inputs(self, given: Any) -> None:
-        first = next(_floating(given), None) if self._wants_inputs and not self.inputs else None
-        if first is not None:
-            part = first.detach()[:256].float()
-            self.inputs = [part.mean(), part.std(unbiased=False), part.min(), part.max()]
-
-    def ended(self, module: Any, kwargs: Any, output: Any) -> None:
-        """The call of a module is over, also where it raised."""
-        if self._mode is not None and id(module) == self._within:
-            self._watcher.guarded("looking at an output", self._end, kwargs, output)
-
-    def _end(self, kwargs: Any, output: Any) -> None:
-        began = time.thread_time()
-        self.leave()
-        self.seen = True
-        self._look_at_inputs(kwargs)  # torch tells them only now
-        found = next(_floating(output), None)
-        if found is not None and found.requires_grad:
-            self.output = found.detach()
-            self.looks = _made_by(found)
-            found.register_hook(self._take_gradient)
-        self.spent += time.thread_time() - began
-
-    def leave(self) -> None:
-        """See no more activations."""
-        mode, self._mode = self._mode, None
-        if mode is not None:
-            mode.__exit__(None, None, None)
-
-    def _take_gradient(self, gradient: Any) -> None:
-        self.gradient = gradient.detach()
-
-    def saw(self, name: str, output: Any) -> None:
-        """An activation function gave this."""
-        self._watcher.guarded("looking at an activation", self._look, name, output)
-
-    def _look(self, name: str, output: Any) -> None:
-        if len(self.found) >= watching.MAX_LAYERS:
-            return
-        began = time.thread_time()
-        part = output.detach()[: _examples(output)]
-        if name in _RECTIFIERS and part.dim() > 1:
-            others = [axis for axis in range(part.dim()) if axis != (1 if part.dim() > 3 else part.dim() - 1)]
-            most = part.amax(dim=others)  # nothing that is rectified is less than zero
-            self.found.append((name, "dead", most.numel(), self._torch.count_nonzero(most)))
-        elif name in _SQUASHERS:
-            middle, width = _SQUASHERS[name]
-            far = (part - middle if middle else part).abs() > width
-            self.found.append((name, "saturated", far.numel(), self._torch.count_nonzero(far)))
-        self.spent += time.thread_time() - began
-
-    def activations(self, numbers: list[float]) -> dict[str, dict[str, float]]:
-        """Shares by activation, numbered in the order of the forward pass, from the counts of `found`."""
-        shares: dict[str, dict[str, float]] = {"dead": {}, "saturated": {}}
-        for place, ((name, kind, size, _), count) in enumerate(zip(self.found, numbers)):
-            share = count / size if kind == "saturated" else 1 - count / size
-            shares[kind]["%s %d" % (name.rstrip("_"), place + 1)] = round(share, 4)
-        return {kind: values for kind, values in shares.items() if values}
-
-
-class ModuleHooks:
-    """The hooks for all modules, up while anybody is told.
-
-    They are the same two functions under the same keys each time: code that was compiled while they were up goes by
-    that, and would be compiled anew for each sample.
-    """
-
-    def __init__(self, torch: ModuleType) -> None:
-        self._module = importlib.import_module("torch.nn.modules.module")
-        self._told: list[Forward] = []
-        self._entries: list[tuple[dict[int, Any], int, Any]] = []
-        self._is_up = False
-        told, is_compiling = self._told, torch.compiler.is_compiling
-
-        def begins(module: Any, args: Any) -> None:
-            if not is_compiling():
-                for forward in tuple(told):
-                    forward.begins(module, args)
-
-        def ended(module: Any, _args: Any, *kwargs_and_output: Any) -> None:
-            # Where the call raised, torch leaves the keyword arguments out.
-            if not is_compiling():
-                for forward in tuple(told):
-                    forward.ended(module, kwargs_and_output[:-1], kwargs_and_output[-1])
-
-        self._begins, self._ended = begins, ended
-        # Who calls a compiled model is warned of hooks that see each call twice; these look at one call once. Asked
-        # for once: after each new filter, warnings that were told come again.
-        warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global hooks", UserWarning)
-
-    def tell(self, forward: Forward) -> None:
-        """Tell of every call of a module."""
-        self._told.append(forward)
-        if not self._entries:
-            self._register()
-        elif not self._is_up:
-            for table, key, value in self._entries:
-                table[key] = value
-        self._is_up = True
-
-    def _register(self) -> None:
-        """Have torch put them up, once, and see where: it takes a new key each time, and leaves some entries behind."""
-        handles = (
-            self._module.register_module_forward_pre_hook(self._begins),
-            self._module.register_module_forward_hook(self._ended, with_kwargs=True, always_call=True),
-        )
-        tables = [table for name, table in vars(self._module).items() if name.startswith("_global_forward_")]
-        self._entries = [
-            (table, one.id, table[one.id])
-            for one in handles
-            for table in tables
-            if isinstance(table, dict) and one.id in table
-        ]
-
-    def tell_no_more(self, forward: Forward) -> None:
-        """Without anybody to tell, the hooks are taken down."""
-        if forward in self._told:
-            self._told.remove(forward)
-        if not self._told and self._is_up:
-            for table, key, _ in self._entries:
-                table.pop(key, None)
-            self._is_up = False
-
-
-@functools.lru_cache(maxsize=None)
-def _for_all_modules(torch: ModuleType) -> ModuleHooks:
-    return ModuleHooks(torch)
-
-
-def _examples(output: Any) -> int:
-    """How many examples to look at: fewer where one has many numbers, for all of them take long."""
-    numbers: int = output.numel()
-    return max(_LEAST_EXAMPLES, min(_EXAMPLES, _NUMBERS_LOOKED_AT * len(output) // max(numbers, 1)))
-
-
-@functools.lru_cache(maxsize=None)
-def _activation_mode(torch: ModuleType) -> Any:
-    """A mode in which activation functions are seen, whether a module calls them or the model's own code."""
-    overrides = importlib.import_module("torch.overrides")
-
-    class ActivationMode(overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
-        def __init__(self, forward: Forward) -> None:
-            super().__init__()
-            self._forward = forward
-
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            output = func(*args, **(kwargs or {}))
-            name = getattr(func, "__name__", "")
-            if (name in _RECTIFIERS or name in _SQUASHERS) and isinstance(output, torch.Tensor):
-                self._forward.saw(name, output)
-            return output
-
-    return ActivationMode
-
-
-def output_of(torch: ModuleType, output: Any, slope: Any, looks: str) -> dict[str, Any]:
-    """What the output is and which loss its gradient is that of, told from the values of both."""
-    if not looks and output.shape[1] > 1:
-        total = output.sum(dim=1)
-        looks = "probabilities" if bool((output >= 0).all()) and bool(((total - 1).abs() < 1e-4).all()) else ""
-    if output.shape[1] == 1 and looks == "probabilities":
-        looks = "constant"  # the softmax of one number is 1
-    found = {"looks": looks or "numbers", "width": int(output.shape[1])}
-    if slope is not None:
-        found["loss"] = _loss_of(torch, output, slope) if bool((slope != 0).any()) else "flat"
-    return found
-
-
-def _loss_of(torch: ModuleType, output: Any, slope: Any) -> str:
-    """The name of the loss whose gradient by the output this is, up to a factor; empty where none fits."""
-    target = (slope < 0).float()
-    if output.shape[1] > 1 and bool((target.sum(dim=1) == 1).all()):
-        share = torch.softmax(output, dim=1)
-        if _is_multiple(slope, share - target):
-            return "cross-entropy-of-logits"
-        if bool(((slope != 0).sum(dim=1) == 1).all()):
-            if _is_multiple(slope, -target):
-                return "log-likelihood-of-log-probabilities"
-            if _is_multiple(slope * output, -target):
-                return "log-likelihood-of-probabilities"
-    squashed = torch.sigmoid(output)
-    if _is_multiple(slope, squashed - target):
-        return "binary-cross-entropy-of-logits"
-    if _is_multiple(slope * output * (1 - output), output - target):
-        return "binary-cross-entropy-of-probabilities"
-    return "squares-of-classes" if _is_multiple(slope, output - target) else ""
-
-
-def _is_multiple(slope: Any, expected: Any) -> bool:
-    """Whether each row of the slope is the same positive multiple of what is expected, up to one part in a hundred."""
-    factor = (slope * expected).sum() / (expected * expected).sum().clamp_min(1e-30)
-    return bool(factor > 0) and bool((slope - factor * expected).abs().max() < 0.01 * slope.abs().max())
-
-
-def _made_by(tensor: Any) -> str:
-    """What kind of function made it, as far as the graph tells."""
-    node = tensor.grad_fn
-    for _ in range(4):
-        if node is None:
-            return ""
-        name = node.name()
-        if name in _LOOKS:
-            return _LOOKS[name]
-        if not name.startswith(_VIEWS) or not node.next_functions:
-            return ""
-        node = node.next_functions[0][0]
-    return ""
-
-
 def _layers(model: Any, nn: ModuleType) -> Iterator[Layer]:
     """Modules with weights that learn, in the order in which the model lists them; shared weights once."""
     seen: set[int] = set()
@@ -673,22 +389,6 @@ def _joined(norms: Iterator[float], counts: list[int]) -> list[float]:
     """Of each so many norms, the norm of all of them; 0 for none."""
     parts = (list(itertools.islice(norms, count)) for count in counts)
     return [part[0] if len(part) == 1 else math.sqrt(sum(norm * norm for norm in part)) for part in parts]
-
-
-def _is_recording(torch: ModuleType) -> bool:
-    """Whether the device records what is launched, to do it again and again: nothing of ours belongs in that."""
-    return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
-
-
-def _floating(value: Any, depth: int = 0) -> Iterator[Any]:
-    """The tensors of floats in what a model is given or gives, in order."""
-    if hasattr(value, "is_floating_point"):
-        if value.is_floating_point() and value.numel() and value.dim():
-            yield value
-    elif depth < 3:
-        parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-        for part in parts:
-            yield from _floating(part, depth + 1)
 
 
 def _is_compiled(module: Any) -> bool:
