@@ -40,6 +40,7 @@ class Audit(Told):
     """What a training leaves open. command: as it was given. ran: how the run went, in words; empty without one.
 
     effective: how the run really computed; empty without one. patch: what closes findings, for `patch -p1`.
+    failed: the run came to no end that tells anything.
     """
 
     told_as: ClassVar[str] = "audit"
@@ -52,6 +53,7 @@ class Audit(Told):
     effective: Mapping[str, Any] = field(default_factory=dict)
     ran: str = ""
     patch: str = ""
+    failed: bool = False
 
     @property
     def sure(self) -> tuple[AuditFinding, ...]:
@@ -67,6 +69,7 @@ class Audit(Told):
             "findings": [finding.to_json() for finding in self.findings],
             "withdrawn": [item.to_json() for item in self.withdrawn],
             "run": self.ran,
+            "failed": self.failed,
             "effective": dict(self.effective),
         }
 
