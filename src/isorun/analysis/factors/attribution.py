@@ -343,7 +343,8 @@ def _more_units(asked: FactorQuestion, part: _Part, weights: Weights) -> str:
     if "none" in streams:
         return 'streams = "none" is one draw in all runs, as it was asked for: look at the shares of the variance'
     groups = tuple(part.groups[point] for point in weights if point in part.groups)
-    if any(len(draws) > 1 and len(set().union(*draws.values())) == 1 for draws in part.draws.values()):
+    drawn = [part.draws[point] for point in weights if point in part.draws]
+    if any(len(draws) > 1 and len(set().union(*draws.values())) == 1 for draws in drawn):
         return StudySides(asked.result, "environment", groups).real_runs
     return f"add seeds to {asked.result.study} (seeds = [1, 2, …, 10]) and run again: finished runs are kept"
 
