@@ -79,7 +79,9 @@ __all__ = [
 
 _GRACE: Final = 120.0
 _CELL_ID: Final = re.compile("[0-9a-f]{16}")
-_TOLD_AT_ONCE: Final = frozenset(["shared-device", "bad-return", "lock-of-the-study"])
+_TOLD_AT_ONCE: Final = frozenset(
+    ["shared-device", "bad-return", "lock-of-the-study", "checkout-changed", "checkout-written"]
+)
 
 
 class Watches(Protocol):

@@ -9,6 +9,7 @@ import pytest
 
 import isorun
 from isorun.analysis.evidence.provenance import between_sides, provenance
+from isorun.environments.code import Version, checkout_of
 from isorun.errors import StudyError
 from isorun.execution.carrying import _checkout_notes
 from isorun.study import Environment
@@ -90,13 +91,46 @@ def test_a_version_is_checked_out_once_and_killed_half_way_is_made_again(reposit
     assert len(git(repository, "worktree", "list").splitlines()) == 2
 
 
-def test_a_training_that_writes_over_its_own_sources_is_told(repository):
-    (repository / "t.py").write_text("open('part.py', 'w').write('value = 7'); print('acc: 1')")
+def test_every_run_begins_with_what_was_committed_and_what_it_did_to_that_is_told(repository):
+    """The training keeps a count in a committed file, in one that is ignored, in a new folder, and moves on in git."""
+    (repository / "t.py").write_text(
+        "import os, subprocess, pathlib, part; os.mkdir('new'); own = pathlib.Path('.isorun/n'); own.parent.mkdir()\n"
+        "own.touch(exist_ok=False); print('acc:', part.value)\n"
+        "open('part.py', 'w').write(f'value = {part.value + 1}\\n')\n"
+        "os.unlink('data'); subprocess.run(['git', 'rm', '-q', '--cached', 't.py'], check=True)"
+    )
     git(repository, "commit", "-am", "it writes")
-    wanted = study(repository, new={"code": "main"})
-    first = isorun.run(wanted)
-    made = [*first.records, *isorun.run(changed(wanted, repeats=2)).records]
-    assert "checkout-changed" in {note.code for note in made[-1].notes}
+    wanted = changed(study(repository, new={"code": "main", "links": ["data"]}), repeats=2)
+    outcome = isorun.run(wanted)
+    later = isorun.run(wanted, store=repository / ".isorun" / "other").records
+    made = [*outcome.records, *later]
+    assert [record.series["acc"].values[-1] for record in made] == [20] * 4, [record.log_tail for record in made]
+    assert all((record.code["dirty"], record.code["dirty_after"]) == (False, True) for record in made)
+    told = {note.code: note.message for note in made[-1].notes}
+    assert "deep/trained/part.py" in told["checkout-changed"]
+    assert ".isorun" in told["checkout-written"]
+    assert {"checkout-changed", "checkout-written"} <= {condition.code for condition in outcome.conditions}
+    assert {"checkout-changed", "checkout-written"} <= {one.code for one in isorun.analyse(wanted).conditions}
+
+
+def test_runs_side_by_side_have_a_checkout_each_and_a_broken_one_is_made_again(repository, monkeypatch):
+    declared = study(repository, e={"code": "v1.0", "links": ["data"]}).environments["e"]
+    environment = Version(checkout_of(declared, repository))
+    environment.folder = repository.parents[2] / "made"
+    environment.folder.mkdir()
+    with environment.taken() as one, environment.taken() as other:
+        assert one.working_folder != other.working_folder
+        assert one.version == other.version == {"commit": declared.code["commit"], "dirty": False, "diff_sha256": ""}
+        (one.working_folder / "part.py").write_text("value = 99\n")
+        assert one.told()[0]["dirty_after"]
+        assert other.told() == ({**other.version, "dirty_after": False}, [])
+        git(one.working_folder, "checkout", "--force", "v2.0")
+        assert [code for code, _ in one.told()[1]] == ["checkout-changed"]
+    (one.working_folder.parents[1] / ".git").unlink()
+    with environment.taken() as again:
+        assert again.working_folder == one.working_folder
+        assert (again.working_folder / "part.py").read_text() == "value = 10\n"
+        assert again.told()[0]["dirty_after"] is False
 
 
 def test_a_version_with_another_lock_than_the_study_is_told(repository):

@@ -269,7 +269,8 @@ def _code_items(code: Mapping[str, Any], sources: Sequence[str]) -> Iterator[Che
         detail = f"commit {commit[:_SHORT]} with changes that are not committed, known by hash alone{hashed}"
         yield CheckedItem("code version", IN_PART, detail, "commit the changes, then run again")
     else:
-        yield CheckedItem("code version", RECORDED, f"commit {commit[:_SHORT]}, clean{hashed}")
+        after = ", as the run began; it changed committed files in its checkout" if code.get("dirty_after") else ""
+        yield CheckedItem("code version", RECORDED, f"commit {commit[:_SHORT]}, clean{after}{hashed}")
 
 
 def _data(files: Mapping[str, str], requested: Mapping[str, Any]) -> CheckedItem:

@@ -4,12 +4,20 @@ The checkout lies in isorun's cache, never in the user's own folder, and stands 
 folder is the same folder within it, so that relative paths mean what they mean in the working copy. What is not in the
 repository (data) is linked in from the study's folder where the study says so. Submodules are checked out as well, from
 the repositories that the user's own copy has of them.
+
+A run has a checkout for itself: runs side by side have one each, and before a run begins its checkout is made what was
+committed again, whatever an earlier run changed or left in it. What the run itself does to it is told in its record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import fcntl
+import functools
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +25,13 @@ from isorun.environments import CODE, Made
 from isorun.errors import ExecutionError
 from isorun.study import Environment
 from isorun.study.code import git, repository_of, told_version
+from isorun.worker.usercode import code_version
 
-__all__ = ["Checkout", "checkout_of"]
+__all__ = ["Checkout", "Version", "checkout_of"]
 
 _TREE: Final = "tree"
+_BYTECODE: Final = "__pycache__"
+_FILES_TOLD: Final = 3
 _SUBMODULE: Final = "160000 "
 """How git lists a commit of another repository among its files."""
 
@@ -40,8 +51,51 @@ def checkout_of(declared: Environment, working_folder: Path) -> Environment:
     return replace(declared, kind=CODE, settings=settings)
 
 
-class Checkout(Made):
-    """A commit, checked out. `working_folder` is where runs work in it."""
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What a tree is: its commit, the committed files that are not what they were, and what is there beside them."""
+
+    commit: str
+    changed: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A checkout that one run has for itself. version: what the record says of the code as the run began."""
+
+    ref: str
+    working_folder: Path
+    version: Mapping[str, Any]
+    _look: Callable[[], _State]
+
+    def told(self) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        """When the run has ended: what the record says of the code, and notes on what the run did to it."""
+        now = self._look()
+        moved = now.commit != self.version["commit"]
+        changed = moved or (bool(now.changed) and not self.version["dirty"])
+        notes = []
+        if self.version["dirty"]:
+            what = f"a new checkout of {self.ref} is not what was committed"
+            notes.append(("checkout-changed", f"{what} ({_some(now.changed)}): filters or line ends of git do that"))
+        elif changed:
+            files = _some(now.changed) if now.changed else f"it is at {now.commit[:10]}"
+            what = f"the run changed committed files in its checkout: {files}"
+            notes.append(("checkout-changed", f"{what}; the next run begins with what was committed"))
+        if now.left:
+            what = f"the run left {_some(now.left)} in its checkout of {self.ref}"
+            notes.append(("checkout-written", f"{what}, {self.working_folder}, where the next run removes it"))
+        return {**self.version, "dirty_after": bool(changed or now.changed)}, notes
+
+
+def _some(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - _FILES_TOLD} more" if len(every) > _FILES_TOLD else ""
+    return f"{', '.join(every[:_FILES_TOLD])}{more}"
+
+
+class Version(Made):
+    """A commit, checked out. `taken` gives a run a checkout of it."""
 
     def __init__(self, declared: Environment) -> None:
         self._declared = declared
@@ -51,30 +105,76 @@ class Checkout(Made):
         """Nothing but the version: whatever else is declared, the checkout is the same."""
         return self._settings
 
-    @property
-    def working_folder(self) -> Path:
-        """The study's folder in the checkout."""
-        return self.folder / _TREE / str(self._settings["below"])
-
     def make(self, folder: Path, tell: Callable[[str], None]) -> None:
         """Check the commit out, and link in what the repository does not have."""
-        version = told_version(self._declared.code)
-        tell(f"checking out {version}")
-        repository, tree = Path(self._settings["repository"]), folder / _TREE
-        what = f"the code {version} of the environment {self._declared.name!r} cannot be checked out"
-        _check_out(
-            repository, self._settings["commit"], tree, what, f"git -C {repository} worktree prune, then run again"
-        )
-        _check_out_submodules(repository, tree, what)
-        self.folder = folder
-        self._link(repository / self._settings["below"], version)
+        tell(f"checking out {told_version(self._declared.code)}")
+        self._restore(folder / _TREE)
 
-    def _link(self, study: Path, version: str) -> None:
-        if not self.working_folder.is_dir():
+    @contextmanager
+    def taken(self) -> Iterator[Checkout]:
+        """A checkout for one run alone, as it was committed; while others of this machine have theirs, one more."""
+        for number in count(1):
+            tree = self.folder / (_TREE if number == 1 else f"{_TREE}-{number}")
+            with tree.with_name(f"{tree.name}.lock").open("a") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                try:
+                    yield self._checkout(tree)
+                finally:  # said here: a process that is being started just now may hold a copy of the file
+                    fcntl.flock(lock, fcntl.LOCK_UN)
+                return
+
+    def _checkout(self, tree: Path) -> Checkout:
+        state = self._restore(tree)
+        folder = tree / self._settings["below"]
+        clean = {"commit": state.commit, "dirty": False, "diff_sha256": ""}
+        version = code_version(folder) if state.changed else clean
+        return Checkout(self._declared.code["ref"], folder, version, functools.partial(self._look, tree))
+
+    def _restore(self, tree: Path) -> _State:
+        """The tree as it was committed, with the submodules and links that belong there."""
+        version, repository = told_version(self._declared.code), Path(self._settings["repository"])
+        what = f"the code {version} of the environment {self._declared.name!r} cannot be checked out"
+        hint = f"git -C {repository} worktree prune, then run again"
+        _check_out(repository, self._settings["commit"], tree, what, hint, kept=self._kept)
+        for name, commit, own in self._submodules:
+            told, next_step = (
+                f"{what}: its submodule {name} at {commit[:10]}",
+                f"git -C {own} fetch --all, then run again",
+            )
+            _check_out(own, commit, tree / name, told, next_step)
+        self._link(repository / self._settings["below"], tree / self._settings["below"], version)
+        return self._look(tree)
+
+    def _look(self, tree: Path) -> _State:
+        own = _state(tree, self._kept)
+        changed, left = list(own.changed), list(own.left)
+        for name, commit, _ in self._submodules:
+            below = _state(tree / name)
+            changed += [f"{name}/{one}" for one in below.changed] or ([name] if below.commit != commit else [])
+            left += [f"{name}/{one}" for one in below.left]
+        return _State(own.commit, tuple(changed), tuple(left))
+
+    @functools.cached_property
+    def _kept(self) -> tuple[str, ...]:
+        """The links, as seen from the top of the tree."""
+        below = Path(self._settings["below"])
+        return tuple((below / name).as_posix() for name in self._settings.get("links", ()))
+
+    @functools.cached_property
+    def _submodules(self) -> tuple[tuple[str, str, Path], ...]:
+        return tuple(_submodules(Path(self._settings["repository"]), self._settings["commit"]))
+
+    def _link(self, study: Path, working: Path, version: str) -> None:
+        if not working.is_dir():
             what = f"the study's folder {self._settings['below']} is not in the code {version}"
             raise ExecutionError(what, hint="name a later version, or move the study file to a folder that it has")
         for name in self._settings.get("links", ()):
-            place = self.working_folder / name
+            place = working / name
+            if place.is_symlink() and place.readlink() == study / name:
+                continue
             if place.exists() or place.is_symlink():
                 what = f"links: {name} cannot be linked, because the code {version} has it itself"
                 raise ExecutionError(what, hint=f"take {name} out of links")
@@ -82,8 +182,12 @@ class Checkout(Made):
             place.symlink_to(study / name)
 
 
-def _check_out(repository: Path, commit: str, tree: Path, what: str, hint: str) -> None:
-    """A commit in a worktree of its own. what: the error, if that fails."""
+def _check_out(repository: Path, commit: str, tree: Path, what: str, hint: str, *, kept: tuple[str, ...] = ()) -> None:
+    """A commit in a worktree of its own: one that is there is restored. what: the error, if that fails."""
+    if _restored(tree, commit, kept):
+        return
+    if not (tree.is_dir() and not any(tree.iterdir())):  # of a submodule there is an empty folder
+        shutil.rmtree(tree, ignore_errors=True)
     # Twice: the place may be known to git from a checkout that was killed half way, and locked by it.
     done = git(repository, "worktree", "add", "--force", "--force", "--detach", str(tree), commit, seconds=None)
     if done.returncode != 0:
@@ -91,12 +195,76 @@ def _check_out(repository: Path, commit: str, tree: Path, what: str, hint: str) 
         raise ExecutionError(what, found=said[-1], hint=hint)
 
 
-def _check_out_submodules(own: Path, tree: Path, what: str) -> None:
+def _restored(tree: Path, commit: str, kept: tuple[str, ...]) -> bool:
+    """Whether the tree is that commit now, with nothing beside it; where it can be made so, it is."""
+    state = _state(tree, kept)
+    if not state.commit:
+        return False
+    if state.commit == commit and not state.changed and not state.left:
+        return True
+    if state.commit != commit or state.changed:
+        git(tree, "-c", "submodule.recurse=false", "checkout", "--force", "--detach", commit, seconds=None)
+        # Bytecode is known by the second its source was written in: that of a changed source may pass for the other's.
+        state = _state(tree, kept, bytecode=True)
+    for name in state.left:
+        _remove(tree / name)
+    now = _state(tree, kept)
+    # What a new checkout differs in already (filters, line ends) stays so, and is told.
+    return now.commit == commit and not now.left
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _state(tree: Path, kept: tuple[str, ...] = (), *, bytecode: bool = False) -> _State:
+    """What a worktree is now; without a commit where there is none. kept: links, which belong there.
+
+    bytecode: whether Python's own counts as left behind. Files that the repository ignores do: a training that finds
+    its last checkpoint goes on with it.
+    """
+    asked = git(tree, "rev-parse", "--show-toplevel", "--verify", "HEAD") if tree.is_dir() else None
+    words = asked.stdout.split("\n") if asked is not None and asked.returncode == 0 else []
+    if len(words) < 2 or Path(words[0]) != tree.resolve():
+        return _State("", (), ())
+    listed = git(
+        tree,
+        "status",
+        "--porcelain",
+        "-z",
+        "--no-renames",
+        "--untracked-files=no",
+        "--ignore-submodules=all",
+        seconds=None,
+    )
+    beside = git(tree, "ls-files", "--others", "--directory", "-z", seconds=None)
+    if listed.returncode != 0 or beside.returncode != 0:
+        return _State("", (), ())
+    changed = tuple(entry[3:] for entry in listed.stdout.split("\0") if entry)
+    return _State(words[1], changed, tuple(_left(tree, filter(None, beside.stdout.split("\0")), kept, bytecode)))
+
+
+def _left(tree: Path, names: Iterable[str], kept: tuple[str, ...], bytecode: bool) -> Iterator[str]:
+    for entry in names:
+        name = entry.rstrip("/")
+        if name in kept or (name.rpartition("/")[2] == _BYTECODE and not bytecode):
+            continue
+        if any(link.startswith(f"{name}/") for link in kept):
+            yield from _left(tree, sorted(f"{name}/{path.name}" for path in (tree / name).iterdir()), kept, bytecode)
+        else:
+            yield name
+
+
+def _submodules(own: Path, commit: str) -> Iterator[tuple[str, str, Path]]:
     """The submodules that the user's own copy has, each from there: nothing is fetched from where a repository says."""
-    for entry in git(tree, "ls-files", "--stage", "-z").stdout.split("\0"):
+    for entry in git(own, "ls-tree", "-r", "-z", "--full-tree", commit, seconds=None).stdout.split("\0"):
         settings, _, name = entry.partition("\t")
         if not settings.startswith(_SUBMODULE) or not (own / name / ".git").exists():
             continue  # what is not there for the user is not there for the training either
-        commit, hint = settings.split()[1], f"git -C {own / name} fetch --all, then run again"
-        _check_out(own / name, commit, tree / name, f"{what}: its submodule {name} at {commit[:10]}", hint)
-        _check_out_submodules(own / name, tree / name, what)
+        below = settings.split()[2]
+        yield name, below, own / name
+        for inner, inner_commit, inner_own in _submodules(own / name, below):
+            yield f"{name}/{inner}", inner_commit, inner_own

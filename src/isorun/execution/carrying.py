@@ -19,8 +19,8 @@ if __name__ == "__main__":
     # Who sends a job and takes it back at once gets a record too: the signal waits until there is somebody to hear it.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -72,6 +72,7 @@ from isorun.worker.runfolder import make_own_folder, write_own
 from isorun.worker.usercode import hash_of_file
 
 if TYPE_CHECKING:
+    from isorun.environments.code import Checkout
     from isorun.execution.warm import WarmRun
 
     Running = KeptProcess | WarmRun
@@ -121,18 +122,22 @@ class Workshop:
             refuse_missing_program(job, self.standard_input)
         return make_ready(job, folder, bench.cpus, bench.devices, prepared)
 
-    def placed(self, job: Job, tell: Tell) -> Job | None:
+    def placed(self, job: Job, tell: Tell, held: ExitStack) -> tuple[Job, Checkout | None] | None:
         """The job where its code is: in a checkout of the version that the study names, if it names one.
 
-        None when the run was stopped by then; ExecutionError when that version cannot be checked out.
+        held: as long as it is open the checkout is this run's alone. None when the run was stopped by then;
+        ExecutionError when that version cannot be checked out.
         """
         if job.environment.code.get("ref", ".") == ".":  # the working copy as it is
-            return job
-        from isorun.environments.code import Checkout, checkout_of  # noqa: PLC0415  most jobs name none
+            return job, None
+        from isorun.environments.code import Version, checkout_of  # noqa: PLC0415  most jobs name none
 
         declared = checkout_of(job.environment, job.working_folder)
-        checkout = self._made(replace(job, environment=declared), tell)
-        return replace(job, working_folder=checkout.working_folder) if isinstance(checkout, Checkout) else None
+        version = self._made(replace(job, environment=declared), tell)
+        if not isinstance(version, Version):
+            return None
+        checkout = held.enter_context(version.taken())
+        return replace(job, working_folder=checkout.working_folder), checkout
 
     def environment(self, job: Job, tell: Tell) -> AbstractEnvironment | None:
         """The environment of the job, with all made that takes long; None when the run was stopped by then."""
@@ -244,15 +249,21 @@ def carry_out(job: Job, folder: Path, bench: Workbench, tell: Tell) -> RunRecord
     check_memory(job.resources.memory_bytes)
     with suppress(OSError):  # what a full disk loses here is said by what follows
         write_own(folder / "job.json", json.dumps(job.to_json_without_secrets()) + "\n")
+    with ExitStack() as held:
+        return _carry_out(job, folder, bench, tell, held)
+
+
+def _carry_out(job: Job, folder: Path, bench: Workbench, tell: Tell, held: ExitStack) -> RunRecord:
     try:
         environment = bench.workshop.environment(job, tell)
-        placed = bench.workshop.placed(job, tell) if environment is not None else None
+        place = bench.workshop.placed(job, tell, held) if environment is not None else None
     except ExecutionError as error:
         return _without_environment(job, folder, error)
-    if environment is None or placed is None or bench.workshop.is_stopped(job.run_id):
+    if environment is None or place is None or bench.workshop.is_stopped(job.run_id):
         record = lost_record(job, STOPPED, state=RunState.INTERRUPTED)
         keep_record(record, folder)
         return record
+    placed, checkout = place
     filled = placed.filled(folder)
     try:
         prepared = environment.prepare(filled.command, placed.working_folder)
@@ -260,7 +271,7 @@ def carry_out(job: Job, folder: Path, bench: Workbench, tell: Tell) -> RunRecord
         if not _may_differ(job):  # what is not there on this machine is there for no run
             raise
         return _without_environment(job, folder, error)
-    ended = _run(bench.workshop.ready(filled, folder, bench, prepared), bench.workshop, tell)
+    ended = _run(bench.workshop.ready(filled, folder, bench, prepared), bench.workshop, tell, checkout)
     try:
         record = assemble(ended)
         keep_record(record, folder)
@@ -314,12 +325,12 @@ class _Reader:
                 self.error = error
 
 
-def _run(ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
+def _run(ready: ReadyRun, workshop: Workshop, tell: Tell, checkout: Checkout | None) -> Ended:
     with closing(HeldFolder(ready.folder)) as held:
-        return _run_in(held, ready, workshop, tell)
+        return _run_in(held, ready, workshop, tell, checkout)
 
 
-def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -> Ended:
+def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell, checkout: Checkout | None) -> Ended:
     job = ready.job
     reading = Reading(job.sources)
     reader = _Reader(reading)
@@ -328,7 +339,7 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -
     log = BoundedLog(ready.folder / "output.log", secrets=secrets)
     output = Output(log, lines)
     live = LiveRows(ready.folder, reading.latest, secrets)
-    code = workshop.code_versions.ask(job.working_folder)
+    code = workshop.code_versions.ask(job.working_folder) if checkout is None else None
     given = workshop.given_files.before(job)
     try:
         began_unix = time.time()
@@ -373,7 +384,9 @@ def _run_in(held: HeldFolder, ready: ReadyRun, workshop: Workshop, tell: Tell) -
         written, printed = reading.finish(job.working_folder, began_unix, whole=whole)
         requested = {**ended.requested, **workshop.given_files.untouched(given, secrets)}
         ended = replace(ended, lines=printed, files=written, requested=requested)
-        return _with_events(ended, read_run_folder(ready.folder, held), code.result())
+        version, notes = checkout.told() if checkout else (code.result() if code else {}, [])
+        ended = replace(ended, notes=(*ended.notes, *(Note(*note) for note in notes)))
+        return _with_events(ended, read_run_folder(ready.folder, held), version)
     except Exception as error:
         return failed_to_read(ended, error)
 
@@ -388,27 +401,18 @@ def _exit_inside(ended: Exit, ready: ReadyRun, tail: str) -> tuple[Exit, str]:
 
 def _with_events(ended: Ended, events: EventLog, code: dict[str, Any]) -> Ended:
     requested = {**ended.requested, **variables_read(ended.job, events.effective)}
-    notes = (*ended.notes, *_checkout_notes(ended.job, code))
+    notes = (*ended.notes, *_lock_notes(ended.job))
     return replace(ended, events=events, code=with_script(code, events.effective), requested=requested, notes=notes)
 
 
-def _checkout_notes(job: Job, code: Mapping[str, Any]) -> list[Note]:
-    """All runs of a version share its checkout: a training that writes over its own sources changes it for others.
-
-    What is not varied is the same for all versions, and so is the lock; where a version has another one, that is told.
-    """
-    notes: list[Note] = []
+def _lock_notes(job: Job) -> list[Note]:
+    """What is not varied is the same for all versions, and so is the lock; a version with another one is told."""
     ref = job.environment.code.get("ref", ".")
-    if ref == ".":
-        return notes
-    if code.get("dirty"):
-        changed = f"the checkout of {ref} in {job.working_folder} is no longer what was committed"
-        notes.append(Note("checkout-changed", changed))
     lock = job.environment.settings.get("lock", "") if job.environment.kind == PACKAGES else ""
     own = job.working_folder / lock
-    if lock and own.is_file() and hash_of_file(own) != job.environment.settings["sha256"]:
-        notes.append(Note("lock-of-the-study", f"{ref} has another {lock} of its own, which was not installed"))
-    return notes
+    if ref == "." or not lock or not own.is_file() or hash_of_file(own) == job.environment.settings["sha256"]:
+        return []
+    return [Note("lock-of-the-study", f"{ref} has another {lock} of its own, which was not installed")]
 
 
 def _where(ready: ReadyRun) -> dict[str, str]:

@@ -437,6 +437,18 @@ def _shared_device(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnit
         )
 
 
+def _checkout_changed(_key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
+    """What runs did to the checkout that they worked in: it is undone before the next one begins."""
+    steps = {
+        "checkout-changed": "let the training write to {run_dir}, and read what it changes from there",
+        "checkout-written": "let the training write to {run_dir}, which is kept; what it downloads belongs into links",
+    }
+    for code, next_step in steps.items():
+        noted = [note.message for record in records for note in record.notes if note.code == code]
+        if noted:
+            yield Condition(code, f"{noted[0]} ({len(noted)} of {some(len(records), 'run')})", next_step)
+
+
 def _training_altered(key: GroupKey, records: Sequence[RunRecord], _units: RunUnits) -> Iterator[Condition]:
     """What a level answered in the training's place: that is its work, but a reader has to know of it."""
     answered = {record.run_id: list(_answers(record)) for record in records}
@@ -480,6 +492,7 @@ GROUP_CHECKS: Final[Sequence[Callable[[GroupKey, Sequence[RunRecord], RunUnits],
     _shared_device,
     _bad_return,
     _ended_early,
+    _checkout_changed,
     _training_altered,
 )
 
@@ -490,6 +503,7 @@ AT_ONCE: Final = (
     _lock_of_the_study,
     _shared_device,
     _bad_return,
+    _checkout_changed,
 )
 """Those of runs that were just made."""
 
