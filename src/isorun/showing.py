@@ -243,6 +243,8 @@ def _audit(found: Audit) -> View:
 def _left_open(found: Audit) -> str:
     from isorun.report import count
 
+    if not found.findings and found.failed:
+        return f"What {found.script} leaves open is not known: its run failed, and its source alone shows nothing."
     if not found.findings and found.unread:
         return f"Whether {found.script} leaves anything open is not known: not all of its source was looked at."
     if not found.findings:
@@ -269,11 +271,13 @@ def _after_audit(found: Audit) -> list[str]:
     import shlex
 
     command = shlex.join(found.command)
-    steps = []
+    steps = [f"mend what ends it: {command}"] if found.failed else []
     if found.patch:
         steps.append(f"isorun audit --fix -- {command} | patch -p1")
     if not found.effective:
         steps.append(f"isorun audit -- {command}")
+    if found.failed:
+        return steps
     return [*steps, f"isorun run -n 4 --level fixed-seed --level deterministic -- {command}", "isorun report"]
 
 

@@ -403,7 +403,7 @@ def audit(
         ended = record.state is RunState.FINISHED or any(
             each["audit"].get("stopped") for each in ranks if "audit" in each
         )
-        found = replace(found, ran=_how_it_went(record, ranks, ended=ended))
+        found = replace(found, ran=_how_it_went(record, ranks, ended=ended), failed=not ended)
         if ranks[0].get("audit") and ended:  # how far another came is not known
             kept, withdrawn = hold_all(found.findings, [Seen.of(program, each, began) for each in ranks])
             look = {

@@ -219,3 +219,13 @@ def test_a_whole_run_inside_an_audit_is_whole_and_one_that_is_cut_says_so(here, 
 def test_no_study_file_asks_to_be_only_looked_at():
     with pytest.raises(StudyError, match="look"):
         Study("s", approaches={"a": "python train.py"}, environments={"default": {"look": "2 20"}})
+
+
+def test_a_run_that_failed_is_no_run_that_leaves_nothing_open(here, capsys):
+    (here / "train.py").write_text("import nosuchmodule\n")
+    (here / "requirements.txt").write_text("nosuchmodule==1\n")
+    assert main(["audit", "--", sys.executable, "train.py"]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.startswith("What train.py leaves open is not known: its run failed")
+    assert "1. mend what ends it: " in told
+    assert "--python" not in told

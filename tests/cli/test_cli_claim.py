@@ -68,3 +68,11 @@ def test_a_study_of_ones_own_is_taken(toy):
     assert "study" in told["source"]
     level = toy("claim", "--study", "study.toml", "--gain", "1", "--unit", "points", "--level", "fixed-seed", "--json")
     assert json.loads(level.stdout)["noise"]["level"] == "fixed-seed"
+
+
+def test_no_gain_is_told_that_an_accuracy_cannot_have(capsys):
+    main(["claim", "--model", "lenet5", "--gain", "0.5"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "no gain that there can be is above the noise" in told
+    assert "107" not in told
+    assert "the best of 5 runs" not in told

@@ -449,3 +449,17 @@ def test_runs_that_ended_alike_are_told_once_and_no_line_twice():
         "    | found: 2",
         "    | exit code",
     ]
+
+
+def test_ends_beyond_those_told_are_counted_and_a_reason_is_told_once_on_the_way():
+    lost = [
+        replace(make_record(make_cell(repeat=at)), state=RunState.FAILED, reason=f"exit code {at}", log_tail="")
+        for at in range(8)
+    ]
+    assert list(_told_ends(Outcome(tuple(lost))))[-1] == "  3 more ended in other ways: isorun report names them"
+    stream = io.StringIO()
+    with Progress(isorun.Study("plain", approaches={"toy": "python train.py"}), stream) as progress:
+        for record in lost[:3]:
+            progress.run_ended(replace(record, reason="no image"))
+    assert stream.getvalue().count("failed (no image)") == 1
+    assert stream.getvalue().count("failed (as before)") == 2

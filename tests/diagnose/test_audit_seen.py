@@ -84,6 +84,7 @@ def test_what_matters_on_a_gpu_is_withdrawn_where_none_was_used(tmp_path):
     assert set(withdrawn) == {"cudnn-autotune", "nondeterministic-kernels", "atomics"}
     assert [kind for kind, _ in left] == ["thread-count"]
     assert "(here 2)" in left["thread-count", 1].why
+    assert left["thread-count", 1].fix == "OMP_NUM_THREADS=2 in the environment, or torch.set_num_threads(2)"
 
 
 def test_what_was_seen_on_a_gpu_is_sure(tmp_path):

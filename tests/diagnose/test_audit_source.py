@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import isorun
-from isorun.diagnose.audit import KINDS, examine_source, read_program
+from isorun.diagnose.audit import KINDS, examine_source, kernels, read_program
 from isorun.diagnose.audit.findings import Sure
 from isorun.diagnose.audit.patching import patch_for
 from isorun.errors import InputError, UsageError
@@ -330,3 +330,22 @@ def test_launchers_stand_before_the_script(command, tmp_path):
     program = read_program(command.split(), tmp_path, {})
     assert program.script.shown == "pkg/train.py"
     assert [item.kind for item in examine_source(program) if item.kind == "unseeded-generator"]
+
+
+def test_a_pin_has_no_local_version(tmp_path):
+    (tmp_path / "train.py").write_text("import torch\n")
+    program = read_program(["python", "train.py"], tmp_path, {})
+    patch = patch_for(program, examine_source(program), [("torch", "2.1.0+cpu")])
+    assert "+torch==2.1.0\n" in patch
+
+
+@pytest.mark.parametrize(("package", "word"), [("torch", "torch.set_num_threads(3)"), ("keras", "OMP_NUM_THREADS=3")])
+def test_the_threads_to_hold_are_those_of_this_machine_in_the_words_of_the_framework(
+    tmp_path, monkeypatch, package, word
+):
+    monkeypatch.setattr(kernels, "threads_here", lambda: 3)
+    (tmp_path / "train.py").write_text(f"import {package}\n")
+    found = examine_source(read_program(["python", "train.py"], tmp_path, {}))
+    [fix] = [item.fix for item in found if item.kind == "thread-count"]
+    assert word in fix
+    assert ("torch" in fix) == (package == "torch")

@@ -335,3 +335,21 @@ def test_a_study_of_two_real_versions(tmp_path, monkeypatch):
     assert outcome.count(RunState.FINISHED) == len(outcome.records), reasons
     seen = {record.cell.environment: record.environment["effective"]["packages"]["numpy"] for record in outcome.records}
     assert len(set(seen.values())) == 2
+
+
+def test_what_to_do_about_a_failed_install_is_about_its_cause(monkeypatch, tmp_path):
+    said = {"err": "ERROR: No matching distribution found for nolib==1"}
+
+    def run(command, **_options):
+        return subprocess.CompletedProcess(command, 1 if "install" in command else 0, "", said["err"])
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(PackagesEnvironment, "_python_below", lambda _self: ("python", "", "3.11.7", ""))
+    made = PackagesEnvironment(Environment("baseline", kind="packages", settings={"requirements": ["nolib==1"]}))
+    with pytest.raises(ExecutionError) as unknown:
+        made.make(tmp_path, lambda _text: None)
+    assert "change nolib==1 in the study" in unknown.value.message()
+    said["err"] = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
+    with pytest.raises(ExecutionError) as full:
+        made.make(tmp_path, lambda _text: None)
+    assert "make room" in full.value.message()

@@ -9,6 +9,7 @@ import textwrap
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -203,6 +204,14 @@ def test_what_does_not_exist_is_an_error_that_names_it(executor, make_job, comma
     with pytest.raises(ExecutionError, match="does not exist") as caught:
         execute(executor, make_job(command, python=python))
     assert (python or command[0]) in caught.value.what
+
+
+def test_an_interpreter_that_one_environment_lacks_fails_its_runs_alone(executor, make_job):
+    job = make_job(("python", "x.py"), python="/no/such/python")
+    record = execute(executor, replace(job, environment=replace(job.environment, name="python=other")))
+    assert record.state is RunState.FAILED
+    assert "the interpreter '/no/such/python' does not exist" in record.reason
+    assert "next:    name one that is there" in record.log_tail
 
 
 def test_an_unknown_launch_mode_lists_the_known_ones(local):

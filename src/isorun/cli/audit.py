@@ -5,7 +5,7 @@ isorun audit --static -- python train.py    its source alone; nothing is run
 isorun audit --fix -- python train.py | patch -p1
 
 The run is stopped after --seconds or --steps; until then it does what the command does, also to files. Exit code 3 when
-something is open for sure.
+something is open for sure, 1 when the run failed and the source shows nothing for sure.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Look and tell; 3 where something is open for sure."""
+    """Look and tell; 3 where something is open for sure, 1 where the run failed and so told nothing."""
     from isorun.showing import view_of
     from isorun.workflow import audit
 
@@ -52,4 +52,4 @@ def execute(options: argparse.Namespace) -> int:
             print("isorun audit: there is nothing that a patch could close", file=sys.stderr)
     else:
         cli.answer(found, view_of, options)
-    return _OPEN if found.sure else 0
+    return _OPEN if found.sure else int(found.failed)

@@ -60,6 +60,7 @@ class Progress(Observer):
         self._origins: dict[str, str] = {}
         self._waited_for: set[str] = set()
         self._warned: set[Condition] = set()
+        self._reasons: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -142,6 +143,9 @@ class Progress(Observer):
     def _told(self, record: RunRecord) -> str:
         if record.state is not RunState.FINISHED:
             reason = record.reason  # whole where the runs are summed up
+            if (record.cell.environment, reason) in self._reasons:
+                return f"{record.state} (as before)"
+            self._reasons.add((record.cell.environment, reason))
             return f"{record.state} ({reason if len(reason) <= _REASON_SHOWN else f'{reason[:_REASON_SHOWN]}…'})"
         value = self._value(record)
         if value is None:

@@ -208,6 +208,9 @@ def _told_ends(outcome: Outcome) -> Iterator[str]:
             found = line.strip().partition("found:")
             if found[0] or not found[1] or found[2].strip() not in reason:
                 yield f"    | {line}"
+    left = sum(map(len, list(alike.values())[_ENDS_TOLD:]))
+    if left:
+        yield f"  {left} more ended in other ways: isorun report names them"
 
 
 def _asked_next(study: Study, outcome: Outcome) -> str:

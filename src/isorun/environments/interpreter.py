@@ -165,7 +165,8 @@ def _is_executable(path: Path) -> bool:
 
 def _missing(program: str, candidate: Path, what: str) -> str:
     if not candidate.exists():
-        raise ExecutionError(f"{what} {program!r} does not exist", found=f"nothing at {candidate}")
+        hint = f"name one that is there (isorun's own is {sys.executable})" if what == "the interpreter" else ""
+        raise ExecutionError(f"{what} {program!r} does not exist", found=f"nothing at {candidate}", hint=hint)
     raise ExecutionError(
         f"{what} {program!r} cannot be executed",
         found=f"{candidate} is {'a folder' if candidate.is_dir() else 'not executable'}",

@@ -7,6 +7,7 @@ recorded with every run. Nothing of isorun is installed in it: the worker is rea
 
 from __future__ import annotations
 
+import errno
 import functools
 import importlib.metadata
 import json
@@ -33,6 +34,7 @@ _PLACE: Final = "venv"
 _VERSION: Final = re.compile(r"3\.\d+(?:\.\d+)?")
 _PIP_FOR_OTHERS: Final = (22, 3)
 """From this one on pip installs for another interpreter, so that none need be in the environment."""
+_NO_ROOM: Final = "make room, or name another folder: ISORUN_CACHE=…; then run again: what was finished is kept"
 _SHOWN: Final = 1_000
 _VERSIONS_SHOWN: Final = 8
 _FROM_VERSIONS: Final = re.compile(r"\(from versions: ([^)]*)\)")
@@ -84,7 +86,8 @@ class PackagesEnvironment(InterpreterEnvironment):
             raise ExecutionError(
                 f"the packages of the environment {self._declared.name!r} cannot be installed",
                 found=failed.said,
-                hint=failed.hint,
+                # By what is required, since a study with factors names no environment.
+                hint=failed.hint or f"change {told} in the study, then run again: what was finished is kept",
             ) from None
         keep(folder / RESOLVED, {"python": version, "packages": _installed(place), "made_by": maker.name})
 
@@ -216,7 +219,7 @@ class _Maker:
         )
         if done.returncode != 0:
             said = _told(done.stderr) or _told(done.stdout) or f"exit code {done.returncode}"
-            raise _MakerFailed(said, hint)
+            raise _MakerFailed(said, _NO_ROOM if os.strerror(errno.ENOSPC) in said else hint)
         return done.stdout
 
 
@@ -246,8 +249,7 @@ class _Uv(_Maker):
 
     def install(self, place: Path, what: Sequence[str]) -> None:
         python = str(place / "bin" / "python")
-        hint = "change `packages` or the lock, then run again: what was finished is kept"
-        self._run([self._program, "pip", "install", "--python", python, *what], hint)
+        self._run([self._program, "pip", "install", "--python", python, *what], "")
 
 
 class _Pip(_Maker):
@@ -278,8 +280,7 @@ class _Pip(_Maker):
         inside = str(place / "bin" / "python")
         pip = [self._python, "-m", "pip", "--python", inside] if self._serves_others else [inside, "-m", "pip"]
         options = ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--no-warn-script-location"]
-        hint = "change `packages` or the lock, then run again: what was finished is kept"
-        self._run([*pip, "install", *options, *what], hint)
+        self._run([*pip, "install", *options, *what], "")
 
 
 def _told(said: str) -> str:

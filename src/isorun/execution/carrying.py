@@ -268,7 +268,7 @@ def _carry_out(job: Job, folder: Path, bench: Workbench, tell: Tell, held: ExitS
     try:
         prepared = environment.prepare(filled.command, placed.working_folder)
     except ExecutionError as error:
-        if not job.environment.kind:  # what is not there on this machine is there for no run
+        if not _may_differ(job):  # what is not there on this machine is there for no run
             raise
         return _without_environment(job, folder, error)
     ended = _run(bench.workshop.ready(filled, folder, bench, prepared), bench.workshop, tell, checkout)
@@ -279,6 +279,12 @@ def _carry_out(job: Job, folder: Path, bench: Workbench, tell: Tell, held: ExitS
         record = assemble(failed_to_read(ended, error))
         keep_record(record, folder)
     return record
+
+
+def _may_differ(job: Job) -> bool:
+    """Whether other environments of the study may have what this one lacks: it names an interpreter of its own."""
+    own = job.environment
+    return bool(own.kind or (own.python and own.name != "default"))
 
 
 def _without_environment(job: Job, folder: Path, error: ExecutionError) -> RunRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,6 +16,8 @@ _UNITS: Final = {
     SHARE: "shares (0.800 to 0.808 is 0.008)",
     PERCENT: "in percent of the mean",
 }
+_WHOLE: Final = {POINTS: 100.0, SHARE: 1.0}
+"""How far apart two results can be at most."""
 
 
 def claim_view(result: JudgedGain) -> View:
@@ -73,10 +76,13 @@ def _by_noise(result: JudgedGain) -> str:
     if not result.noise.sd:
         return "The runs that are known did not differ at all."
     at_most = "less than " if result.noise.at_most else ""
+    begins = f"above the noise begins at {_amount(result.smallest_above, result.unit)}"
+    if result.smallest_above > _WHOLE.get(result.unit, math.inf):
+        begins = "no gain that there can be is above the noise"
     return (
         f"Two {_compared(result)} of the same training (sd of a run {at_most}{sd}) differ by as much in "
         f"{_chance(result.chance)} of pairs, and the second is ahead by as much in {_chance(result.chance_ahead)}; "
-        f"above the noise begins at {_amount(result.smallest_above, result.unit)} ({100 * result.alpha:g} % of pairs)."
+        f"{begins} ({100 * result.alpha:g} % of pairs)."
     )
 
 
@@ -108,7 +114,12 @@ def _rules(result: JudgedGain) -> tuple[str, ...]:
         "the new approach is taken to vary as much as the known one, and runs as normal",
     ]
     side = "below" if result.unit == PERCENT else "above"
-    if bonus:
+    if 4.0 * own.sd > _WHOLE.get(result.unit, math.inf):
+        rules.append(
+            "an sd this large is that of two kinds of runs, such as some that failed: they are not normal, and what is "
+            "said of pairs is rough"
+        )
+    elif bonus:
         rules.append(
             f"a difference of best-of-n numbers is no difference of means: the best of {number} runs lies about "
             f"{_amount(bonus, result.unit)} {side} their mean with no improvement at all"

@@ -10,7 +10,7 @@ from isorun.analysis.factors import attribution
 from isorun.analysis.factors.rankings import factor_flips, ranking_agreements
 from isorun.errors import InputError
 from isorun.study.cells import cells_of
-from isorun.study.records import RunState
+from isorun.study.records import RunState, Seeded
 from isorun.testing.memory_store import MemoryStore
 from record_builder import make_record, packed
 
@@ -178,6 +178,16 @@ def test_an_environment_without_runs_leaves_the_others(no_shares):
     assert effect(found, "hash=1").tested.difference is None
     assert effect(found, "mode=b").told
     assert {"runs-failed", "cells-missing"} <= {condition.code for condition in found.conditions}
+
+
+def test_seeds_that_made_one_draw_are_not_to_be_more_of_them(no_shares):
+    study = study_of()
+    own = Seeded("random.seed", "42", "train.py:3")
+    store = trained(study, lambda cell: 0.9 + 0.01 * ("mode=b" in cell.environment), seeded=lambda _cell: (own,))
+    found = isorun.factors(study, store=store)
+    [warning] = [condition for condition in found.conditions if condition.code == "too-few-units"]
+    assert "take_seeds = true in a study file" in warning.next_step
+    assert "add seeds" not in warning.next_step
 
 
 BASES = {

@@ -74,6 +74,12 @@ def test_runs_that_are_copies_because_nothing_follows_are_no_surprise():
     found = isorun.factors(study, store=trained(study, result, weights=result, environment=recorded))
     surprised = [one for one in found.conditions if one.code == "seed-without-effect"]
     assert [one.groups for one in surprised] == [("net streams=dropout at level fixed-seed",)]
+    few = [one.next_step for one in found.conditions if one.code == "too-few-units"]
+    for next_step in (surprised[0].next_step, *few):
+        assert "seeds = [1, 2" not in next_step  # of these there are enough
+        assert "{seed}" not in next_step  # the kept one
+        assert "take_seeds" not in next_step
+    assert few
 
 
 def test_a_difference_of_means_is_not_claimed_because_what_is_kept_is_one_draw():

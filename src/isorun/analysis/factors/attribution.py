@@ -262,7 +262,7 @@ def _effect(
     known = (
         *missing_cells(name, part.held.label, tested, [one for one in asked.design.points if one not in part.present]),
         *packages_beside(part.records, between, asked.design.factors[factor], value),
-        *_too_few(part.units.noun, name, tested, asked),
+        *_too_few(asked, part, tested, weights, name),
         *_skewed(name, tested),
         *(_one_kept_draw() if factor == STREAMS and tested.p is not None else ()),
         *_against(asked, part, weights),
@@ -323,16 +323,30 @@ def _is_without_effect(condition: Condition, asked: FactorQuestion, part: _Part,
     return set(condition.groups) == labels
 
 
-def _too_few(noun: str, name: str, tested: UnitDifference, asked: FactorQuestion) -> Iterator[Condition]:
+def _too_few(
+    asked: FactorQuestion, part: _Part, tested: UnitDifference, weights: Weights, name: str
+) -> Iterator[Condition]:
     if 0 < tested.units < FEWEST_UNITS:
         yield Condition(
             "too-few-units",
-            f"from one {noun} no test is possible: what happened to it is a fact, and says nothing of others",
-            f"add seeds to {asked.result.study} (seeds = [1, 2, …, 10]) and run again: finished runs are kept; where "
-            "values by test question were kept: --unit question",
+            f"from one {part.units.noun} no test is possible: what happened to it is a fact, and says nothing of "
+            "others",
+            f"{_more_units(asked, part, weights)}; where values by test question were kept: --unit question",
             (name,),
             voids=True,
         )
+
+
+def _more_units(asked: FactorQuestion, part: _Part, weights: Weights) -> str:
+    """More seeds are of use only where those that there are made draws of their own."""
+    streams = {asked.design.points[point].get(STREAMS, "").partition("@")[0] for point in weights}
+    if "none" in streams:
+        return 'streams = "none" is one draw in all runs, as it was asked for: look at the shares of the variance'
+    groups = tuple(part.groups[point] for point in weights if point in part.groups)
+    drawn = [part.draws[point] for point in weights if point in part.draws]
+    if any(len(draws) > 1 and len(set().union(*draws.values())) == 1 for draws in drawn):
+        return StudySides(asked.result, "environment", groups).real_runs
+    return f"add seeds to {asked.result.study} (seeds = [1, 2, …, 10]) and run again: finished runs are kept"
 
 
 def _one_kept_draw() -> Iterator[Condition]:

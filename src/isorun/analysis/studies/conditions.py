@@ -120,12 +120,20 @@ def _told(records: Sequence[RunRecord]) -> str:
 
 
 def independent_draws(records: Sequence[RunRecord]) -> str:
-    """How to get draws that are: by the training's own option where it has one, else by taking its seeds over."""
+    """How to get draws that are: by the training's own option where it has one, else by taking its seeds over.
+
+    Where random streams are told apart, `{seed}` is the kept one and constants are taken over already.
+    """
+    if _streams_asked(records):
+        return (
+            "look at where the training draws (isorun report; streams-unclassified names lines): what belongs to no "
+            'stream that was asked for follows no seed, and streams = "all" is everything that is seen'
+        )
     if not any(record.seeded for record in records):
         return "let the training draw anew in every run (or read its seed from ISORUN_SEED), then run again"
     options = {str(effective(record).get("seed_option") or "") for record in records} - {""}
     taken = (
-        "the same command with --take-seeds (take_seeds = true in a study file), which gives every run its own seeds"
+        "isorun run again with --take-seeds (take_seeds = true in a study file), which gives every run its own seeds"
     )
     if options:
         return f"{min(options)} {{seed}} behind the training's command; or {taken}"
@@ -159,7 +167,9 @@ def _same_start(key: GroupKey, records: Sequence[RunRecord], units: RunUnits) ->
     yield Condition(
         "default-not-independent" if default else "seed-without-effect",
         f"{what} started from the same weights: unless these are pretrained, the training sets a seed of its own",
-        "read the seed from {seed} or ISORUN_SEED in the training, or isorun run --take-seeds; then run again",
+        independent_draws(records)
+        if asked
+        else "read the seed from {seed} or ISORUN_SEED in the training, or isorun run --take-seeds; then run again",
         (key.label,),
     )
 

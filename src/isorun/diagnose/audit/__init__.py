@@ -41,6 +41,7 @@ class Audit(Told):
 
     effective: how the run really computed; empty without one. patch: what closes findings, for `patch -p1`.
     unread: files of the program's own that were not looked at, each with the reason.
+    failed: the run came to no end that tells anything.
     """
 
     told_as: ClassVar[str] = "audit"
@@ -54,6 +55,7 @@ class Audit(Told):
     ran: str = ""
     patch: str = ""
     unread: tuple[str, ...] = ()
+    failed: bool = False
 
     @property
     def sure(self) -> tuple[AuditFinding, ...]:
@@ -70,6 +72,7 @@ class Audit(Told):
             "findings": [finding.to_json() for finding in self.findings],
             "withdrawn": [item.to_json() for item in self.withdrawn],
             "run": self.ran,
+            "failed": self.failed,
             "effective": dict(self.effective),
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -12,7 +13,7 @@ from isorun.diagnose.audit.flow import Flow, FlowStep
 from isorun.diagnose.audit.program import Source, keyword
 from isorun.worker.levels import THREAD_COUNTS
 
-__all__ = ["HEAD_LINES", "kernel_findings"]
+__all__ = ["HEAD_LINES", "kernel_findings", "threads_here"]
 
 _CUDA_TEXT: Final = re.compile(r"cuda(:\d+)?$")
 _NO_KERNEL: Final = frozenset(("torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.cuda.device_count"))
@@ -406,13 +407,27 @@ def _threads(flow: Flow) -> Iterator[AuditFinding]:
             source.shown,
             line,
             "the machine decides on how many threads sums are divided, and another number gives other bits",
-            "OMP_NUM_THREADS=4 in the environment, or torch.set_num_threads(4)"
-            if about == "torch"
-            else "OMP_NUM_THREADS=4 in the environment",
+            _held_threads(flow),
             Sure.LOW,
             about=about,
             edits=(SourceEdit("", 0, 0, "threads"),),
         )
+
+
+def threads_here() -> int:
+    """How many threads libraries take on this machine, unless they are told."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _held_threads(flow: Flow) -> str:
+    """The number of this machine, in the words of the framework that the program uses itself."""
+    count = threads_here()
+    held = f"OMP_NUM_THREADS={count} in the environment"
+    if flow.program.uses("torch"):
+        return f"{held}, or torch.set_num_threads({count})"
+    if flow.program.uses("tensorflow"):
+        return f"{held}, and tensorflow.config.threading.set_intra_op_parallelism_threads({count})"
+    return held
 
 
 def _multiplies(flow: Flow) -> bool:

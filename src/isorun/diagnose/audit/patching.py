@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import ast
 import difflib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from isorun.diagnose.audit.findings import AuditFinding, SourceEdit
 from isorun.diagnose.audit.generators import SEED_LINES
-from isorun.diagnose.audit.kernels import HEAD_LINES
+from isorun.diagnose.audit.kernels import HEAD_LINES, threads_here
 from isorun.diagnose.audit.program import AuditedProgram, Source
 
 __all__ = ["patch_for"]
@@ -37,7 +36,9 @@ def patch_for(program: AuditedProgram, findings: Sequence[AuditFinding], pins: I
         can_be_named = not Path(shown).is_absolute() and "\ufffd" not in source.text  # below this folder, and in UTF-8
         if own and can_be_named:
             parts.append(_difference(shown, source.text, _edited(source.text, own)))
-    parts += list(_requirements(program, findings, dict(pins)))
+    # Without the local part (2.1.0+cpu): no index that people share has it, and a plain pin is met by it.
+    plain = {name: version.partition("+")[0] for name, version in pins}
+    parts += list(_requirements(program, findings, plain))
     return "".join(parts)
 
 
@@ -84,7 +85,7 @@ def _needed(program: AuditedProgram, asked: Sequence[str]) -> tuple[list[str], l
     imports: list[str] = []
     lines: list[str] = []
     if "threads" in asked:
-        count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        count = threads_here()
         if program.uses("torch"):
             imports.append("import torch")
             lines.append(f"torch.set_num_threads({count})")

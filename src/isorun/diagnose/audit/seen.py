@@ -8,6 +8,7 @@ was stopped: what it did not reach is left as the source has it, but is not sure
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ _SEEDING: Final = {
     "torch.manual_seed": "torch",
     "tensorflow.random.set_seed": "tensorflow",
 }
+_NUMBER_HELD: Final = re.compile(r"(?<=[=(])\d+")
 _ON_A_GPU: Final = ("cudnn-autotune", "nondeterministic-kernels", "atomics", "tf32")
 _BACKWARD: Final = {
     **dict.fromkeys(("interpolate", "upsample", "Upsample", "UpsamplingBilinear2d"), "upsample_"),
@@ -320,8 +322,11 @@ def _judged_threads(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
     if fixed:
         return f"{fixed} in the environment"
     threads = (seen.effective.get("torch") or {}).get("threads")
-    told = f" (here {threads})" if threads else ""
-    return replace(finding, why=f"{finding.why}{told}", sure=Sure.MEDIUM if threads else finding.sure)
+    if not threads:
+        return finding
+    # The number to hold is the one that the run had.
+    fix = _NUMBER_HELD.sub(str(threads), finding.fix)
+    return replace(finding, why=f"{finding.why} (here {threads})", fix=fix, sure=Sure.MEDIUM)
 
 
 def _with_checksum(finding: AuditFinding, seen: Seen) -> AuditFinding:
