@@ -20,6 +20,7 @@ from isorun.analysis.factors.contrasts import (
 from isorun.analysis.measurements import read_table
 from isorun.analysis.mixed.checks import model_that_fits
 from isorun.analysis.mixed.model import mixed_model
+from isorun.analysis.samples import adjusted
 
 SEEDS = Counting("unit", "seed", recorded=True)
 
@@ -208,3 +209,31 @@ def test_the_false_rate_of_factorial_effects_holds_where_seeds_act_in_their_own_
             rejected[name] += found.tested(weight).p < 0.05
     # Three standard errors of a share of 0.05 among 2,000.
     assert all(abs(count / trials - 0.05) < 0.015 for count in rejected.values()), rejected
+
+
+DRAWS = {
+    "normal": lambda drawn, size: drawn.normal(size=size),
+    "heavy tails": lambda drawn, size: drawn.standard_t(2, size=size),
+    "skewed": lambda drawn, size: drawn.exponential(size=size) ** 2,
+    "whole numbers": lambda drawn, size: np.round(drawn.normal(size=size)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("factors", [2, 3, 4])
+@pytest.mark.parametrize("seeds", [5, 8, 20])
+@pytest.mark.parametrize("values", DRAWS)
+def test_of_studies_without_interactions_at_most_5_percent_tell_one(values, seeds, factors):
+    drawn, draw, studies = np.random.default_rng([factors, seeds, len(values)]), DRAWS[values], 2000
+    levels = list(itertools.product("01", repeat=factors))
+    points = {"".join(one): {f"f{place}": value for place, value in enumerate(one)} for one in levels}
+    varied = [(f"f{place}", "1", "0") for place in range(factors)]
+    weights = [interaction_weights(points, a, b) for a, b in itertools.combinations(varied, 2)]
+    told = 0
+    for _ in range(studies):
+        seed = draw(drawn, seeds)
+        found = QuestionValues({point: {"": seed + draw(drawn, seeds)} for point in points})
+        p = [found.tested(one).p for one in weights]
+        corrected = adjusted(np.array([np.nan if one is None else one for one in p]), "holm")
+        told += bool((corrected < 0.05).any())
+    assert told / studies <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / studies)
