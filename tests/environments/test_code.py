@@ -11,7 +11,7 @@ import isorun
 from isorun.analysis.evidence.provenance import between_sides, provenance
 from isorun.environments.code import Version, checkout_of
 from isorun.errors import StudyError
-from isorun.execution.carrying import _checkout_notes
+from isorun.execution.carrying import _lock_notes
 from isorun.study import Environment
 from isorun.study.cells import cells_of
 from isorun.study.design import changed, document_of, study_from_document
@@ -140,15 +140,15 @@ def test_a_version_with_another_lock_than_the_study_is_told(repository):
     settings = {"lock": "req.txt", "sha256": ours}
     locked = Environment("e", kind="packages", code=code, settings=settings)
     job = job_for("", repository, environment=locked)
-    (note,) = _checkout_notes(job, {})
+    (note,) = _lock_notes(job)
     assert (note.code, note.message) == (
         "lock-of-the-study",
         "v1.0 has another req.txt of its own, which was not installed",
     )
     (repository / "req.txt").write_text("a==2")
-    assert _checkout_notes(job, {}) == []
+    assert _lock_notes(job) == []
     (repository / "req.txt").unlink()
-    assert _checkout_notes(job, {}) == [], "there is no other"
+    assert _lock_notes(job) == [], "there is no other"
 
 
 def test_cells_are_known_by_the_commit_and_not_by_what_it_is_called(repository):
