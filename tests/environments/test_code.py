@@ -9,7 +9,7 @@ import pytest
 
 import isorun
 from isorun.analysis.evidence.provenance import between_sides, provenance
-from isorun.environments.code import Version, checkout_of
+from isorun.environments.code import CodeVersion, checkout_of
 from isorun.errors import StudyError
 from isorun.execution.carrying import _lock_notes
 from isorun.study import Environment
@@ -115,7 +115,7 @@ def test_every_run_begins_with_what_was_committed_and_what_it_did_to_that_is_tol
 
 def test_runs_side_by_side_have_a_checkout_each_and_a_broken_one_is_made_again(repository, monkeypatch):
     declared = study(repository, e={"code": "v1.0", "links": ["data"]}).environments["e"]
-    environment = Version(checkout_of(declared, repository))
+    environment = CodeVersion(checkout_of(declared, repository))
     environment.folder = repository.parents[2] / "made"
     environment.folder.mkdir()
     with environment.taken() as one, environment.taken() as other:

@@ -283,9 +283,9 @@ def _wait_for(
 def made_for(declared: Environment, study_folder: Path) -> Made:
     """What is to be made, nothing of it made yet: the environment that was declared, or a checkout for one."""
     if declared.kind == CODE:
-        from isorun.environments.code import Version  # noqa: PLC0415 - it is built on this file
+        from isorun.environments.code import CodeVersion  # noqa: PLC0415 - it is built on this file
 
-        opened: Made = Version(declared)
+        opened: Made = CodeVersion(declared)
     else:
         opened = opened_environment(declared)
     opened.study_folder = study_folder

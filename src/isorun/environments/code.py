@@ -27,7 +27,7 @@ from isorun.study import Environment
 from isorun.study.code import git, repository_of, told_version
 from isorun.worker.usercode import code_version
 
-__all__ = ["Checkout", "Version", "checkout_of"]
+__all__ = ["Checkout", "CodeVersion", "checkout_of"]
 
 _TREE: Final = "tree"
 _BYTECODE: Final = "__pycache__"
@@ -94,7 +94,7 @@ def _some(names: Iterable[str]) -> str:
     return f"{', '.join(every[:_FILES_TOLD])}{more}"
 
 
-class Version(Made):
+class CodeVersion(Made):
     """A commit, checked out. `taken` gives a run a checkout of it."""
 
     def __init__(self, declared: Environment) -> None:

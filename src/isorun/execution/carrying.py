@@ -130,11 +130,11 @@ class Workshop:
         """
         if job.environment.code.get("ref", ".") == ".":  # the working copy as it is
             return job, None
-        from isorun.environments.code import Version, checkout_of  # noqa: PLC0415  most jobs name none
+        from isorun.environments.code import CodeVersion, checkout_of  # noqa: PLC0415  most jobs name none
 
         declared = checkout_of(job.environment, job.working_folder)
         version = self._made(replace(job, environment=declared), tell)
-        if not isinstance(version, Version):
+        if not isinstance(version, CodeVersion):
             return None
         checkout = held.enter_context(version.taken())
         return replace(job, working_folder=checkout.working_folder), checkout
