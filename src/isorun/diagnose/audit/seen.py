@@ -193,22 +193,18 @@ def _judged(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
 def _unreached(finding: AuditFinding, seen: Seen) -> AuditFinding | str | None:
     """What is left of a finding in a function that was never entered; None where it was, or nobody knows.
 
-    A few steps do not reach an evaluation, or what comes at the end: such a function stays, as what may be. But a model
-    is built before its first step: a class of which nothing ran by then is not what this command trains.
+    A few steps do not reach an evaluation, or what comes at the end: where the run was stopped before its end, it stays
+    as what may be.
     """
     source = next((each for each in seen.program.sources if each.shown == finding.file), None)
     if source is None or seen.reached is None or not finding.line:
         return None
     entered = set(seen.reached.get(str(source.path.resolve()), ()))
-    function, owner = _around(source.tree, finding.line)
+    function = _around(source.tree, finding.line)
     if not entered or function is None or _first_lines(function) & entered:
         return None
     if seen.ended:
         return _NOT_REACHED
-    if owner is not None and seen.steps:
-        methods = [node for node in owner.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        if not any(_first_lines(method) & entered for method in methods):
-            return f"nothing of {owner.name} ran in {seen.steps} steps: this command does not use it"
     return replace(finding, sure=Sure.LOW, why=f"{finding.why} (not reached in this run)")
 
 
@@ -217,18 +213,13 @@ def _first_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[int]:
     return {function.lineno, *(decorator.lineno for decorator in function.decorator_list)}
 
 
-def _around(tree: ast.AST, line: int) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, ast.ClassDef | None]:
-    """The innermost function around a line, and the class that it is a method of."""
-    function, owner, inner = None, None, None
+def _around(tree: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The innermost function around a line."""
+    function = None
     for node in ast.walk(tree):  # what is further in comes later
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            if not node.lineno <= line <= (node.end_lineno or node.lineno):
-                continue
-            if isinstance(node, ast.ClassDef):
-                inner = node
-            else:
-                function, owner = node, inner
-    return function, owner
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = node if node.lineno <= line <= (node.end_lineno or node.lineno) else function
+    return function
 
 
 def _judged_on_gpu(finding: AuditFinding, seen: Seen) -> AuditFinding | str:
