@@ -359,7 +359,7 @@ class _Answer:
             raise ExecutionError("the training does not run as it is", found=ladder.failure, hint=hint)
         if ladder.too_long:
             each = ladder.runs.wall(AS_IT_IS)
-            cut = "--steps 200, which ends each run after 200 optimizer steps (torch)"
+            cut = "--steps 200, which ends each run after 200 optimizer steps where these are seen"
             shorter = f"fewer --steps than {self._steps}" if self._steps else cut
             raise InputError(
                 f"a run takes {each:.0f} s, and the least measurement {ladder.too_long:.0f} s",
@@ -438,7 +438,7 @@ class _Answer:
             message = (
                 f"{len(uncut)} of {len(self._records)} runs were not ended after {self._steps} steps, but at their end"
             )
-            yield Condition("not-cut", message, "fewer --steps; only steps of torch's optimizers are seen")
+            yield Condition("not-cut", message, "fewer --steps; docs/price.md says whose optimizers are seen")
 
     def _about_times(self, sets: Sequence[PricedSet]) -> Iterator[Condition]:
         wide = [item for item in sets if item.interval95 and item.interval95[1] / item.interval95[0] > (1 + _WIDE) ** 2]

@@ -32,9 +32,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     )
     about = "for all runs; no block of them is begun that would take longer (default: 600)"
     parser.add_argument("--seconds", type=float, default=600.0, metavar="S", help=about)
-    about = (
-        "end each run after N steps of an optimizer (torch), and time the steps behind the first (default: its own end)"
-    )
+    about = "end each run after N steps of an optimizer, and time the steps behind the first (default: its own end)"
     parser.add_argument("--steps", type=int, default=0, metavar="N", help=about)
     cli.declare_session(parser)
     cli.declare_command(parser)

@@ -24,6 +24,7 @@ from isorun.analysis.evidence.provenance import effective
 from isorun.analysis.evidence.run_units import BY_WEIGHTS, bits_of
 from isorun.study.records import RunRecord
 from isorun.worker import frameworks
+from isorun.worker.frameworks.switches import AUTOTUNE
 from isorun.worker.levels import THREAD_COUNTS
 
 __all__ = [
@@ -91,7 +92,7 @@ LADDER: Final = (
         {"kernels": "deterministic"},
         nobody="no library of it has kernels to choose from here",
     ),
-    LadderStep("no autotune", "cudnn", ("on", "off"), {"cudnn": "on"}, nobody=_NO_DEVICE),
+    LadderStep("no autotune", AUTOTUNE, ("on", "off"), {AUTOTUNE: "on"}, nobody=_NO_DEVICE),
     LadderStep("no TF32", "tf32", ("off",), {"tf32": "off"}, nobody=_NO_DEVICE),
     LadderStep(
         "one thread",

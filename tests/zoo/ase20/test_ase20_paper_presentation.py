@@ -342,7 +342,8 @@ def test_everything_can_be_rendered_and_written_as_json(lenet5, resnets):
 
 def test_numbers_have_the_documented_keys(lenet5):
     assert list(lenet5.numbers) == [
-        *("paper", "scale", "device", "findings", "groups", "levene", "example", "factors", "nested", "published"),
+        *("paper", "scale", "device", "findings", "groups", "levene", "example", "factors", "nested", "libraries"),
+        "published",
     ]
     assert list(lenet5.numbers["groups"][0]) == [
         *("network", "parameters", "data", "level", "planned", "finished", "failed"),
