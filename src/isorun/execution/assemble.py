@@ -232,7 +232,8 @@ def _remedy(ended: Ended) -> str:
     python = ended.events.start.get("executable") or ended.requested.get("python")
     if not python or not _MISSING_MODULE.search(ended.log_tail[-_LAST_WORDS_LENGTH:]):
         return ""
-    return f" in {python}: install what is missing with `{python} -m pip install`, or choose another Python (isorun run --python)"
+    remedy = f"install what is missing with `{python} -m pip install`, or choose another Python (isorun run --python)"
+    return f" in {python}: {remedy}"
 
 
 def _notes(ended: Ended, found: Found) -> list[Note]:
