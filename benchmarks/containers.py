@@ -19,8 +19,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from environments import made_again, ready
 from isorun.environments import AbstractEnvironment, Folders
-from isorun.execution.carrying import Workshop
 from isorun.execution.local import LocalExecutor
 from isorun.execution.process import Exit, Keepers, KeptProcess
 from isorun.study import Environment
@@ -30,8 +30,6 @@ from isorun.testing.executor_contract import execute, job_for
 from isorun.worker.levels import site_folder
 
 _PAIRS: Final = 15
-_AGAIN: Final = 7
-_MOST_AGAIN_SECONDS: Final = 1.0
 _MOST_OVERHEAD_SECONDS: Final = 0.5
 _SCRIPT: Final = "print('acc:', 0.5)\n"
 _IMAGE: Final = f"localhost/isorun-benchmark-{os.getpid()}"
@@ -46,7 +44,8 @@ def measure() -> list[dict[str, Any]]:
         os.environ["ISORUN_CACHE"] = str(folder / "cache")
         _import_image(folder / "root")
         try:
-            return [_looked_at_again(folder), _run_in_it(folder)]
+            measured = "making a container's environment for the second time"
+            return [made_again(measured, _declared(), folder), _run_in_it(folder)]
         finally:
             subprocess.run(["podman", "rmi", "--force", _IMAGE], capture_output=True, check=False)
             os.environ.pop("ISORUN_CACHE") if before is None else os.environ.update(ISORUN_CACHE=before)
@@ -65,32 +64,8 @@ def _declared() -> Environment:
     return Environment("e", kind="container", settings={"image": _IMAGE})
 
 
-def _ready(folder: Path) -> tuple[AbstractEnvironment, float]:
-    """The environment as a new process gets it, and how long that took."""
-    with closing(Workshop(launch="fresh")) as workshop:
-        began = time.perf_counter()
-        made = workshop.environment(job_for(_SCRIPT, folder, environment=_declared()), lambda _: None)
-        seconds = time.perf_counter() - began
-    if made is None:
-        raise SystemExit("the environment was not made")
-    return made, seconds
-
-
-def _looked_at_again(folder: Path) -> dict[str, Any]:
-    _, first = _ready(folder)
-    again = [_ready(folder)[1] for _ in range(_AGAIN)]
-    return {
-        "name": "making a container's environment for the second time",
-        "measured": max(again),
-        "target": _MOST_AGAIN_SECONDS,
-        "unit": "s, at most",
-        "ok": max(again) <= _MOST_AGAIN_SECONDS,
-        "detail": f"slowest of {_AGAIN}, median {statistics.median(again):.3f} s; the first time {first:.1f} s",
-    }
-
-
 def _run_in_it(folder: Path) -> dict[str, Any]:
-    environment, _ = _ready(folder)
+    environment, _ = ready(_declared(), folder)
     executor, keepers = LocalExecutor(folder / "runs", launch="fresh"), Keepers()
     walls, cpus, plain = [], [], []
     for pair in range(_PAIRS + 1):

@@ -40,7 +40,8 @@ def measure() -> list[dict[str, Any]]:
         os.environ.update({f"{maker}_NO_INDEX": "1" for maker in ("PIP", "UV")})
         os.environ.update({"PIP_CONFIG_FILE": os.devnull, "ISORUN_CACHE": str(folder / "cache")})
         try:
-            return [_made_again(folder), _run_in_it(folder)]
+            measured = "making an environment with packages for the second time"
+            return [made_again(measured, _declared(), folder), _run_in_it(folder)]
         finally:
             os.environ.clear()
             os.environ.update(before)
@@ -63,22 +64,23 @@ def _declared() -> Environment:
     return Environment("e", kind="packages", settings={"requirements": ["tinylib==1.0"]})
 
 
-def _ready(folder: Path) -> tuple[AbstractEnvironment, float]:
+def ready(declared: Environment, folder: Path) -> tuple[AbstractEnvironment, float]:
     """The environment as a new process gets it, and how long that took."""
     with closing(Workshop(launch="fresh")) as workshop:
         began = time.perf_counter()
-        made = workshop.environment(job_for(_SCRIPT, folder, environment=_declared()), lambda _: None)
+        made = workshop.environment(job_for(_SCRIPT, folder, environment=declared), lambda _: None)
         seconds = time.perf_counter() - began
     if made is None:
         raise SystemExit("the environment was not made")
     return made, seconds
 
 
-def _made_again(folder: Path) -> dict[str, Any]:
-    _, first = _ready(folder)
-    again = [_ready(folder)[1] for _ in range(_AGAIN)]
+def made_again(name: str, declared: Environment, folder: Path) -> dict[str, Any]:
+    """How long it takes to have the same environment once more, which was made before."""
+    _, first = ready(declared, folder)
+    again = [ready(declared, folder)[1] for _ in range(_AGAIN)]
     return {
-        "name": "making an environment with packages for the second time",
+        "name": name,
         "measured": max(again),
         "target": _MOST_AGAIN_SECONDS,
         "unit": "s, at most",
@@ -88,7 +90,7 @@ def _made_again(folder: Path) -> dict[str, Any]:
 
 
 def _run_in_it(folder: Path) -> dict[str, Any]:
-    python = str(_ready(folder)[0].folder / "venv" / "bin" / "python")
+    python = str(ready(_declared(), folder)[0].folder / "venv" / "bin" / "python")
     executor = LocalExecutor(folder / "runs", launch="fresh")
     walls, cpus = [], []
     for pair in range(_PAIRS + 1):
