@@ -10,7 +10,7 @@ import pytest
 
 import isorun
 from isorun import pricing
-from isorun.diagnose.pricing import LADDER
+from isorun.analysis.prices import LADDER
 from isorun.errors import ExecutionError, InputError
 from isorun.study.cells import Level
 from isorun.study.design import Environment, Study

@@ -24,7 +24,7 @@ from isorun import workflow
 from isorun.analysis.evidence import Condition, first_of
 from isorun.analysis.evidence.run_units import Bits, bits_of, run_units
 from isorun.analysis.sequential.change_search import AbstractChangeSearch, BitSearch, Wanted
-from isorun.analysis.studies.bisection import BITS, DRY_RUN, SCORE, Bisection, Question, Stretch, bisection_of
+from isorun.analysis.studies.bisection import BITS, DRY_RUN, SCORE, Bisection, BisectionQuestion, Stretch, bisection_of
 from isorun.analysis.studies.study_result import StudyResult, run_table
 from isorun.errors import InputError, IsorunError, NothingRecorded, StudyError, known_names
 from isorun.execution import AbstractExecutor
@@ -80,7 +80,7 @@ def bisect(
     """
     study = _declared(command, what, metric, level, folder, pair=pair)
     row = CommitRange.of(commits, Path(study.folder), first_parent=first_parent, paths=paths)
-    question = Question(what, metric, selection, alpha, margin, max_runs, pair, max(jobs, 1))
+    question = BisectionQuestion(what, metric, selection, alpha, margin, max_runs, pair, max(jobs, 1))
     versions = _versions(study, row, links)
     search = question.search(row.row, len(row.everything))
     if dry_run or row.good.tree == row.bad.tree:
@@ -162,7 +162,7 @@ def _together(versions: Iterable[Study]) -> Study:
     return changed(first, environments=environments)
 
 
-def _keep_plan(store: AbstractStore, agenda: _Halving, row: CommitRange, question: Question) -> None:
+def _keep_plan(store: AbstractStore, agenda: _Halving, row: CommitRange, question: BisectionQuestion) -> None:
     """Keep what is declared before the first look; refuse another plan later, which would not hold its error rate."""
     ends = [agenda.cells(commit, 1)[0].id for commit in (row.good, row.bad)]
     name = f"bisect-{hashlib.sha256(json.dumps(ends).encode()).hexdigest()[:16]}"
@@ -192,7 +192,7 @@ class _Halving(AbstractAgenda):
         self,
         versions: Mapping[str, Study],
         row: CommitRange,
-        question: Question,
+        question: BisectionQuestion,
         search: AbstractChangeSearch,
         store: AbstractStore,
     ) -> None:

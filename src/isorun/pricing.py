@@ -20,30 +20,19 @@ from isorun import workflow
 from isorun.analysis.evidence import Condition, first_of
 from isorun.analysis.evidence.provenance import effective
 from isorun.analysis.evidence.run_units import BY_DIGESTS, BY_NUMBERS, BY_WEIGHTS, bits_of
-from isorun.analysis.studies.conditions import told_at_once
-from isorun.diagnose.pricing import (
-    AS_IT_IS,
-    FEWEST_RUNS,
-    LADDER,
+from isorun.analysis.prices import AS_IT_IS, LADDER, SEED, Names, NotApplicable, applicable, rungs
+from isorun.analysis.prices.choice import (
     MOST_RUNS,
-    SEED,
     Need,
-    NotApplicable,
-    PlannedRun,
-    Price,
-    PricedRuns,
-    PricedSet,
     Recommended,
     Undecided,
-    applicable,
-    judged,
     least_seconds,
-    made_run,
-    metric_of,
     recommended,
-    rungs,
     wanted_runs,
 )
+from isorun.analysis.prices.price import Price, PricedSet, judged
+from isorun.analysis.prices.priced_runs import FEWEST_RUNS, PlannedRun, PricedRuns, made_run, metric_of
+from isorun.analysis.studies.conditions import told_at_once
 from isorun.errors import ExecutionError, InputError
 from isorun.execution import AbstractExecutor
 from isorun.reuse import changes_since
@@ -62,8 +51,6 @@ _GENERATION: Final = 1000
 """Repeats of a later measurement of changed code begin at so many more: those before stay what they are."""
 _WIDE: Final = 0.1
 _OPTIONAL: Final = tuple(step for step in LADDER if step.name != SEED)
-
-Names = tuple[str, ...]
 
 
 def price(
@@ -148,7 +135,7 @@ def _requested(names: Sequence[str], path: InstructionPath) -> tuple[dict[str, s
     return switches, variables
 
 
-def _place_of(names: Sequence[str]) -> str:
+def _environment_name(names: Sequence[str]) -> str:
     """The environment of a set: the seed is its level's."""
     return ", ".join(name for name in names if name != SEED) or _AS_IT_IS
 
@@ -156,11 +143,11 @@ def _place_of(names: Sequence[str]) -> str:
 def _with_all_sets(study: Study, steps: int, path: InstructionPath, seconds: float) -> Study:
     """The study with an environment for every set of steps: which can be taken is known after the first run."""
     base = next(iter(study.environments.values()))
-    places = {}
+    environments = {}
     for length in range(len(_OPTIONAL) + 1):
         for chosen in itertools.combinations([step.name for step in _OPTIONAL], length):
             switches, variables = _requested(chosen, path)
-            name = _place_of(chosen)
+            name = _environment_name(chosen)
             made = replace(
                 base,
                 name=name,
@@ -168,11 +155,11 @@ def _with_all_sets(study: Study, steps: int, path: InstructionPath, seconds: flo
                 switches={**base.switches, **switches},
                 steps=steps,
             )
-            places[name] = made.to_json()
+            environments[name] = made.to_json()
     limit = study.policy.time_limit_seconds
     return changed(
         study,
-        environments=places,
+        environments=environments,
         levels=[str(Level.DEFAULT), str(Level.FIXED_SEED)],
         seeds=list(study.seeds) if len(study.seeds) > 1 else [study.seeds[0], study.seeds[0] + 1],
         repeats=1,
@@ -254,7 +241,7 @@ class _Ladder(AbstractAgenda):
         level = Level.FIXED_SEED if SEED in run.names else Level.DEFAULT
         seeds = self._study.seeds
         seed = seeds[(run.block - 1) % len(seeds)] if level.fixes_seed else None
-        template = self._templates[_place_of(run.names), level]
+        template = self._templates[_environment_name(run.names), level]
         return replace(template, seed=seed, repeat=self._generation * _GENERATION + run.block)
 
     def _kept(self, cells: Sequence[Cell]) -> dict[str, RunRecord]:
@@ -330,7 +317,6 @@ class _Answer:
         base, steps, tried = judged(ladder.runs, ladder.taken)
         best = recommended(ladder.runs, ladder.taken)
         chosen = best.names
-        place = None if chosen is None else self._study.environments[_place_of(chosen)]
         sets = (base, *(step.set for step in steps), *tried)
         return Price(
             command=self._command,
@@ -343,8 +329,8 @@ class _Answer:
             not_applicable=(*ladder.left_out, *self._failed()),
             recommended=chosen,
             steps_cut=self._steps,
-            study_lines=() if chosen is None or place is None else tuple(_study_lines(chosen, place, self._path)),
-            variables={} if chosen is None or place is None else self._outside(chosen),
+            study_lines=() if chosen is None else tuple(_study_lines(chosen, self._environment(chosen), self._path)),
+            variables={} if chosen is None else self._outside(chosen),
             conditions=(*self._conditions(sets, best), *told),
             stopped=self._outcome.stopped,
             undecided=best.undecided,
@@ -371,6 +357,9 @@ class _Answer:
         for names, why in self._ladder.runs.failed.items():
             if names in rungs(self._ladder.taken):
                 yield NotApplicable(names[-1], f"its run {why}")
+
+    def _environment(self, names: Names) -> Environment:
+        return self._study.environments[_environment_name(names)]
 
     def _outside(self, chosen: Names) -> dict[str, str]:
         """The variables that ask the libraries of this training, beside those that several stand on."""
@@ -496,10 +485,10 @@ def _after(found: Price, store: str) -> Iterator[str]:
         yield f"isorun env diff {' '.join(found.steps[-1].set.unlike)}{store}"
 
 
-def _study_lines(chosen: Names, place: Environment, path: InstructionPath) -> Iterator[str]:
+def _study_lines(chosen: Names, environment: Environment, path: InstructionPath) -> Iterator[str]:
     """The lines of a study file that give this set."""
     yield f'levels = ["{Level.FIXED_SEED if SEED in chosen else Level.DEFAULT}"]'
-    lines = [f'{name} = "{value}"' for name, value in place.switches.items()]
+    lines = [f'{name} = "{value}"' for name, value in environment.switches.items()]
     _, asked = _requested(chosen, path)
     if asked:
         lines.append("env = { " + ", ".join(f'{name} = "{value}"' for name, value in asked.items()) + " }")

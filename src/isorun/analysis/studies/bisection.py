@@ -24,8 +24,8 @@ __all__ = [
     "SCORE",
     "STOPPED",
     "Bisection",
+    "BisectionQuestion",
     "Probed",
-    "Question",
     "Stretch",
     "bisection_of",
 ]
@@ -156,7 +156,7 @@ def _told(found: tuple[float, Interval | None] | None) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class BisectionQuestion:
     """What is asked of the runs."""
 
     what: str
@@ -200,7 +200,7 @@ class Stretch:
 
 def bisection_of(
     row: CommitRange,
-    question: Question,
+    question: BisectionQuestion,
     stretches: Sequence[Stretch],
     *,
     runs: int = 0,
@@ -305,7 +305,7 @@ def _differences(outer: Stretch, last: Stretch) -> dict[str, Any]:
     return {**found, "before": search.difference(0, search.low), "after": search.difference(search.high, search.count)}
 
 
-def _expected(row: CommitRange, question: Question) -> dict[str, Any]:
+def _expected(row: CommitRange, question: BisectionQuestion) -> dict[str, Any]:
     """How many probes and runs halving takes, at best and where every probe takes its whole budget."""
     probes = math.ceil(math.log2(max(len(row.row) - 1, 1)))
     if question.what == BITS:

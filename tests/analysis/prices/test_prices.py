@@ -8,22 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isorun.diagnose.pricing import (
-    AS_IT_IS,
-    FEWEST_RUNS,
-    LADDER,
-    MadeRun,
-    PlannedRun,
-    PricedRuns,
-    applicable,
-    judged,
-    least_seconds,
-    made_run,
-    metric_of,
-    recommended,
-    rungs,
-    wanted_runs,
-)
+from isorun.analysis.prices import AS_IT_IS, LADDER, applicable, rungs
+from isorun.analysis.prices.choice import least_seconds, recommended, wanted_runs
+from isorun.analysis.prices.price import judged
+from isorun.analysis.prices.priced_runs import FEWEST_RUNS, MadeRun, PlannedRun, PricedRuns, made_run, metric_of
 from isorun.study.cells import Level
 from isorun.study.records import Series
 from record_builder import make_cell, make_record
